@@ -97,7 +97,7 @@ ClientHeartbeat BeatOfClient(int64_t counter, int links) {
 // --- In process ------------------------------------------------------------------------
 
 template <class Down>
-class Nowhere final : public Outlet<Down> {
+class Nowhere final : public StreamWriter<Down> {
  public:
   void Send(Down /*message*/, uint64_t /*sequence*/) override {}
   void Finish(const absl::Status& /*status*/) override {}
@@ -357,11 +357,11 @@ void RunRecovery(int64_t count, const std::string& folder) {
             {.first_ordinal = round * 4, .numbers = {turn, turn + 1, turn + 2, turn + 3}}}});
         write({IterationAltered{
                    of,
-                   protocol::BookmarkKept{partition, {(round + 1) * 1024, std::string(120, 'b')}}},
+                   protocol::BookmarkAdded{partition, {(round + 1) * 1024, std::string(120, 'b')}}},
                BookmarkMarked{{of, partition}, {(round + 1) * 1024, {{0, 0, round * 4}}}}});
         write({IterationAltered{
-                   of, protocol::ReaderKept{ClientId(job), partition,
-                                            IndexSet::Of(round * 1024, (round + 1) * 1024)}},
+                   of, protocol::ReaderCommitted{ClientId(job), partition,
+                                                 IndexSet::Of(round * 1024, (round + 1) * 1024)}},
                IterationAltered{of, protocol::BookmarksRetired{partition, (round + 1) * 1024}}});
       }
     }

@@ -51,7 +51,7 @@ Value OrExit(absl::StatusOr<Value> value) {
 
 // --- Servers, until their input ends -----------------------------------------------
 
-void ServeUntilTold(const std::string& say) {
+void ServeUntilStopped(const std::string& say) {
   std::printf("%s\n", say.c_str());
   std::fflush(stdout);
   while (std::getchar() != EOF) {
@@ -59,12 +59,12 @@ void ServeUntilTold(const std::string& say) {
 }
 int ServeDispatcher() {
   auto dispatcher = OrExit(DispatchServer::Start());
-  ServeUntilTold(dispatcher->target());
+  ServeUntilStopped(dispatcher->target());
   return 0;
 }
 int ServeWorker(const std::string& target) {
   auto worker = OrExit(WorkerServer::Start({.dispatcher_address = target}));
-  ServeUntilTold("ready");
+  ServeUntilStopped("ready");
   worker->Stop();
   return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a machine with a GPU: landing of elements beside raw copies from page-locked memory,
+// On a machine with a GPU: elements copied there beside raw copies from page-locked memory,
 // and the stage's steps beside a kernel that only copies. One JSON object a line; without
 // a GPU one line that says why nothing was measured. What is compared takes turns. The host's
 // clock, over windows so long that asking costs nothing and the GPU is at its full clock.
@@ -15,7 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "dataplane/memory/device.h"
-#include "dataplane/memory/device_lander.h"
+#include "dataplane/memory/device_copy_engine.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/device_stage.h"
 #include "penstock/status.h"
@@ -93,20 +93,21 @@ absl::Status MeasureLanding(DeviceBackend& gpu, Meter& meter, int64_t bytes) {
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMemory> memory,
                    gpu.Allocate(0, static_cast<size_t>(bytes)));
   const std::string size = std::to_string(bytes >> 10) + " KiB";
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<DeviceLander> lander,
-      DeviceLander::Create(gpu, {.places = kPlaces, .place_bytes = static_cast<size_t>(bytes)}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceCopyEngine> engine,
+                   DeviceCopyEngine::Create(
+                       gpu, {.places = kPlaces, .place_bytes = static_cast<size_t>(bytes)}));
   const auto copy = [&] {
     return meter.stream->CopyToDevice(memory->address(), element.tensor(0).raw(),
                                       static_cast<size_t>(bytes));
   };
-  const auto land = [&]() -> absl::Status {
-    while (lander->counters().places_in_use == kPlaces) lander->Progress();
-    ASSIGN_OR_RETURN(const DeviceElement landed, lander->CopyToDevice(element.Share()));
-    return landed.ReadyOn(*meter.stream);
+  const auto copy_element = [&]() -> absl::Status {
+    while (engine->counters().places_in_use == kPlaces) engine->Progress();
+    ASSIGN_OR_RETURN(const DeviceElement on_device, engine->CopyToDevice(element.Share()));
+    return on_device.ReadyOn(*meter.stream);
   };
   const auto moved = static_cast<double>(bytes);
-  return meter.Measure({{"raw copy of " + size, moved, copy}, {"landing of " + size, moved, land}});
+  return meter.Measure(
+      {{"raw copy of " + size, moved, copy}, {"landing of " + size, moved, copy_element}});
 }
 
 absl::Status MeasureStage(DeviceBackend& gpu, Meter& meter) {

@@ -27,21 +27,21 @@ class NeighboursSide final : public Side {
                                                absl::StrCat(scratch, "/neighbour", i, ".log")));
       company_.push_back(neighbours_.back()->pid());
     }
-    return Tell("rest");
+    return SendOrder("rest");
   }
 
   std::string name() const override { return alone_.name(); }
   const Roles& roles() const override { return alone_.roles(); }
   const std::vector<pid_t>& company() const override { return company_; }
   absl::StatusOr<Done> Read(double seconds) override {
-    PENSTOCK_RETURN_IF_ERROR(Tell("work"));
+    PENSTOCK_RETURN_IF_ERROR(SendOrder("work"));
     absl::StatusOr<Done> done = alone_.Read(seconds);
-    PENSTOCK_RETURN_IF_ERROR(Tell("rest"));
+    PENSTOCK_RETURN_IF_ERROR(SendOrder("rest"));
     return done;
   }
 
  private:
-  absl::Status Tell(const std::string& order) {
+  absl::Status SendOrder(const std::string& order) {
     for (auto& neighbour : neighbours_) PENSTOCK_RETURN_IF_ERROR(neighbour->Write(order));
     for (auto& neighbour : neighbours_) {
       PENSTOCK_RETURN_IF_ERROR(neighbour->ReadLine(kNeighbourBound).status());

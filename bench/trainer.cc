@@ -129,8 +129,8 @@ class Trainer final : public Side {
   std::optional<Iterator> it_;
 };
 
-absl::StatusOr<std::unique_ptr<Side>> StartTrainer(const nlohmann::json& told) {
-  PENSTOCK_ASSIGN_OR_RETURN(Setup setup, SetupOf(told));
+absl::StatusOr<std::unique_ptr<Side>> StartTrainer(const nlohmann::json& fields) {
+  PENSTOCK_ASSIGN_OR_RETURN(Setup setup, SetupOf(fields));
   PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup.workload));
   if (!setup.device.empty()) return StartGpuTrainer(*workload, setup);
   return Trainer::Start(*workload, std::move(setup));

@@ -12,7 +12,7 @@
 #include "cuda/context.h"
 #include "cuda/error.h"
 #include "dataplane/memory/device.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -27,13 +27,13 @@ class CudaMemory final : public DeviceMemory {
   CudaMemory(int device, void* address, size_t bytes)
       : DeviceMemory(address, bytes), device_(device) {}
   ~CudaMemory() override {
-    if (!here_) return;
+    if (!in_creator_) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
     if (on.ok()) ToStatus(cudaFree(address()), "cudaFree").IgnoreError();  // gone with the device
   }
 
  private:
-  const MadeHere here_;
+  const ForkGuard in_creator_;
   const int device_;
 };
 
@@ -41,7 +41,7 @@ class CudaEvent final : public DeviceEvent {
  public:
   CudaEvent(int device, cudaEvent_t event) : device_(device), event_(event) {}
   ~CudaEvent() override {
-    if (!here_) return;
+    if (!in_creator_) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
     if (on.ok()) ToStatus(cudaEventDestroy(event_), "cudaEventDestroy").IgnoreError();
   }
@@ -64,7 +64,7 @@ class CudaEvent final : public DeviceEvent {
   cudaEvent_t get() const { return event_; }
 
  private:
-  const MadeHere here_;
+  const ForkGuard in_creator_;
   const int device_;
   const cudaEvent_t event_;
 };
@@ -75,7 +75,7 @@ class CudaStream final : public DeviceStream {
   CudaStream(int device, cudaStream_t stream, Owner owner)
       : device_(device), stream_(stream), owner_(owner) {}
   ~CudaStream() override {
-    if (owner_ == Owner::kCaller || !here_) return;
+    if (owner_ == Owner::kCaller || !in_creator_) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
     // Work that it still has is done all the same.
     if (on.ok()) ToStatus(cudaStreamDestroy(stream_), "cudaStreamDestroy").IgnoreError();
@@ -106,7 +106,7 @@ class CudaStream final : public DeviceStream {
     return ToStatus(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync");
   }
 
-  const MadeHere here_;
+  const ForkGuard in_creator_;
   const int device_;
   const cudaStream_t stream_;
   const Owner owner_;
@@ -116,7 +116,7 @@ class PageLocked final : public Registration {
  public:
   PageLocked(int device, absl::Span<std::byte> memory) : Registration(memory), device_(device) {}
   ~PageLocked() override {
-    if (!here_) return;
+    if (!in_creator_) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
     if (on.ok()) {
       ToStatus(cudaHostUnregister(memory().data()), "cudaHostUnregister").IgnoreError();
@@ -124,7 +124,7 @@ class PageLocked final : public Registration {
   }
 
  private:
-  const MadeHere here_;
+  const ForkGuard in_creator_;
   const int device_;
 };
 

@@ -82,7 +82,7 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "\n"
       "Columns of list, of all passes of a job together:\n"
       "  TAKEN      elements that its readers have, as they last said: that Next() has returned,\n"
-      "             or that have landed for it and are given back if others wait for them\n"
+      "             or that were received for it and are given back if others wait for them\n"
       "  KEPT       those of them that are in a trainer's history for good, and never come again\n"
       "  OWED       of a pass that is read to its end: what is not KEPT yet, and would be given "
       "to\n"

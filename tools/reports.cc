@@ -93,7 +93,7 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
   Rows rows;
   for (const control::JobStatus& job : status.jobs) {
     if (!name_space.empty() && control::NamespaceOf(job.name) != name_space) continue;
-    int64_t taken = job.earlier_elements, kept = job.earlier_elements;
+    int64_t received = job.earlier_elements, committed = job.earlier_elements;
     size_t readers = 0;
     std::string owed, waits_for;
     for (const control::IterationStatus& iteration : job.iterations) {
@@ -101,15 +101,15 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
       readers = iteration.readers.size();
       if (!iteration.owed.empty()) owed = iteration.owed;
       for (const control::PartitionStatus& partition : iteration.partitions) {
-        taken += partition.taken;
-        kept += partition.kept;
+        received += partition.received;
+        committed += partition.committed;
       }
     }
     rows.push_back(
         {absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode), NameOf(job.phase),
          job.dataset_id,
          absl::StrCat(job.earlier_iterations + static_cast<int64_t>(job.iterations.size())),
-         absl::StrCat(readers), absl::StrCat(taken), absl::StrCat(kept), OrDash(owed),
+         absl::StrCat(readers), absl::StrCat(received), absl::StrCat(committed), OrDash(owed),
          OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
          DurationOrDash(job.goes_in)});
   }
@@ -136,8 +136,8 @@ std::string ReportPartitions(const control::JobStatus& job) {
       rows.push_back({absl::StrCat(iteration.repetition), absl::StrCat(partition.partition.value()),
                       absl::StrCat(partition.placement.value()), Hex(partition.worker.value()),
                       partition.ended ? absl::StrCat(partition.elements) : "-",
-                      absl::StrCat(partition.splits_given), absl::StrCat(partition.taken),
-                      absl::StrCat(partition.kept), OrDash(partition.waits_for)});
+                      absl::StrCat(partition.splits_given), absl::StrCat(partition.received),
+                      absl::StrCat(partition.committed), OrDash(partition.waits_for)});
     }
   }
   return FormatTable({"REPETITION", "PARTITION", "PLACEMENT", "WORKER", "ELEMENTS", "SPLITS",
@@ -176,22 +176,22 @@ std::string ReportWaits(const control::DispatcherStatus& status,
           continue;
         }
         row.counts.waits -= was.counts.waits;
-        row.counts.waited_to_land -= was.counts.waited_to_land;
-        row.counts.waited_landed -= was.counts.waited_landed;
+        row.counts.waited_until_received -= was.counts.waited_until_received;
+        row.counts.waited_after_received -= was.counts.waited_after_received;
       }
     }
     if (row.counts.waits > 0) waits.push_back(row);
   }
   std::stable_sort(waits.begin(), waits.end(), [](const Row& a, const Row& b) {
-    return a.counts.waited_to_land > b.counts.waited_to_land;
+    return a.counts.waited_until_received > b.counts.waited_until_received;
   });
   Rows rows;
   for (const auto& [link, counts] : waits) {
-    const absl::Duration waited = counts.waited_to_land + counts.waited_landed;
+    const absl::Duration waited = counts.waited_until_received + counts.waited_after_received;
     rows.push_back(
         {link->job, Hex(link->client.value()), OrDash(link->worker), absl::StrCat(counts.waits),
          absl::StrFormat("%.3f", absl::ToDoubleSeconds(waited)),
-         absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_landed)),
+         absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_after_received)),
          before == nullptr ? "-"
                            : absl::StrFormat("%.0f %%", 100 * absl::FDivDuration(waited, since))});
   }

@@ -23,31 +23,31 @@ json ToJson(const Window& window) {
 }
 
 // These three throw json::exception for what is missing or of another type.
-absl::StatusOr<Window> WindowOf(const json& told) {
-  PENSTOCK_ASSIGN_OR_RETURN(Done done, DoneOf(told.at("done")));
+absl::StatusOr<Window> WindowOf(const json& fields) {
+  PENSTOCK_ASSIGN_OR_RETURN(Done done, DoneOf(fields.at("done")));
   return Window{.done = std::move(done),
-                .cpu_seconds = told.at("cpu_seconds"),
-                .resident_bytes = told.at("resident_bytes"),
-                .foreign_cores = told.at("foreign_cores")};
+                .cpu_seconds = fields.at("cpu_seconds"),
+                .resident_bytes = fields.at("resident_bytes"),
+                .foreign_cores = fields.at("foreign_cores")};
 }
 
-absl::Status StatusOf(const json& told) {
-  return {static_cast<absl::StatusCode>(told.at("code").get<int>()),
-          told.at("message").get<std::string>()};
+absl::Status StatusOf(const json& fields) {
+  return {static_cast<absl::StatusCode>(fields.at("code").get<int>()),
+          fields.at("message").get<std::string>()};
 }
 
-absl::StatusOr<Row> RowOf(const json& told) {
+absl::StatusOr<Row> RowOf(const json& fields) {
   Row row;
-  row.system = told.at("system");
-  row.version = told.at("version");
-  row.variant = told.at("variant");
-  row.setup.protocol = told.at("protocol");
-  row.setup.element_bytes = told.at("element_bytes");
-  row.limit = told.at("limit");
-  row.line_gb_per_s = told.at("line_gb_per_s");
-  row.lanes = told.at("lanes").get<std::set<std::string>>();
-  row.status = StatusOf(told.at("status"));
-  for (const json& pair : told.at("pairs")) {
+  row.system = fields.at("system");
+  row.version = fields.at("version");
+  row.variant = fields.at("variant");
+  row.setup.protocol = fields.at("protocol");
+  row.setup.element_bytes = fields.at("element_bytes");
+  row.limit = fields.at("limit");
+  row.line_gb_per_s = fields.at("line_gb_per_s");
+  row.lanes = fields.at("lanes").get<std::set<std::string>>();
+  row.status = StatusOf(fields.at("status"));
+  for (const json& pair : fields.at("pairs")) {
     PENSTOCK_ASSIGN_OR_RETURN(Window side, WindowOf(pair.at("side")));
     PENSTOCK_ASSIGN_OR_RETURN(Window limit, WindowOf(pair.at("limit")));
     row.pairs.push_back({.side = std::move(side), .limit = std::move(limit)});
@@ -80,11 +80,11 @@ json ToJson(const std::vector<Row>& rows) {
   return all;
 }
 
-absl::StatusOr<std::vector<Row>> RowsOf(const json& told) {
-  if (!told.is_array()) return absl::InvalidArgumentError("a pair's rows are no list");
+absl::StatusOr<std::vector<Row>> RowsOf(const json& fields) {
+  if (!fields.is_array()) return absl::InvalidArgumentError("a pair's rows are no list");
   try {  // the library has no other way to say that a field is of another type
     std::vector<Row> rows;
-    for (const json& row : told) {
+    for (const json& row : fields) {
       PENSTOCK_ASSIGN_OR_RETURN(rows.emplace_back(), RowOf(row));
     }
     return rows;

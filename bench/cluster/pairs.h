@@ -22,6 +22,6 @@ absl::StatusOr<std::vector<Row>> MeasurePair(const Agent& reader, const Agent& s
 // What bench-pair writes: a row as RunLevels() makes it, without hosts and workload.
 nlohmann::json ToJson(const std::vector<Row>& rows);
 // InvalidArgument if those are none.
-absl::StatusOr<std::vector<Row>> RowsOf(const nlohmann::json& told);
+absl::StatusOr<std::vector<Row>> RowsOf(const nlohmann::json& fields);
 
 }  // namespace penstock::bench

@@ -180,42 +180,42 @@ absl::StatusOr<Survey> SurveyThere(const Hosts& hosts, const std::string& rdma_d
 
 json ToJson(const Survey& survey) {
   const Machine& machine = survey.machine;
-  json told = {{"version", Version()},
-               {"name", survey.name},
-               {"interface", survey.interface},
-               {"tools", survey.tools},
-               {"no_rdma", survey.no_rdma},
-               {"gpus", survey.gpus},
-               {"no_gpu", survey.no_gpu},
-               {"gpu_options", survey.gpu_options},
-               {"machine",
-                {{"processor", machine.processor},
-                 {"kernel", machine.kernel},
-                 {"congestion_control", machine.congestion_control},
-                 {"when", machine.when},
-                 {"cores", machine.cores},
-                 {"memory_gib", machine.memory_gib},
-                 {"load1", machine.load1},
-                 {"numa_nodes", machine.numa_nodes},
-                 {"adapters", ToJson(machine.adapters)}}}};
+  json fields = {{"version", Version()},
+                 {"name", survey.name},
+                 {"interface", survey.interface},
+                 {"tools", survey.tools},
+                 {"no_rdma", survey.no_rdma},
+                 {"gpus", survey.gpus},
+                 {"no_gpu", survey.no_gpu},
+                 {"gpu_options", survey.gpu_options},
+                 {"machine",
+                  {{"processor", machine.processor},
+                   {"kernel", machine.kernel},
+                   {"congestion_control", machine.congestion_control},
+                   {"when", machine.when},
+                   {"cores", machine.cores},
+                   {"memory_gib", machine.memory_gib},
+                   {"load1", machine.load1},
+                   {"numa_nodes", machine.numa_nodes},
+                   {"adapters", ToJson(machine.adapters)}}}};
   if (survey.rdma) {
-    told["rdma"] = {{"device", survey.rdma->device},
-                    {"number", survey.rdma->number},
-                    {"ethernet", survey.rdma->ethernet},
-                    {"gigabits_per_s", survey.rdma->gigabits_per_s},
-                    {"gids", survey.rdma->gids}};
+    fields["rdma"] = {{"device", survey.rdma->device},
+                      {"number", survey.rdma->number},
+                      {"ethernet", survey.rdma->ethernet},
+                      {"gigabits_per_s", survey.rdma->gigabits_per_s},
+                      {"gids", survey.rdma->gids}};
   }
-  return told;
+  return fields;
 }
 
-absl::StatusOr<Survey> SurveyOf(const json& told) {
-  if (!told.is_object() || told.value("version", json()) != Version()) {
+absl::StatusOr<Survey> SurveyOf(const json& fields) {
+  if (!fields.is_object() || fields.value("version", json()) != Version()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the other host has another version of Penstock than this one, which is ", Version()));
   }
   try {  // the library has no other way to say that a field is of another type
-    const json& machine = told.at("machine");
-    Survey survey{.name = told.at("name"),
+    const json& machine = fields.at("machine");
+    Survey survey{.name = fields.at("name"),
                   .machine = {.processor = machine.at("processor"),
                               .kernel = machine.at("kernel"),
                               .congestion_control = machine.at("congestion_control"),
@@ -225,13 +225,13 @@ absl::StatusOr<Survey> SurveyOf(const json& told) {
                               .load1 = machine.at("load1"),
                               .numa_nodes = machine.at("numa_nodes"),
                               .adapters = AdaptersOf(machine.at("adapters"))},
-                  .interface = told.at("interface"),
-                  .tools = told.at("tools").get<std::set<std::string>>(),
-                  .no_rdma = told.at("no_rdma"),
-                  .gpus = told.at("gpus"),
-                  .no_gpu = told.at("no_gpu"),
-                  .gpu_options = told.at("gpu_options").get<std::set<std::string>>()};
-    if (const auto rdma = told.find("rdma"); rdma != told.end()) {
+                  .interface = fields.at("interface"),
+                  .tools = fields.at("tools").get<std::set<std::string>>(),
+                  .no_rdma = fields.at("no_rdma"),
+                  .gpus = fields.at("gpus"),
+                  .no_gpu = fields.at("no_gpu"),
+                  .gpu_options = fields.at("gpu_options").get<std::set<std::string>>()};
+    if (const auto rdma = fields.find("rdma"); rdma != fields.end()) {
       survey.rdma = RdmaPort{.device = rdma->at("device"),
                              .number = rdma->at("number"),
                              .ethernet = rdma->at("ethernet"),

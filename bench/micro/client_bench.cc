@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// slot → client: what landed is put in order, and credits follow what is taken.
+// slot → client: what was received is put in order, and credits follow what is taken.
 #include <benchmark/benchmark.h>
 
+#include "dataplane/client/credit_manager.h"
 #include "dataplane/client/merge.h"
-#include "dataplane/client/window.h"
 
 namespace penstock::client {
 namespace {
@@ -22,17 +22,17 @@ void MergeInTurn(benchmark::State& state) {
 }
 BENCHMARK(MergeInTurn)->Arg(1)->Arg(8)->Arg(64);
 
-// A steady state: each element that lands is taken, and asked for again.
+// A steady state: each element that is received is taken, and asked for again.
 void GrantAndTake(benchmark::State& state) {
-  Window window(/*max_elements=*/1024, /*max_bytes=*/1 << 30);
+  CreditManager credits(/*max_elements=*/1024, /*max_bytes=*/1 << 30);
   const int64_t workers = state.range(0);
-  for (int64_t i = 1; i <= workers; ++i) window.AddLink(WorkerId(static_cast<uint64_t>(i)));
+  for (int64_t i = 1; i <= workers; ++i) credits.AddLink(WorkerId(static_cast<uint64_t>(i)));
   int64_t elements = 0;
   for (auto _ : state) {
-    for (const Window::Grant& grant : window.TakeGrants()) {
+    for (const CreditManager::Grant& grant : credits.TakeGrants()) {
       for (int64_t i = 0; i < grant.count; ++i) {
-        window.OnLanded(grant.worker, 64);
-        window.OnTaken(grant.worker, 64);
+        credits.OnReceived(grant.worker, 64);
+        credits.OnReleased(grant.worker, 64);
       }
       elements += grant.count;
     }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/fail_point.h"
 #include "control/sync/mutex.h"
@@ -17,15 +17,15 @@ Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
     : options_(std::move(options)), journal_(std::move(journal)) {}
 
 Core::~Core() {
-  journal_.reset();  // writes what was appended, and says what waited for it
-  std::deque<Saying> waiting;
+  journal_.reset();  // writes what was appended, and sends what waited for it
+  std::deque<PendingReply> waiting;
   {
     MutexLock lock(mu_);
     failed_ = absl::UnavailableError("the dispatcher is stopping");
-    waiting.swap(sayings_);
+    waiting.swap(pending_replies_);
   }
-  for (Saying& saying : waiting)
-    saying.say(absl::UnavailableError("the dispatcher is stopping"), 0);
+  for (PendingReply& reply : waiting)
+    reply.send(absl::UnavailableError("the dispatcher is stopping"), 0);
 }
 
 absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
@@ -38,12 +38,12 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
   RETURN_IF_ERROR(core->journal_->Start(
       [core = core.get()](absl::StatusOr<uint64_t> sequence) { core->OnDurable(sequence); }));
   {
-    Turn turn(*core);
-    core->BeginLife(turn);
+    Transaction txn(*core);
+    core->BeginLife(txn);
     for (const auto& [id, iteration] : core->state_.iterations) {
       if (!core->GoesOn(iteration) || iteration.record.closed) continue;
-      turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(core->mu_) {
-        turn.Settle(id, protocol::OnDispatcherStarts(iteration.record, turn.DeskOf(id)));
+      txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(core->mu_) {
+        txn.Settle(id, protocol::OnDispatcherStarts(iteration.record, txn.GetContext(id)));
       });
     }
   }
@@ -81,7 +81,7 @@ absl::Status Core::Recover() {
   for (const auto& [id, iteration] : state_.iterations) {
     if (iteration.record.finished || !GoesOn(iteration)) continue;
     for (const protocol::ReaderRecord& reader : iteration.record.readers) {
-      if (reader.standing == protocol::Standing::kLiving) {
+      if (reader.status == protocol::ReaderStatus::kActive) {
         client_leases_.Heard({id, reader.client}, now);
         clients_to_come_.insert({id, reader.client});
       }
@@ -97,14 +97,14 @@ void Core::OnDurable(absl::StatusOr<uint64_t> sequence) {
     if (appending_.load() != std::this_thread::get_id()) Deliver();
     return;
   }
-  std::deque<Saying> waiting;
+  std::deque<PendingReply> waiting;
   {
     MutexLock lock(mu_);
     failed_ = sequence.status();
-    waiting.swap(sayings_);
+    waiting.swap(pending_replies_);
   }
   options_.events->Write({"journal_failed", {{"why", std::string(sequence.status().message())}}});
-  for (Saying& saying : waiting) saying.say(sequence.status(), 0);
+  for (PendingReply& reply : waiting) reply.send(sequence.status(), 0);
   if (options_.on_failure) options_.on_failure(sequence.status());
 }
 
@@ -112,15 +112,17 @@ void Core::Deliver() {
   MutexLock lock(mu_);
   if (delivering_) return;  // that thread comes back for what is here
   delivering_ = true;
-  while (!sayings_.empty() && (sayings_.front().sequence <= durable_ || !failed_.ok())) {
-    std::deque<Saying> ready;
-    while (!sayings_.empty() && (sayings_.front().sequence <= durable_ || !failed_.ok())) {
-      ready.push_back(std::move(sayings_.front()));
-      sayings_.pop_front();
+  while (!pending_replies_.empty() &&
+         (pending_replies_.front().sequence <= durable_ || !failed_.ok())) {
+    std::deque<PendingReply> ready;
+    while (!pending_replies_.empty() &&
+           (pending_replies_.front().sequence <= durable_ || !failed_.ok())) {
+      ready.push_back(std::move(pending_replies_.front()));
+      pending_replies_.pop_front();
     }
     const absl::Status failed = failed_;
     lock.unlock();
-    for (Saying& saying : ready) saying.say(failed, saying.sequence);
+    for (PendingReply& reply : ready) reply.send(failed, reply.sequence);
     lock.lock();
   }
   delivering_ = false;
@@ -153,7 +155,7 @@ std::vector<WorkerId> Core::UsableWorkers(const IterationState& iteration) const
          i != sessions_.end() && i->first.first == iteration.id; ++i) {
       const auto reader = iteration.record.FindReader(i->first.second);
       const bool lives =
-          reader && iteration.record.readers[*reader].standing == protocol::Standing::kLiving;
+          reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive;
       if (lives && i->second->process && i->second->process == worker.process) return true;
     }
     return false;

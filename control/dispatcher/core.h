@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dispatcher without a network: requests and streams in, answers and pushes
 // out. One lock; under it: check, decide (control/protocol, control/policy),
-// apply, append. What is said leaves when what it tells of is durable, in the
+// apply, append. A message leaves when the record it depends on is durable, in the
 // order it was decided. No I/O, no clock and no wait under the lock.
 //
-// Each event is one Turn (turn.h); the files core_*.cc are one subject each.
+// Each event is one Transaction (transaction.h); the files core_*.cc are one subject each.
 #pragma once
 
 #include <atomic>
@@ -24,15 +24,15 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/dispatcher/links.h"
-#include "control/dispatcher/outlet.h"
 #include "control/dispatcher/step_audit.h"
+#include "control/dispatcher/stream_writer.h"
 #include "control/dispatcher/suspicions.h"
 #include "control/journal/changes_proto.h"
 #include "control/journal/journal.h"
 #include "control/observe/event_log.h"
 #include "control/policy/leases.h"
 #include "control/policy/scaling.h"
-#include "control/protocol/iteration_desk.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/session_messages.h"
 #include "control/state/state.h"
@@ -89,7 +89,7 @@ class Arriving {
 // A stream, and the session or worker that it turned out to be. Its fields are
 // the core's, under its lock.
 struct ClientPeer {
-  std::shared_ptr<ClientOutlet> outlet;
+  std::shared_ptr<ClientStreamWriter> writer;
   // Where some wait for the lock their sender lives, however long ago it was heard. Not under the
   // lock.
   std::atomic<int> arriving = 0;
@@ -110,13 +110,13 @@ struct ClientPeer {
   } waiting;
 };
 struct WorkerPeer {
-  std::shared_ptr<WorkerOutlet> outlet;
+  std::shared_ptr<WorkerStreamWriter> writer;
   std::atomic<int> arriving = 0;  // as above
   WorkerId worker;                // none before its hello and after its end
   std::vector<DatasetWork> work;  // as of its last heartbeat
 };
 
-class Turn;
+class Transaction;
 
 // Any thread may call any method. Callbacks come from the journal's thread or
 // inside a call, in order, one at a time; they must not block.
@@ -144,14 +144,14 @@ class Core {
   void GetStatus(Done<DispatcherStatus> done);
 
   // --- Streams ---
-  std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientOutlet> outlet);
+  std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientStreamWriter> writer);
   void OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message);
   void OnClosed(const std::shared_ptr<ClientPeer>& peer);
   // A message on the stream cannot be read; `why` says what is wrong. The session ends.
   void OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why);
   // Streams that end from now on do so since the dispatcher does: nobody is suspected for that.
   void BeginToLeave();
-  std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerOutlet> outlet);
+  std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerStreamWriter> writer);
   void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
   // A message on the stream cannot be read; `why` says what is wrong. Only the stream ends: the
@@ -170,7 +170,7 @@ class Core {
   uint64_t sequence() const;
 
  private:
-  friend class Turn;
+  friend class Transaction;
   using SessionKey = std::pair<IterationId, ClientId>;
   // Of a partition since it last got further: how often it failed, and whom it avoids for that; how
   // often its worker died, and died with nothing else on it.
@@ -189,62 +189,66 @@ class Core {
 
   // core_avoiding.cc
   // The worker has died, and what it ran may be why. To be called while the record still names it.
-  void NoteDeath(Turn& turn, WorkerId worker) REQUIRES(mu_);
+  void NoteDeath(Transaction& txn, WorkerId worker) REQUIRES(mu_);
   // Whether the partition gets a worker for itself, and which that is, if there is one.
   bool RunsAlone(const PartitionKey& key) const REQUIRES(mu_);
   WorkerId ReservedFor(const PartitionKey& key) const REQUIRES(mu_);
   bool IsReserved(WorkerId worker) const REQUIRES(mu_);  // for such a one
   // Finds workers for those that are to be placed, and takes from them what they have.
-  void Reserve(Turn& turn, const IterationState& iteration) REQUIRES(mu_);
-  void RelieveAllOn(Turn& turn, const IterationState& iteration, WorkerId worker,
+  void Reserve(Transaction& txn, const IterationState& iteration) REQUIRES(mu_);
+  void RelieveAllOn(Transaction& txn, const IterationState& iteration, WorkerId worker,
                     const PartitionKey& but) REQUIRES(mu_);
   // Whether one that would run alone is placed there beside others, since a short while; and where
   // of `usable` a partition that failed may be placed beside others.
   bool IsTrying(WorkerId worker) const REQUIRES(mu_);
   std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const
       REQUIRES(mu_);
-  void EndReservations(Turn& turn) REQUIRES(mu_);
+  void EndReservations(Transaction& txn) REQUIRES(mu_);
   void NoteLinks(const ClientPeer& peer, const std::vector<LinkCounts>& links, absl::Time now)
       REQUIRES(mu_);
   bool ReachesOthers(const SessionKey& key) const REQUIRES(mu_);
   bool HasOtherWorkers(const IterationState& iteration, WorkerId but) const REQUIRES(mu_);
   // Places partitions of workers anew that one of their readers could not reach for a while:
   // elsewhere, if it reaches others; else so that other readers get what is in doubt.
-  void MoveFromUnreached(Turn& turn, absl::Time now) REQUIRES(mu_);
+  void MoveFromUnreached(Transaction& txn, absl::Time now) REQUIRES(mu_);
 
   // core_clients.cc
   // Also a past one, which is recalled. Null: it was never begun.
-  const IterationState* FindOrRecall(Turn& turn, JobId job, int64_t repetition) REQUIRES(mu_);
-  void Handle(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message)
+  const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition) REQUIRES(mu_);
+  void Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message)
       REQUIRES(mu_);
-  void OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello)
+  void OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello)
       REQUIRES(mu_);
   // Notes what the heartbeat renews. True: it is answered when the journal has taken a record, for
   // which the one that waits has waited long enough.
   bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const REQUIRES(mu_);
   // Of all partitions that a message tells of at once: what follows is as much work as for one.
-  void OnReports(Turn& turn, const ClientPeer& peer, absl::Span<const PartitionReport> reports)
+  void OnReports(Transaction& txn, const ClientPeer& peer,
+                 absl::Span<const PartitionReport> reports) REQUIRES(mu_);
+  void OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit)
       REQUIRES(mu_);
-  void OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit)
+  void OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave) REQUIRES(mu_);
+  void OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const ReceiveLimit& limit)
       REQUIRES(mu_);
-  void OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) REQUIRES(mu_);
-  void OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead) REQUIRES(mu_);
   void ForgetLease(const SessionKey& key) REQUIRES(mu_);
-  void CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason) REQUIRES(mu_);
+  void CloseSessions(Transaction& txn, IterationId iteration, const absl::Status& reason)
+      REQUIRES(mu_);
 
   // core_consumers.cc
   // The consumer of that session is not heard: the others are told.
-  void Suspect(Turn& turn, const SessionKey& key, const Suspicions::Cause& cause) REQUIRES(mu_);
-  void SuspectSilent(Turn& turn, absl::Time now) REQUIRES(mu_);
-  void DeclareConsumerDead(Turn& turn, const SessionKey& key, absl::Time heard) REQUIRES(mu_);
-  void HearConsumer(Turn& turn, const ClientPeer& peer) REQUIRES(mu_);
-  void TellLost(Turn& turn, IterationId iteration) REQUIRES(mu_);
+  void Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause)
+      REQUIRES(mu_);
+  void SuspectSilent(Transaction& txn, absl::Time now) REQUIRES(mu_);
+  void DeclareConsumerDead(Transaction& txn, const SessionKey& key, absl::Time heard) REQUIRES(mu_);
+  void HearConsumer(Transaction& txn, const ClientPeer& peer) REQUIRES(mu_);
+  void NotifyLost(Transaction& txn, IterationId iteration) REQUIRES(mu_);
   void CountLost() REQUIRES(mu_);
   // Whether consumers differ; then `torn` says how.
   bool AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks, std::string& torn)
       REQUIRES(mu_);
   // All consumers get the same error, for good.
-  void EndTornReading(Turn& turn, IterationId iteration, const std::string& torn) REQUIRES(mu_);
+  void EndTornReading(Transaction& txn, IterationId iteration, const std::string& torn)
+      REQUIRES(mu_);
 
   // core_division.cc
   absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const
@@ -257,22 +261,22 @@ class Core {
   // core_jobs.cc. `restoration`: what the job begins with, or null.
   void AnswerJob(const GetOrCreateJobRequest& request, const Restoration* restoration,
                  Done<JobAnswer> done);
-  absl::StatusOr<JobAnswer> GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,
+  absl::StatusOr<JobAnswer> GetOrCreate(Transaction& txn, const GetOrCreateJobRequest& request,
                                         const Restoration* restoration) REQUIRES(mu_);
-  void Cancel(Turn& turn, const JobRecord& job) REQUIRES(mu_);
+  void Cancel(Transaction& txn, const JobRecord& job) REQUIRES(mu_);
   bool IsRead(JobId job) const REQUIRES(mu_);                   // over some stream
   bool IsConnected(IterationId iteration) const REQUIRES(mu_);  // somebody is
-  void ForgetJob(Turn& turn, JobId job) REQUIRES(mu_);
+  void ForgetJob(Transaction& txn, JobId job) REQUIRES(mu_);
   // What is known of it besides its record. REQUIRES: it is there.
   void ForgetIteration(IterationId iteration) REQUIRES(mu_);
-  void TakeFromWorkers(Turn& turn, JobId job) REQUIRES(mu_);
-  void TakeFromWorkers(Turn& turn, const IterationState& iteration) REQUIRES(mu_);
+  void TakeFromWorkers(Transaction& txn, JobId job) REQUIRES(mu_);
+  void TakeFromWorkers(Transaction& txn, const IterationState& iteration) REQUIRES(mu_);
 
   absl::Status CheckPlaces(const Restoration& restoration, const JobTerms& terms) const
       REQUIRES(mu_);
 
   // core_lives.cc
-  void BeginLife(Turn& turn) REQUIRES(mu_);
+  void BeginLife(Transaction& txn) REQUIRES(mu_);
   PlacedPartition Placed(IterationId iteration, PartitionId partition, Placement placement) const
       REQUIRES(mu_);
   // Why somebody is refused who heard what this journal does not have.
@@ -280,47 +284,49 @@ class Core {
   absl::Status OlderJournal(const JobRecord& job, const Heard& heard) const REQUIRES(mu_);
   // Ends what is read since an earlier life, in all jobs: what was given out in the part that this
   // journal lacks would be given out again. `heard`: what shows that it lacks some.
-  void EndEarlierLives(Turn& turn, const Heard& heard) REQUIRES(mu_);
+  void EndEarlierLives(Transaction& txn, const Heard& heard) REQUIRES(mu_);
   // Whether what was heard of that job is in this journal.
   absl::Status CheckHeard(const JobRecord& job, const Heard& heard) const REQUIRES(mu_);
   // Whether the hello is of that job, as this journal has it.
-  absl::Status CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello) REQUIRES(mu_);
+  absl::Status CheckLife(Transaction& txn, const JobRecord& job, const ClientHello& hello)
+      REQUIRES(mu_);
 
   // core_restore.cc
-  void Begin(Turn& turn, JobId job, const Restoration& restoration) REQUIRES(mu_);
+  void Begin(Transaction& txn, JobId job, const Restoration& restoration) REQUIRES(mu_);
 
   // core_workers.cc
-  void Handle(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message)
+  void Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message)
       REQUIRES(mu_);
-  void OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello)
+  void OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello)
       REQUIRES(mu_);
-  void OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request)
+  void OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request)
       REQUIRES(mu_);
-  void OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark) REQUIRES(mu_);
-  void OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) REQUIRES(mu_);
-  void OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end) REQUIRES(mu_);
-  void OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed) REQUIRES(mu_);
+  void OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark) REQUIRES(mu_);
+  void OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended) REQUIRES(mu_);
+  void OnAtEnd(Transaction& txn, const WorkerPeer& peer, const AtEnd& at_end) REQUIRES(mu_);
+  void OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFailed& failed)
+      REQUIRES(mu_);
   // Nobody reads it any more; all are told `reason`.
-  void FailIteration(Turn& turn, const IterationState& iteration, const absl::Status& reason)
+  void FailIteration(Transaction& txn, const IterationState& iteration, const absl::Status& reason)
       REQUIRES(mu_);
   // Whether a worker is left that may run what failed so often, or none at all: one may come.
-  bool SomebodyMayRun(const IterationState& iteration, const protocol::Desk& desk,
+  bool SomebodyMayRun(const IterationState& iteration, const protocol::IterationContext& context,
                       PartitionId partition, const Failures& failures) const REQUIRES(mu_);
-  void OnDrain(Turn& turn, const WorkerPeer& peer) REQUIRES(mu_);
+  void OnDrain(Transaction& txn, const WorkerPeer& peer) REQUIRES(mu_);
   // `died`: it did not leave of itself.
-  void LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bool died = true)
+  void LoseWorker(Transaction& txn, WorkerId worker, const std::string& reason, bool died = true)
       REQUIRES(mu_);
 
   // core_sweep.cc
   absl::Duration Stall() const;
   // A hello was accepted. `recovered`: the first of somebody that this life knows from the journal.
   void NoteHello(bool recovered, absl::Time now) REQUIRES(mu_);
-  void ExpireLeases(Turn& turn, absl::Time now) REQUIRES(mu_);
-  void CollectJobs(Turn& turn, absl::Time now) REQUIRES(mu_);
+  void ExpireLeases(Transaction& txn, absl::Time now) REQUIRES(mu_);
+  void CollectJobs(Transaction& txn, absl::Time now) REQUIRES(mu_);
   // Finished iterations that nobody is connected to any more.
-  void RetireIterations(Turn& turn) REQUIRES(mu_);
-  void CollectDatasets(Turn& turn, absl::Time now) REQUIRES(mu_);
-  void EstimateWorkers(Turn& turn, absl::Time now) REQUIRES(mu_);
+  void RetireIterations(Transaction& txn) REQUIRES(mu_);
+  void CollectDatasets(Transaction& txn, absl::Time now) REQUIRES(mu_);
+  void EstimateWorkers(Transaction& txn, absl::Time now) REQUIRES(mu_);
   bool Collectable(const JobRecord& job) const REQUIRES(mu_);
   // How long it stays while nobody reads it.
   absl::Duration TimeToLive(const JobRecord& job) const REQUIRES(mu_);
@@ -339,7 +345,7 @@ class Core {
 
   mutable Mutex mu_;
   State state_ GUARDED_BY(mu_);
-  std::map<IterationId, protocol::Desk> desks_ GUARDED_BY(mu_);
+  std::map<IterationId, protocol::IterationContext> contexts_ GUARDED_BY(mu_);
   std::map<SessionKey, std::shared_ptr<ClientPeer>> sessions_ GUARDED_BY(mu_);
   std::map<WorkerId, std::shared_ptr<WorkerPeer>> workers_ GUARDED_BY(mu_);
   Leases<SessionKey> client_leases_ GUARDED_BY(mu_);
@@ -360,9 +366,9 @@ class Core {
   std::map<std::string, absl::Time> unused_since_ GUARDED_BY(mu_);  // datasets
   bool leaving_ GUARDED_BY(mu_) = false;
   absl::Time last_sweep_ GUARDED_BY(mu_) = absl::InfinitePast();
-  // Turns that were begun and are not over, also those that wait for mu_, and how often there was
+  // Open transactions, also those that wait for mu_, and how often there was
   // none. While there is always one, what has come may not have been read yet.
-  std::atomic<int> turns_ = 0;
+  std::atomic<int> transactions_ = 0;
   std::atomic<uint64_t> idles_ = 0;
   uint64_t idles_seen_ GUARDED_BY(mu_) = 0;  // by the last sweep
   absl::Time idle_at_ GUARDED_BY(mu_) = absl::InfinitePast();
@@ -379,12 +385,12 @@ class Core {
   IterationId first_iteration_ GUARDED_BY(mu_);  // that may begin in this life
   uint64_t snapshot_sequence_ GUARDED_BY(mu_) = 0;
 
-  // What waits to be said: with OK once `sequence` is durable, else with why not.
-  struct Saying {
+  // Sent with OK once `sequence` is durable, else with why it is not.
+  struct PendingReply {
     uint64_t sequence;
-    std::function<void(const absl::Status&, uint64_t)> say;
+    std::function<void(const absl::Status&, uint64_t)> send;
   };
-  std::deque<Saying> sayings_ GUARDED_BY(mu_);
+  std::deque<PendingReply> pending_replies_ GUARDED_BY(mu_);
   bool delivering_ GUARDED_BY(mu_) = false;
   absl::Status failed_ GUARDED_BY(mu_);
 

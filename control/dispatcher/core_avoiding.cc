@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/policy/placing.h"
 
 namespace penstock::control {
@@ -25,27 +25,27 @@ constexpr absl::Duration kTrial = absl::Seconds(5);
 
 // --- Partitions whose workers die ----------------------------------------------------
 
-void Core::NoteDeath(Turn& turn, WorkerId worker) {
+void Core::NoteDeath(Transaction& txn, WorkerId worker) {
   const auto reserved = alone_.find(worker);
   const PartitionKey alone = reserved == alone_.end() ? PartitionKey() : reserved->second;
   if (reserved != alone_.end()) alone_.erase(reserved);
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;
-    const protocol::Desk& desk = turn.DeskOf(id);
+    const protocol::IterationContext& context = txn.GetContext(id);
     for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
       const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-      if (partition.worker != worker || desk.partitions[p].ended) continue;
+      if (partition.worker != worker || context.partitions[p].ended) continue;
       const PartitionKey key{id, PartitionId(p + 1)};
       Failures& failures = failures_[key];
       if (key == alone && failures.deaths >= kDeathsAmongOthers) ++failures.deaths_alone;
       ++failures.deaths;
       if (failures.deaths_alone < kDeathsAlone && failures.deaths < kMostDeaths) continue;
       const Index index = partition.bookmarks.empty() ? 0 : partition.bookmarks.back().index;
-      turn.Log("partition_kills", {{"iteration", absl::StrCat(id.value())},
-                                   {"partition", absl::StrCat(p + 1)},
-                                   {"index", absl::StrCat(index)}});
+      txn.Log("partition_kills", {{"iteration", absl::StrCat(id.value())},
+                                  {"partition", absl::StrCat(p + 1)},
+                                  {"index", absl::StrCat(index)}});
       FailIteration(
-          turn, iteration,
+          txn, iteration,
           absl::InternalError(absl::StrCat(
               "partition ", p + 1, " ended ", failures.deaths, " workers, ", failures.deaths_alone,
               " of them with nothing else on them, and got no further than its bookmark at index ",
@@ -62,8 +62,8 @@ bool Core::RunsAlone(const PartitionKey& key) const {
   if (failures == failures_.end() || failures->second.deaths < kDeathsAmongOthers) return false;
   const IterationState* iteration = state_.FindIteration(key.iteration);
   if (iteration == nullptr || !GoesOn(*iteration) || iteration->record.closed) return false;
-  const auto desk = desks_.find(key.iteration);
-  return desk == desks_.end() || !desk->second.partitions[key.partition.value() - 1].ended;
+  const auto context = contexts_.find(key.iteration);
+  return context == contexts_.end() || !context->second.partitions[key.partition.value() - 1].ended;
 }
 
 bool Core::IsReserved(WorkerId worker) const {
@@ -81,7 +81,7 @@ WorkerId Core::ReservedFor(const PartitionKey& key) const {
   return WorkerId();
 }
 
-void Core::Reserve(Turn& turn, const IterationState& iteration) {
+void Core::Reserve(Transaction& txn, const IterationState& iteration) {
   if (failures_.empty()) return;
   const JobTerms& terms = state_.jobs.at(iteration.job).terms;
   if (iteration.division.count > 0 && terms.target_workers == TargetWorkers::kLocal) return;
@@ -91,26 +91,26 @@ void Core::Reserve(Turn& turn, const IterationState& iteration) {
       continue;
     const std::vector<WorkerId> usable = UsableWorkers(iteration);
     if (usable.size() < 2) return;  // the others need one
-    const PartitionCounts counts(state_, iteration, turn.DeskOf(iteration.id));
+    const PartitionCounts counts(state_, iteration, txn.GetContext(iteration.id));
     const WorkerId worker =
         *std::ranges::min_element(usable, {}, [&](WorkerId its) { return counts.OfAll(its); });
     alone_[worker] = key;
-    turn.Log("runs_alone", {{"iteration", absl::StrCat(iteration.id.value())},
-                            {"partition", absl::StrCat(p + 1)},
-                            {"worker", absl::StrCat(absl::Hex(worker.value()))}});
+    txn.Log("runs_alone", {{"iteration", absl::StrCat(iteration.id.value())},
+                           {"partition", absl::StrCat(p + 1)},
+                           {"worker", absl::StrCat(absl::Hex(worker.value()))}});
     for (const auto& [id, other] : state_.iterations) {
-      if (GoesOn(other) && !other.record.closed) RelieveAllOn(turn, other, worker, key);
+      if (GoesOn(other) && !other.record.closed) RelieveAllOn(txn, other, worker, key);
     }
   }
 }
 
-void Core::RelieveAllOn(Turn& turn, const IterationState& iteration, WorkerId worker,
+void Core::RelieveAllOn(Transaction& txn, const IterationState& iteration, WorkerId worker,
                         const PartitionKey& but) {
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     const PartitionKey key{iteration.id, PartitionId(p + 1)};
     if (iteration.record.partitions[p].worker != worker || key == but) continue;
-    turn.Settle(iteration.id,
-                protocol::OnRelieve(iteration.record, turn.DeskOf(iteration.id), key.partition));
+    txn.Settle(iteration.id,
+               protocol::OnRelieve(iteration.record, txn.GetContext(iteration.id), key.partition));
   }
 }
 
@@ -129,7 +129,7 @@ std::vector<WorkerId> Core::WorkersToTry(const PartitionKey& key,
   return usable;
 }
 
-void Core::EndReservations(Turn& turn) {
+void Core::EndReservations(Transaction& txn) {
   const size_t ended =
       std::erase_if(alone_,
                     [&](const auto& entry) REQUIRES(mu_) { return !RunsAlone(entry.second); }) +
@@ -139,8 +139,8 @@ void Core::EndReservations(Turn& turn) {
   // Others may have waited for a place.
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;
-    turn.Settle(id, {});
-    turn.Balance(id);
+    txn.Settle(id, {});
+    txn.Balance(id);
   }
 }
 
@@ -179,7 +179,7 @@ static bool HasOtherReaders(const protocol::IterationRecord& record, ClientId bu
   });
 }
 
-void Core::MoveFromUnreached(Turn& turn, absl::Time now) {
+void Core::MoveFromUnreached(Transaction& txn, absl::Time now) {
   const std::map<Link, absl::Time> down = down_;
   for (const auto& [link, since] : down) {
     const auto& [id, client, worker] = link;
@@ -197,11 +197,11 @@ void Core::MoveFromUnreached(Turn& turn, absl::Time now) {
     const bool others = iteration->record.shared() && HasOtherReaders(iteration->record, client);
     const bool avoids = ReachesOthers(session) && HasOtherWorkers(*iteration, worker);
     if ((!avoids && !others) || !unreached_.try_emplace(link, avoids).second) continue;
-    turn.Log("unreached", {{"worker", absl::StrCat(absl::Hex(worker.value()))},
-                           {"client", absl::StrCat(absl::Hex(client.value()))},
-                           {"iteration", absl::StrCat(id.value())},
-                           {"for", absl::FormatDuration(now - since)}});
-    RelieveAllOn(turn, *iteration, worker, PartitionKey());
+    txn.Log("unreached", {{"worker", absl::StrCat(absl::Hex(worker.value()))},
+                          {"client", absl::StrCat(absl::Hex(client.value()))},
+                          {"iteration", absl::StrCat(id.value())},
+                          {"for", absl::FormatDuration(now - since)}});
+    RelieveAllOn(txn, *iteration, worker, PartitionKey());
   }
 }
 

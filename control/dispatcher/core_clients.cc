@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client sessions: who reads, and what they say.
+// Client sessions: who reads, and the messages they send.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -8,16 +8,16 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/sync/mutex.h"
 
 namespace penstock::control {
 namespace {
 
 // Refuses partitions that are not there: their numbers come from outside.
-absl::StatusOr<protocol::Holdings> ToHoldings(const std::vector<PartitionIndices>& from,
-                                              const IterationState& iteration) {
-  protocol::Holdings holdings;
+absl::StatusOr<protocol::ReceivedSets> ToReceivedSets(const std::vector<PartitionIndices>& from,
+                                                      const IterationState& iteration) {
+  protocol::ReceivedSets sets;
   for (const PartitionIndices& of : from) {
     if (of.indices.empty()) continue;
     if (!iteration.record.Has(of.partition)) {
@@ -25,16 +25,16 @@ absl::StatusOr<protocol::Holdings> ToHoldings(const std::vector<PartitionIndices
           absl::StrCat("a state names ", ToString(of.partition), ", the iteration has ",
                        iteration.record.partitions.size(), "; it is of another job"));
     }
-    protocol::At(holdings, of.partition).Add(of.indices);
+    protocol::At(sets, of.partition).Add(of.indices);
   }
-  return holdings;
+  return sets;
 }
 
 // By whom the elements of rounds or of one order are read: consumers that keep their numbers, or
 // one reader.
 absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                         const ClientHello& hello) {
-  if (iteration.record.dealt() || iteration.record.coordinated()) {
+  if (iteration.record.has_order_consumers() || iteration.record.coordinated()) {
     const auto known = iteration.record.FindReader(hello.client);
     if (!known || iteration.record.readers[*known].consumer == hello.consumer) {
       return absl::OkStatus();
@@ -49,7 +49,7 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
   if (iteration.record.closed) return absl::OkStatus();
   const auto& readers = iteration.record.readers;
   const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
-    return reader.client == hello.client || reader.standing != protocol::Standing::kLiving;
+    return reader.client == hello.client || reader.status != protocol::ReaderStatus::kActive;
   });
   if (alone) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -61,9 +61,9 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
 
 }  // namespace
 
-std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientOutlet> outlet) {
+std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientStreamWriter> writer) {
   auto peer = std::make_shared<ClientPeer>();
-  peer->outlet = std::move(outlet);
+  peer->writer = std::move(writer);
   return peer;
 }
 
@@ -86,8 +86,8 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       renewed = peer->renewed;
       NoteLinks(*peer, beat->links, now);
       links_.Heard(key, peer->incarnation, std::move(beat->links), now);
-      scaling_.ClientSays(state_.iterations.at(peer->iteration).job, peer->client,
-                          peer->incarnation, beat->steps, now);
+      scaling_.OnClientSteps(state_.iterations.at(peer->iteration).job, peer->client,
+                             peer->incarnation, beat->steps, now);
       back = suspicions_.Knows(peer->iteration, peer->consumer);
       if (!beat->marks.empty() && AuditSteps(*peer, beat->marks, torn)) torn_in = peer->iteration;
       slowed = beat->at_quota && !peer->at_quota;
@@ -98,69 +98,70 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
       options_.events->Write({"quota_reached", {{"job", job}, {"bound", "max_bytes_in_flight"}}});
     }
     if (back || torn_in) {
-      Turn turn(*this);
-      turn.Guard([&]() REQUIRES(mu_) {
-        if (peer->iteration) HearConsumer(turn, *peer);
-        if (torn_in) EndTornReading(turn, torn_in, torn);
+      Transaction txn(*this);
+      txn.Guard([&]() REQUIRES(mu_) {
+        if (peer->iteration) HearConsumer(txn, *peer);
+        if (torn_in) EndTornReading(txn, torn_in, torn);
       });
     }
     CountHeartbeat();
-    if (!due) return peer->outlet->Send(ClientHeartbeatAnswer{renewed}, 0);
-    Turn turn(*this);
+    if (!due) return peer->writer->Send(ClientHeartbeatAnswer{renewed}, 0);
+    Transaction txn(*this);
     const bool on_its_way = sequence_ > peer->waiting.behind;
-    if (!on_its_way) turn.AppendAnyway();
-    return turn.Say(
-        [outlet = peer->outlet, counter = on_its_way ? peer->waiting.counter
+    if (!on_its_way) txn.AppendAnyway();
+    return txn.WhenDurable(
+        [writer = peer->writer, counter = on_its_way ? peer->waiting.counter
                                                      : beat->counter](const absl::Status& durable) {
-          if (durable.ok()) outlet->Send(ClientHeartbeatAnswer{counter}, 0);
+          if (durable.ok()) writer->Send(ClientHeartbeatAnswer{counter}, 0);
         });
   }
-  Turn turn(*this);
+  Transaction txn(*this);
   absl::Status broken;
-  turn.Guard([&]() REQUIRES(mu_) { Handle(turn, peer, message); }, &broken);
+  txn.Guard([&]() REQUIRES(mu_) { Handle(txn, peer, message); }, &broken);
   const bool is_hello = std::holds_alternative<ClientHello>(message);
-  if (!broken.ok() && is_hello && !peer->iteration) turn.Close(peer, broken);
+  if (!broken.ok() && is_hello && !peer->iteration) txn.Close(peer, broken);
 }
 
-void Core::Handle(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message) {
-  if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(turn, peer, *hello);
+void Core::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                  const ClientUp& message) {
+  if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(txn, peer, *hello);
   if (!peer->iteration) return;  // it was told why; this was on its way
   if (!GoesOn(state_.iterations.at(peer->iteration))) return;
   client_leases_.Heard({peer->iteration, peer->client}, options_.now());
-  HearConsumer(turn, *peer);
+  HearConsumer(txn, *peer);
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
-    OnReports(turn, *peer, {&answer->report, 1});
+    OnReports(txn, *peer, {&answer->report, 1});
   } else if (const auto* report = std::get_if<Report>(&message)) {
-    // Errors first: a turn that landed with one is agreed on with it.
+    // Errors first: what was received with an error is agreed on with it.
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
       const absl::Status may_be =
-          protocol::OnRoundErrors(iteration.record, turn.DeskOf(iteration.id), peer->client,
+          protocol::OnRoundErrors(iteration.record, txn.GetContext(iteration.id), peer->client,
                                   peer->incarnation, report->rounds->errors);
-      if (!may_be.ok()) return turn.Close(peer, may_be);
+      if (!may_be.ok()) return txn.Close(peer, may_be);
     }
-    OnReports(turn, *peer, report->partitions);
+    OnReports(txn, *peer, report->partitions);
     if (report->waits) {
       const IterationId iteration = peer->iteration;
-      protocol::OnWaits(state_.iterations.at(iteration).record, turn.DeskOf(iteration),
+      protocol::OnWaits(state_.iterations.at(iteration).record, txn.GetContext(iteration),
                         peer->client, peer->incarnation);
-      turn.Settle(iteration, {});
+      txn.Settle(iteration, {});
     }
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
-      protocol::Desk& desk = turn.DeskOf(iteration.id);
-      const absl::Status may_be = protocol::CheckRoundsReport(iteration.record, desk, peer->client,
-                                                              peer->incarnation, *report->rounds);
-      if (!may_be.ok()) return turn.Close(peer, may_be);
-      turn.Settle(iteration.id, protocol::OnRoundsReport(iteration.record, desk, peer->client,
-                                                         peer->incarnation, *report->rounds));
+      protocol::IterationContext& context = txn.GetContext(iteration.id);
+      const absl::Status may_be = protocol::CheckRoundsReport(
+          iteration.record, context, peer->client, peer->incarnation, *report->rounds);
+      if (!may_be.ok()) return txn.Close(peer, may_be);
+      txn.Settle(iteration.id, protocol::OnRoundsReport(iteration.record, context, peer->client,
+                                                        peer->incarnation, *report->rounds));
     }
   } else if (const auto* commit = std::get_if<Commit>(&message)) {
-    OnCommit(turn, peer, *commit);
-  } else if (const auto* ahead = std::get_if<Ahead>(&message)) {
-    OnAhead(turn, *peer, *ahead);
+    OnCommit(txn, peer, *commit);
+  } else if (const auto* limit = std::get_if<ReceiveLimit>(&message)) {
+    OnReceiveLimit(txn, *peer, *limit);
   } else if (const auto* leave = std::get_if<Leave>(&message)) {
-    OnLeave(turn, *peer, *leave);
+    OnLeave(txn, *peer, *leave);
   }
 }
 
@@ -180,17 +181,17 @@ void Core::BeginToLeave() {
 }
 
 void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
-  Turn turn(*this);
+  Transaction txn(*this);
   auto found = sessions_.find({peer->iteration, peer->client});
   if (found == sessions_.end() || found->second != peer) return;
   sessions_.erase(found);
-  turn.Guard([&]() REQUIRES(mu_) {
+  txn.Guard([&]() REQUIRES(mu_) {
     if (!leaving_) {
-      Suspect(turn, {peer->iteration, peer->client},
+      Suspect(txn, {peer->iteration, peer->client},
               {.text = "its connection to the dispatcher ended", .ended = true});
     }
     const IterationState& iteration = state_.iterations.at(peer->iteration);
-    protocol::OnDisconnects(iteration.record, turn.DeskOf(iteration.id), peer->client);
+    protocol::OnDisconnect(iteration.record, txn.GetContext(iteration.id), peer->client);
     if (!iteration.record.FindReader(peer->client)) {
       ForgetLease({peer->iteration, peer->client});
     }
@@ -199,101 +200,100 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
 }
 
 void Core::OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why) {
-  Turn turn(*this);
+  Transaction txn(*this);
   const std::string client = absl::StrCat(absl::Hex(peer->client.value()));
-  turn.Log("unreadable", {{"client", client}, {"why", std::string(why.message())}});
-  turn.Guard([&]() REQUIRES(mu_) {
-    turn.Close(peer, absl::InvalidArgumentError(
-                         absl::StrCat("the dispatcher cannot read a message of client ", client,
-                                      ": ", why.message(), "; run one release everywhere")));
+  txn.Log("unreadable", {{"client", client}, {"why", std::string(why.message())}});
+  txn.Guard([&]() REQUIRES(mu_) {
+    txn.Close(peer, absl::InvalidArgumentError(
+                        absl::StrCat("the dispatcher cannot read a message of client ", client,
+                                     ": ", why.message(), "; run one release everywhere")));
   });
 }
 
-const IterationState* Core::FindOrRecall(Turn& turn, JobId job, int64_t repetition) {
-  if (state_.past.contains({job, repetition})) turn.Do(IterationRecalled{job, repetition});
+const IterationState* Core::FindOrRecall(Transaction& txn, JobId job, int64_t repetition) {
+  if (state_.past.contains({job, repetition})) txn.Apply(IterationRecalled{job, repetition});
   return state_.FindIteration(job, repetition);
 }
 
-void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
+void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                   const ClientHello& hello) {
   if (peer->iteration) {
-    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                                "a second hello on the stream of client ",
-                                absl::Hex(peer->client.value()), "; open one for each session")));
+    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                               "a second hello on the stream of client ",
+                               absl::Hex(peer->client.value()), "; open one for each session")));
   }
-  if (absl::Status speaks = CheckVersion(hello.version, "the client"); !speaks.ok()) {
-    return turn.Close(peer, speaks);
+  if (absl::Status supported = CheckVersion(hello.version, "the client"); !supported.ok()) {
+    return txn.Close(peer, supported);
   }
   const JobRecord* job = state_.FindJob(hello.job);
   if (job == nullptr) {
-    return turn.Close(peer, absl::NotFoundError(absl::StrCat(
-                                ToString(hello.job),
-                                " is not known to this dispatcher; it was removed, had no reader "
-                                "for job_gc_timeout or abandoned_job_ttl, or the dispatcher "
-                                "started anew without a journal")));
+    return txn.Close(peer, absl::NotFoundError(absl::StrCat(
+                               ToString(hello.job),
+                               " is not known to this dispatcher; it was removed, had no reader "
+                               "for job_gc_timeout or abandoned_job_ttl, or the dispatcher "
+                               "started anew without a journal")));
   }
-  if (absl::Status its = CheckLife(turn, *job, hello); !its.ok()) return turn.Close(peer, its);
+  if (absl::Status its = CheckLife(txn, *job, hello); !its.ok()) return txn.Close(peer, its);
   if (job->cancelled) {
-    return turn.Close(peer,
-                      absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
+    return txn.Close(peer, absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
   }
   if (hello.repetition < 0) {
-    return turn.Close(peer, absl::InvalidArgumentError("a negative repetition"));
+    return txn.Close(peer, absl::InvalidArgumentError("a negative repetition"));
   }
   if (hello.repetition > 0 && job->terms.cross_trainer_cache) {
-    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                                "cross-trainer caching allows one repetition, and job ", job->name,
-                                " was asked for repetition ", hello.repetition)));
+    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                               "cross-trainer caching allows one repetition, and job ", job->name,
+                               " was asked for repetition ", hello.repetition)));
   }
-  const IterationState* iteration = FindOrRecall(turn, job->id, hello.repetition);
+  const IterationState* iteration = FindOrRecall(txn, job->id, hello.repetition);
   const bool begins = iteration == nullptr ||
                       (!iteration->record.finished && !iteration->record.FindReader(hello.client));
   if (begins) {
     if (absl::Status there = CheckLocalWorkers(*job, hello); !there.ok()) {
-      return turn.Close(peer, there);
+      return txn.Close(peer, there);
     }
   }
   if (iteration == nullptr) {
     absl::StatusOr<Division> division = DivisionOf(*job, hello);
     if (absl::IsUnavailable(division.status())) {  // it comes again, and knows that we are there
-      return turn.Say([outlet = peer->outlet,
-                       why = absl::AbortedError(division.status().message())](const absl::Status&) {
-        outlet->Finish(why);
-      });
+      return txn.WhenDurable(
+          [writer = peer->writer, why = absl::AbortedError(division.status().message())](
+              const absl::Status&) { writer->Finish(why); });
     }
-    if (!division.ok()) return turn.Close(peer, division.status());
+    if (!division.ok()) return txn.Close(peer, division.status());
     const IterationId id(state_.next_iteration);
-    turn.Do(IterationCreated{id, job->id, hello.repetition, *std::move(division)});
-    turn.Settle(id, {});
+    txn.Apply(IterationCreated{id, job->id, hello.repetition, *std::move(division)});
+    txn.Settle(id, {});
     iteration = state_.FindIteration(id);
   }
-  if (iteration->failure.has_value()) return turn.Close(peer, *iteration->failure);
+  if (iteration->failure.has_value()) return txn.Close(peer, *iteration->failure);
 
   if (hello.consumer != -1 ? hello.consumer < 0 || hello.consumer >= job->terms.num_consumers
                            : job->terms.num_consumers > 0) {
-    return turn.Close(peer, absl::FailedPreconditionError(absl::StrCat(
-                                "consumer_index ", hello.consumer, " is none of the ",
-                                job->terms.num_consumers, " consumers of job ", job->name)));
+    return txn.Close(peer, absl::FailedPreconditionError(absl::StrCat(
+                               "consumer_index ", hello.consumer, " is none of the ",
+                               job->terms.num_consumers, " consumers of job ", job->name)));
   }
   if (absl::Status alone = CheckAlone(*job, *iteration, hello); !alone.ok()) {
-    return turn.Close(peer, alone);
+    return txn.Close(peer, alone);
   }
-  protocol::Presents presents{hello.client, hello.incarnation, std::nullopt, hello.consumer,
-                              std::max<int64_t>(hello.round, 0)};
+  protocol::Connect connect{hello.client, hello.incarnation, std::nullopt, hello.consumer,
+                            std::max<int64_t>(hello.round, 0)};
   // A process that was welcomed before has more than the state it once took up.
   const auto before = iteration->record.FindReader(hello.client);
   const bool welcomed =
       before && iteration->record.readers[*before].incarnation == hello.incarnation;
   if (hello.state.has_value() && !welcomed) {
-    absl::StatusOr<protocol::Holdings> state = ToHoldings(*hello.state, *iteration);
-    if (!state.ok()) return turn.Close(peer, state.status());
-    presents.state = *std::move(state);
+    absl::StatusOr<protocol::ReceivedSets> state = ToReceivedSets(*hello.state, *iteration);
+    if (!state.ok()) return txn.Close(peer, state.status());
+    connect.state = *std::move(state);
   }
   protocol::Decision decision =
-      protocol::OnPresents(iteration->record, turn.DeskOf(iteration->id), presents);
+      protocol::OnConnect(iteration->record, txn.GetContext(iteration->id), connect);
   for (const protocol::Message& message : decision.messages) {
     const auto* refused = std::get_if<protocol::Refused>(&message);
     if (refused != nullptr && refused->incarnation == hello.incarnation) {
-      return turn.Close(peer, ToStatus(*refused));
+      return txn.Close(peer, ToStatus(*refused));
     }
   }
 
@@ -301,11 +301,11 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   // From here on its own: that the one before it is closed disconnects nobody.
   if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
     if (old->incarnation != hello.incarnation) {
-      turn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
+      txn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
     } else {
       old->iteration = IterationId();
-      turn.Say([outlet = old->outlet](const absl::Status&) {
-        outlet->Finish(absl::AbortedError("the session has a newer stream"));
+      txn.WhenDurable([writer = old->writer](const absl::Status&) {
+        writer->Finish(absl::AbortedError("the session has a newer stream"));
       });
     }
   }
@@ -317,41 +317,42 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Cl
   peer->consumer = hello.consumer;
   client_leases_.Heard(key, options_.now());
   NoteHello(clients_to_come_.erase(key) > 0, options_.now());
-  turn.AppendAnyway();  // the Welcome gives a lease
+  txn.AppendAnyway();  // the Welcome gives a lease
   idle_since_.erase(job->id);
-  turn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
-                             {"iteration", absl::StrCat(iteration->id.value())},
-                             {"restored", hello.state.has_value() ? "yes" : "no"}});
-  turn.Settle(iteration->id, std::move(decision));
-  if (welcomed && iteration->record.readers[*before].standing == protocol::Standing::kLeft) {
+  txn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
+                            {"iteration", absl::StrCat(iteration->id.value())},
+                            {"restored", hello.state.has_value() ? "yes" : "no"}});
+  txn.Settle(iteration->id, std::move(decision));
+  if (welcomed && iteration->record.readers[*before].status == protocol::ReaderStatus::kLeft) {
     return ForgetLease(key);  // it was told that it has left
   }
-  const protocol::Desk& desk = turn.DeskOf(iteration->id);
-  if (std::any_of(desk.partitions.begin(), desk.partitions.end(),
+  const protocol::IterationContext& context = txn.GetContext(iteration->id);
+  if (std::any_of(context.partitions.begin(), context.partitions.end(),
                   [](const auto& partition) { return partition.ended; })) {
-    turn.To(peer, ReportAtOnce{});
+    txn.Send(peer, ReportAtOnce{});
   }
-  turn.Balance(iteration->id);  // may have waited for it
+  txn.Balance(iteration->id);  // may have waited for it
   if (peer->consumer < 0) return;
   audit_.Forget(iteration->id);
-  HearConsumer(turn, *peer);
+  HearConsumer(txn, *peer);
   // Also that nobody is, which it may not have heard.
-  turn.To(peer, suspicions_.Of(iteration->id, options_.now()));
+  txn.Send(peer, suspicions_.Of(iteration->id, options_.now()));
 }
 
-// Whether something is the reader's of which nothing was known: what landed before a death may be
-// said to be taken long after it.
-static bool SaysMore(const protocol::IterationRecord& record, const protocol::Desk& desk,
-                     ClientId client, const PartitionReport& report) {
+// Whether the reader has something of which nothing was known: what came before a death may be
+// reported as delivered long after it.
+static bool HasNews(const protocol::IterationRecord& record,
+                    const protocol::IterationContext& context, ClientId client,
+                    const PartitionReport& report) {
   const std::optional<size_t> reader = record.FindReader(client);
   if (!reader) return false;
-  IndexSet news = report.landed;
-  news.Add(report.taken);
-  news.Remove(desk.partitions[report.partition.value() - 1].readers[*reader].has);
+  IndexSet news = report.received;
+  news.Add(report.delivered);
+  news.Remove(context.partitions[report.partition.value() - 1].readers[*reader].reported);
   return !news.empty();
 }
 
-void Core::OnReports(Turn& turn, const ClientPeer& peer,
+void Core::OnReports(Transaction& txn, const ClientPeer& peer,
                      absl::Span<const PartitionReport> reports) {
   if (reports.empty()) return;
   const IterationState& iteration = state_.iterations.at(peer.iteration);
@@ -359,84 +360,87 @@ void Core::OnReports(Turn& turn, const ClientPeer& peer,
   for (const PartitionReport& of : reports) {
     const auto failures = failures_.find({iteration.id, of.partition});
     if (failures != failures_.end() && !of.whole &&
-        SaysMore(iteration.record, turn.DeskOf(iteration.id), peer.client, of)) {
+        HasNews(iteration.record, txn.GetContext(iteration.id), peer.client, of)) {
       failures->second.deaths = failures->second.deaths_alone = 0;  // it got further
     }
     protocol::Decision one = protocol::OnReport(
-        iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
-        {of.partition, of.placement, of.taken, of.landed, of.handed, of.returned, of.whole});
+        iteration.record, txn.GetContext(iteration.id), peer.client, peer.incarnation,
+        {of.partition, of.placement, of.delivered, of.received, of.handed, of.returned, of.whole});
     std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
     std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
   }
-  turn.Settle(iteration.id, std::move(decision));
+  txn.Settle(iteration.id, std::move(decision));
 }
 
-void Core::OnAhead(Turn& turn, const ClientPeer& peer, const Ahead& ahead) {
+void Core::OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const ReceiveLimit& limit) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   if (!state_.jobs.at(iteration.job).terms.deterministic) return;
-  for (const Ahead::OfPartition& of : ahead.partitions) {
-    protocol::OnAhead(iteration.record, turn.DeskOf(iteration.id), peer.client, peer.incarnation,
-                      of.partition, of.below);
+  for (const ReceiveLimit::OfPartition& of : limit.partitions) {
+    protocol::OnReceiveLimit(iteration.record, txn.GetContext(iteration.id), peer.client,
+                             peer.incarnation, of.partition, of.below);
   }
-  turn.Settle(iteration.id, {});
+  txn.Settle(iteration.id, {});
 }
 
 // All repetitions that the state contains, or none.
-void Core::OnCommit(Turn& turn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit) {
+void Core::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                    const Commit& commit) {
   const JobId job = state_.iterations.at(peer->iteration).job;
   std::vector<std::pair<IterationId, protocol::Commit>> of;
   for (const Commit::OfRepetition& repetition : commit.repetitions) {
-    const IterationState* iteration = FindOrRecall(turn, job, repetition.repetition);
+    const IterationState* iteration = FindOrRecall(txn, job, repetition.repetition);
     if (iteration == nullptr) {
-      return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat("a commit names repetition ",
-                                                                      repetition.repetition,
-                                                                      ", which was never begun")));
+      return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat("a commit names repetition ",
+                                                                     repetition.repetition,
+                                                                     ", which was never begun")));
     }
-    absl::StatusOr<protocol::Holdings> kept = ToHoldings(repetition.kept, *iteration);
-    if (!kept.ok()) return turn.Close(peer, kept.status());
+    absl::StatusOr<protocol::ReceivedSets> committed =
+        ToReceivedSets(repetition.committed, *iteration);
+    if (!committed.ok()) return txn.Close(peer, committed.status());
     auto reader = iteration->record.FindReader(peer->client);
     if (!reader) {  // it came when all was over and has nothing of it
-      if (kept->empty()) continue;
-      return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                                  "a commit names elements of repetition ", repetition.repetition,
-                                  ", which the client did not read")));
+      if (committed->empty()) continue;
+      return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                                 "a commit names elements of repetition ", repetition.repetition,
+                                 ", which the client did not read")));
     }
     const protocol::ReaderRecord& record = iteration->record.readers[*reader];
     const bool its_own =
-        record.standing == protocol::Standing::kLiving && record.incarnation == peer->incarnation;
-    if (!its_own && !protocol::HasKept(iteration->record, record, *kept)) {
-      return turn.Close(
+        record.status == protocol::ReaderStatus::kActive && record.incarnation == peer->incarnation;
+    if (!its_own && !protocol::HasCommitted(iteration->record, record, *committed)) {
+      return txn.Close(
           peer, ToStatus({peer->client, peer->incarnation, protocol::Refusal::kStateIsNewer}));
     }
-    of.push_back({iteration->id, {commit.number, *std::move(kept)}});
+    of.push_back({iteration->id, {commit.number, *std::move(committed)}});
   }
   for (auto& [id, part] : of) {
     const IterationState& iteration = state_.iterations.at(id);
-    protocol::Decision decision = protocol::OnCommit(iteration.record, turn.DeskOf(id),
+    protocol::Decision decision = protocol::OnCommit(iteration.record, txn.GetContext(id),
                                                      peer->client, peer->incarnation, part);
     // Answered once for all, below.
     std::erase_if(decision.messages, [](const protocol::Message& message) {
       return std::holds_alternative<protocol::CommitDone>(message);
     });
-    turn.Settle(id, std::move(decision));
+    txn.Settle(id, std::move(decision));
   }
-  turn.To(peer, Committed{commit.number});
-  turn.Log("committed", {{"client", absl::StrCat(absl::Hex(peer->client.value()))},
-                         {"number", absl::StrCat(commit.number)}});
+  txn.Send(peer, Committed{commit.number});
+  txn.Log("committed", {{"client", absl::StrCat(absl::Hex(peer->client.value()))},
+                        {"number", absl::StrCat(commit.number)}});
 }
 
-void Core::OnLeave(Turn& turn, const ClientPeer& peer, const Leave& leave) {
+void Core::OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
-  absl::StatusOr<protocol::Holdings> taken = ToHoldings(leave.taken, iteration);
-  if (!taken.ok()) taken = protocol::Holdings();  // what is not there cannot be kept
+  absl::StatusOr<protocol::ReceivedSets> delivered = ToReceivedSets(leave.delivered, iteration);
+  if (!delivered.ok()) delivered = protocol::ReceivedSets();  // nothing is there to commit
   const SessionKey key{peer.iteration, peer.client};
   ForgetLease(key);
-  turn.Log("client_left", {{"client", absl::StrCat(absl::Hex(peer.client.value()))},
-                           {"iteration", absl::StrCat(iteration.id.value())}});
-  turn.Settle(iteration.id, protocol::OnLeave(iteration.record, turn.DeskOf(iteration.id),
-                                              peer.client, peer.incarnation, {*std::move(taken)}));
+  txn.Log("client_left", {{"client", absl::StrCat(absl::Hex(peer.client.value()))},
+                          {"iteration", absl::StrCat(iteration.id.value())}});
+  txn.Settle(iteration.id,
+             protocol::OnLeave(iteration.record, txn.GetContext(iteration.id), peer.client,
+                               peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
-  if (reader && iteration.record.readers[*reader].standing == protocol::Standing::kLiving) {
+  if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
     client_leases_.Heard(key, options_.now());  // so long may another process come with its state
   }
 }
@@ -455,13 +459,13 @@ void Core::ForgetLease(const SessionKey& key) {
   std::erase_if(unreached_, [&](const auto& entry) { return its(entry.first); });
 }
 
-void Core::CloseSessions(Turn& turn, IterationId iteration, const absl::Status& reason) {
+void Core::CloseSessions(Transaction& txn, IterationId iteration, const absl::Status& reason) {
   std::vector<std::shared_ptr<ClientPeer>> peers;
   for (auto i = sessions_.lower_bound({iteration, ClientId()});
        i != sessions_.end() && i->first.first == iteration; ++i) {
     peers.push_back(i->second);
   }
-  for (const auto& peer : peers) turn.Close(peer, reason);
+  for (const auto& peer : peers) txn.Close(peer, reason);
   for (const protocol::ReaderRecord& reader : state_.iterations.at(iteration).record.readers) {
     ForgetLease({iteration, reader.client});
   }

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 
 namespace penstock::control {
 namespace {
@@ -26,7 +26,7 @@ bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& 
 
 }  // namespace
 
-void Core::Suspect(Turn& turn, const SessionKey& key, const Suspicions::Cause& cause) {
+void Core::Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause) {
   const IterationState* iteration = state_.FindIteration(key.first);
   if (iteration == nullptr || !GoesOn(*iteration)) return;
   const auto found = iteration->record.FindReader(key.second);
@@ -35,17 +35,17 @@ void Core::Suspect(Turn& turn, const SessionKey& key, const Suspicions::Cause& c
   const absl::Time now = options_.now();
   const absl::Duration silent = client_leases_.SilentFor(key, now);
   if (!suspicions_.Suspect(key.first, consumer, now - silent, cause)) return;
-  turn.Log("consumer_suspected", {{"job", state_.jobs.at(iteration->job).name},
-                                  {"consumer", absl::StrCat(consumer)},
-                                  {"silent_for", absl::FormatDuration(silent)},
-                                  {"why", cause.text}});
-  TellLost(turn, key.first);
+  txn.Log("consumer_suspected", {{"job", state_.jobs.at(iteration->job).name},
+                                 {"consumer", absl::StrCat(consumer)},
+                                 {"silent_for", absl::FormatDuration(silent)},
+                                 {"why", cause.text}});
+  NotifyLost(txn, key.first);
 }
 
-void Core::SuspectSilent(Turn& turn, absl::Time now) {
+void Core::SuspectSilent(Transaction& txn, absl::Time now) {
   const absl::Duration bound = SuspectAfter(options_.heartbeat_interval);
   for (const SessionKey& key : client_leases_.Expired(now, bound)) {
-    Suspect(turn, key, {absl::StrCat("silent for ", absl::FormatDuration(bound))});
+    Suspect(txn, key, {absl::StrCat("silent for ", absl::FormatDuration(bound))});
   }
   const auto is_over = [this](IterationId id) REQUIRES(mu_) {
     const IterationState* iteration = state_.FindIteration(id);
@@ -61,28 +61,28 @@ void Core::SuspectSilent(Turn& turn, absl::Time now) {
   }
 }
 
-void Core::DeclareConsumerDead(Turn& turn, const SessionKey& key, absl::Time heard) {
+void Core::DeclareConsumerDead(Transaction& txn, const SessionKey& key, absl::Time heard) {
   const IterationState& iteration = state_.iterations.at(key.first);
   const auto found = iteration.record.FindReader(key.second);
   if (!found || !IsWaitedFor(iteration, iteration.record.readers[*found])) return;
   const int64_t consumer = iteration.record.readers[*found].consumer;
   if (!suspicions_.DeclareDead(key.first, consumer, heard)) return;
-  turn.Log("consumer_dead", {{"job", state_.jobs.at(iteration.job).name},
-                             {"consumer", absl::StrCat(consumer)},
-                             {"silent_for", absl::FormatDuration(options_.now() - heard)}});
-  TellLost(turn, key.first);
+  txn.Log("consumer_dead", {{"job", state_.jobs.at(iteration.job).name},
+                            {"consumer", absl::StrCat(consumer)},
+                            {"silent_for", absl::FormatDuration(options_.now() - heard)}});
+  NotifyLost(txn, key.first);
 }
 
-void Core::HearConsumer(Turn& turn, const ClientPeer& peer) {
+void Core::HearConsumer(Transaction& txn, const ClientPeer& peer) {
   if (!suspicions_.Returns(peer.iteration, peer.consumer)) return;
   const IterationState& iteration = state_.iterations.at(peer.iteration);
-  turn.Log("consumer_back", {{"job", state_.jobs.at(iteration.job).name},
-                             {"consumer", absl::StrCat(peer.consumer)}});
-  TellLost(turn, peer.iteration);
+  txn.Log("consumer_back",
+          {{"job", state_.jobs.at(iteration.job).name}, {"consumer", absl::StrCat(peer.consumer)}});
+  NotifyLost(txn, peer.iteration);
 }
 
-void Core::TellLost(Turn& turn, IterationId iteration) {
-  turn.ToSessions(iteration, suspicions_.Of(iteration, options_.now()));
+void Core::NotifyLost(Transaction& txn, IterationId iteration) {
+  txn.SendToSessions(iteration, suspicions_.Of(iteration, options_.now()));
   CountLost();
 }
 
@@ -94,20 +94,22 @@ bool Core::AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks
                       std::string& torn) {
   const protocol::IterationRecord& record = state_.iterations.at(peer.iteration).record;
   const protocol::Ends& ends = record.rounds.ends;
-  const int64_t rests = ends.empty() ? std::numeric_limits<int64_t>::max()
-                                     : protocol::WholeRounds(ends, record.rounds.consumers);
+  const int64_t remainders_begin = ends.empty()
+                                       ? std::numeric_limits<int64_t>::max()
+                                       : protocol::WholeRounds(ends, record.rounds.consumers);
   const int64_t before = audit_.compared();
-  std::optional<std::string> found = audit_.Hear(peer.iteration, peer.consumer, marks, rests);
+  std::optional<std::string> found =
+      audit_.Hear(peer.iteration, peer.consumer, marks, remainders_begin);
   CountStepsCompared(audit_.compared() - before);
   if (found) torn = *std::move(found);
   return !torn.empty();
 }
 
-void Core::EndTornReading(Turn& turn, IterationId id, const std::string& torn) {
+void Core::EndTornReading(Transaction& txn, IterationId id, const std::string& torn) {
   const IterationState* iteration = state_.FindIteration(id);
   if (iteration == nullptr) return;
   const std::string& job = state_.jobs.at(iteration->job).name;
-  turn.Log("step_torn", {{"job", job}, {"what", torn}});
+  txn.Log("step_torn", {{"job", job}, {"what", torn}});
   const absl::Status reason = absl::DataLossError(
       absl::StrCat("job ", job, ": ", torn,
                    "; training on this is not what was asked for: restore all consumers from "
@@ -117,7 +119,7 @@ void Core::EndTornReading(Turn& turn, IterationId id, const std::string& torn) {
        i != sessions_.end() && i->first.first == id; ++i) {
     peers.push_back(i->second);
   }
-  for (const auto& peer : peers) turn.Close(peer, reason);
+  for (const auto& peer : peers) txn.Close(peer, reason);
   audit_.Forget(id);
 }
 

@@ -6,7 +6,7 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/refusals.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/protocol/scoped_name.h"
 #include "penstock/status.h"
 
@@ -60,11 +60,10 @@ absl::StatusOr<std::string> FindExisting(const State& state,
 
 void Core::RegisterDataset(const RegisterDatasetRequest& request,
                            Done<RegisterDatasetAnswer> done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   auto answer = [&](absl::StatusOr<RegisterDatasetAnswer> answer) {
-    turn.Say([done = std::move(done), answer = std::move(answer)](const absl::Status& durable) {
-      done(durable.ok() ? answer : durable);
-    });
+    txn.WhenDurable([done = std::move(done), answer = std::move(answer)](
+                        const absl::Status& durable) { done(durable.ok() ? answer : durable); });
   };
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) return answer(*same);
@@ -76,20 +75,20 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request,
   if (!registered.existed) {
     registered.dataset_id =
         request.dataset_id.empty() ? NewId(state_, request.name_space) : request.dataset_id;
-    turn.Do(DatasetRegistered{std::make_shared<const DatasetRecord>(DatasetRecord{
+    txn.Apply(DatasetRegistered{std::make_shared<const DatasetRecord>(DatasetRecord{
         registered.dataset_id, request.definition, request.summary, options_.random()})});
-    turn.Log("registered", {{"dataset", registered.dataset_id}});
-    if (request.request.incarnation) turn.Do(Answered{{request.request, registered}});
+    txn.Log("registered", {{"dataset", registered.dataset_id}});
+    if (request.request.incarnation) txn.Apply(Answered{{request.request, registered}});
   }
   unused_since_.erase(registered.dataset_id);  // somebody is about to read it
   answer(registered);
 }
 
 void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   auto dataset = state_.FindDataset(id, edition);
   unused_since_.erase(id);
-  turn.Say([done = std::move(done), dataset, id](const absl::Status& durable) {
+  txn.WhenDurable([done = std::move(done), dataset, id](const absl::Status& durable) {
     if (!durable.ok()) return done(durable);
     if (dataset == nullptr) {
       return done(absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found")));
@@ -99,7 +98,7 @@ void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAn
 }
 
 void Core::UnregisterDataset(const std::string& id, DoneEmpty done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   absl::Status status;
   if (state_.FindDataset(id) == nullptr) {
     status = absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found"));
@@ -110,8 +109,8 @@ void Core::UnregisterDataset(const std::string& id, DoneEmpty done) {
           absl::StrCat("dataset ", id, " is read by job ", job.name, "; cancel that first"));
     }
   }
-  if (status.ok()) turn.Do(DatasetUnregistered{id});
-  turn.Say([done = std::move(done), status](const absl::Status& durable) {
+  if (status.ok()) txn.Apply(DatasetUnregistered{id});
+  txn.WhenDurable([done = std::move(done), status](const absl::Status& durable) {
     done(durable.ok() ? status : durable);
   });
 }

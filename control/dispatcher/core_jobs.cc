@@ -7,7 +7,7 @@
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/restoration.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/policy/sharding.h"
 #include "control/protocol/scoped_name.h"
 #include "penstock/status.h"
@@ -48,10 +48,10 @@ absl::Status CheckQuota(const JobTerms& terms) {
 }
 
 absl::Status CheckOrder(const JobTerms& terms) {
-  const bool dealt = terms.mode == ShardingPolicy::kDynamic;
+  const bool dynamic = terms.mode == ShardingPolicy::kDynamic;
   if (!terms.deterministic && terms.partitions == 0) return absl::OkStatus();
   if (terms.deterministic && terms.mode != ShardingPolicy::kOff &&
-      terms.partitions <= kMostPartitions && (terms.partitions > 0 || !dealt)) {
+      terms.partitions <= kMostPartitions && (terms.partitions > 0 || !dynamic)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
@@ -144,17 +144,17 @@ void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done) {
 
 void Core::AnswerJob(const GetOrCreateJobRequest& request, const Restoration* restoration,
                      Done<JobAnswer> done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   absl::StatusOr<JobAnswer> answer = JobAnswer();
   absl::Status broken;
-  turn.Guard([&]() REQUIRES(mu_) { answer = GetOrCreate(turn, request, restoration); }, &broken);
+  txn.Guard([&]() REQUIRES(mu_) { answer = GetOrCreate(txn, request, restoration); }, &broken);
   if (!broken.ok()) answer = broken;
-  turn.Say([done = std::move(done), answer](const absl::Status& durable) {
+  txn.WhenDurable([done = std::move(done), answer](const absl::Status& durable) {
     done(durable.ok() ? answer : durable);
   });
 }
 
-absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequest& request,
+absl::StatusOr<JobAnswer> Core::GetOrCreate(Transaction& txn, const GetOrCreateJobRequest& request,
                                             const Restoration* restoration) {
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<JobAnswer>(before)) return *same;
@@ -186,7 +186,7 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
     RETURN_IF_ERROR(CheckPlaces(*restoration, request.terms));
     RETURN_IF_ERROR(CheckRestoration(*restoration, dataset->summary, request.terms));
   }
-  if (there != nullptr && !state_.IsOver(*there)) Cancel(turn, *there);
+  if (there != nullptr && !state_.IsOver(*there)) Cancel(txn, *there);
 
   JobRecord job{.id = JobId(state_.next_job),
                 .name = request.name,
@@ -202,38 +202,38 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Turn& turn, const GetOrCreateJobRequ
                                                            absl::Hex(options_.random())));
   }
   JobAnswer created = AnswerOf(job, /*existed=*/false);
-  turn.Log("job_created", {{"job", absl::StrCat(job.id.value())},
-                           {"name", job.name},
-                           {"dataset", dataset->id},
-                           {"mode", ToText(job.terms.mode)}});
+  txn.Log("job_created", {{"job", absl::StrCat(job.id.value())},
+                          {"name", job.name},
+                          {"dataset", dataset->id},
+                          {"mode", ToText(job.terms.mode)}});
   CountJob(job.terms);
-  turn.Do(JobCreated{std::move(job)});
-  if (restoration != nullptr) Begin(turn, created.job, *restoration);
-  if (request.request.incarnation) turn.Do(Answered{{request.request, created}});
+  txn.Apply(JobCreated{std::move(job)});
+  if (restoration != nullptr) Begin(txn, created.job, *restoration);
+  if (request.request.incarnation) txn.Apply(Answered{{request.request, created}});
   return created;
 }
 
 void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   absl::Status status;
   const JobRecord* job = FindJobByText(name_or_id);
   if (job == nullptr) {
     status = absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
   } else if (!job->cancelled) {
-    Cancel(turn, *job);
+    Cancel(txn, *job);
   }
-  turn.Say([done = std::move(done), status](const absl::Status& durable) {
+  txn.WhenDurable([done = std::move(done), status](const absl::Status& durable) {
     done(durable.ok() ? status : durable);
   });
 }
 
 bool Core::IsRead(JobId job) const {
   for (IterationId id : state_.IterationsOf(job)) {
-    const auto desk = desks_.find(id);
-    if (desk == desks_.end()) continue;
+    const auto context = contexts_.find(id);
+    if (context == contexts_.end()) continue;
     const protocol::ReaderList& readers = state_.iterations.at(id).record.readers;
     for (size_t r = 0; r < readers.size(); ++r) {
-      if (readers[r].standing == protocol::Standing::kLiving && desk->second.present[r])
+      if (readers[r].status == protocol::ReaderStatus::kActive && context->second.present[r])
         return true;
     }
   }
@@ -245,17 +245,17 @@ bool Core::IsConnected(IterationId iteration) const {
   return session != sessions_.end() && session->first.first == iteration;
 }
 
-void Core::Cancel(Turn& turn, const JobRecord& job) {
-  TakeFromWorkers(turn, job.id);
+void Core::Cancel(Transaction& txn, const JobRecord& job) {
+  TakeFromWorkers(txn, job.id);
   for (IterationId id : state_.IterationsOf(job.id)) {
-    CloseSessions(turn, id, absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
+    CloseSessions(txn, id, absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
   }
-  turn.Log("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
-  turn.Do(JobCancelled{job.id});
+  txn.Log("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
+  txn.Apply(JobCancelled{job.id});
 }
 
 void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   absl::Status status;
   const JobRecord* job = FindJobByText(name_or_id);
   if (job == nullptr) {
@@ -264,42 +264,42 @@ void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
     status = absl::FailedPreconditionError(absl::StrCat(
         "job ", job->name, " is not finished; `penstock jobs cancel ", job->name, "` first"));
   } else {
-    ForgetJob(turn, job->id);
+    ForgetJob(txn, job->id);
   }
-  turn.Say([done = std::move(done), status](const absl::Status& durable) {
+  txn.WhenDurable([done = std::move(done), status](const absl::Status& durable) {
     done(durable.ok() ? status : durable);
   });
 }
 
-void Core::TakeFromWorkers(Turn& turn, const IterationState& iteration) {
+void Core::TakeFromWorkers(Transaction& txn, const IterationState& iteration) {
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     const protocol::PartitionRecord& partition = iteration.record.partitions[p];
     if (!partition.worker) continue;
-    turn.To(partition.worker,
-            Unassign{Placed(iteration.id, PartitionId(p + 1), partition.placement)});
+    txn.Send(partition.worker,
+             Unassign{Placed(iteration.id, PartitionId(p + 1), partition.placement)});
   }
 }
 
-void Core::TakeFromWorkers(Turn& turn, JobId job) {
-  for (IterationId id : state_.IterationsOf(job)) TakeFromWorkers(turn, state_.iterations.at(id));
+void Core::TakeFromWorkers(Transaction& txn, JobId job) {
+  for (IterationId id : state_.IterationsOf(job)) TakeFromWorkers(txn, state_.iterations.at(id));
 }
 
 void Core::ForgetIteration(IterationId id) {
   for (const protocol::ReaderRecord& reader : state_.iterations.at(id).record.readers)
     ForgetLease({id, reader.client});
-  desks_.erase(id);
+  contexts_.erase(id);
   std::erase_if(unreached_,
                 [&](const auto& entry) { return std::get<IterationId>(entry.first) == id; });
   std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == id; });
 }
 
-void Core::ForgetJob(Turn& turn, JobId job) {
+void Core::ForgetJob(Transaction& txn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) {
-    CloseSessions(turn, id, absl::CancelledError("the job was removed"));
+    CloseSessions(txn, id, absl::CancelledError("the job was removed"));
     ForgetIteration(id);
   }
   idle_since_.erase(job);
-  turn.Do(JobRemoved{job});
+  txn.Apply(JobRemoved{job});
 }
 
 }  // namespace penstock::control

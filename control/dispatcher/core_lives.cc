@@ -5,18 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 
 namespace penstock::control {
 
-void Core::BeginLife(Turn& turn) {
+void Core::BeginLife(Transaction& txn) {
   const auto draw = [this] { return std::max<uint64_t>(options_.random(), 1); };  // 0 is none
   const uint64_t journal = state_.lives.empty() ? 0 : state_.lives.back().life.journal;
-  turn.Do(LifeBegun{{.life = {.journal = journal != 0 ? journal : draw(),
-                              .id = draw(),
-                              .term = Term(state_.term().value() + 1)},
-                     .begins = sequence_ + 1,
-                     .lease = options_.client_timeout}});
+  txn.Apply(LifeBegun{{.life = {.journal = journal != 0 ? journal : draw(),
+                                .id = draw(),
+                                .term = Term(state_.term().value() + 1)},
+                       .begins = sequence_ + 1,
+                       .lease = options_.client_timeout}});
   first_iteration_ = IterationId(state_.next_iteration);
 }
 
@@ -33,18 +33,18 @@ absl::Status Core::Beyond(const Heard& heard) const {
       "began from this one; start it from the newest copy, and one alone"));
 }
 
-void Core::EndEarlierLives(Turn& turn, const Heard& heard) {
+void Core::EndEarlierLives(Transaction& txn, const Heard& heard) {
   std::vector<IterationId> earlier;
   for (const auto& [id, iteration] : state_.iterations) {
     if (id < first_iteration_ && GoesOn(iteration) && !iteration.record.finished)
       earlier.push_back(id);
   }
   if (earlier.empty()) return;
-  turn.Log("journal_is_older",
-           {{"record", absl::StrCat(sequence_)}, {"heard", absl::StrCat(heard.sequence)}});
+  txn.Log("journal_is_older",
+          {{"record", absl::StrCat(sequence_)}, {"heard", absl::StrCat(heard.sequence)}});
   for (IterationId id : earlier) {
     const IterationState& iteration = state_.iterations.at(id);
-    FailIteration(turn, iteration, OlderJournal(state_.jobs.at(iteration.job), heard));
+    FailIteration(txn, iteration, OlderJournal(state_.jobs.at(iteration.job), heard));
   }
 }
 
@@ -72,9 +72,9 @@ absl::Status Core::CheckHeard(const JobRecord& job, const Heard& heard) const {
   }
 }
 
-absl::Status Core::CheckLife(Turn& turn, const JobRecord& job, const ClientHello& hello) {
+absl::Status Core::CheckLife(Transaction& txn, const JobRecord& job, const ClientHello& hello) {
   if (hello.token != job.token) return OtherJob(job);
-  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) EndEarlierLives(turn, hello.heard);
+  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) EndEarlierLives(txn, hello.heard);
   return CheckHeard(job, hello.heard);
 }
 

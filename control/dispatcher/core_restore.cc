@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the states of a job's readers need to go on without this dispatcher, and
-// jobs that begin with such states. What was kept before is, in the new job, of
+// jobs that begin with such states. What was committed before is, in the new job, of
 // a reader that has left.
 #include <algorithm>
 #include <set>
@@ -9,7 +9,7 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/restoration.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/policy/sharding.h"
 #include "penstock/status.h"
 
@@ -17,12 +17,12 @@ namespace penstock::control {
 namespace {
 
 // Of the bookmarks those that a restore may begin with: the oldest, and the
-// newest at or below what is kept now and what is known to be taken now.
+// newest at or below what is committed now and what is known to be received now.
 std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionRecord& partition,
-                                                   Index kept_below, Index taken_below) {
+                                                   Index committed_below, Index received_below) {
   std::set<Index> wanted;
   if (!partition.bookmarks.empty()) wanted.insert(partition.bookmarks.front().index);
-  for (Index below : {kept_below, taken_below}) {
+  for (Index below : {committed_below, received_below}) {
     for (auto it = partition.bookmarks.rbegin(); it != partition.bookmarks.rend(); ++it) {
       if (it->index > below) continue;
       wanted.insert(it->index);
@@ -36,42 +36,44 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
   return positions;
 }
 
-// Below which index everybody living has taken or landed all, as far as is known.
-Index TakenBelow(const protocol::IterationRecord& record, const protocol::Desk& desk, size_t p) {
-  const auto& readers = desk.partitions[p].readers;
+// Below which index every active reader has received all, as far as is known.
+Index ReceivedBelow(const protocol::IterationRecord& record,
+                    const protocol::IterationContext& context, size_t p) {
+  const auto& readers = context.partitions[p].readers;
   if (!record.coordinated()) {
-    protocol::Together taken(record, PartitionId(p + 1));
+    protocol::Together received(record, PartitionId(p + 1));
     for (size_t r = 0; r < readers.size(); ++r) {
-      taken.Add(record.readers[r], protocol::Of(record.readers[r].kept, PartitionId(p + 1)));
-      taken.Add(record.readers[r], readers[r].has);
+      received.Add(record.readers[r],
+                   protocol::Of(record.readers[r].committed, PartitionId(p + 1)));
+      received.Add(record.readers[r], readers[r].reported);
     }
-    return std::move(taken).Indices().FirstMissing();
+    return std::move(received).Indices().FirstMissing();
   }
-  std::optional<int64_t> turns;
+  std::optional<int64_t> rows;
   for (size_t r = 0; r < readers.size(); ++r) {
     if (!record.readers[r].reads() || record.readers[r].consumer < 0) continue;
-    const int64_t its = readers[r].has.FirstMissing();
-    turns = std::min(turns.value_or(its), its);
+    const int64_t its = readers[r].reported.FirstMissing();
+    rows = std::min(rows.value_or(its), its);
   }
-  return turns.value_or(0) * record.rounds.consumers;
+  return rows.value_or(0) * record.rounds.consumers;
 }
 
 SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
                                  const std::vector<SavedRepetition::Partition>& partitions,
-                                 const std::optional<protocol::Positions>& dealt) {
+                                 const std::optional<protocol::Positions>& positions) {
   SavedRepetition::Reader reader{.client = from.client,
-                                 .gone = from.standing != protocol::Standing::kLiving,
+                                 .gone = from.status != protocol::ReaderStatus::kActive,
                                  .consumer = from.consumer};
-  reader.kept_count = from.mark.count;
+  reader.committed_count = from.mark.count;
   for (size_t p = 0; p < partitions.size(); ++p) {
-    IndexSet kept = protocol::Of(from.kept, PartitionId(p + 1));
-    reader.kept_count += kept.size();
-    IndexSet known = IndexSet::Of(0, partitions[p].kept_below);
-    if (dealt && from.consumer >= 0) {
-      known = dealt->TurnsIn(known, PartitionId(p + 1), from.consumer);
+    IndexSet committed = protocol::Of(from.committed, PartitionId(p + 1));
+    reader.committed_count += committed.size();
+    IndexSet known = IndexSet::Of(0, partitions[p].committed_below);
+    if (positions && from.consumer >= 0) {
+      known = positions->RowsIn(known, PartitionId(p + 1), from.consumer);
     }
-    kept.Remove(known);
-    if (!kept.empty()) reader.kept.push_back({PartitionId(p + 1), std::move(kept)});
+    committed.Remove(known);
+    if (!committed.empty()) reader.committed.push_back({PartitionId(p + 1), std::move(committed)});
   }
   return reader;
 }
@@ -160,7 +162,7 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
     for (size_t p = 0; p < repetition.partitions.size(); ++p) {
       const Restoration::Partition& partition = repetition.partitions[p];
       if (partition.lead < 0) return Wrong(repetition, p, "a negative number of elements");
-      if (terms.coordinated() && !partition.kept.empty()) {
+      if (terms.coordinated() && !partition.committed.empty()) {
         return Wrong(repetition, p,
                      "elements of no round; they are of a job without num_consumers");
       }
@@ -208,7 +210,7 @@ bool BeganWith(const Restoration& restoration, const State& state, const JobReco
 }
 
 void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   absl::StatusOr<SavedRepetition> saved = SavedRepetition{.repetition = request.repetition};
   const JobRecord* job = state_.FindJob(request.job);
   const IterationState* iteration = state_.FindIteration(request.job, request.repetition);
@@ -222,42 +224,42 @@ void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> do
     saved = heard;
   } else if (iteration != nullptr) {
     absl::Status broken;
-    turn.Guard(
+    txn.Guard(
         [&]() REQUIRES(mu_) {
           const protocol::IterationRecord& record = iteration->record;
           saved->version = sequence_;
           saved->finished = record.finished;
           saved->division = iteration->division;
           saved->num_consumers = record.rounds.consumers;
-          if (record.dealt()) saved->dealt = protocol::PositionsOf(record);
+          if (record.has_order_consumers()) saved->positions = protocol::PositionsOf(record);
           saved->leads = iteration->leads;
-          std::optional<protocol::Desk> of_past;
-          const protocol::Desk& desk = past.has_value()
-                                           ? of_past.emplace(protocol::OpenDesk(record))
-                                           : turn.DeskOf(iteration->id);
+          std::optional<protocol::IterationContext> of_past;
+          const protocol::IterationContext& context =
+              past.has_value() ? of_past.emplace(protocol::MakeIterationContext(record))
+                               : txn.GetContext(iteration->id);
           for (size_t p = 0; p < record.partitions.size(); ++p) {
             SavedRepetition::Partition& to = saved->partitions.emplace_back();
-            to.kept_below = protocol::FirstNotKept(record, PartitionId(p + 1), 0);
-            to.bookmarks =
-                BookmarksOf(record.partitions[p], to.kept_below, TakenBelow(record, desk, p));
-            if (record.coordinated()) to.kept_below /= record.rounds.consumers;
+            to.committed_below = protocol::FirstUncommitted(record, PartitionId(p + 1), 0);
+            to.bookmarks = BookmarksOf(record.partitions[p], to.committed_below,
+                                       ReceivedBelow(record, context, p));
+            if (record.coordinated()) to.committed_below /= record.rounds.consumers;
             for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
           }
           saved->passes_over = iteration->passes_over;
           AddRetired(*iteration, saved->partitions);
           for (const protocol::ReaderRecord& reader : iteration->record.readers) {
-            saved->readers.push_back(ReaderOf(reader, saved->partitions, saved->dealt));
+            saved->readers.push_back(ReaderOf(reader, saved->partitions, saved->positions));
           }
         },
         &broken);
     if (!broken.ok()) saved = broken;
   }
-  turn.Say([done = std::move(done), saved = std::move(saved)](const absl::Status& durable) {
+  txn.WhenDurable([done = std::move(done), saved = std::move(saved)](const absl::Status& durable) {
     done(durable.ok() ? saved : durable);
   });
 }
 
-void Core::Begin(Turn& turn, JobId job, const Restoration& restoration) {
+void Core::Begin(Transaction& txn, JobId job, const Restoration& restoration) {
   for (const Restoration::Repetition& repetition : restoration.repetitions) {
     if (repetition.partitions.empty()) continue;
     const IterationId id(state_.next_iteration);
@@ -265,39 +267,39 @@ void Core::Begin(Turn& turn, JobId job, const Restoration& restoration) {
     for (const Restoration::Partition& partition : repetition.partitions) {
       leads.push_back(partition.lead);
     }
-    turn.Do(IterationCreated{id, job, repetition.number, repetition.division, std::move(leads),
-                             repetition.passes_over});
+    txn.Apply(IterationCreated{id, job, repetition.number, repetition.division, std::move(leads),
+                               repetition.passes_over});
     auto alter = [&](protocol::IterationChange change) {
-      turn.Do(IterationAltered{id, std::move(change)});
+      txn.Apply(IterationAltered{id, std::move(change)});
     };
-    protocol::Holdings kept;
+    protocol::ReceivedSets committed;
     for (size_t p = 0; p < repetition.partitions.size(); ++p) {
       const Restoration::Partition& partition = repetition.partitions[p];
       const PartitionId number(p + 1);
       alter(protocol::PartitionOpened{number});
-      protocol::At(kept, number) = partition.kept;
+      protocol::At(committed, number) = partition.committed;
       if (repetition.finished) continue;  // nothing is replayed
       for (const SavedRepetition::Position& bookmark : partition.bookmarks) {
-        alter(protocol::BookmarkKept{number, {bookmark.index, bookmark.bytes}});
+        alter(protocol::BookmarkAdded{number, {bookmark.index, bookmark.bytes}});
       }
-      for (const SplitRun& run : partition.given) turn.Do(SplitsGiven{{id, number}, run});
+      for (const SplitRun& run : partition.given) txn.Apply(SplitsGiven{{id, number}, run});
     }
     const ClientId before = ReaderBefore(restoration);
     const Incarnation incarnation(before.value());
     alter(protocol::ReaderJoined{before, incarnation});
-    alter(protocol::ReaderReplaced{before, incarnation, std::move(kept)});
-    alter(protocol::ReaderGone{before, protocol::Standing::kLeft});
+    alter(protocol::ReaderReplaced{before, incarnation, std::move(committed)});
+    alter(protocol::ReaderGone{before, protocol::ReaderStatus::kLeft});
     if (repetition.finished) {
       protocol::IterationClosed closed;
       for (const Restoration::Partition& partition : repetition.partitions) {
-        closed.ends.push_back(partition.kept.FirstMissing());
+        closed.ends.push_back(partition.committed.FirstMissing());
       }
       alter(std::move(closed));
       alter(protocol::IterationFinished{});
     }
-    turn.Log("restored", {{"job", absl::StrCat(job.value())},
-                          {"iteration", absl::StrCat(id.value())},
-                          {"partitions", absl::StrCat(repetition.partitions.size())}});
+    txn.Log("restored", {{"job", absl::StrCat(job.value())},
+                         {"iteration", absl::StrCat(id.value())},
+                         {"partitions", absl::StrCat(repetition.partitions.size())}});
   }
 }
 

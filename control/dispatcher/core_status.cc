@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/dispatcher/core.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 
 namespace penstock::control {
 namespace {
@@ -18,27 +18,28 @@ namespace {
 // Of a job's past iterations; the others are summed up.
 constexpr size_t kPastShown = 100;
 
-PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protocol::Desk* desk,
-                         bool has_workers) {
+PartitionStatus StatusOf(const IterationState& iteration, size_t p,
+                         const protocol::IterationContext* context, bool has_workers) {
   const protocol::PartitionRecord& partition = iteration.record.partitions[p];
   PartitionStatus status{.partition = PartitionId(p + 1),
                          .placement = partition.placement,
                          .worker = partition.worker};
   std::optional<Index> end = partition.end;
-  if (!end.has_value() && desk != nullptr) end = desk->partitions[p].ended;
+  if (!end.has_value() && context != nullptr) end = context->partitions[p].ended;
   status.ended = end.has_value();
   status.elements = end.value_or(-1);
   for (const auto& [key, run] : iteration.splits[p].given) {
     status.splits_given += run.first_ordinal + static_cast<int64_t>(run.numbers.size());
   }
-  IndexSet taken = protocol::Kept(iteration.record, status.partition);
-  status.kept = taken.size();
-  if (desk != nullptr) {
-    for (const protocol::Heard& heard : desk->partitions[p].readers) taken.Add(heard.has);
+  IndexSet received = protocol::CommittedIndices(iteration.record, status.partition);
+  status.committed = received.size();
+  if (context != nullptr) {
+    for (const protocol::AckState& ack : context->partitions[p].readers) received.Add(ack.reported);
   }
-  status.taken = taken.size();
+  status.received = received.size();
   if (!status.worker && !iteration.record.closed) {
-    const bool answered = desk != nullptr && !protocol::Assignable(iteration.record, *desk).empty();
+    const bool answered =
+        context != nullptr && !protocol::Assignable(iteration.record, *context).empty();
     status.waits_for = !answered     ? "its readers to say what they have"
                        : has_workers ? "room on a worker"
                                      : "a worker";
@@ -47,7 +48,7 @@ PartitionStatus StatusOf(const IterationState& iteration, size_t p, const protoc
 }
 
 // Of a coordinated read, in words.
-std::string WaitsFor(const ConsumersLost& lost, const protocol::Desk* desk) {
+std::string WaitsFor(const ConsumersLost& lost, const protocol::IterationContext* context) {
   std::vector<std::string> parts;
   for (const ConsumersLost::Consumer& consumer : lost.consumers) {
     parts.push_back(absl::StrCat(
@@ -55,7 +56,7 @@ std::string WaitsFor(const ConsumersLost& lost, const protocol::Desk* desk) {
         absl::FormatDuration(absl::Trunc(consumer.silent, absl::Milliseconds(100))), " (",
         consumer.why, ")"));
   }
-  if (parts.empty() && desk != nullptr) return desk->rounds.waits_for;
+  if (parts.empty() && context != nullptr) return context->rounds.waits_for;
   return absl::StrJoin(parts, ", ");
 }
 
@@ -76,20 +77,20 @@ std::string WaitsFor(const IterationStatus& status, bool has_workers) {
   return absl::StrJoin(parts, ", ");
 }
 
-IterationStatus StatusOf(const IterationState& iteration, const protocol::Desk* desk,
+IterationStatus StatusOf(const IterationState& iteration, const protocol::IterationContext* context,
                          bool has_workers) {
   IterationStatus status{.iteration = iteration.id,
                          .repetition = iteration.repetition,
                          .closed = iteration.record.closed,
                          .finished = iteration.record.finished};
   for (const protocol::ReaderRecord& reader : iteration.record.readers) {
-    if (reader.standing == protocol::Standing::kLiving) {
+    if (reader.status == protocol::ReaderStatus::kActive) {
       status.readers.push_back({reader.client, reader.incarnation});
     }
   }
   std::vector<std::string> owed;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    status.partitions.push_back(StatusOf(iteration, p, desk, has_workers));
+    status.partitions.push_back(StatusOf(iteration, p, context, has_workers));
     if (!iteration.record.closed || iteration.record.finished) continue;
     const IndexSet of = protocol::Owed(iteration.record, PartitionId(p + 1));
     if (!of.empty()) owed.push_back(absl::StrCat("partition ", p + 1, " ", of.ToString()));
@@ -123,7 +124,7 @@ std::string Core::SlowedBy(const JobRecord& job) const {
 }
 
 void Core::GetStatus(Done<DispatcherStatus> done) {
-  Turn turn(*this);
+  Transaction txn(*this);
   const absl::Time now = options_.now();
   DispatcherStatus status{.term = state_.term(),
                           .release = PENSTOCK_VERSION,
@@ -168,8 +169,9 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
       }
     }
     for (IterationId of : state_.IterationsOf(id)) {
-      auto desk = desks_.find(of);
-      const protocol::Desk* known = desk == desks_.end() ? nullptr : &desk->second;
+      auto context = contexts_.find(of);
+      const protocol::IterationContext* known =
+          context == contexts_.end() ? nullptr : &context->second;
       to.iterations.push_back(StatusOf(state_.iterations.at(of), known, !workers_.empty()));
       IterationStatus& its = to.iterations.back();
       if (!its.closed) its.waits_for = WaitsFor(suspicions_.Of(of, now), known);
@@ -202,10 +204,11 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
       status.links.push_back(std::move(link));
     }
   }
-  turn.Say([done = std::move(done), status = std::move(status)](const absl::Status& durable) {
-    if (!durable.ok()) return done(durable);
-    done(status);
-  });
+  txn.WhenDurable(
+      [done = std::move(done), status = std::move(status)](const absl::Status& durable) {
+        if (!durable.ok()) return done(durable);
+        done(status);
+      });
 }
 
 }  // namespace penstock::control

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/sync/mutex.h"
 
 namespace penstock::control {
@@ -25,10 +25,10 @@ absl::Duration Core::Stall() const {
 }
 
 void Core::Sweep() {
-  Turn turn(*this);
+  Transaction txn(*this);
   const absl::Time now = options_.now();
   if (last_sweep_ != absl::InfinitePast() && now - last_sweep_ > Stall()) {
-    turn.Log("stalled", {{"for", absl::FormatDuration(now - last_sweep_)}});
+    txn.Log("stalled", {{"for", absl::FormatDuration(now - last_sweep_)}});
     client_leases_.HolderStalled(now);
     worker_leases_.HolderStalled(now);
     down_.clear();
@@ -40,20 +40,20 @@ void Core::Sweep() {
   }
   const bool overloaded = now - idle_at_ > Stall();
   if (overloaded && !overloaded_)
-    turn.Log("overloaded", {{"for", absl::FormatDuration(now - idle_at_)}});
+    txn.Log("overloaded", {{"for", absl::FormatDuration(now - idle_at_)}});
   overloaded_ = overloaded;
   if (overloaded) {
     client_leases_.HolderStalled(now);
     worker_leases_.HolderStalled(now);
   }
-  turn.Guard([&]() REQUIRES(mu_) { SuspectSilent(turn, now); });
-  turn.Guard([&]() REQUIRES(mu_) { ExpireLeases(turn, now); });
-  turn.Guard([&]() REQUIRES(mu_) { MoveFromUnreached(turn, now); });
-  turn.Guard([&]() REQUIRES(mu_) { EndReservations(turn); });
-  turn.Guard([&]() REQUIRES(mu_) { RetireIterations(turn); });
-  turn.Guard([&]() REQUIRES(mu_) { CollectJobs(turn, now); });
-  CollectDatasets(turn, now);
-  EstimateWorkers(turn, now);
+  txn.Guard([&]() REQUIRES(mu_) { SuspectSilent(txn, now); });
+  txn.Guard([&]() REQUIRES(mu_) { ExpireLeases(txn, now); });
+  txn.Guard([&]() REQUIRES(mu_) { MoveFromUnreached(txn, now); });
+  txn.Guard([&]() REQUIRES(mu_) { EndReservations(txn); });
+  txn.Guard([&]() REQUIRES(mu_) { RetireIterations(txn); });
+  txn.Guard([&]() REQUIRES(mu_) { CollectJobs(txn, now); });
+  CollectDatasets(txn, now);
+  EstimateWorkers(txn, now);
 }
 
 // A worker whose stream broke and whose port refuses connections is dead, and
@@ -68,10 +68,10 @@ void Core::ProbeBrokenWorkers() {
   }
   for (const auto& [id, address] : broken) {
     if (!options_.port_refuses(address)) continue;
-    Turn turn(*this);
-    turn.Guard([&, id = id]() REQUIRES(mu_) {
+    Transaction txn(*this);
+    txn.Guard([&, id = id]() REQUIRES(mu_) {
       if (workers_.count(id) > 0 || state_.FindWorker(id) == nullptr) return;
-      LoseWorker(turn, id, "its stream broke and its port refuses connections");
+      LoseWorker(txn, id, "its stream broke and its port refuses connections");
     });
   }
 }
@@ -80,7 +80,7 @@ void Core::NoteHello(bool recovered, absl::Time now) {
   if (recovered || to_come_since_ == absl::InfiniteFuture()) to_come_since_ = now;
 }
 
-void Core::ExpireLeases(Turn& turn, absl::Time now) {
+void Core::ExpireLeases(Transaction& txn, absl::Time now) {
   for (WorkerId worker : worker_leases_.Expired(now, options_.worker_timeout)) {
     const auto peer = workers_.find(worker);
     if (peer != workers_.end() && peer->second->arriving > 0) continue;
@@ -89,7 +89,7 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
     if (state_.FindWorker(worker) == nullptr) {
       worker_leases_.Forget(worker);
     } else {
-      LoseWorker(turn, worker,
+      LoseWorker(txn, worker,
                  absl::StrCat("silent for ", absl::FormatDuration(options_.worker_timeout)));
     }
   }
@@ -102,16 +102,16 @@ void Core::ExpireLeases(Turn& turn, absl::Time now) {
     ForgetLease(key);
     const IterationState* iteration = state_.FindIteration(key.first);
     if (iteration == nullptr || !GoesOn(*iteration)) continue;
-    turn.Log("client_dead", {{"client", absl::StrCat(absl::Hex(key.second.value()))},
-                             {"iteration", absl::StrCat(key.first.value())}});
-    DeclareConsumerDead(turn, key, heard);
-    turn.Settle(key.first,
-                protocol::OnReaderDead(iteration->record, turn.DeskOf(key.first), key.second));
+    txn.Log("client_dead", {{"client", absl::StrCat(absl::Hex(key.second.value()))},
+                            {"iteration", absl::StrCat(key.first.value())}});
+    DeclareConsumerDead(txn, key, heard);
+    txn.Settle(key.first,
+               protocol::OnReaderExpired(iteration->record, txn.GetContext(key.first), key.second));
   }
 }
 
 // Says how many workers are wanted; starts and stops none.
-void Core::EstimateWorkers(Turn& turn, absl::Time now) {
+void Core::EstimateWorkers(Transaction& txn, absl::Time now) {
   if (now < estimated_ + kBetweenEstimates) return;
   estimated_ = now;
   const int64_t before = scaling_.latest().workers;
@@ -119,10 +119,10 @@ void Core::EstimateWorkers(Turn& turn, absl::Time now) {
       scaling_.Decide(state_, static_cast<int64_t>(workers_.size()), now);
   SetWantedWorkers(estimate.workers);
   if (!estimate.changed) return;
-  turn.Log("wanted_workers", {{"workers", absl::StrCat(estimate.workers)},
-                              {"before", absl::StrCat(before)},
-                              {"there", absl::StrCat(workers_.size())},
-                              {"why", estimate.why}});
+  txn.Log("wanted_workers", {{"workers", absl::StrCat(estimate.workers)},
+                             {"before", absl::StrCat(before)},
+                             {"there", absl::StrCat(workers_.size())},
+                             {"why", estimate.why}});
 }
 
 // Whether a named job goes that was read and is read no more, though not over. Not
@@ -141,7 +141,7 @@ bool Core::Collectable(const JobRecord& job) const {
          });
 }
 
-void Core::RetireIterations(Turn& turn) {
+void Core::RetireIterations(Transaction& txn) {
   std::vector<IterationId> over;
   for (const auto& [id, iteration] : state_.iterations) {
     if (iteration.record.finished && !iteration.failure.has_value() && !IsConnected(id))
@@ -149,7 +149,7 @@ void Core::RetireIterations(Turn& turn) {
   }
   for (const IterationId id : over) {
     ForgetIteration(id);
-    turn.Do(IterationRetired{id});
+    txn.Apply(IterationRetired{id});
   }
 }
 
@@ -180,7 +180,7 @@ std::string Core::OwedOf(JobId job) const {
 // Jobs without readers for job_gc_timeout. What is owed of closed iterations is given up, except
 // under keep = committed, where the next reader gets it. What is over, or was nobody else's, is
 // forgotten; the rest after abandoned_job_ttl.
-void Core::CollectJobs(Turn& turn, absl::Time now) {
+void Core::CollectJobs(Transaction& txn, absl::Time now) {
   std::vector<std::pair<JobId, absl::Duration>> idle;  // and for how long
   for (const auto& [id, job] : state_.jobs) {
     bool read = false;
@@ -190,7 +190,7 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
       if (!GoesOn(iteration) || iteration.record.finished) continue;
       read |= std::any_of(
           iteration.record.readers.begin(), iteration.record.readers.end(),
-          [](const auto& reader) { return reader.standing == protocol::Standing::kLiving; });
+          [](const auto& reader) { return reader.status == protocol::ReaderStatus::kActive; });
     }
     if (read) {
       idle_since_.erase(id);
@@ -204,24 +204,24 @@ void Core::CollectJobs(Turn& turn, absl::Time now) {
       const IterationState& iteration = state_.iterations.at(of);
       if (unread_for >= options_.job_gc_timeout && GoesOn(iteration) && iteration.record.closed &&
           !iteration.record.finished && state_.jobs.at(id).terms.keep != Keep::kCommitted) {
-        turn.Log("given_up", {{"iteration", absl::StrCat(of.value())},
-                              {"job", state_.jobs.at(id).name},
-                              {"owed", OwedOf(id)}});
-        turn.Settle(of, protocol::GiveUp(iteration.record, turn.DeskOf(of)));
+        txn.Log("given_up", {{"iteration", absl::StrCat(of.value())},
+                             {"job", state_.jobs.at(id).name},
+                             {"owed", OwedOf(id)}});
+        txn.Settle(of, protocol::GiveUp(iteration.record, txn.GetContext(of)));
       }
     }
     const JobRecord& job = state_.jobs.at(id);
     if (unread_for < TimeToLive(job)) continue;
-    turn.Log("job_forgotten", {{"job", absl::StrCat(id.value())},
-                               {"name", job.name},
-                               {"unread_for", absl::FormatDuration(unread_for)},
-                               {"owed", OwedOf(id)}});
-    TakeFromWorkers(turn, id);
-    ForgetJob(turn, id);
+    txn.Log("job_forgotten", {{"job", absl::StrCat(id.value())},
+                              {"name", job.name},
+                              {"unread_for", absl::FormatDuration(unread_for)},
+                              {"owed", OwedOf(id)}});
+    TakeFromWorkers(txn, id);
+    ForgetJob(txn, id);
   }
 }
 
-void Core::CollectDatasets(Turn& turn, absl::Time now) {
+void Core::CollectDatasets(Transaction& txn, absl::Time now) {
   std::set<const DatasetRecord*> read;
   for (const auto& [id, job] : state_.jobs) read.insert(job.dataset.get());
   std::erase_if(unused_since_, [&](const auto& entry) REQUIRES(mu_) {
@@ -236,11 +236,11 @@ void Core::CollectDatasets(Turn& turn, absl::Time now) {
     }
   }
   for (const std::string& id : old) {
-    turn.Log("dataset_forgotten",
-             {{"dataset", id},
-              {"bytes", absl::StrCat(state_.FindDataset(id)->definition.size())},
-              {"unused_for", absl::FormatDuration(now - unused_since_.at(id))}});
-    turn.Do(DatasetUnregistered{id});
+    txn.Log("dataset_forgotten",
+            {{"dataset", id},
+             {"bytes", absl::StrCat(state_.FindDataset(id)->definition.size())},
+             {"unused_for", absl::FormatDuration(now - unused_since_.at(id))}});
+    txn.Apply(DatasetUnregistered{id});
   }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers: who works, on what, and what they say.
+// Workers: who works, on what, and the messages they send.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/policy/placing.h"
 #include "control/policy/splits.h"
 #include "control/sync/mutex.h"
@@ -63,9 +63,9 @@ bool IsOfAnotherJournal(const WorkerUp& message, uint64_t journal) {
 
 }  // namespace
 
-std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerOutlet> outlet) {
+std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerStreamWriter> writer) {
   auto peer = std::make_shared<WorkerPeer>();
-  peer->outlet = std::move(outlet);
+  peer->writer = std::move(writer);
   return peer;
 }
 
@@ -76,36 +76,37 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
       MutexLock lock(mu_);
       if (!peer->worker) return;
       const absl::Time now = options_.now();
-      scaling_.WorkerSays(state_, peer->worker, *beat, now);
+      scaling_.OnWorkerHeartbeat(state_, peer->worker, *beat, now);
       peer->work = std::move(beat->work);
       worker_leases_.Heard(peer->worker, now);
     }
     CountHeartbeat();
-    peer->outlet->Send(WorkerHeartbeatAnswer{beat->counter}, 0);
+    peer->writer->Send(WorkerHeartbeatAnswer{beat->counter}, 0);
     return;
   }
-  Turn turn(*this);
-  turn.Guard([&]() REQUIRES(mu_) { Handle(turn, peer, message); });
+  Transaction txn(*this);
+  txn.Guard([&]() REQUIRES(mu_) { Handle(txn, peer, message); });
 }
 
-void Core::Handle(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message) {
-  if (const auto* hello = std::get_if<WorkerHello>(&message)) return OnHello(turn, peer, *hello);
+void Core::Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                  const WorkerUp& message) {
+  if (const auto* hello = std::get_if<WorkerHello>(&message)) return OnHello(txn, peer, *hello);
   if (!peer->worker || IsOfAnotherJournal(message, state_.lives.back().life.journal)) return;
   worker_leases_.Heard(peer->worker, options_.now());
   if (const auto* request = std::get_if<SplitRequest>(&message)) {
-    OnSplitRequest(turn, *peer, *request);
+    OnSplitRequest(txn, *peer, *request);
   } else if (const auto* bookmark = std::get_if<Bookmark>(&message)) {
-    OnBookmark(turn, *peer, *bookmark);
+    OnBookmark(txn, *peer, *bookmark);
   } else if (const auto* ended = std::get_if<Ended>(&message)) {
-    OnEnded(turn, *peer, *ended);
+    OnEnded(txn, *peer, *ended);
   } else if (const auto* at_end = std::get_if<AtEnd>(&message)) {
-    OnAtEnd(turn, *peer, *at_end);
+    OnAtEnd(txn, *peer, *at_end);
   } else if (const auto* failed = std::get_if<PartitionFailed>(&message)) {
-    OnFailed(turn, *peer, *failed);
+    OnFailed(txn, *peer, *failed);
   } else if (std::holds_alternative<Drain>(message)) {
-    OnDrain(turn, *peer);
+    OnDrain(txn, *peer);
   } else if (std::holds_alternative<WorkerLeave>(message)) {
-    LoseWorker(turn, peer->worker, "it left", /*died=*/false);
+    LoseWorker(txn, peer->worker, "it left", /*died=*/false);
   }
 }
 
@@ -117,41 +118,42 @@ void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
 }
 
 void Core::OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why) {
-  Turn turn(*this);
-  turn.Log("unreadable",
-           {{"worker", WorkerText(peer->worker)}, {"why", std::string(why.message())}});
-  turn.Say([outlet = peer->outlet, why](const absl::Status&) {
-    outlet->Finish(absl::AbortedError(
+  Transaction txn(*this);
+  txn.Log("unreadable",
+          {{"worker", WorkerText(peer->worker)}, {"why", std::string(why.message())}});
+  txn.WhenDurable([writer = peer->writer, why](const absl::Status&) {
+    writer->Finish(absl::AbortedError(
         absl::StrCat("the dispatcher cannot read a message of this worker: ", why.message())));
   });
 }
 
-void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello) {
+void Core::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                   const WorkerHello& hello) {
   if (peer->worker) {
-    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                                "a second hello on the stream of worker ", WorkerText(peer->worker),
-                                "; open one for each worker")));
+    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                               "a second hello on the stream of worker ", WorkerText(peer->worker),
+                               "; open one for each worker")));
   }
   const std::string who = absl::StrCat("the worker at ", hello.address);
-  if (absl::Status speaks = CheckVersion(hello.version, who); !speaks.ok()) {
-    return turn.Close(peer, speaks);
+  if (absl::Status supported = CheckVersion(hello.version, who); !supported.ok()) {
+    return txn.Close(peer, supported);
   }
   if (hello.permits > kMostPermits) {
-    return turn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                                who, " has ", hello.permits, " permits; the most is ", kMostPermits,
-                                ". Start it with as many as it has cores")));
+    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                               who, " has ", hello.permits, " permits; the most is ", kMostPermits,
+                               ". Start it with as many as it has cores")));
   }
   if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
-    EndEarlierLives(turn, hello.heard);
-    return turn.Close(peer, Annotate(Beyond(hello.heard), "by ", who));
+    EndEarlierLives(txn, hello.heard);
+    return txn.Close(peer, Annotate(Beyond(hello.heard), "by ", who));
   }
   absl::StatusOr<int64_t> place = PlaceOf(hello);
-  if (!place.ok()) return turn.Close(peer, place.status());
+  if (!place.ok()) return txn.Close(peer, place.status());
   if (auto before = workers_.find(hello.worker); before != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = before->second;
     old->worker = WorkerId();
-    turn.Say([outlet = old->outlet](const absl::Status&) {
-      outlet->Finish(absl::AbortedError("the worker has a newer stream"));
+    txn.WhenDurable([writer = old->writer](const absl::Status&) {
+      writer->Finish(absl::AbortedError("the worker has a newer stream"));
     });
   }
   peer->worker = hello.worker;
@@ -169,39 +171,40 @@ void Core::OnHello(Turn& turn, const std::shared_ptr<WorkerPeer>& peer, const Wo
                       .place = *place,
                       .process = hello.process};
   if (known == nullptr) {
-    turn.Log("joined", {{"worker", WorkerText(hello.worker)},
-                        {"address", hello.address},
-                        {"permits", absl::StrCat(record.permits)}});
+    txn.Log("joined", {{"worker", WorkerText(hello.worker)},
+                       {"address", hello.address},
+                       {"permits", absl::StrCat(record.permits)}});
   }
   const bool differs = known != nullptr && !(*known == record);  // readers may have to be told
-  if (known == nullptr || differs) turn.Do(WorkerRegistered{std::move(record)});
-  turn.To(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
+  if (known == nullptr || differs) txn.Apply(WorkerRegistered{std::move(record)});
+  txn.Send(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
 
   // What it has of iterations that are gone is taken from it here, the rest by
   // the protocol. What another journal gave it it lets go of when it hears the welcome.
-  std::map<IterationId, std::vector<protocol::Held>> held;
+  std::map<IterationId, std::vector<protocol::HeldPlacement>> held;
   for (const PlacedPartition& of : hello.held) {
     if (of.journal != state_.lives.back().life.journal) continue;
     const IterationState* iteration = state_.FindIteration(of.iteration);
     if (iteration == nullptr || !GoesOn(*iteration)) {
-      turn.To(peer, Unassign{of});
+      txn.Send(peer, Unassign{of});
     } else {
       held[of.iteration].push_back({of.partition, of.placement});
     }
   }
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.finished) continue;
-    turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
-      protocol::Desk& desk = turn.DeskOf(id);
-      turn.Settle(id, protocol::OnWorkerRegisters(iteration.record, desk, hello.worker, held[id]));
+    txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+      protocol::IterationContext& context = txn.GetContext(id);
+      txn.Settle(id,
+                 protocol::OnWorkerRegisters(iteration.record, context, hello.worker, held[id]));
       if (iteration.record.closed) return;
-      if (differs) turn.TellMembership(id);
-      turn.Balance(id);
+      if (differs) txn.NotifyMembership(id);
+      txn.Balance(id);
     });
   }
 }
 
-void Core::OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest& request) {
+void Core::OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request) {
   const IterationState* iteration = state_.FindIteration(request.of.iteration);
   if (iteration == nullptr || !GoesOn(*iteration) || !Holds(*iteration, peer.worker, request.of)) {
     return;  // of an older placement: it is being told so
@@ -209,48 +212,49 @@ void Core::OnSplitRequest(Turn& turn, const WorkerPeer& peer, const SplitRequest
   absl::StatusOr<SplitDecision> decision =
       DecideSplits(state_.jobs.at(iteration->job), *iteration, request);
   if (!decision.ok()) {
-    return OnFailed(turn, peer, {request.of, Annotate(decision.status(), "a request for splits")});
+    return OnFailed(txn, peer, {request.of, Annotate(decision.status(), "a request for splits")});
   }
-  if (decision->given.has_value()) turn.Do(*std::move(decision->given));
-  turn.To(peer.worker, Splits{request.of, std::move(decision->answer)});
+  if (decision->given.has_value()) txn.Apply(*std::move(decision->given));
+  txn.Send(peer.worker, Splits{request.of, std::move(decision->answer)});
 }
 
-void Core::OnBookmark(Turn& turn, const WorkerPeer& peer, const Bookmark& bookmark) {
+void Core::OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark) {
   const IterationState* iteration = state_.FindIteration(bookmark.of.iteration);
   if (iteration == nullptr || !GoesOn(*iteration)) return;
   protocol::Decision decision = protocol::OnBookmark(
-      iteration->record, turn.DeskOf(iteration->id), peer.worker, bookmark.of.partition,
+      iteration->record, txn.GetContext(iteration->id), peer.worker, bookmark.of.partition,
       bookmark.of.placement, {bookmark.index, bookmark.position});
   // A new one: the partition got further than where it failed, or it did not fail there.
   if (!decision.changes.empty()) failures_.erase({iteration->id, bookmark.of.partition});
-  turn.Settle(iteration->id, std::move(decision), MarkedBookmark{bookmark.index, bookmark.splits});
+  txn.Settle(iteration->id, std::move(decision), MarkedBookmark{bookmark.index, bookmark.splits});
 }
 
-void Core::OnEnded(Turn& turn, const WorkerPeer& peer, const Ended& ended) {
+void Core::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended) {
   const IterationState* iteration = state_.FindIteration(ended.of.iteration);
   if (iteration == nullptr || !GoesOn(*iteration)) return;
-  protocol::Desk& desk = turn.DeskOf(iteration->id);
-  const bool first = std::none_of(desk.partitions.begin(), desk.partitions.end(),
+  protocol::IterationContext& context = txn.GetContext(iteration->id);
+  const bool first = std::none_of(context.partitions.begin(), context.partitions.end(),
                                   [](const auto& partition) { return partition.ended; });
-  protocol::Decision decision = protocol::OnEnded(
-      iteration->record, desk, peer.worker, ended.of.partition, ended.of.placement, ended.elements);
+  protocol::Decision decision =
+      protocol::OnEnded(iteration->record, context, peer.worker, ended.of.partition,
+                        ended.of.placement, ended.elements);
   if (first && Holds(*iteration, peer.worker, ended.of)) {
-    turn.ToSessions(iteration->id, ReportAtOnce{});
+    txn.SendToSessions(iteration->id, ReportAtOnce{});
   }
-  turn.Settle(iteration->id, std::move(decision));
-  if (state_.jobs.at(iteration->job).terms.deterministic) turn.TellMembership(iteration->id);
-  turn.Balance(iteration->id);
+  txn.Settle(iteration->id, std::move(decision));
+  if (state_.jobs.at(iteration->job).terms.deterministic) txn.NotifyMembership(iteration->id);
+  txn.Balance(iteration->id);
 }
 
-void Core::OnAtEnd(Turn& turn, const WorkerPeer& peer, const AtEnd& at_end) {
+void Core::OnAtEnd(Transaction& txn, const WorkerPeer& peer, const AtEnd& at_end) {
   const IterationState* iteration = state_.FindIteration(at_end.of.iteration);
   if (iteration == nullptr || !GoesOn(*iteration)) return;
-  turn.Settle(iteration->id,
-              protocol::OnAtEnd(iteration->record, turn.DeskOf(iteration->id), peer.worker,
-                                at_end.of.partition, at_end.of.placement, at_end.elements));
+  txn.Settle(iteration->id,
+             protocol::OnAtEnd(iteration->record, txn.GetContext(iteration->id), peer.worker,
+                               at_end.of.partition, at_end.of.placement, at_end.elements));
 }
 
-void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& failed) {
+void Core::OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFailed& failed) {
   const IterationState* iteration = state_.FindIteration(failed.of.iteration);
   if (iteration == nullptr || !GoesOn(*iteration) || !Holds(*iteration, peer.worker, failed.of)) {
     return;
@@ -259,9 +263,9 @@ void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& f
   const absl::Status reason =
       Annotate(failed.status, "partition ", failed.of.partition.value(), " on worker ",
                worker == nullptr ? WorkerText(peer.worker) : worker->address);
-  turn.Log("partition_failed", {{"iteration", absl::StrCat(iteration->id.value())},
-                                {"partition", absl::StrCat(failed.of.partition.value())},
-                                {"why", std::string(reason.message())}});
+  txn.Log("partition_failed", {{"iteration", absl::StrCat(iteration->id.value())},
+                               {"partition", absl::StrCat(failed.of.partition.value())},
+                               {"why", std::string(reason.message())}});
   Failures& failures = failures_[{failed.of.iteration, failed.of.partition}];
   ++failures.count;
   failures.deaths = failures.deaths_alone = 0;  // it says what is wrong, and ends nobody
@@ -269,47 +273,49 @@ void Core::OnFailed(Turn& turn, const WorkerPeer& peer, const PartitionFailed& f
     failures.on.push_back(peer.worker);
   }
   if (MayHelpElsewhere(failed.status) &&
-      SomebodyMayRun(*iteration, turn.DeskOf(iteration->id), failed.of.partition, failures)) {
-    turn.Settle(iteration->id, protocol::OnRelieve(iteration->record, turn.DeskOf(iteration->id),
-                                                   failed.of.partition));
+      SomebodyMayRun(*iteration, txn.GetContext(iteration->id), failed.of.partition, failures)) {
+    txn.Settle(iteration->id, protocol::OnRelieve(iteration->record, txn.GetContext(iteration->id),
+                                                  failed.of.partition));
     return;
   }
-  FailIteration(turn, *iteration, reason);
+  FailIteration(txn, *iteration, reason);
 }
 
-void Core::FailIteration(Turn& turn, const IterationState& iteration, const absl::Status& reason) {
-  TakeFromWorkers(turn, iteration);
-  turn.Do(IterationFailed{iteration.id, reason});
-  CloseSessions(turn, iteration.id, reason);
+void Core::FailIteration(Transaction& txn, const IterationState& iteration,
+                         const absl::Status& reason) {
+  TakeFromWorkers(txn, iteration);
+  txn.Apply(IterationFailed{iteration.id, reason});
+  CloseSessions(txn, iteration.id, reason);
 }
 
-bool Core::SomebodyMayRun(const IterationState& iteration, const protocol::Desk& desk,
-                          PartitionId partition, const Failures& failures) const {
+bool Core::SomebodyMayRun(const IterationState& iteration,
+                          const protocol::IterationContext& context, PartitionId partition,
+                          const Failures& failures) const {
   if (failures.count < kTries) return true;
-  const WorkerId next = ChooseWorker(state_, iteration, PartitionCounts(state_, iteration, desk),
+  const WorkerId next = ChooseWorker(state_, iteration, PartitionCounts(state_, iteration, context),
                                      partition, UsableWorkers(iteration), failures.on);
   return std::find(failures.on.begin(), failures.on.end(), next) == failures.on.end();
 }
 
-void Core::OnDrain(Turn& turn, const WorkerPeer& peer) {
+void Core::OnDrain(Transaction& txn, const WorkerPeer& peer) {
   const WorkerId worker = peer.worker;
-  turn.Log("draining", {{"worker", WorkerText(worker)}});
-  if (!state_.FindWorker(worker)->draining) turn.Do(WorkerDraining{worker});
+  txn.Log("draining", {{"worker", WorkerText(worker)}});
+  if (!state_.FindWorker(worker)->draining) txn.Apply(WorkerDraining{worker});
   alone_.erase(worker);
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;
-    turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
-      turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+    txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+      txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id), worker));
     });
   }
-  turn.To(worker, Drained{});
+  txn.Send(worker, Drained{});
 }
 
-void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bool died) {
-  turn.Log("lost", {{"worker", WorkerText(worker)},
-                    {"address", state_.FindWorker(worker)->address},
-                    {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
-                    {"why", reason}});
+void Core::LoseWorker(Transaction& txn, WorkerId worker, const std::string& reason, bool died) {
+  txn.Log("lost", {{"worker", WorkerText(worker)},
+                   {"address", state_.FindWorker(worker)->address},
+                   {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
+                   {"why", reason}});
   worker_leases_.Forget(worker);
   workers_to_come_.erase(worker);
   scaling_.WorkerGone(worker);
@@ -318,20 +324,20 @@ void Core::LoseWorker(Turn& turn, WorkerId worker, const std::string& reason, bo
     workers_.erase(peer);
     old->worker = WorkerId();
     // Should it live, it says hello again and is told what it lost.
-    turn.Say([outlet = old->outlet, reason](const absl::Status&) {
-      outlet->Finish(absl::AbortedError(absl::StrCat("the worker was declared dead: ", reason)));
+    txn.WhenDurable([writer = old->writer, reason](const absl::Status&) {
+      writer->Finish(absl::AbortedError(absl::StrCat("the worker was declared dead: ", reason)));
     });
   }
   if (died) {
-    NoteDeath(turn, worker);
+    NoteDeath(txn, worker);
   } else {
     alone_.erase(worker);
   }
-  turn.Do(WorkerGone{worker});
+  txn.Apply(WorkerGone{worker});
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.finished) continue;
-    turn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
-      turn.Settle(id, protocol::OnWorkerGone(iteration.record, turn.DeskOf(id), worker));
+    txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+      txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id), worker));
     });
   }
 }

@@ -74,7 +74,7 @@ void SetLostConsumers(int64_t suspected, int64_t dead) {
 void CountStepsCompared(int64_t steps) {
   static Counter& compared = ProcessMetrics().GetCounter(
       "penstock_dispatcher_steps_compared_total",
-      "Steps of coordinated reads of which two consumers said that they returned the same turn.");
+      "Steps of coordinated reads of which two consumers said that they returned the same row.");
   compared.Add(steps);
 }
 

@@ -24,7 +24,7 @@ absl::Status ToStatus(const protocol::Refused& refused) {
       return absl::FailedPreconditionError(absl::StrCat(
           who,
           " was silent for longer than client_timeout and declared dead; what it had not "
-          "kept goes to others. Restart from the last committed state"));
+          "committed goes to others. Restart from the last committed state"));
     case protocol::Refusal::kStateIsNewer:
       return absl::FailedPreconditionError(absl::StrCat(
           who,

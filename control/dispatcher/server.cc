@@ -88,10 +88,11 @@ class Server final : public DispatchServer {
     port_ = listener_->port();
     if (config_.metrics_port >= 0) {
       ASSIGN_OR_RETURN(
-          pages_, TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
-                                    {{"/", [this] { return RenderStatus(); }},
-                                     {"/metrics", [this] { return RenderMetrics(); }}},
-                                    config_.metrics_token));
+          status_server_,
+          TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
+                            {{"/", [this] { return RenderStatus(); }},
+                             {"/metrics", [this] { return RenderMetrics(); }}},
+                            config_.metrics_token));
     }
     ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
     ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers",
@@ -109,7 +110,9 @@ class Server final : public DispatchServer {
     return core_ == nullptr ? 0 : core_->NumWorkers();
   }
 
-  int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
+  int metrics_port() const override {
+    return status_server_ == nullptr ? -1 : status_server_->port();
+  }
 
   absl::Status status() const override {
     MutexLock lock(mu_);
@@ -123,7 +126,7 @@ class Server final : public DispatchServer {
       stopping_ = true;
       changed_.notify_all();
     }
-    pages_.reset();
+    status_server_.reset();
     if (sweeper_.joinable()) sweeper_.join();
     if (prober_.joinable()) prober_.join();
     if (core_ != nullptr) core_->BeginToLeave();
@@ -181,14 +184,14 @@ class Server final : public DispatchServer {
 
   std::string RenderStatus() const {
     auto status = std::make_shared<std::promise<absl::StatusOr<control::DispatcherStatus>>>();
-    std::future<absl::StatusOr<control::DispatcherStatus>> told = status->get_future();
+    std::future<absl::StatusOr<control::DispatcherStatus>> reply = status->get_future();
     core_->GetStatus([status](absl::StatusOr<control::DispatcherStatus> now) {
       status->set_value(std::move(now));
     });
-    if (told.wait_for(kStatusPatience) != std::future_status::ready) {
+    if (reply.wait_for(kStatusPatience) != std::future_status::ready) {
       return "the journal does not answer\n";
     }
-    const absl::StatusOr<control::DispatcherStatus> now = told.get();
+    const absl::StatusOr<control::DispatcherStatus> now = reply.get();
     return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
   }
 
@@ -223,7 +226,7 @@ class Server final : public DispatchServer {
   std::unique_ptr<Core> core_;  // none once it has stopped; written under mu_
   std::unique_ptr<control::Listener> listener_;
   int port_ = 0;
-  std::unique_ptr<TextServer> pages_;
+  std::unique_ptr<TextServer> status_server_;
   std::thread sweeper_;
   std::thread prober_;
 };

@@ -20,9 +20,9 @@ namespace penstock::control {
 
 // What the core sends through; it may outlive the stream.
 template <class Stream, class Down>
-class StreamOutlet final : public Outlet<Down> {
+class ServerStreamWriter final : public StreamWriter<Down> {
  public:
-  explicit StreamOutlet(Stream* stream) : stream_(stream) {}
+  explicit ServerStreamWriter(Stream* stream) : stream_(stream) {}
   void Send(Down message, uint64_t sequence) override {
     MutexLock lock(mu_);
     if (stream_ != nullptr) stream_->Send(message, sequence);
@@ -45,13 +45,13 @@ class StreamOutlet final : public Outlet<Down> {
 template <class Up, class Down, class WireUp, class WireDown, class Peer>
 class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<Outlet<Down>>);
+  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>);
 
   ServerStream(Core* core, Opened open, grpc::CallbackServerContext* context)
       : core_(core),
         context_(context),
-        outlet_(std::make_shared<StreamOutlet<ServerStream, Down>>(this)) {
-    peer_ = (core_->*open)(outlet_);
+        writer_(std::make_shared<ServerStreamWriter<ServerStream, Down>>(this)) {
+    peer_ = (core_->*open)(writer_);
     this->StartRead(&in_);
   }
 
@@ -99,7 +99,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   }
 
   void OnDone() override {
-    outlet_->Detach();
+    writer_->Detach();
     core_->OnClosed(peer_);
     delete this;
   }
@@ -107,7 +107,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
  private:
   Core* const core_;
   grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone
-  const std::shared_ptr<StreamOutlet<ServerStream, Down>> outlet_;
+  const std::shared_ptr<ServerStreamWriter<ServerStream, Down>> writer_;
   std::shared_ptr<Peer> peer_;
   grpc::ByteBuffer in_;
   WireUp wire_;  // what in_ was parsed into

@@ -45,22 +45,22 @@ Rows JobsOf(const DispatcherStatus& status) {
   Rows rows;
   for (const JobStatus& job : status.jobs) {
     size_t readers = 0, partitions = 0;
-    int64_t taken = job.earlier_elements, kept = job.earlier_elements;
+    int64_t received = job.earlier_elements, committed = job.earlier_elements;
     std::string waits_for;
     for (const IterationStatus& iteration : job.iterations) {
       waits_for = iteration.waits_for;
       readers = iteration.readers.size();
       partitions = iteration.partitions.size();
       for (const PartitionStatus& partition : iteration.partitions) {
-        taken += partition.taken;
-        kept += partition.kept;
+        received += partition.received;
+        committed += partition.committed;
       }
     }
     rows.push_back(
         {job.name, PhaseName(job.phase), job.dataset_id,
          absl::StrCat(job.earlier_iterations + static_cast<int64_t>(job.iterations.size())),
-         absl::StrCat(readers), absl::StrCat(partitions), absl::StrCat(taken), absl::StrCat(kept),
-         waits_for, GoesIn(job.goes_in)});
+         absl::StrCat(readers), absl::StrCat(partitions), absl::StrCat(received),
+         absl::StrCat(committed), waits_for, GoesIn(job.goes_in)});
   }
   return rows;
 }
@@ -86,14 +86,14 @@ Rows WaitsOf(const DispatcherStatus& status) {
     if (link.counts.waits > 0) links.push_back(&link);
   }
   std::stable_sort(links.begin(), links.end(), [](const LinkStatus* a, const LinkStatus* b) {
-    return a->counts.waited_to_land > b->counts.waited_to_land;
+    return a->counts.waited_until_received > b->counts.waited_until_received;
   });
   Rows rows;
   for (const LinkStatus* link : links) {
     const LinkCounts& counts = link->counts;
     rows.push_back({link->job, Hex(link->client.value()), link->worker, absl::StrCat(counts.waits),
-                    absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_to_land)),
-                    absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_landed))});
+                    absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_until_received)),
+                    absl::StrFormat("%.3f", absl::ToDoubleSeconds(counts.waited_after_received))});
   }
   return rows;
 }
@@ -138,7 +138,7 @@ std::string StatusPage(const DispatcherStatus& status) {
                     {"job", "phase", "dataset", "iterations", "readers", "partitions", "taken",
                      "kept", "waits for", "goes in"},
                     JobsOf(status)),
-          "<p>taken: elements that readers have, returned by Next() or landed for it · kept: of "
+          "<p>taken: elements that readers have, returned by Next() or received for it · kept: of "
           "them, those in a trainer's history for good · waits for: who is missing for the latest "
           "pass to go on</p>\n",
           HtmlTable(
@@ -146,7 +146,7 @@ std::string StatusPage(const DispatcherStatus& status) {
               {"job", "trainers busy", "elements/s wanted", "a worker makes", "workers needed"},
               FeedsOf(status)),
           HtmlTable("Who made steps wait",
-                    {"job", "client", "worker waited for", "waits", "seconds to land",
+                    {"job", "client", "worker waited for", "waits", "seconds until received",
                      "seconds handed over"},
                     WaitsOf(status)),
           HtmlTable("Links",

@@ -13,15 +13,15 @@ namespace {
 // (StepMarks), and consumers are less than a few thousand steps apart.
 constexpr size_t kStepsKept = 256;
 
-std::string InWords(int64_t step, const std::map<int64_t, protocol::TurnOf>& by_consumer) {
-  std::map<std::pair<PartitionId, int64_t>, std::vector<int64_t>> by_turn;
-  for (const auto& [consumer, turn] : by_consumer) {
-    by_turn[{turn.partition, turn.turn}].push_back(consumer);
+std::string InWords(int64_t step, const std::map<int64_t, protocol::PartitionRow>& by_consumer) {
+  std::map<std::pair<PartitionId, int64_t>, std::vector<int64_t>> by_row;
+  for (const auto& [consumer, row] : by_consumer) {
+    by_row[{row.partition, row.row}].push_back(consumer);
   }
   std::vector<std::string> parts;
-  for (const auto& [turn, consumers] : by_turn) {
-    parts.push_back(absl::StrCat("consumer(s) ", absl::StrJoin(consumers, ", "), " returned turn ",
-                                 turn.second, " of ", ToString(turn.first)));
+  for (const auto& [row, consumers] : by_row) {
+    parts.push_back(absl::StrCat("consumer(s) ", absl::StrJoin(consumers, ", "), " returned row ",
+                                 row.second, " of ", ToString(row.first)));
   }
   return absl::StrCat("step ", step, " is torn: ", absl::StrJoin(parts, "; "));
 }
@@ -29,16 +29,17 @@ std::string InWords(int64_t step, const std::map<int64_t, protocol::TurnOf>& by_
 }  // namespace
 
 std::optional<std::string> StepAudit::Hear(IterationId iteration, int64_t consumer,
-                                           absl::Span<const StepMark> marks, int64_t rests) {
+                                           absl::Span<const StepMark> marks,
+                                           int64_t remainders_begin) {
   if (marks.empty()) return std::nullopt;
   std::map<int64_t, Step>& steps = of_[iteration];
   std::optional<std::string> torn;
   for (const StepMark& mark : marks) {
-    if (mark.step >= rests) continue;
+    if (mark.step >= remainders_begin) continue;
     Step& step = steps[mark.step];
     const bool first = step.empty();
-    const bool differs = !first && step.begin()->second != mark.turn;
-    const bool news = step.insert_or_assign(consumer, mark.turn).second;
+    const bool differs = !first && step.begin()->second != mark.row;
+    const bool news = step.insert_or_assign(consumer, mark.row).second;
     if (differs && !torn) torn = InWords(mark.step, step);
     if (!first && !differs && news) ++compared_;
   }

@@ -28,9 +28,9 @@ struct WriteProtocolChange {
   void operator()(const protocol::PartitionAssigned& c) const {
     Place(c.partition, c.placement, to->mutable_partition_assigned())->set_worker(c.worker.value());
   }
-  void operator()(const protocol::BookmarkKept& c) const {
-    to->mutable_bookmark_kept()->set_partition(c.partition.value());
-    WriteBookmark(c.bookmark, to->mutable_bookmark_kept()->mutable_bookmark());
+  void operator()(const protocol::BookmarkAdded& c) const {
+    to->mutable_bookmark_added()->set_partition(c.partition.value());
+    WriteBookmark(c.bookmark, to->mutable_bookmark_added()->mutable_bookmark());
   }
   void operator()(const protocol::BookmarksRetired& c) const {
     to->mutable_bookmarks_retired()->set_partition(c.partition.value());
@@ -41,21 +41,21 @@ struct WriteProtocolChange {
   }
   void operator()(const protocol::ReaderReplaced& c) const {
     ToWire(Reader{c.client, c.incarnation}, to->mutable_reader_replaced()->mutable_reader());
-    WriteHoldings(c.kept, to->mutable_reader_replaced()->mutable_kept());
+    WriteReceivedSets(c.committed, to->mutable_reader_replaced()->mutable_committed());
     to->mutable_reader_replaced()->set_start(c.start);
   }
-  void operator()(const protocol::ReaderKept& c) const {
-    to->mutable_reader_kept()->set_client(c.client.value());
-    to->mutable_reader_kept()->set_partition(c.partition.value());
-    ToWire(c.added, to->mutable_reader_kept()->mutable_added());
+  void operator()(const protocol::ReaderCommitted& c) const {
+    to->mutable_reader_committed()->set_client(c.client.value());
+    to->mutable_reader_committed()->set_partition(c.partition.value());
+    ToWire(c.added, to->mutable_reader_committed()->mutable_added());
   }
   void operator()(const protocol::ReaderGone& c) const {
     to->mutable_reader_gone()->set_client(c.client.value());
-    to->mutable_reader_gone()->set_standing(static_cast<uint32_t>(c.standing));
+    to->mutable_reader_gone()->set_status(static_cast<uint32_t>(c.status));
   }
   void operator()(const protocol::ReaderEnded& c) const {
     to->mutable_reader_ended()->set_client(c.client.value());
-    WriteHoldings(c.final, to->mutable_reader_ended()->mutable_final());
+    WriteReceivedSets(c.final, to->mutable_reader_ended()->mutable_final());
   }
   void operator()(const protocol::IterationClosed& c) const {
     to->mutable_closed();
@@ -67,9 +67,9 @@ struct WriteProtocolChange {
   void operator()(const protocol::RoundsRescheduled& c) const {
     WriteRoundEvent(c.event, to->mutable_rescheduled());
   }
-  void operator()(const protocol::RestsPlanned& c) const {
-    to->mutable_rests_planned();
-    for (Index end : c.ends) to->mutable_rests_planned()->add_ends(end);
+  void operator()(const protocol::RemaindersPlanned& c) const {
+    to->mutable_remainders_planned();
+    for (Index end : c.ends) to->mutable_remainders_planned()->add_ends(end);
   }
   void operator()(const protocol::RoundsForgotten& c) const { to->set_rounds_forgotten(c.below); }
 };
@@ -141,9 +141,9 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
       return protocol::PartitionAssigned{PartitionId(from.partition_assigned().partition()),
                                          Placement(from.partition_assigned().placement()),
                                          WorkerId(from.partition_assigned().worker())};
-    case IterationAltered::kBookmarkKept:
-      return protocol::BookmarkKept{PartitionId(from.bookmark_kept().partition()),
-                                    ReadBookmark(from.bookmark_kept().bookmark())};
+    case IterationAltered::kBookmarkAdded:
+      return protocol::BookmarkAdded{PartitionId(from.bookmark_added().partition()),
+                                     ReadBookmark(from.bookmark_added().bookmark())};
     case IterationAltered::kBookmarksRetired:
       return protocol::BookmarksRetired{PartitionId(from.bookmarks_retired().partition()),
                                         from.bookmarks_retired().below()};
@@ -152,22 +152,25 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
                                     Incarnation(from.reader_joined().incarnation()),
                                     FromWire(from.reader_joined()).consumer};
     case IterationAltered::kReaderReplaced: {
-      ASSIGN_OR_RETURN(protocol::Holdings kept, ReadHoldings(from.reader_replaced().kept()));
+      ASSIGN_OR_RETURN(protocol::ReceivedSets committed,
+                       ReadReceivedSets(from.reader_replaced().committed()));
       const Reader reader = FromWire(from.reader_replaced().reader());
-      return protocol::ReaderReplaced{reader.client, reader.incarnation, std::move(kept),
+      return protocol::ReaderReplaced{reader.client, reader.incarnation, std::move(committed),
                                       from.reader_replaced().start()};
     }
-    case IterationAltered::kReaderKept: {
-      ASSIGN_OR_RETURN(IndexSet added, FromWire(from.reader_kept().added()));
-      return protocol::ReaderKept{ClientId(from.reader_kept().client()),
-                                  PartitionId(from.reader_kept().partition()), std::move(added)};
+    case IterationAltered::kReaderCommitted: {
+      ASSIGN_OR_RETURN(IndexSet added, FromWire(from.reader_committed().added()));
+      return protocol::ReaderCommitted{ClientId(from.reader_committed().client()),
+                                       PartitionId(from.reader_committed().partition()),
+                                       std::move(added)};
     }
     case IterationAltered::kReaderGone: {
-      ASSIGN_OR_RETURN(protocol::Standing standing, ReadStanding(from.reader_gone().standing()));
-      return protocol::ReaderGone{ClientId(from.reader_gone().client()), standing};
+      ASSIGN_OR_RETURN(protocol::ReaderStatus status,
+                       ReadReaderStatus(from.reader_gone().status()));
+      return protocol::ReaderGone{ClientId(from.reader_gone().client()), status};
     }
     case IterationAltered::kReaderEnded: {
-      ASSIGN_OR_RETURN(protocol::Holdings final, ReadHoldings(from.reader_ended().final()));
+      ASSIGN_OR_RETURN(protocol::ReceivedSets final, ReadReceivedSets(from.reader_ended().final()));
       return protocol::ReaderEnded{ClientId(from.reader_ended().client()), std::move(final)};
     }
     case IterationAltered::kClosed: {
@@ -185,9 +188,9 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
       ASSIGN_OR_RETURN(protocol::RoundEvent event, ReadRoundEvent(from.rescheduled()));
       return protocol::RoundsRescheduled{event};
     }
-    case IterationAltered::kRestsPlanned: {
-      protocol::RestsPlanned planned;
-      for (int64_t end : from.rests_planned().ends()) planned.ends.push_back(end);
+    case IterationAltered::kRemaindersPlanned: {
+      protocol::RemaindersPlanned planned;
+      for (int64_t end : from.remainders_planned().ends()) planned.ends.push_back(end);
       return planned;
     }
     case IterationAltered::kRoundsForgotten:

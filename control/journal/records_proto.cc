@@ -55,12 +55,12 @@ BegunLife ReadLife(const wire::BegunLife& from) {
   return {FromWire(from.life()), from.begins(), absl::Nanoseconds(from.lease_ns())};
 }
 
-void WriteHoldings(const protocol::Holdings& from, wire::HoldingsByPartition* to) {
+void WriteReceivedSets(const protocol::ReceivedSets& from, wire::ReceivedSetsByPartition* to) {
   for (const IndexSet& set : from) ToWire(set, to->add_sets());
 }
 
-absl::StatusOr<protocol::Holdings> ReadHoldings(const wire::HoldingsByPartition& from) {
-  protocol::Holdings to;
+absl::StatusOr<protocol::ReceivedSets> ReadReceivedSets(const wire::ReceivedSetsByPartition& from) {
+  protocol::ReceivedSets to;
   for (const wire::IndexSet& set : from.sets()) {
     ASSIGN_OR_RETURN(to.emplace_back(), FromWire(set));
   }
@@ -181,11 +181,11 @@ absl::StatusOr<AnswerRecord> ReadAnswer(const wire::Answered& from) {
   return to;
 }
 
-absl::StatusOr<protocol::Standing> ReadStanding(uint32_t from) {
-  if (from > static_cast<uint32_t>(protocol::Standing::kDead)) {
-    return absl::DataLossError(absl::StrCat("unknown standing ", from, " of a reader"));
+absl::StatusOr<protocol::ReaderStatus> ReadReaderStatus(uint32_t from) {
+  if (from > static_cast<uint32_t>(protocol::ReaderStatus::kExpired)) {
+    return absl::DataLossError(absl::StrCat("unknown status ", from, " of a reader"));
   }
-  return static_cast<protocol::Standing>(from);
+  return static_cast<protocol::ReaderStatus>(from);
 }
 
 void WriteRoundEvent(const protocol::RoundEvent& from, wire::IterationAltered::RoundEvent* to) {

@@ -18,8 +18,8 @@ absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descript
 void WriteLife(const BegunLife& from, wire::BegunLife* to);
 BegunLife ReadLife(const wire::BegunLife& from);
 
-void WriteHoldings(const protocol::Holdings& from, wire::HoldingsByPartition* to);
-absl::StatusOr<protocol::Holdings> ReadHoldings(const wire::HoldingsByPartition& from);
+void WriteReceivedSets(const protocol::ReceivedSets& from, wire::ReceivedSetsByPartition* to);
+absl::StatusOr<protocol::ReceivedSets> ReadReceivedSets(const wire::ReceivedSetsByPartition& from);
 
 void WriteBookmark(const protocol::Bookmark& from, wire::SavedPosition* to);
 protocol::Bookmark ReadBookmark(const wire::SavedPosition& from);
@@ -40,7 +40,7 @@ WorkerRecord ReadWorker(const wire::Worker& from);
 void WriteAnswer(const AnswerRecord& from, wire::Answered* to);
 absl::StatusOr<AnswerRecord> ReadAnswer(const wire::Answered& from);
 
-absl::StatusOr<protocol::Standing> ReadStanding(uint32_t from);
+absl::StatusOr<protocol::ReaderStatus> ReadReaderStatus(uint32_t from);
 
 void WriteRoundEvent(const protocol::RoundEvent& from, wire::IterationAltered::RoundEvent* to);
 absl::StatusOr<protocol::RoundEvent> ReadRoundEvent(const wire::IterationAltered::RoundEvent& from);

@@ -41,12 +41,12 @@ absl::Status ReadPartition(const wire::Iteration::Partition& from, protocol::Par
   return absl::OkStatus();
 }
 
-void WriteMark(const protocol::KeptMark& from, wire::KeptMark* to) {
+void WriteMark(const protocol::CommittedMark& from, wire::CommittedMark* to) {
   to->set_count(from.count);
   to->set_hash(from.hash);
 }
 
-protocol::KeptMark ReadMark(const wire::KeptMark& from) {
+protocol::CommittedMark ReadMark(const wire::CommittedMark& from) {
   return {.count = from.count(), .hash = from.hash()};
 }
 
@@ -54,23 +54,24 @@ void WriteSession(const protocol::ReaderRecord& from, wire::Iteration::Session* 
   ToWire(Reader{from.client, from.incarnation, from.consumer}, to->mutable_reader());
   to->set_start(from.start);
   to->set_fresh(from.fresh);
-  to->set_standing(static_cast<uint32_t>(from.standing));
-  to->set_told_end(from.told_end);
-  WriteHoldings(from.kept, to->mutable_kept());
-  WriteHoldings(from.final, to->mutable_final());
+  to->set_status(static_cast<uint32_t>(from.status));
+  to->set_end_notified(from.end_notified);
+  WriteReceivedSets(from.committed, to->mutable_committed());
+  WriteReceivedSets(from.final, to->mutable_final());
   if (from.mark.count > 0) WriteMark(from.mark, to->mutable_mark());
 }
 
 absl::StatusOr<protocol::ReaderRecord> ReadSession(const wire::Iteration::Session& from) {
   const Reader reader = FromWire(from.reader());
-  protocol::ReaderRecord to{
-      .client = reader.client, .incarnation = reader.incarnation, .told_end = from.told_end()};
+  protocol::ReaderRecord to{.client = reader.client,
+                            .incarnation = reader.incarnation,
+                            .end_notified = from.end_notified()};
   to.consumer = reader.consumer;
   to.start = from.start();
   to.fresh = from.fresh();
-  ASSIGN_OR_RETURN(to.standing, ReadStanding(from.standing()));
-  ASSIGN_OR_RETURN(to.kept, ReadHoldings(from.kept()));
-  ASSIGN_OR_RETURN(to.final, ReadHoldings(from.final()));
+  ASSIGN_OR_RETURN(to.status, ReadReaderStatus(from.status()));
+  ASSIGN_OR_RETURN(to.committed, ReadReceivedSets(from.committed()));
+  ASSIGN_OR_RETURN(to.final, ReadReceivedSets(from.final()));
   to.mark = ReadMark(from.mark());
   return to;
 }
@@ -79,9 +80,9 @@ void WriteRounds(const protocol::RoundsRecord& from, wire::Iteration::Rounds* to
   to->set_consumers(from.consumers);
   to->set_rests(static_cast<uint32_t>(from.rests));
   to->set_first(from.schedule.first);
-  for (const protocol::TurnOf& lane : from.schedule.lanes) {
-    to->add_lanes()->set_partition(lane.partition.value());
-    to->mutable_lanes()->rbegin()->set_turn(lane.turn);
+  for (const protocol::PartitionRow& entry : from.schedule.rotation) {
+    to->add_rotation()->set_partition(entry.partition.value());
+    to->mutable_rotation()->rbegin()->set_row(entry.row);
   }
   to->set_next(from.schedule.next);
   for (const protocol::RoundEvent& event : from.schedule.events) {
@@ -98,8 +99,8 @@ absl::StatusOr<protocol::RoundsRecord> ReadRounds(const wire::Iteration::Rounds&
   }
   to.rests = static_cast<Rests>(from.rests());
   to.schedule.first = from.first();
-  for (const wire::Turn& lane : from.lanes()) {
-    to.schedule.lanes.push_back({PartitionId(lane.partition()), lane.turn()});
+  for (const wire::PartitionRow& entry : from.rotation()) {
+    to.schedule.rotation.push_back({PartitionId(entry.partition()), entry.row()});
   }
   to.schedule.next = from.next();
   for (const wire::IterationAltered::RoundEvent& wire : from.events()) {
@@ -121,7 +122,7 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
   to->set_repetition(from.repetition);
   if (from.division.count > 0) ToWire(from.division, to->mutable_division());
   for (const int64_t lead : from.leads) to->add_leads(lead);
-  to->set_keep(static_cast<uint32_t>(from.record.keep));
+  to->set_keep(static_cast<uint32_t>(from.record.commit_policy));
   to->set_at_least_once(from.record.at_least_once);
   to->set_closed(from.record.closed);
   to->set_finished(from.record.finished);
@@ -140,7 +141,7 @@ void WriteIteration(const IterationState& from, wire::Iteration* to) {
   }
   PassesToWire(from.passes_over, to->mutable_passes_over());
   if (from.failure.has_value()) ToWire(*from.failure, to->mutable_failure());
-  to->set_dealt_to(from.record.dealt_to);
+  to->set_order_consumers(from.record.order_consumers);
   if (from.record.coordinated()) WriteRounds(from.record.rounds, to->mutable_rounds());
 }
 
@@ -154,14 +155,14 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
       static_cast<size_t>(from.partitions_size()) > to.division.shards.size()) {
     return absl::DataLossError(absl::StrCat(ToString(to.id), " has more partitions than shards"));
   }
-  if (from.keep() > static_cast<uint32_t>(protocol::KeepPolicy::kNothing)) {
+  if (from.keep() > static_cast<uint32_t>(protocol::CommitPolicy::kNever)) {
     return absl::InvalidArgumentError(absl::StrCat("unknown value ", from.keep(), " of keep"));
   }
-  to.record.keep = static_cast<protocol::KeepPolicy>(from.keep());
+  to.record.commit_policy = static_cast<protocol::CommitPolicy>(from.keep());
   to.record.at_least_once = from.at_least_once();
   to.leads.assign(from.leads().begin(), from.leads().end());
-  if (from.dealt_to() < 0) return absl::DataLossError("a negative number of consumers");
-  to.record.dealt_to = from.dealt_to();
+  if (from.order_consumers() < 0) return absl::DataLossError("a negative number of consumers");
+  to.record.order_consumers = from.order_consumers();
   to.record.closed = from.closed();
   to.record.finished = from.finished();
   for (const wire::Iteration::Partition& partition : from.partitions()) {
@@ -181,10 +182,12 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
     ASSIGN_OR_RETURN(to.record.rounds, ReadRounds(from.rounds()));
     const protocol::RoundsRecord& rounds = to.record.rounds;
     const auto there = [&](PartitionId partition) { return to.record.Has(partition); };
-    const auto lane_there = [&](const protocol::TurnOf& lane) { return there(lane.partition); };
+    const auto entry_there = [&](const protocol::PartitionRow& entry) {
+      return there(entry.partition);
+    };
     if ((!rounds.ends.empty() && rounds.ends.size() != to.record.partitions.size()) ||
         !absl::c_all_of(rounds.schedule.joined, there) ||
-        !absl::c_all_of(rounds.schedule.lanes, lane_there)) {
+        !absl::c_all_of(rounds.schedule.rotation, entry_there)) {
       return absl::DataLossError(
           absl::StrCat(ToString(to.id), " has rounds of other partitions than its own"));
     }
@@ -205,7 +208,7 @@ void WritePast(JobId job, int64_t repetition, const PastIteration& from, wire::P
   for (const PastIteration::Reader& reader : from.more->readers) {
     wire::PastIteration::Past* wire = to->add_readers();
     ToWire(Reader{reader.client, reader.incarnation, reader.consumer}, wire->mutable_reader());
-    wire->set_standing(static_cast<uint32_t>(reader.standing));
+    wire->set_status(static_cast<uint32_t>(reader.status));
     if (reader.mark.count > 0) WriteMark(reader.mark, wire->mutable_mark());
   }
 }
@@ -226,7 +229,7 @@ absl::StatusOr<PastIteration> ReadPast(const wire::PastIteration& from) {
     its.incarnation = reader.incarnation;
     its.consumer = static_cast<int32_t>(reader.consumer);
     its.mark = ReadMark(wire.mark());
-    ASSIGN_OR_RETURN(its.standing, ReadStanding(wire.standing()));
+    ASSIGN_OR_RETURN(its.status, ReadReaderStatus(wire.status()));
   }
   to.more = std::move(more);
   return to;

@@ -10,7 +10,7 @@
 //   durable_before_answer dispatcher: … and durable
 //   in_recovery           dispatcher: the journal is read, nothing served yet
 //   seal_before_announce  worker: an element is made, not yet sent
-//   land_before_ack       client: an element has landed, not yet confirmed
+//   land_before_ack       client: an element was received, not yet confirmed
 //   save_before_commit    client: a state is made, not yet committed
 #pragma once
 

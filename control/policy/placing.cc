@@ -12,11 +12,11 @@ namespace {
 using Counts = std::unordered_map<uint64_t, int32_t>;
 
 // Of those at work: it has them, and they have not ended.
-Counts CountAtWork(const IterationState& iteration, const protocol::Desk& desk) {
+Counts CountAtWork(const IterationState& iteration, const protocol::IterationContext& context) {
   Counts counts;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     const WorkerId worker = iteration.record.partitions[p].worker;
-    if (worker && !desk.partitions[p].ended) ++counts[worker.value()];
+    if (worker && !context.partitions[p].ended) ++counts[worker.value()];
   }
   return counts;
 }
@@ -59,9 +59,9 @@ WorkerId HomeOf(const State& state, const IterationState& iteration, PartitionId
   return WorkerId();
 }
 
-bool SomeReaderIsAway(const IterationState& iteration, const protocol::Desk& desk) {
+bool SomeReaderIsAway(const IterationState& iteration, const protocol::IterationContext& context) {
   for (size_t r = 0; r < iteration.record.readers.size(); ++r) {
-    if (iteration.record.readers[r].reads() && !desk.present[r]) return true;
+    if (iteration.record.readers[r].reads() && !context.present[r]) return true;
   }
   return false;
 }
@@ -101,8 +101,8 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
 }
 
 PartitionCounts::PartitionCounts(const State& state, const IterationState& iteration,
-                                 const protocol::Desk& desk)
-    : of_iteration_(CountAtWork(iteration, desk)), of_all_(state.PartitionsByWorker()) {}
+                                 const protocol::IterationContext& context)
+    : of_iteration_(CountAtWork(iteration, context)), of_all_(state.PartitionsByWorker()) {}
 
 int64_t PartitionCounts::OfIteration(WorkerId worker) const {
   return CountOf(of_iteration_, worker);
@@ -163,25 +163,25 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
 }
 
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
-                                             const protocol::Desk& desk,
+                                             const protocol::IterationContext& context,
                                              absl::Span<const WorkerId> usable) {
   const auto& partitions = iteration.record.partitions;
   if (std::any_of(partitions.begin(), partitions.end(),
                   [](const auto& partition) { return partition.collecting(); })) {
     return {};
   }
-  if (SomeReaderIsAway(iteration, desk)) return {};
+  if (SomeReaderIsAway(iteration, context)) return {};
   std::vector<PartitionId> away;
   bool placed_by_list = false;
   for (size_t p = 0; p < partitions.size(); ++p) {
     const WorkerId home = HomeOf(state, iteration, PartitionId(p + 1), usable);
     placed_by_list |= bool{home};
-    if (home && partitions[p].worker != home && !desk.partitions[p].ended) {
+    if (home && partitions[p].worker != home && !context.partitions[p].ended) {
       away.push_back(PartitionId(p + 1));
     }
   }
   if (placed_by_list) return away;
-  const Counts at_work = CountAtWork(iteration, desk);
+  const Counts at_work = CountAtWork(iteration, context);
   std::vector<Load> loads;
   std::unordered_map<uint64_t, size_t> places;  // in `loads`, by worker
   for (WorkerId worker : usable) {
@@ -190,7 +190,7 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
   }
   std::vector<PartitionId> relieved;
   for (size_t p = 0; p < partitions.size(); ++p) {
-    if (desk.partitions[p].ended) continue;
+    if (context.partitions[p].ended) continue;
     const auto place = places.find(partitions[p].worker.value());
     if (place == places.end()) continue;
     Load* from = &loads[place->second];

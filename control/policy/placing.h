@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "control/protocol/iteration_desk.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
@@ -26,7 +26,8 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
 // there may be as many as there are cores in a cluster.
 class PartitionCounts {
  public:
-  PartitionCounts(const State& state, const IterationState& iteration, const protocol::Desk& desk);
+  PartitionCounts(const State& state, const IterationState& iteration,
+                  const protocol::IterationContext& context);
   int64_t OfIteration(WorkerId worker) const;  // those that have not ended
   int64_t OfAll(WorkerId worker) const;
   void Add(WorkerId worker);  // it has one more of the iteration
@@ -63,7 +64,7 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
 // is away that would have to answer first. Those that have ended stay where they are.
 // Moving these leaves nothing to relieve.
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
-                                             const protocol::Desk& desk,
+                                             const protocol::IterationContext& context,
                                              absl::Span<const WorkerId> usable);
 
 }  // namespace penstock::control

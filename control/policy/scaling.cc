@@ -81,8 +81,8 @@ void Pace::Heard(uint64_t source, int64_t elements, absl::Duration time, absl::T
 
 // --- What is heard -----------------------------------------------------------------------
 
-void Scaling::ClientSays(JobId job, ClientId client, Incarnation incarnation,
-                         const StepCounts& steps, absl::Time now) {
+void Scaling::OnClientSteps(JobId job, ClientId client, Incarnation incarnation,
+                            const StepCounts& steps, absl::Time now) {
   // Numbers from outside.
   if (steps.elements <= 0 || steps.own < absl::ZeroDuration()) return;
   Client& its = jobs_[job].clients[client];
@@ -100,8 +100,8 @@ void Scaling::ClientLeft(JobId job, ClientId client, absl::Time now) {
   if (its != found->second.clients.end()) its->second.left = now;
 }
 
-void Scaling::WorkerSays(const State& state, WorkerId worker, const WorkerHeartbeat& beat,
-                         absl::Time now) {
+void Scaling::OnWorkerHeartbeat(const State& state, WorkerId worker, const WorkerHeartbeat& beat,
+                                absl::Time now) {
   const WorkerRecord* record = state.FindWorker(worker);
   if (record == nullptr) return;
   for (const IterationWork& work : beat.iterations) {

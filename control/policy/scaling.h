@@ -60,9 +60,10 @@ class Scaling {
     std::string why;
   };
 
-  void ClientSays(JobId job, ClientId client, Incarnation incarnation, const StepCounts& steps,
-                  absl::Time now);
-  void WorkerSays(const State& state, WorkerId worker, const WorkerHeartbeat& beat, absl::Time now);
+  void OnClientSteps(JobId job, ClientId client, Incarnation incarnation, const StepCounts& steps,
+                     absl::Time now);
+  void OnWorkerHeartbeat(const State& state, WorkerId worker, const WorkerHeartbeat& beat,
+                         absl::Time now);
   // The session is over. What it said counts for a while yet: the next repetition's may follow.
   void ClientLeft(JobId job, ClientId client, absl::Time now);
   void WorkerGone(WorkerId worker);

@@ -137,14 +137,14 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
     decision.given = SplitsGiven{{iteration.id, request.of.partition}, decision.answer};
     return decision;
   }
-  if (job.terms.deterministic) {  // dealt in turn, however fast each goes
-    const ShardOf dealt{.count = job.terms.partitions,
+  if (job.terms.deterministic) {  // in rotation, however fast each goes
+    const ShardOf shard{.count = job.terms.partitions,
                         .index = static_cast<int64_t>(request.of.partition.value()) - 1};
-    const int64_t its = SplitsOfShard(provider.count, dealt);
+    const int64_t its = SplitsOfShard(provider.count, shard);
     RETURN_IF_ERROR(CheckGiven(end, its));
     const int64_t block = std::min(wanted, its - end);
     for (int64_t nth = end; nth < end + block; ++nth) {
-      const int64_t k = dealt.index + nth * dealt.count;
+      const int64_t k = shard.index + nth * shard.count;
       decision.answer.numbers.push_back(
           provider.shuffled ? PermutedSplit(permutation, provider.count, k) : k);
     }

@@ -137,8 +137,8 @@ void ToWire(const LinkCounts& from, wire::LinkCounts* to) {
   to->set_bytes(from.bytes);
   to->set_credits(from.credits);
   to->set_waits(from.waits);
-  to->set_waited_to_land_ns(absl::ToInt64Nanoseconds(from.waited_to_land));
-  to->set_waited_landed_ns(absl::ToInt64Nanoseconds(from.waited_landed));
+  to->set_waited_until_received_ns(absl::ToInt64Nanoseconds(from.waited_until_received));
+  to->set_waited_after_received_ns(absl::ToInt64Nanoseconds(from.waited_after_received));
   to->set_down(from.down);
   if (from.filled == FilledElements()) return;
   to->mutable_filled()->set_in_place(from.filled.in_place);
@@ -156,8 +156,8 @@ LinkCounts FromWire(const wire::LinkCounts& from) {
           .bytes = from.bytes(),
           .credits = from.credits(),
           .waits = from.waits(),
-          .waited_to_land = absl::Nanoseconds(from.waited_to_land_ns()),
-          .waited_landed = absl::Nanoseconds(from.waited_landed_ns()),
+          .waited_until_received = absl::Nanoseconds(from.waited_until_received_ns()),
+          .waited_after_received = absl::Nanoseconds(from.waited_after_received_ns()),
           .down = from.down(),
           .filled = {from.filled().in_place(), from.filled().no_slot(), from.filled().for_another(),
                      from.filled().elsewhere()}};
@@ -274,22 +274,22 @@ absl::StatusOr<PartitionIndices> FromWire(const wire::PartitionIndices& from) {
 void ToWire(const PartitionReport& from, wire::PartitionReport* to) {
   to->set_partition(from.partition.value());
   to->set_placement(from.placement.value());
-  ToWire(from.taken, to->mutable_taken());
-  ToWire(from.landed, to->mutable_landed());
+  ToWire(from.delivered, to->mutable_delivered());
+  ToWire(from.received, to->mutable_received());
   ToWire(from.returned, to->mutable_returned());
   ToWire(from.handed, to->mutable_handed());
   to->set_whole(from.whole);
 }
 
 absl::StatusOr<PartitionReport> FromWire(const wire::PartitionReport& from) {
-  ASSIGN_OR_RETURN(IndexSet taken, FromWire(from.taken()));
-  ASSIGN_OR_RETURN(IndexSet landed, FromWire(from.landed()));
+  ASSIGN_OR_RETURN(IndexSet delivered, FromWire(from.delivered()));
+  ASSIGN_OR_RETURN(IndexSet received, FromWire(from.received()));
   ASSIGN_OR_RETURN(IndexSet returned, FromWire(from.returned()));
   ASSIGN_OR_RETURN(IndexSet handed, FromWire(from.handed()));
   return PartitionReport{.partition = PartitionId(from.partition()),
                          .placement = Placement(from.placement()),
-                         .taken = std::move(taken),
-                         .landed = std::move(landed),
+                         .delivered = std::move(delivered),
+                         .received = std::move(received),
                          .handed = std::move(handed),
                          .returned = std::move(returned),
                          .whole = from.whole()};

@@ -23,7 +23,7 @@ namespace penstock::control {
 void ToWire(const absl::Status& from, wire::Status* to);
 absl::Status FromWire(const wire::Status& from);
 
-// Indices and turns are below: nobody makes more elements (two years of a million a second), and
+// Indices and rows are below: nobody makes more elements (two years of a million a second), and
 // their products with consumers and partitions are numbers yet.
 inline constexpr Index kMostIndices = Index{1} << 46;
 

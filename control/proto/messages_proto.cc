@@ -83,8 +83,8 @@ static void ToWire(const PartitionStatus& from, wire::PartitionStatus* to) {
   to->set_ended(from.ended);
   to->set_elements(from.elements);
   to->set_splits_given(from.splits_given);
-  to->set_taken(from.taken);
-  to->set_kept(from.kept);
+  to->set_received(from.received);
+  to->set_committed(from.committed);
   to->set_waits_for(from.waits_for);
 }
 
@@ -95,8 +95,8 @@ static PartitionStatus FromWire(const wire::PartitionStatus& from) {
           .ended = from.ended(),
           .elements = from.elements(),
           .splits_given = from.splits_given(),
-          .taken = from.taken(),
-          .kept = from.kept(),
+          .received = from.received(),
+          .committed = from.committed(),
           .waits_for = from.waits_for()};
 }
 

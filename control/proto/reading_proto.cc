@@ -32,10 +32,10 @@ void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
   if (from.division.count > 0) ToWire(from.division, to->mutable_division());
   to->set_num_consumers(from.num_consumers);
   for (const int64_t lead : from.leads) to->add_leads(lead);
-  if (from.dealt) ToWire(*from.dealt, to->mutable_dealt());
+  if (from.positions) ToWire(*from.positions, to->mutable_positions());
   for (const SavedRepetition::Partition& partition : from.partitions) {
     wire::SavedRepetition::Partition* wire = to->add_partitions();
-    wire->set_kept_below(partition.kept_below);
+    wire->set_committed_below(partition.committed_below);
     ListToWire(partition.given, wire->mutable_given());
     WritePositions(partition.bookmarks, wire->mutable_bookmarks());
   }
@@ -44,9 +44,9 @@ void ToWire(const SavedRepetition& from, wire::SavedRepetition* to) {
     wire::SavedRepetition::Reader* wire = to->add_readers();
     wire->set_client(reader.client.value());
     wire->set_gone(reader.gone);
-    wire->set_kept_count(reader.kept_count);
+    wire->set_committed_count(reader.committed_count);
     wire->set_consumer(reader.consumer + 1);
-    ListToWire(reader.kept, wire->mutable_kept());
+    ListToWire(reader.committed, wire->mutable_committed());
   }
 }
 
@@ -55,16 +55,16 @@ absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from) {
                      .version = from.version(),
                      .finished = from.finished(),
                      .num_consumers = from.num_consumers(),
-                     .dealt = std::nullopt,
+                     .positions = std::nullopt,
                      .leads = {from.leads().begin(), from.leads().end()}};
-  if (from.has_dealt()) {
-    ASSIGN_OR_RETURN(to.dealt, FromWire(from.dealt()));
+  if (from.has_positions()) {
+    ASSIGN_OR_RETURN(to.positions, FromWire(from.positions()));
   }
   ASSIGN_OR_RETURN(to.division, FromWire(from.division()));
   for (const wire::SavedRepetition::Partition& wire : from.partitions()) {
     SavedRepetition::Partition& partition = to.partitions.emplace_back();
-    if (wire.kept_below() < 0) return absl::InvalidArgumentError("a negative index");
-    partition.kept_below = wire.kept_below();
+    if (wire.committed_below() < 0) return absl::InvalidArgumentError("a negative index");
+    partition.committed_below = wire.committed_below();
     ASSIGN_OR_RETURN(partition.given, ListFromWire(wire.given()));
     ASSIGN_OR_RETURN(partition.bookmarks, ReadPositions(wire.bookmarks()));
   }
@@ -73,9 +73,9 @@ absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from) {
     SavedRepetition::Reader& reader = to.readers.emplace_back();
     reader.client = ClientId(wire.client());
     reader.gone = wire.gone();
-    reader.kept_count = wire.kept_count();
+    reader.committed_count = wire.committed_count();
     reader.consumer = std::max<int64_t>(wire.consumer(), 0) - 1;
-    ASSIGN_OR_RETURN(reader.kept, ListFromWire(wire.kept()));
+    ASSIGN_OR_RETURN(reader.committed, ListFromWire(wire.committed()));
   }
   return to;
 }
@@ -90,7 +90,7 @@ static void ToWire(const Restoration& from, wire::Restoration* to) {
     PassesToWire(repetition.passes_over, wire->mutable_passes_over());
     for (const Restoration::Partition& partition : repetition.partitions) {
       wire::Restoration::Partition* of = wire->add_partitions();
-      ToWire(partition.kept, of->mutable_kept());
+      ToWire(partition.committed, of->mutable_committed());
       ListToWire(partition.given, of->mutable_given());
       WritePositions(partition.bookmarks, of->mutable_bookmarks());
       of->set_lead(partition.lead);
@@ -108,7 +108,7 @@ static absl::StatusOr<Restoration> FromWire(const wire::Restoration& from) {
     ASSIGN_OR_RETURN(repetition.passes_over, PassesFromWire(wire.passes_over()));
     for (const wire::Restoration::Partition& of : wire.partitions()) {
       Restoration::Partition& partition = repetition.partitions.emplace_back();
-      ASSIGN_OR_RETURN(partition.kept, FromWire(of.kept()));
+      ASSIGN_OR_RETURN(partition.committed, FromWire(of.committed()));
       ASSIGN_OR_RETURN(partition.given, ListFromWire(of.given()));
       ASSIGN_OR_RETURN(partition.bookmarks, ReadPositions(of.bookmarks()));
       if (of.lead() < 0) return absl::InvalidArgumentError("a negative number of elements");

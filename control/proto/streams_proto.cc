@@ -37,16 +37,16 @@ static Fence FromWire(const wire::Fence& from) {
 
 // --- Rounds ---
 
-static void ToWire(const protocol::TurnOf& from, wire::Turn* to) {
+static void ToWire(const protocol::PartitionRow& from, wire::PartitionRow* to) {
   to->set_partition(from.partition.value());
-  to->set_turn(from.turn);
+  to->set_row(from.row);
 }
 
-static absl::StatusOr<protocol::TurnOf> FromWire(const wire::Turn& from) {
-  if (from.partition() == 0 || from.turn() < 0) {
-    return absl::InvalidArgumentError("a turn of no partition, or a negative one");
+static absl::StatusOr<protocol::PartitionRow> FromWire(const wire::PartitionRow& from) {
+  if (from.partition() == 0 || from.row() < 0) {
+    return absl::InvalidArgumentError("a row of no partition, or a negative one");
   }
-  return protocol::TurnOf{PartitionId(from.partition()), from.turn()};
+  return protocol::PartitionRow{PartitionId(from.partition()), from.row()};
 }
 
 static void ToWire(const protocol::RoundError& from, wire::RoundError* to) {
@@ -62,19 +62,21 @@ static absl::StatusOr<protocol::RoundError> FromWire(const wire::RoundError& fro
 }
 
 static void ToWire(const protocol::RoundsReport& from, wire::RoundsReport* to) {
-  to->set_taken(from.taken);
-  to->set_heard(from.heard);
-  to->set_room(from.room);
+  to->set_delivered(from.delivered);
+  to->set_known(from.known);
+  to->set_receive_budget(from.receive_budget);
   for (const protocol::RoundError& error : from.errors) ToWire(error, to->add_errors());
 }
 
 static absl::StatusOr<protocol::RoundsReport> FromWire(const wire::RoundsReport& from) {
-  if (from.taken() < 0 || from.heard() < from.taken()) {
-    return absl::InvalidArgumentError("a consumer has taken rounds that it has not heard of");
+  if (from.delivered() < 0 || from.known() < from.delivered()) {
+    return absl::InvalidArgumentError("a consumer was given rounds that it does not know");
   }
-  if (from.room() < 0) return absl::InvalidArgumentError("a consumer has negative room");
-  protocol::RoundsReport to{
-      .taken = from.taken(), .heard = from.heard(), .room = from.room(), .errors = {}};
+  if (from.receive_budget() < 0) return absl::InvalidArgumentError("a negative receive budget");
+  protocol::RoundsReport to{.delivered = from.delivered(),
+                            .known = from.known(),
+                            .receive_budget = from.receive_budget(),
+                            .errors = {}};
   for (const wire::RoundError& error : from.errors()) {
     ASSIGN_OR_RETURN(to.errors.emplace_back(), FromWire(error));
   }
@@ -86,8 +88,8 @@ static void ToWire(const Agreed& from, wire::Agreed* to) {
   to->set_waits_for(from.waits_for);
   for (const protocol::Agreed::Round& round : from.rounds) {
     wire::Agreed::Round* wire = to->add_rounds();
-    if (round.turn) ToWire(*round.turn, wire->mutable_turn());
-    wire->set_rest(round.rest);
+    if (round.row) ToWire(*round.row, wire->mutable_row());
+    wire->set_unfilled(round.unfilled);
     wire->set_pad(round.pad);
     if (!round.error) continue;
     ToWire(*round.error, wire->mutable_error());
@@ -99,10 +101,10 @@ static absl::StatusOr<ClientDown> FromWire(const wire::Agreed& from) {
   Agreed to{.first = from.first(), .rounds = {}, .waits_for = from.waits_for()};
   for (const wire::Agreed::Round& wire : from.rounds()) {
     protocol::Agreed::Round& round = to.rounds.emplace_back();
-    if (wire.has_turn()) {
-      ASSIGN_OR_RETURN(round.turn, FromWire(wire.turn()));
+    if (wire.has_row()) {
+      ASSIGN_OR_RETURN(round.row, FromWire(wire.row()));
     }
-    round.rest = wire.rest();
+    round.unfilled = wire.unfilled();
     round.pad = wire.pad();
     if (!wire.has_error()) continue;
     ASSIGN_OR_RETURN(round.error, FromWire(wire.error()));
@@ -111,24 +113,24 @@ static absl::StatusOr<ClientDown> FromWire(const wire::Agreed& from) {
   return to;
 }
 
-static void ToWire(const protocol::RestOf& from, wire::RestOf* to) {
+static void ToWire(const protocol::Remainder& from, wire::Remainder* to) {
   to->set_before(from.before);
   to->set_pads(from.pads);
 }
 
-static protocol::RestOf FromWire(const wire::RestOf& from) {
+static protocol::Remainder FromWire(const wire::Remainder& from) {
   return {.before = from.before(), .pads = from.pads()};
 }
 
 static void ToWire(const StepMark& from, wire::StepMark* to) {
   to->set_step(from.step);
-  ToWire(from.turn, to->mutable_turn());
+  ToWire(from.row, to->mutable_row());
 }
 
 static absl::StatusOr<StepMark> FromWire(const wire::StepMark& from) {
-  StepMark to{.step = from.step(), .turn = {}};
+  StepMark to{.step = from.step(), .row = {}};
   if (to.step < 0) return absl::InvalidArgumentError("a mark of a negative step");
-  ASSIGN_OR_RETURN(to.turn, FromWire(from.turn()));
+  ASSIGN_OR_RETURN(to.row, FromWire(from.row()));
   return to;
 }
 
@@ -194,30 +196,30 @@ static void ToWire(const Commit& from, wire::Commit* to) {
   for (const Commit::OfRepetition& of : from.repetitions) {
     wire::Commit::OfRepetition* wire = to->add_repetitions();
     wire->set_repetition(of.repetition);
-    ListToWire(of.kept, wire->mutable_kept());
+    ListToWire(of.committed, wire->mutable_committed());
   }
 }
 
 static absl::StatusOr<ClientUp> FromWire(const wire::Commit& from) {
   Commit to{.number = from.number()};
   for (const wire::Commit::OfRepetition& of : from.repetitions()) {
-    ASSIGN_OR_RETURN(std::vector<PartitionIndices> kept, ListFromWire(of.kept()));
-    to.repetitions.push_back({of.repetition(), std::move(kept)});
+    ASSIGN_OR_RETURN(std::vector<PartitionIndices> committed, ListFromWire(of.committed()));
+    to.repetitions.push_back({of.repetition(), std::move(committed)});
   }
   return to;
 }
 
-static void ToWire(const Ahead& from, wire::Ahead* to) {
-  for (const Ahead::OfPartition& of : from.partitions) {
-    wire::Ahead::OfPartition* wire = to->add_partitions();
+static void ToWire(const ReceiveLimit& from, wire::ReceiveLimit* to) {
+  for (const ReceiveLimit::OfPartition& of : from.partitions) {
+    wire::ReceiveLimit::OfPartition* wire = to->add_partitions();
     wire->set_partition(of.partition.value());
     wire->set_below(of.below);
   }
 }
 
-static Ahead FromWire(const wire::Ahead& from) {
-  Ahead to;
-  for (const wire::Ahead::OfPartition& of : from.partitions()) {
+static ReceiveLimit FromWire(const wire::ReceiveLimit& from) {
+  ReceiveLimit to;
+  for (const wire::ReceiveLimit::OfPartition& of : from.partitions()) {
     to.partitions.push_back({PartitionId(of.partition()), of.below()});
   }
   return to;
@@ -373,11 +375,11 @@ static void ToWire(const Assign& from, wire::Assign* to) {
   to->set_bookmark(from.bookmark);
   ListToWire(from.splits, to->mutable_splits());
   ListToWire(from.readers, to->mutable_readers());
-  to->set_turns(from.turns);
-  if (from.rest) ToWire(*from.rest, to->mutable_rest());
+  to->set_rows(from.rows);
+  if (from.remainder) ToWire(*from.remainder, to->mutable_remainder());
   if (from.copied) to->set_copied(*from.copied);
   to->set_lead(from.lead);
-  if (from.dealt) ToWire(*from.dealt, to->mutable_dealt());
+  if (from.positions) ToWire(*from.positions, to->mutable_positions());
 }
 
 static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
@@ -391,19 +393,19 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
             .bookmark_index = from.bookmark_index(),
             .bookmark = from.bookmark(),
             .readers = ListFromWire(from.readers()),
-            .turns = from.turns(),
-            .rest = std::nullopt,
+            .rows = from.rows(),
+            .remainder = std::nullopt,
             .lead = from.lead(),
-            .dealt = std::nullopt,
+            .positions = std::nullopt,
             .copied = std::nullopt};
   if (from.has_copied()) {
     RETURN_IF_ERROR(CheckIndex("an element that is copied", from.copied()));
     to.copied = from.copied();
   }
-  if (from.has_dealt()) {
-    ASSIGN_OR_RETURN(to.dealt, FromWire(from.dealt()));
+  if (from.has_positions()) {
+    ASSIGN_OR_RETURN(to.positions, FromWire(from.positions()));
   }
-  if (from.has_rest()) to.rest = FromWire(from.rest());
+  if (from.has_remainder()) to.remainder = FromWire(from.remainder());
   ASSIGN_OR_RETURN(to.terms, FromWire(from.terms()));
   if (from.has_shard()) {
     ASSIGN_OR_RETURN(to.shard.mode, ShardingPolicyFromWire(from.shard().mode()));
@@ -420,30 +422,30 @@ static absl::StatusOr<WorkerDown> FromWire(const wire::Assign& from) {
 }
 
 void ToWire(const ClientUp& from, wire::ClientUp* to) {
-  std::visit(Overloaded{[to](const ClientHello& hello) { ToWire(hello, to->mutable_hello()); },
-                        [to](const ClientHeartbeat& beat) {
-                          to->mutable_heartbeat()->set_counter(beat.counter);
-                          ListToWire(beat.links, to->mutable_heartbeat()->mutable_links());
-                          to->mutable_heartbeat()->set_at_quota(beat.at_quota);
-                          ToWire(beat.steps, to->mutable_heartbeat()->mutable_steps());
-                          ListToWire(beat.marks, to->mutable_heartbeat()->mutable_marks());
-                        },
-                        [to](const FenceAnswer& answer) {
-                          ToWire(answer.report, to->mutable_fence_answer());
-                        },
-                        [to](const Report& report) {
-                          ListToWire(report.partitions, to->mutable_report()->mutable_partitions());
-                          if (report.rounds) {
-                            ToWire(*report.rounds, to->mutable_report()->mutable_rounds());
-                          }
-                          to->mutable_report()->set_waits(report.waits);
-                        },
-                        [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
-                        [to](const Leave& leave) {
-                          ListToWire(leave.taken, to->mutable_leave()->mutable_taken());
-                        },
-                        [to](const Ahead& ahead) { ToWire(ahead, to->mutable_ahead()); }},
-             from);
+  std::visit(
+      Overloaded{
+          [to](const ClientHello& hello) { ToWire(hello, to->mutable_hello()); },
+          [to](const ClientHeartbeat& beat) {
+            to->mutable_heartbeat()->set_counter(beat.counter);
+            ListToWire(beat.links, to->mutable_heartbeat()->mutable_links());
+            to->mutable_heartbeat()->set_at_quota(beat.at_quota);
+            ToWire(beat.steps, to->mutable_heartbeat()->mutable_steps());
+            ListToWire(beat.marks, to->mutable_heartbeat()->mutable_marks());
+          },
+          [to](const FenceAnswer& answer) { ToWire(answer.report, to->mutable_fence_answer()); },
+          [to](const Report& report) {
+            ListToWire(report.partitions, to->mutable_report()->mutable_partitions());
+            if (report.rounds) {
+              ToWire(*report.rounds, to->mutable_report()->mutable_rounds());
+            }
+            to->mutable_report()->set_waits(report.waits);
+          },
+          [to](const Commit& commit) { ToWire(commit, to->mutable_commit()); },
+          [to](const Leave& leave) {
+            ListToWire(leave.delivered, to->mutable_leave()->mutable_delivered());
+          },
+          [to](const ReceiveLimit& limit) { ToWire(limit, to->mutable_receive_limit()); }},
+      from);
 }
 
 absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
@@ -474,11 +476,12 @@ absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from) {
     case wire::ClientUp::kCommit:
       return FromWire(from.commit());
     case wire::ClientUp::kLeave: {
-      ASSIGN_OR_RETURN(std::vector<PartitionIndices> taken, ListFromWire(from.leave().taken()));
-      return Leave{std::move(taken)};
+      ASSIGN_OR_RETURN(std::vector<PartitionIndices> delivered,
+                       ListFromWire(from.leave().delivered()));
+      return Leave{std::move(delivered)};
     }
-    case wire::ClientUp::kAhead:
-      return FromWire(from.ahead());
+    case wire::ClientUp::kReceiveLimit:
+      return FromWire(from.receive_limit());
     case wire::ClientUp::MESSAGE_NOT_SET:
       break;
   }
@@ -610,10 +613,11 @@ void ToWire(const WorkerDown& from, wire::WorkerDown* to) {
             ToWire(add.of, to->mutable_add_reader()->mutable_of());
             ToWire(add.reader, to->mutable_add_reader()->mutable_reader());
           },
-          [to](const AllowTurns& allow) {
-            ToWire(allow.of, to->mutable_allow_turns()->mutable_of());
-            to->mutable_allow_turns()->set_turns(allow.turns);
-            if (allow.rest) ToWire(*allow.rest, to->mutable_allow_turns()->mutable_rest());
+          [to](const AllowRows& allow) {
+            ToWire(allow.of, to->mutable_allow_rows()->mutable_of());
+            to->mutable_allow_rows()->set_rows(allow.rows);
+            if (allow.remainder)
+              ToWire(*allow.remainder, to->mutable_allow_rows()->mutable_remainder());
           },
           [to](const Unassign& unassign) { ToWire(unassign.of, to->mutable_unassign()); },
           [to](const Splits& splits) {
@@ -636,9 +640,10 @@ absl::StatusOr<WorkerDown> FromWire(const wire::WorkerDown& from) {
       return FromWire(from.assign());
     case wire::WorkerDown::kAddReader:
       return AddReader{FromWire(from.add_reader().of()), FromWire(from.add_reader().reader())};
-    case wire::WorkerDown::kAllowTurns: {
-      AllowTurns allow{FromWire(from.allow_turns().of()), from.allow_turns().turns(), std::nullopt};
-      if (from.allow_turns().has_rest()) allow.rest = FromWire(from.allow_turns().rest());
+    case wire::WorkerDown::kAllowRows: {
+      AllowRows allow{FromWire(from.allow_rows().of()), from.allow_rows().rows(), std::nullopt};
+      if (from.allow_rows().has_remainder())
+        allow.remainder = FromWire(from.allow_rows().remainder());
       return allow;
     }
     case wire::WorkerDown::kUnassign:

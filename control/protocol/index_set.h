@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of indices as sorted intervals: what was taken, landed, kept, is to be
+// A set of indices as sorted intervals: what was delivered, received, committed, is to be
 // skipped. Small ones need no allocation.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold of a job unless the program is wrong. A dispatcher serves many: there one of which
-// a rule does not hold ends by itself (Turn::Guard()), and the others go on. Everywhere else the
+// a rule does not hold ends by itself (Transaction::Guard()), and the others go on. Elsewhere the
 // process ends, as by PENSTOCK_CHECK.
 #pragma once
 

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "control/protocol/invariant.h"
-#include "control/protocol/loose_turns.h"
+#include "control/protocol/partial_rows.h"
 #include "penstock/fingerprint.h"
 
 namespace penstock::protocol {
 namespace {
 
 // A partition's bookmarks are thinned to this many: a replay recomputes a
-// sixteenth of what is not kept at worst, and a record stays small.
+// sixteenth of what is not committed at worst, and a record stays small.
 constexpr size_t kBookmarksKept = 16;
 
 // Drops the bookmark whose absence leaves the shortest replay, never the first
@@ -27,7 +27,7 @@ void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   bookmarks.erase(bookmarks.begin() + static_cast<ptrdiff_t>(least));
 }
 
-// The lowest index ≥ from that none of the readers that `counts` has kept.
+// The lowest index ≥ from that none of the readers that `counts` has committed.
 template <class Counts>
 Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index from,
                      const Counts& counts) {
@@ -35,7 +35,7 @@ Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index
   do {
     before = from;
     for (const ReaderRecord& reader : record.readers)
-      if (counts(reader)) from = Of(reader.kept, partition).FirstMissing(from);
+      if (counts(reader)) from = Of(reader.committed, partition).FirstMissing(from);
   } while (from != before);
   return from;
 }
@@ -62,7 +62,7 @@ struct Fitting {
     const PartitionRecord& partition = record.partition(c.partition);
     return partition.collecting() && c.placement == partition.placement;
   }
-  bool operator()(const BookmarkKept& c) const {
+  bool operator()(const BookmarkAdded& c) const {
     if (!record.Has(c.partition) || c.bookmark.index < 0) return false;
     const auto& bookmarks = record.partition(c.partition).bookmarks;
     return bookmarks.empty() || bookmarks.back().index < c.bookmark.index;
@@ -78,12 +78,12 @@ struct Fitting {
   bool operator()(const ReaderReplaced& c) const {
     return ReaderOrNull(record, c.client) != nullptr;
   }
-  bool operator()(const ReaderKept& c) const {
+  bool operator()(const ReaderCommitted& c) const {
     return record.Has(c.partition) && ReaderOrNull(record, c.client) != nullptr;
   }
   bool operator()(const ReaderGone& c) const {
     const ReaderRecord* reader = ReaderOrNull(record, c.client);
-    return reader && reader->standing == Standing::kLiving && c.standing != Standing::kLiving;
+    return reader && reader->status == ReaderStatus::kActive && c.status != ReaderStatus::kActive;
   }
   bool operator()(const ReaderEnded& c) const {
     const ReaderRecord* reader = ReaderOrNull(record, c.client);
@@ -103,7 +103,7 @@ struct Fitting {
     with.Add(c.event);
     return with.IsSound();
   }
-  bool operator()(const RestsPlanned& c) const {
+  bool operator()(const RemaindersPlanned& c) const {
     return record.coordinated() && record.rounds.ends.empty() &&
            c.ends.size() == record.partitions.size() &&
            std::none_of(c.ends.begin(), c.ends.end(), [](Index end) { return end < 0; });
@@ -127,7 +127,7 @@ struct Applying {
   void operator()(const PartitionAssigned& c) const {
     record.partition(c.partition).worker = c.worker;
   }
-  void operator()(const BookmarkKept& c) const {
+  void operator()(const BookmarkAdded& c) const {
     auto& bookmarks = record.partition(c.partition).bookmarks;
     bookmarks.push_back(c.bookmark);
     Thin(bookmarks);
@@ -150,23 +150,23 @@ struct Applying {
     ReaderRecord& replaced = reader(c.client);
     replaced = ReaderRecord{.client = c.client,
                             .incarnation = c.incarnation,
-                            .kept = c.kept,
+                            .committed = c.committed,
                             .consumer = replaced.consumer,
                             .start = c.start,
                             .fresh = record.coordinated()};
   }
-  void operator()(const ReaderKept& c) const {
-    At(reader(c.client).kept, c.partition).Add(c.added);
+  void operator()(const ReaderCommitted& c) const {
+    At(reader(c.client).committed, c.partition).Add(c.added);
   }
   void operator()(const ReaderGone& c) const {
     ReaderRecord& gone = reader(c.client);
-    gone.standing = c.standing;
-    gone.told_end = false;
+    gone.status = c.status;
+    gone.end_notified = false;
     gone.final.clear();
   }
   void operator()(const ReaderEnded& c) const {
     ReaderRecord& ended = reader(c.client);
-    ended.told_end = true;
+    ended.end_notified = true;
     ended.final = c.final;
   }
   void operator()(const IterationClosed& c) const {
@@ -182,37 +182,37 @@ struct Applying {
     for (ReaderRecord& reader : record.readers) reader.fresh = false;
   }
   void operator()(const RoundsRescheduled& c) const { record.rounds.schedule.Add(c.event); }
-  void operator()(const RestsPlanned& c) const { record.rounds.ends = c.ends; }
+  void operator()(const RemaindersPlanned& c) const { record.rounds.ends = c.ends; }
   void operator()(const RoundsForgotten& c) const { ForgetBefore(record.rounds.schedule, c.below); }
 };
 
 }  // namespace
 
-const IndexSet& Of(const Holdings& holdings, PartitionId partition) {
+const IndexSet& Of(const ReceivedSets& sets, PartitionId partition) {
   static const IndexSet* const kNothing = new IndexSet;
   size_t at = partition.value() - 1;
-  return at < holdings.size() ? holdings[at] : *kNothing;
+  return at < sets.size() ? sets[at] : *kNothing;
 }
 
-IndexSet& At(Holdings& holdings, PartitionId partition) {
-  if (holdings.size() < partition.value()) holdings.resize(partition.value());
-  return holdings[partition.value() - 1];
+IndexSet& At(ReceivedSets& sets, PartitionId partition) {
+  if (sets.size() < partition.value()) sets.resize(partition.value());
+  return sets[partition.value() - 1];
 }
 
-bool Contains(const Holdings& a, const Holdings& b) {
+bool Contains(const ReceivedSets& a, const ReceivedSets& b) {
   for (size_t i = 0; i < b.size(); ++i)
     if (!Of(a, PartitionId(i + 1)).Contains(b[i])) return false;
   return true;
 }
 
-bool Equal(const Holdings& a, const Holdings& b) {
+bool Equal(const ReceivedSets& a, const ReceivedSets& b) {
   return Contains(a, b) && Contains(b, a);
 }
 
-KeptMark MarkOf(const Holdings& kept) {
-  KeptMark mark;
-  for (size_t p = 0; p < kept.size(); ++p) {
-    for (const IndexSet::Interval& interval : kept[p].intervals()) {
+CommittedMark MarkOf(const ReceivedSets& committed) {
+  CommittedMark mark;
+  for (size_t p = 0; p < committed.size(); ++p) {
+    for (const IndexSet::Interval& interval : committed[p].intervals()) {
       mark.count += interval.end - interval.begin;
       for (const auto part : {static_cast<Index>(p), interval.begin, interval.end})
         mark.hash = Fingerprint(static_cast<uint64_t>(part), mark.hash);
@@ -226,9 +226,9 @@ std::optional<Index> IterationRecord::EndOf(PartitionId id) const {
   return rounds.ends[id.value() - 1];
 }
 
-RestOf IterationRecord::RestsOf(PartitionId id) const {
+Remainder IterationRecord::RemainderOf(PartitionId id) const {
   if (rounds.ends.empty()) return {};
-  return RestOfPartition(rounds.ends, rounds.consumers, rounds.rests, id);
+  return ComputeRemainder(rounds.ends, rounds.consumers, rounds.rests, id);
 }
 
 void ReaderList::Add(ReaderRecord reader) {
@@ -260,8 +260,8 @@ void Apply(IterationRecord& record, const IterationChange& change) {
 Positions PositionsOf(const IterationRecord& record) {
   Positions positions{
       .partitions = std::max<int64_t>(1, static_cast<int64_t>(record.partitions.size())),
-      .consumers = std::max<int64_t>(1, record.dealt_to)};
-  if (!record.dealt()) return positions;
+      .consumers = std::max<int64_t>(1, record.order_consumers)};
+  if (!record.has_order_consumers()) return positions;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionId partition(p + 1);
     const Index missing = FirstMissingOf(
@@ -274,39 +274,40 @@ Positions PositionsOf(const IterationRecord& record) {
 
 Together::Together(const IterationRecord& record, PartitionId partition)
     : record_(record), partition_(partition) {
-  if (record.dealt()) dealt_.emplace(PositionsOf(record), partition);
+  if (record.has_order_consumers()) row_union_.emplace(PositionsOf(record), partition);
 }
 
 void Together::Add(const ReaderRecord& reader, const IndexSet& has) {
-  if (record_.dealt() && reader.consumer >= 0) return dealt_->Add(reader.consumer, has);
+  if (record_.has_order_consumers() && reader.consumer >= 0)
+    return row_union_->Add(reader.consumer, has);
   if (!record_.coordinated()) return indices_.Add(has);
-  turns_.resize(static_cast<size_t>(record_.rounds.consumers));
-  if (reader.consumer >= 0) turns_[static_cast<size_t>(reader.consumer)].Add(has);
+  rows_.resize(static_cast<size_t>(record_.rounds.consumers));
+  if (reader.consumer >= 0) rows_[static_cast<size_t>(reader.consumer)].Add(has);
 }
 
 IndexSet Together::Indices() && {
-  if (dealt_) indices_.Add(std::move(*dealt_).Indices());
-  if (!record_.coordinated() || turns_.empty()) return std::move(indices_);
+  if (row_union_) indices_.Add(std::move(*row_union_).Indices());
+  if (!record_.coordinated() || rows_.empty()) return std::move(indices_);
   const int64_t consumers = record_.rounds.consumers;
   const std::optional<Index> end = record_.EndOf(partition_);
-  const RestOf rest = record_.RestsOf(partition_);
-  // Most turns are everybody's; the others, and those of the rest, go one by one.
-  IndexSet everybodys = turns_[0];
-  for (const IndexSet& turns : turns_) {
+  const Remainder remainder = record_.RemainderOf(partition_);
+  // Most rows are everybody's; the others, and those of the remainder, go one by one.
+  IndexSet everybodys = rows_[0];
+  for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;
-    lacking.Remove(turns);
+    lacking.Remove(rows);
     everybodys.Remove(lacking);
   }
   if (end) everybodys.Remove(IndexSet::Of(*end / consumers, everybodys.end()));
   IndexSet indices;
-  for (const IndexSet::Interval& turns : everybodys.intervals()) {
-    indices.Add(turns.begin * consumers, turns.end * consumers);
+  for (const IndexSet::Interval& rows : everybodys.intervals()) {
+    indices.Add(rows.begin * consumers, rows.end * consumers);
   }
   for (int64_t consumer = 0; consumer < consumers; ++consumer) {
-    IndexSet others = turns_[static_cast<size_t>(consumer)];
+    IndexSet others = rows_[static_cast<size_t>(consumer)];
     others.Remove(everybodys);
-    indices.Add(LooseIndices(
-        others, [&](int64_t turn) { return IndexOf(turn, consumer, consumers, end, rest); }));
+    indices.Add(IndicesOfPartialRows(
+        others, [&](int64_t row) { return IndexOf(row, consumer, consumers, end, remainder); }));
   }
   return indices;
 }
@@ -315,38 +316,41 @@ void ForgetHistories(IterationRecord& record) {
   PENSTOCK_INVARIANT(record.finished);
   if (std::exchange(record.forgotten, true)) return;
   for (ReaderRecord& reader : record.readers) {
-    reader.mark = MarkOf(reader.kept);
-    reader.kept = Holdings();  // with what it has allocated
-    reader.final = Holdings();
+    reader.mark = MarkOf(reader.committed);
+    reader.committed = ReceivedSets();  // with what it has allocated
+    reader.final = ReceivedSets();
   }
 }
 
-bool HasKept(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state) {
-  if (!record.forgotten) return Contains(reader.kept, state);
-  const KeptMark mark = MarkOf(state);
+bool HasCommitted(const IterationRecord& record, const ReaderRecord& reader,
+                  const ReceivedSets& state) {
+  if (!record.forgotten) return Contains(reader.committed, state);
+  const CommittedMark mark = MarkOf(state);
   return mark.count == 0 || mark == reader.mark;
 }
 
-bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state) {
-  return record.forgotten ? MarkOf(state).count < reader.mark.count : !Contains(state, reader.kept);
+bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const ReceivedSets& state) {
+  return record.forgotten ? MarkOf(state).count < reader.mark.count
+                          : !Contains(state, reader.committed);
 }
 
-IndexSet Kept(const IterationRecord& record, PartitionId partition) {
+IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition) {
   if (record.forgotten) return IndexSet::Of(0, record.partition(partition).end.value_or(0));
-  Together kept(record, partition);
-  for (const ReaderRecord& reader : record.readers) kept.Add(reader, Of(reader.kept, partition));
-  return std::move(kept).Indices();
+  Together committed(record, partition);
+  for (const ReaderRecord& reader : record.readers)
+    committed.Add(reader, Of(reader.committed, partition));
+  return std::move(committed).Indices();
 }
 
-Index FirstNotKept(const IterationRecord& record, PartitionId partition, Index from) {
-  if (record.forgotten || record.coordinated() || record.dealt())
-    return Kept(record, partition).FirstMissing(from);
+Index FirstUncommitted(const IterationRecord& record, PartitionId partition, Index from) {
+  if (record.forgotten || record.coordinated() || record.has_order_consumers())
+    return CommittedIndices(record, partition).FirstMissing(from);
   return FirstMissingOf(record, partition, from, [](const ReaderRecord&) { return true; });
 }
 
 IndexSet Owed(const IterationRecord& record, PartitionId partition) {
   IndexSet owed = IndexSet::Of(0, record.partition(partition).end.value_or(0));
-  owed.Remove(Kept(record, partition));
+  owed.Remove(CommittedIndices(record, partition));
   return owed;
 }
 

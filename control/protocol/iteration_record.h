@@ -17,25 +17,25 @@
 
 namespace penstock::protocol {
 
-// When an element is in a reader's history for good. Fixed for a job.
-enum class KeepPolicy : uint8_t {
-  kTaken = 0,      // once the dispatcher has journaled that it was taken
-  kCommitted = 1,  // once it is in a committed state
-  kNothing = 2,    // never: readers share windows (cross-trainer cache), and nothing is owed
+// When an element is committed: in a reader's history for good. Fixed for a job.
+enum class CommitPolicy : uint8_t {
+  kOnDelivery = 0,  // once the dispatcher has journaled that it was delivered
+  kExplicit = 1,    // once it is in a committed state
+  kNever = 2,       // readers share windows (cross-trainer cache), and nothing is owed
 };
 
-enum class Standing : uint8_t { kLiving, kLeft, kDead };
+enum class ReaderStatus : uint8_t { kActive, kLeft, kExpired };
 
 // One set per partition; [0] is partition 1. Shorter than the partitions: the
-// rest is empty. Of indices; of a consumer's, of turns (rounds.h, positions.h).
-using Holdings = absl::InlinedVector<IndexSet, 1>;
+// rest is empty. Of indices; of a consumer's, of rows (rounds.h, positions.h).
+using ReceivedSets = absl::InlinedVector<IndexSet, 1>;
 
 // The set of `partition`, or an empty one.
-const IndexSet& Of(const Holdings& holdings, PartitionId partition);
-IndexSet& At(Holdings& holdings, PartitionId partition);  // grows `holdings`
+const IndexSet& Of(const ReceivedSets& sets, PartitionId partition);
+IndexSet& At(ReceivedSets& sets, PartitionId partition);  // grows `sets`
 // Whether each set of `a` contains that of `b`; whether all are equal.
-bool Contains(const Holdings& a, const Holdings& b);
-bool Equal(const Holdings& a, const Holdings& b);
+bool Contains(const ReceivedSets& a, const ReceivedSets& b);
+bool Equal(const ReceivedSets& a, const ReceivedSets& b);
 
 // A saved position of a partition: what a runner needs to go on at `index`.
 struct Bookmark {
@@ -53,31 +53,31 @@ struct PartitionRecord {
   friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
 };
 
-// What a reader had kept, where the sets are gone: it tells a state with exactly that from others.
-struct KeptMark {
+// What a reader had committed, where the sets are gone: it identifies a state with exactly that.
+struct CommittedMark {
   int64_t count = 0;
   uint64_t hash = 0;
-  friend bool operator==(const KeptMark&, const KeptMark&) = default;
+  friend bool operator==(const CommittedMark&, const CommittedMark&) = default;
 };
-KeptMark MarkOf(const Holdings& kept);
+CommittedMark MarkOf(const ReceivedSets& committed);
 
 // A client's session on the iteration.
 struct ReaderRecord {
   ClientId client;
   Incarnation incarnation;
-  Standing standing = Standing::kLiving;
-  bool told_end = false;  // `final` is all it will ever have; it is fenced no more
-  Holdings kept;          // in its history whatever happens to it
-  Holdings final;         // taken or landed when it was told the end
-  int64_t consumer = -1;  // its number, where elements are some consumer's from the start
-  int64_t start = 0;      // the round that its process began at
-  bool fresh = false;     // its process has not been given a round yet
-  KeptMark mark;          // of what it kept, once its record has `forgotten` that
-  bool reads() const { return standing == Standing::kLiving && !told_end; }
+  ReaderStatus status = ReaderStatus::kActive;
+  bool end_notified = false;  // `final` is all it will ever have; it is fenced no more
+  ReceivedSets committed;     // in its history whatever happens to it
+  ReceivedSets final;         // delivered or received when it was told the end
+  int64_t consumer = -1;      // its number, where elements are some consumer's from the start
+  int64_t start = 0;          // the round that its process began at
+  bool fresh = false;         // its process has not been given a round yet
+  CommittedMark mark;         // of what it committed, once its record has `forgotten` that
+  bool reads() const { return status == ReaderStatus::kActive && !end_notified; }
   friend bool operator==(const ReaderRecord&, const ReaderRecord&) = default;
 };
 
-// In the order they joined; nobody is taken out. Found by client in the same time, however many.
+// In the order they joined; nobody is removed. Found by client in the same time, however many.
 class ReaderList {
  public:
   void Add(ReaderRecord reader);
@@ -108,27 +108,29 @@ struct RoundsRecord {
 };
 
 struct IterationRecord {
-  KeepPolicy keep = KeepPolicy::kTaken;
+  CommitPolicy commit_policy = CommitPolicy::kOnDelivery;
   bool at_least_once = false;  // rule 3 waits for nobody
   RoundsRecord rounds;
-  int64_t dealt_to = 0;  // consumers of order kDeterministic (positions.h); 0: it has none
+  int64_t order_consumers = 0;  // consumers of order kDeterministic (positions.h); 0: it has none
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   ReaderList readers;
   bool closed = false;     // the end may be told
-  bool finished = false;   // all is kept, or given up by name; nothing changes any more
+  bool finished = false;   // all is committed, or given up by name; nothing changes any more
   bool forgotten = false;  // finished, and of who had what there are marks alone
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
   bool Has(PartitionId id) const { return id && id.value() <= partitions.size(); }
   bool coordinated() const { return rounds.consumers > 0; }
-  bool dealt() const { return dealt_to > 0; }
-  // Any reader may get any element, and what one holds and has not taken is the job's: rule 8
-  // waits until it is taken, and rule 25 gives it to those who wait.
-  bool shared() const { return !coordinated() && !dealt() && keep != KeepPolicy::kNothing; }
-  // What a partition has behind its whole turns; nothing before that is known.
+  bool has_order_consumers() const { return order_consumers > 0; }
+  // Any reader may get any element, and what one holds undelivered is the job's: rule 8
+  // waits until it is delivered, and rule 25 gives it to those who wait.
+  bool shared() const {
+    return !coordinated() && !has_order_consumers() && commit_policy != CommitPolicy::kNever;
+  }
+  // What a partition has behind its whole rows; nothing before that is known.
   std::optional<Index> EndOf(PartitionId id) const;
-  RestOf RestsOf(PartitionId id) const;
+  Remainder RemainderOf(PartitionId id) const;
   // Position in `readers`; nullopt for a client that never joined.
   std::optional<size_t> FindReader(ClientId client) const { return readers.Find(client); }
   friend bool operator==(const IterationRecord&, const IterationRecord&) = default;
@@ -148,7 +150,7 @@ struct PartitionAssigned {
   Placement placement;
   WorkerId worker;
 };
-struct BookmarkKept {
+struct BookmarkAdded {
   PartitionId partition;
   Bookmark bookmark;
 };
@@ -167,21 +169,21 @@ struct ReaderJoined {
 struct ReaderReplaced {
   ClientId client;
   Incarnation incarnation;
-  Holdings kept;
+  ReceivedSets committed;
   int64_t start = 0;
 };
-struct ReaderKept {
+struct ReaderCommitted {
   ClientId client;
   PartitionId partition;
   IndexSet added;
 };
 struct ReaderGone {
   ClientId client;
-  Standing standing;
-};  // kLeft or kDead
+  ReaderStatus status;
+};  // kLeft or kExpired
 struct ReaderEnded {
   ClientId client;
-  Holdings final;
+  ReceivedSets final;
 };
 struct IterationClosed {
   absl::InlinedVector<Index, 1> ends;
@@ -194,7 +196,7 @@ struct RoundsRescheduled {
   RoundEvent event;
 };
 // All partitions have come to their ends.
-struct RestsPlanned {
+struct RemaindersPlanned {
   Ends ends;
 };
 // No consumer will ask for a round before `below` again.
@@ -203,12 +205,12 @@ struct RoundsForgotten {
 };
 
 using IterationChange =
-    std::variant<PartitionOpened, PlacementRaised, PartitionAssigned, BookmarkKept,
-                 BookmarksRetired, ReaderJoined, ReaderReplaced, ReaderKept, ReaderGone,
+    std::variant<PartitionOpened, PlacementRaised, PartitionAssigned, BookmarkAdded,
+                 BookmarksRetired, ReaderJoined, ReaderReplaced, ReaderCommitted, ReaderGone,
                  ReaderEnded, IterationClosed, IterationReopened, IterationFinished,
-                 ConsumersFormed, RoundsRescheduled, RestsPlanned, RoundsForgotten>;
+                 ConsumersFormed, RoundsRescheduled, RemaindersPlanned, RoundsForgotten>;
 
-// The only way to alter a record. Aborts on a change that no desk decides
+// The only way to alter a record. Aborts on a change that no coordinator makes
 // (unknown partition or client, a placement that does not rise): check changes
 // read from outside with Fits first.
 void Apply(IterationRecord& record, const IterationChange& change);
@@ -230,25 +232,26 @@ class Together {
  private:
   const IterationRecord& record_;
   const PartitionId partition_;
-  IndexSet indices_;                        // of readers that are no consumers
-  absl::InlinedVector<IndexSet, 4> turns_;  // by consumer, coordinated
-  std::optional<Dealt> dealt_;
+  IndexSet indices_;                       // of readers that are no consumers
+  absl::InlinedVector<IndexSet, 4> rows_;  // by consumer, coordinated
+  std::optional<RowUnion> row_union_;
 };
 
 // Of a finished iteration: ends and marks stay.
 void ForgetHistories(IterationRecord& record);
 
-// Whether the reader has kept all that `state` contains; of a record that has forgotten, whether
-// that is nothing or exactly what it had kept.
-bool HasKept(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state);
-// Whether `state` lacks something that the reader has kept; of a record that has forgotten, whether
+// Whether the reader committed all that `state` contains; of a record that has forgotten, whether
+// that is nothing or exactly what it had committed.
+bool HasCommitted(const IterationRecord& record, const ReaderRecord& reader,
+                  const ReceivedSets& state);
+// Whether `state` lacks something that the reader committed; in a record that forgot, whether
 // there is less in it.
-bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const Holdings& state);
+bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const ReceivedSets& state);
 
 // In somebody's history whatever happens.
-IndexSet Kept(const IterationRecord& record, PartitionId partition);
+IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition);
 // The lowest index ≥ from that is not.
-Index FirstNotKept(const IterationRecord& record, PartitionId partition, Index from);
+Index FirstUncommitted(const IterationRecord& record, PartitionId partition, Index from);
 // Of a closed iteration: what would have to be delivered again if every reader
 // died now. Empty in all partitions: finished.
 IndexSet Owed(const IterationRecord& record, PartitionId partition);

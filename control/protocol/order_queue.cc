@@ -8,53 +8,53 @@
 namespace penstock::protocol {
 
 OrderQueue::OrderQueue(const Positions& positions, int64_t consumer, std::vector<IndexSet> passed)
-    : positions_(positions), stride_(positions.stride()), lanes_(passed.size()) {
-  for (size_t p = 0; p < lanes_.size(); ++p) {
-    Lane& lane = lanes_[p];
-    lane.offset = positions.OffsetOf(PartitionId(p + 1), consumer);
-    lane.passed = std::move(passed[p]);
-    lane.turn = lane.passed.FirstMissing();
+    : positions_(positions), stride_(positions.stride()), cursors_(passed.size()) {
+  for (size_t p = 0; p < cursors_.size(); ++p) {
+    PartitionCursor& cursor = cursors_[p];
+    cursor.offset = positions.OffsetOf(PartitionId(p + 1), consumer);
+    cursor.passed = std::move(passed[p]);
+    cursor.row = cursor.passed.FirstMissing();
   }
 }
 
 void OrderQueue::SetEnd(PartitionId partition, Index elements) {
-  if (!partition || partition.value() > lanes_.size()) return;
-  std::optional<Index>& end = lanes_[partition.value() - 1].end;
+  if (!partition || partition.value() > cursors_.size()) return;
+  std::optional<Index>& end = cursors_[partition.value() - 1].end;
   if (!end) end = elements;
 }
 
 bool OrderQueue::Expects(PartitionId partition, Index index) const {
-  if (!partition || partition.value() > lanes_.size() || index < 0) return false;
-  const Lane& lane = LaneOf(partition);
-  const int64_t turn = index / stride_;
-  return lane.offset == index % stride_ && turn >= lane.turn && !lane.passed.Contains(turn);
+  if (!partition || partition.value() > cursors_.size() || index < 0) return false;
+  const PartitionCursor& cursor = CursorOf(partition);
+  const int64_t row = index / stride_;
+  return cursor.offset == index % stride_ && row >= cursor.row && !cursor.passed.Contains(row);
 }
 
-std::optional<TurnOf> OrderQueue::Next() const {
-  std::optional<TurnOf> first;
+std::optional<PartitionRow> OrderQueue::Next() const {
+  std::optional<PartitionRow> first;
   Index lowest = 0;
-  for (size_t p = 0; p < lanes_.size(); ++p) {
-    const Lane& lane = lanes_[p];
-    if (!lane.offset) continue;
-    const Index index = IndexOf(lane);
-    if (lane.end && index >= *lane.end) continue;
+  for (size_t p = 0; p < cursors_.size(); ++p) {
+    const PartitionCursor& cursor = cursors_[p];
+    if (!cursor.offset) continue;
+    const Index index = IndexOf(cursor);
+    if (cursor.end && index >= *cursor.end) continue;
     if (first && index >= lowest) continue;
-    first = TurnOf{PartitionId(p + 1), lane.turn};
+    first = PartitionRow{PartitionId(p + 1), cursor.row};
     lowest = index;
   }
   return first;
 }
 
-void OrderQueue::Take() {
-  const std::optional<TurnOf> next = Next();
+void OrderQueue::Pop() {
+  const std::optional<PartitionRow> next = Next();
   PENSTOCK_INVARIANT(next.has_value());
-  Lane& lane = lanes_[next->partition.value() - 1];
-  lane.turn = lane.passed.FirstMissing(lane.turn + 1);
+  PartitionCursor& cursor = cursors_[next->partition.value() - 1];
+  cursor.row = cursor.passed.FirstMissing(cursor.row + 1);
 }
 
 std::optional<Index> OrderQueue::NextOf(PartitionId partition) const {
-  const Lane& lane = LaneOf(partition);
-  return lane.offset ? std::optional<Index>(IndexOf(lane)) : std::nullopt;
+  const PartitionCursor& cursor = CursorOf(partition);
+  return cursor.offset ? std::optional<Index>(IndexOf(cursor)) : std::nullopt;
 }
 
 }  // namespace penstock::protocol

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/protocol/loose_turns.h"
+#include "control/protocol/partial_rows.h"
 
 namespace penstock::protocol {
 namespace {
@@ -39,51 +39,50 @@ std::optional<Index> Positions::OffsetOf(PartitionId partition, int64_t consumer
   return ahead / common * InverseOf(partitions / common, stride()) % stride();
 }
 
-IndexSet Positions::TurnsIn(const IndexSet& indices, PartitionId partition,
-                            int64_t consumer) const {
-  IndexSet turns;
+IndexSet Positions::RowsIn(const IndexSet& indices, PartitionId partition, int64_t consumer) const {
+  IndexSet rows;
   const std::optional<Index> offset = OffsetOf(partition, consumer);
-  if (!offset) return turns;
+  if (!offset) return rows;
   const int64_t its = stride();
-  // Turns whose index lies below `index`.
+  // Rows whose index lies below `index`.
   const auto below = [&](Index index) {
     return std::max<int64_t>(0, (index - *offset + its - 1) / its);
   };
   for (const IndexSet::Interval& interval : indices.intervals()) {
     if (below(interval.begin) < below(interval.end)) {
-      turns.Add(below(interval.begin), below(interval.end));
+      rows.Add(below(interval.begin), below(interval.end));
     }
   }
-  return turns;
+  return rows;
 }
 
-void Dealt::Add(int64_t consumer, const IndexSet& turns) {
-  if (turns.empty()) return;
+void RowUnion::Add(int64_t consumer, const IndexSet& rows) {
+  if (rows.empty()) return;
   const std::optional<Index> offset = positions_.OffsetOf(partition_, consumer);
   if (!offset) return;
-  turns_.resize(static_cast<size_t>(positions_.stride()));
-  turns_[static_cast<size_t>(*offset)].Add(turns);
+  rows_.resize(static_cast<size_t>(positions_.stride()));
+  rows_[static_cast<size_t>(*offset)].Add(rows);
 }
 
-IndexSet Dealt::Indices() && {
+IndexSet RowUnion::Indices() && {
   IndexSet indices;
-  if (turns_.empty()) return indices;
-  // Most turns are everybody's; the others go one by one.
-  IndexSet everybodys = turns_.front();
-  for (const IndexSet& turns : turns_) {
+  if (rows_.empty()) return indices;
+  // Most rows are everybody's; the others go one by one.
+  IndexSet everybodys = rows_.front();
+  for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;
-    lacking.Remove(turns);
+    lacking.Remove(rows);
     everybodys.Remove(lacking);
   }
   const int64_t stride = positions_.stride();
-  for (const IndexSet::Interval& turns : everybodys.intervals()) {
-    indices.Add(turns.begin * stride, turns.end * stride);
+  for (const IndexSet::Interval& rows : everybodys.intervals()) {
+    indices.Add(rows.begin * stride, rows.end * stride);
   }
-  for (size_t offset = 0; offset < turns_.size(); ++offset) {
-    IndexSet others = std::move(turns_[offset]);
+  for (size_t offset = 0; offset < rows_.size(); ++offset) {
+    IndexSet others = std::move(rows_[offset]);
     others.Remove(everybodys);
-    indices.Add(LooseIndices(
-        others, [&](int64_t turn) { return turn * stride + static_cast<Index>(offset); }));
+    indices.Add(IndicesOfPartialRows(
+        others, [&](int64_t row) { return row * stride + static_cast<Index>(offset); }));
   }
   return indices;
 }

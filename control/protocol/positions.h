@@ -4,11 +4,11 @@
 //
 // Element `index` of partition p of K has position index * K + p - 1. A position that no
 // element has, behind the end of its partition, is a hole that nobody waits for. From `first`
-// on positions are dealt to C consumers in turn: first + tC + i is consumer i's in step t. What
+// on positions go to C consumers in rotation: first + tC + i is consumer i's in step t. What
 // lies before `first` was in somebody's history when the job began (a restore).
 //
-// Of `stride` elements of a partition in a row a consumer has exactly one, or it never has any.
-// So sets of what a consumer has are kept as turns (index / stride), which lie side by side where
+// Of `stride` consecutive elements of a partition a consumer has exactly one, or it never has any.
+// So sets of what a consumer has are kept as rows (index / stride), which lie side by side where
 // indices would not.
 #pragma once
 
@@ -37,32 +37,32 @@ struct Positions {
   int64_t ConsumerOf(PartitionId partition, Index index) const;
 
   int64_t stride() const { return consumers / std::gcd(partitions, consumers); }
-  int64_t TurnOf(Index index) const { return index / stride(); }
-  // The index that is the consumer's turn 0 of the partition, and may lie before `first`; that of
-  // turn t is t * stride() further. nullopt: nothing of this partition is the consumer's.
+  int64_t RowOf(Index index) const { return index / stride(); }
+  // The index that is the consumer's row 0 of the partition, and may lie before `first`; that of
+  // row t is t * stride() further. nullopt: nothing of this partition is the consumer's.
   std::optional<Index> OffsetOf(PartitionId partition, int64_t consumer) const;
   // Partitions of which a consumer has elements: as many for each.
   int64_t shares() const { return partitions / std::gcd(partitions, consumers); }
 
-  // Those of `indices` that are the consumer's, as turns.
-  IndexSet TurnsIn(const IndexSet& indices, PartitionId partition, int64_t consumer) const;
+  // Those of `indices` that are the consumer's, as rows.
+  IndexSet RowsIn(const IndexSet& indices, PartitionId partition, int64_t consumer) const;
 
   friend bool operator==(const Positions&, const Positions&) = default;
 };
 
 // What several consumers have of one partition together, in indices.
-class Dealt {
+class RowUnion {
  public:
-  Dealt(const Positions& positions, PartitionId partition)
+  RowUnion(const Positions& positions, PartitionId partition)
       : positions_(positions), partition_(partition) {}
   // What is not the consumer's is nothing.
-  void Add(int64_t consumer, const IndexSet& turns);
+  void Add(int64_t consumer, const IndexSet& rows);
   IndexSet Indices() &&;
 
  private:
   const Positions positions_;
   const PartitionId partition_;
-  absl::InlinedVector<IndexSet, 4> turns_;  // by offset; shorter: the rest is empty
+  absl::InlinedVector<IndexSet, 4> rows_;  // by offset; shorter: the rest is empty
 };
 
 }  // namespace penstock::protocol

@@ -8,66 +8,70 @@
 
 namespace penstock::protocol {
 
-Receiver::Receiver(PartitionId partition, IndexSet taken, Broken broken)
-    : partition_(partition), broken_(broken), taken_(std::move(taken)), unsaid_taken_(taken_) {}
+Receiver::Receiver(PartitionId partition, IndexSet delivered, Broken broken)
+    : partition_(partition),
+      broken_(broken),
+      delivered_(std::move(delivered)),
+      unreported_delivered_(delivered_) {}
 
-Landing Receiver::OnElement(Placement placement, Index index) {
-  if (placement < lowest_ && broken_ != Broken::kAcceptOldPlacements) return Landing::kOldPlacement;
-  if (taken_.Contains(index) || landed_.Contains(index)) return Landing::kAlreadyHere;
-  landed_.Add(index);
-  unsaid_landed_.Add(index);
-  return Landing::kAccepted;
+ReceiveResult Receiver::OnElement(Placement placement, Index index) {
+  if (placement < lowest_ && broken_ != Broken::kAcceptOldPlacements)
+    return ReceiveResult::kOldPlacement;
+  if (delivered_.Contains(index) || received_.Contains(index)) return ReceiveResult::kAlreadyHere;
+  received_.Add(index);
+  unreported_received_.Add(index);
+  return ReceiveResult::kAccepted;
 }
 
 void Receiver::OnHanded(Index index) {
-  PENSTOCK_CHECK(landed_.Contains(index));
+  PENSTOCK_CHECK(received_.Contains(index));
   handed_.Add(index);
-  unsaid_handed_.Add(index);
+  unreported_handed_.Add(index);
 }
 
-void Receiver::OnTaken(Index index) {
-  PENSTOCK_CHECK(landed_.Contains(index));
+void Receiver::OnDelivered(Index index) {
+  PENSTOCK_CHECK(received_.Contains(index));
   const IndexSet one = IndexSet::Of(index, index + 1);
-  landed_.Remove(one);
-  unsaid_landed_.Remove(one);
+  received_.Remove(one);
+  unreported_received_.Remove(one);
   if (!handed_.empty()) {
     handed_.Remove(one);
-    unsaid_handed_.Remove(one);
+    unreported_handed_.Remove(one);
   }
-  taken_.Add(index);
-  unsaid_taken_.Add(index);
+  delivered_.Add(index);
+  unreported_delivered_.Add(index);
 }
 
-IndexSet Receiver::Has() const {
-  IndexSet has = taken_;
-  has.Add(landed_);
+IndexSet Receiver::AllIndices() const {
+  IndexSet has = delivered_;
+  has.Add(received_);
   return has;
 }
 
-Report Receiver::Say() {
+Report Receiver::TakeReport() {
   owes_report_ = false;
   Report report{.partition = partition_,
                 .placement = lowest_,
-                .taken = std::move(unsaid_taken_),
-                .landed = std::move(unsaid_landed_),
-                .handed = std::move(unsaid_handed_),
+                .delivered = std::move(unreported_delivered_),
+                .received = std::move(unreported_received_),
+                .handed = std::move(unreported_handed_),
                 .whole = std::exchange(whole_, false)};
-  unsaid_taken_.clear();
-  unsaid_landed_.clear();
-  unsaid_handed_.clear();
+  unreported_delivered_.clear();
+  unreported_received_.clear();
+  unreported_handed_.clear();
   return report;
 }
 
 Report Receiver::OnFence(Placement placement, const IndexSet& returns) {
   // The dispatcher may have assigned by what was said under this placement.
-  if (placement <= lowest_ && broken_ != Broken::kGiveBackTwice) return Say();
+  if (placement <= lowest_ && broken_ != Broken::kGiveBackTwice) return TakeReport();
   lowest_ = placement;
-  PENSTOCK_CHECK(landed_.Contains(returns) && !handed_.Intersects(returns));
+  PENSTOCK_CHECK(received_.Contains(returns) && !handed_.Intersects(returns));
   if (broken_ != Broken::kGiveBackAndKeep) {
-    landed_.Remove(returns);
-    unsaid_landed_.Remove(returns);
+    received_.Remove(returns);
+    unreported_received_.Remove(returns);
   }
-  Report report = Say();
+  Report report = TakeReport();
   report.returned = returns;
   return report;
 }
@@ -77,27 +81,28 @@ void Receiver::OnWelcome(Placement placement) {
 }
 
 std::optional<Report> Receiver::News() {
-  if (!owes_report_ && unsaid_taken_.empty() && unsaid_landed_.empty() && unsaid_handed_.empty())
+  if (!owes_report_ && unreported_delivered_.empty() && unreported_received_.empty() &&
+      unreported_handed_.empty())
     return std::nullopt;
-  return Say();
+  return TakeReport();
 }
 
-std::optional<Report> Receiver::LandedNews() {
-  if (whole_) return Say();
-  if (unsaid_landed_.empty()) return std::nullopt;
+std::optional<Report> Receiver::ReceivedNews() {
+  if (whole_) return TakeReport();
+  if (unreported_received_.empty()) return std::nullopt;
   Report report{.partition = partition_,
                 .placement = lowest_,
-                .taken = {},
-                .landed = std::move(unsaid_landed_)};
-  unsaid_landed_.clear();
+                .delivered = {},
+                .received = std::move(unreported_received_)};
+  unreported_received_.clear();
   return report;
 }
 
-void Receiver::OnPresented() {
+void Receiver::OnConnected() {
   owes_report_ = whole_ = true;
-  unsaid_taken_ = taken_;
-  unsaid_landed_ = landed_;
-  unsaid_handed_ = handed_;
+  unreported_delivered_ = delivered_;
+  unreported_received_ = received_;
+  unreported_handed_ = handed_;
 }
 
 }  // namespace penstock::protocol

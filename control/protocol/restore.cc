@@ -22,18 +22,18 @@ int64_t CountOf(const std::vector<PartitionIndices>& sets) {
 }
 
 // What is known of one client's part in a repetition from others' states.
-struct Heard {
+struct SavedReader {
   int64_t consumer = -1;
   uint64_t version = 0;
-  int64_t kept_count = 0;  // at least
+  int64_t committed_count = 0;  // at least
   bool gone = false;
-  const std::vector<PartitionIndices>* kept = nullptr;  // of the state that knows most
+  const std::vector<PartitionIndices>* committed = nullptr;  // of the state that knows most
 };
 
 // One repetition, as all states that contain it say.
-class Uniting {
+class RankStateMerger {
  public:
-  Uniting(int64_t number, BrokenUnion broken) : broken_(broken) { united_.number = number; }
+  RankStateMerger(int64_t number, BrokenMerge broken) : broken_(broken) { merged_.number = number; }
 
   void Add(ClientId client, const RankState::Repetition& from) {
     given_.push_back({client, &from});
@@ -41,29 +41,30 @@ class Uniting {
   }
 
   // `has_state`: clients whose states were given, for whatever repetitions.
-  absl::StatusOr<Restoration::Repetition> Unite(const std::set<ClientId>& has_state) && {
+  absl::StatusOr<Restoration::Repetition> Merge(const std::set<ClientId>& has_state) && {
     Begin();
     for (const auto& [client, from] : given_) {
-      if (absl::Status known = CheckAge(client, from->taken); !known.ok()) return known;
+      if (absl::Status known = CheckAge(client, from->delivered); !known.ok()) return known;
       if (coordinated()) continue;
-      if (absl::Status claimed = Claim(client, from->taken); !claimed.ok()) return claimed;
+      if (absl::Status claimed = Claim(client, from->delivered); !claimed.ok()) return claimed;
     }
-    for (const auto& [client, heard] : heard_) {
+    for (const auto& [client, known] : saved_readers_) {
       if (IsGiven(client)) continue;
-      if (!heard.gone && !has_state.contains(client) && broken_ != BrokenUnion::kMissingState) {
+      if (!known.gone && !has_state.contains(client) && broken_ != BrokenMerge::kMissingState) {
         return Missing(client);
       }
       if (coordinated()) {
-        if (heard.gone && heard.kept_count == 0) continue;  // as that before a restore is
+        if (known.gone && known.committed_count == 0) continue;  // as that before a restore is
         return Missing(client);
       }
-      for (const PartitionIndices& of : *heard.kept) Keep(heard.consumer, of);
+      for (const PartitionIndices& of : *known.committed) AddCommitted(known.consumer, of);
     }
-    for (auto& [partition, dealt] : dealt_) At(partition).kept.Add(std::move(dealt).Indices());
+    for (auto& [partition, row_union] : row_unions_)
+      At(partition).committed.Add(std::move(row_union).Indices());
     if (coordinated()) {
       if (absl::Status formed = CountFromHere(); !formed.ok()) return formed;
     }
-    return std::move(united_);
+    return std::move(merged_);
   }
 
  private:
@@ -75,25 +76,25 @@ class Uniting {
   // What the newest of the states knows, and who read.
   void Begin() {
     if (newest_ == nullptr) return;
-    united_.finished = newest_->finished;
-    united_.division = newest_->division;
-    united_.passes_over = newest_->passes_over;
+    merged_.finished = newest_->finished;
+    merged_.division = newest_->division;
+    merged_.passes_over = newest_->passes_over;
     for (const SavedRepetition::Partition& partition : newest_->partitions) {
-      united_.partitions.push_back(
-          {.kept = coordinated() ? IndexSet() : IndexSet::Of(0, partition.kept_below),
+      merged_.partitions.push_back(
+          {.committed = coordinated() ? IndexSet() : IndexSet::Of(0, partition.committed_below),
            .given = partition.given,
            .bookmarks = partition.bookmarks});
     }
     for (const Given& given : given_) {
       const SavedRepetition& saved = given.from->saved;
       for (const SavedRepetition::Reader& reader : saved.readers) {
-        Heard& heard = heard_[reader.client];
-        heard.kept_count = std::max(heard.kept_count, reader.kept_count);
-        if (heard.kept != nullptr && saved.version < heard.version) continue;
-        heard.version = saved.version;
-        heard.gone = reader.gone;
-        heard.consumer = reader.consumer;
-        heard.kept = &reader.kept;
+        SavedReader& known = saved_readers_[reader.client];
+        known.committed_count = std::max(known.committed_count, reader.committed_count);
+        if (known.committed != nullptr && saved.version < known.version) continue;
+        known.version = saved.version;
+        known.gone = reader.gone;
+        known.consumer = reader.consumer;
+        known.committed = &reader.committed;
       }
     }
   }
@@ -102,40 +103,39 @@ class Uniting {
 
   absl::Status Missing(ClientId client) const {
     return absl::InvalidArgumentError(
-        absl::StrCat("the state of ", NameOf(client), ", which read repetition ", united_.number,
+        absl::StrCat("the state of ", NameOf(client), ", which read repetition ", merged_.number,
                      " when another one was saved, is missing; give the states of all ranks"));
   }
 
-  // All consumers of a coordinated read have the same turns. Those lie before the new job,
+  // All consumers of a coordinated read have the same rows. Those lie before the new job,
   // whose rounds are of other consumers: its indices count from behind them.
   absl::Status CountFromHere() {
     const int64_t consumers = newest_->num_consumers;
     if (static_cast<int64_t>(given_.size()) != consumers) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the states are of ", given_.size(), " of the ", consumers, " consumers of repetition ",
-          united_.number, " of a coordinated read; give those of all"));
+          merged_.number, " of a coordinated read; give those of all"));
     }
-    for (size_t p = 0; p < united_.partitions.size() && !united_.finished; ++p) {
+    for (size_t p = 0; p < merged_.partitions.size() && !merged_.finished; ++p) {
       const PartitionId id(p + 1);
-      const IndexSet turns = TurnsOf(given_.front(), id);
-      const bool same = std::all_of(given_.begin(), given_.end(), [&](const Given& given) {
-        return TurnsOf(given, id) == turns;
-      });
-      if (!same || turns.FirstMissing() != turns.size()) {
+      const IndexSet rows = RowsOf(given_.front(), id);
+      const bool same = std::all_of(given_.begin(), given_.end(),
+                                    [&](const Given& given) { return RowsOf(given, id) == rows; });
+      if (!same || rows.FirstMissing() != rows.size()) {
         return absl::InvalidArgumentError(
             absl::StrCat("the states of the consumers of a coordinated read are of different "
                          "rounds in ",
-                         ToString(id), ", repetition ", united_.number,
+                         ToString(id), ", repetition ", merged_.number,
                          ", or of the last rounds, which have elements of several partitions; give "
                          "states of one step before those"));
       }
-      StartBehind(turns.size() * consumers, p);
+      StartBehind(rows.size() * consumers, p);
     }
     return absl::OkStatus();
   }
 
-  static IndexSet TurnsOf(const Given& given, PartitionId partition) {
-    for (const PartitionIndices& of : given.from->taken) {
+  static IndexSet RowsOf(const Given& given, PartitionId partition) {
+    for (const PartitionIndices& of : given.from->delivered) {
       if (of.partition == partition) return of.indices;
     }
     return {};
@@ -143,7 +143,7 @@ class Uniting {
 
   // Partition `p` goes on at `index`, from its newest bookmark at or below that.
   void StartBehind(Index index, size_t p) {
-    Restoration::Partition& partition = united_.partitions[p];
+    Restoration::Partition& partition = merged_.partitions[p];
     const int64_t lead = p < newest_->leads.size() ? newest_->leads[p] : 0;
     std::vector<SavedRepetition::Position> bookmarks = std::move(partition.bookmarks);
     partition.bookmarks.clear();
@@ -160,17 +160,17 @@ class Uniting {
                        [&](const Given& given) { return given.client == client; });
   }
 
-  absl::Status CheckAge(ClientId client, const std::vector<PartitionIndices>& taken) const {
-    auto found = heard_.find(client);
-    if (found == heard_.end()) return absl::OkStatus();
-    const int64_t count = CountOf(taken);
-    if (count < found->second.kept_count && broken_ != BrokenUnion::kOlderState) {
+  absl::Status CheckAge(ClientId client, const std::vector<PartitionIndices>& delivered) const {
+    auto found = saved_readers_.find(client);
+    if (found == saved_readers_.end()) return absl::OkStatus();
+    const int64_t count = CountOf(delivered);
+    if (count < found->second.committed_count && broken_ != BrokenMerge::kOlderState) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the state of ", NameOf(client),
           " is older than what it had committed when another one was saved; give states of one "
           "step"));
     }
-    if (found->second.gone && count > found->second.kept_count) {
+    if (found->second.gone && count > found->second.committed_count) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the state of ", NameOf(client),
           " contains what was never committed, and it had left or "
@@ -180,46 +180,46 @@ class Uniting {
     return absl::OkStatus();
   }
 
-  // What readers of order kDeterministic have is in turns.
-  void Keep(int64_t consumer, const PartitionIndices& of) {
-    if (!newest_->dealt || consumer < 0) {
-      At(of.partition).kept.Add(of.indices);
+  // What readers of order kDeterministic have is in rows.
+  void AddCommitted(int64_t consumer, const PartitionIndices& of) {
+    if (!newest_->positions || consumer < 0) {
+      At(of.partition).committed.Add(of.indices);
       return;
     }
-    dealt_.try_emplace(of.partition, *newest_->dealt, of.partition)
+    row_unions_.try_emplace(of.partition, *newest_->positions, of.partition)
         .first->second.Add(consumer, of.indices);
   }
 
-  absl::Status Claim(ClientId client, const std::vector<PartitionIndices>& taken) {
-    const auto found = heard_.find(client);
-    const int64_t consumer = found == heard_.end() ? -1 : found->second.consumer;
-    for (const PartitionIndices& of : taken) {
+  absl::Status Claim(ClientId client, const std::vector<PartitionIndices>& delivered) {
+    const auto found = saved_readers_.find(client);
+    const int64_t consumer = found == saved_readers_.end() ? -1 : found->second.consumer;
+    for (const PartitionIndices& of : delivered) {
       IndexSet& claimed = claimed_[{of.partition, consumer}];
-      if (claimed.Intersects(of.indices) && broken_ != BrokenUnion::kClaimedTwice) {
+      if (claimed.Intersects(of.indices) && broken_ != BrokenMerge::kClaimedTwice) {
         return absl::InvalidArgumentError(
             absl::StrCat("two states contain the same elements of ", ToString(of.partition),
-                         ", repetition ", united_.number, "; one of them is of ", NameOf(client),
+                         ", repetition ", merged_.number, "; one of them is of ", NameOf(client),
                          "; give one state of each rank, of one step"));
       }
       claimed.Add(of.indices);
-      Keep(consumer, of);
+      AddCommitted(consumer, of);
     }
     return absl::OkStatus();
   }
 
   Restoration::Partition& At(PartitionId partition) {
     const size_t at = partition.value() - 1;
-    if (united_.partitions.size() <= at) united_.partitions.resize(at + 1);
-    return united_.partitions[at];
+    if (merged_.partitions.size() <= at) merged_.partitions.resize(at + 1);
+    return merged_.partitions[at];
   }
 
-  const BrokenUnion broken_;
-  Restoration::Repetition united_;
+  const BrokenMerge broken_;
+  Restoration::Repetition merged_;
   std::vector<Given> given_;
   const SavedRepetition* newest_ = nullptr;
-  std::map<ClientId, Heard> heard_;
+  std::map<ClientId, SavedReader> saved_readers_;
   std::map<std::pair<PartitionId, int64_t>, IndexSet> claimed_;  // by consumer, -1: any
-  std::map<PartitionId, protocol::Dealt> dealt_;
+  std::map<PartitionId, protocol::RowUnion> row_unions_;
 };
 
 bool HasAllSplits(const Restoration::Partition& partition) {
@@ -233,8 +233,9 @@ absl::Status CheckReplays(const Restoration::Repetition& repetition) {
   for (size_t p = 0; p < repetition.partitions.size(); ++p) {
     const Restoration::Partition& partition = repetition.partitions[p];
     const bool from_start = HasAllSplits(partition);
-    const bool from_bookmark = !partition.bookmarks.empty() &&
-                               partition.bookmarks.front().index <= partition.kept.FirstMissing();
+    const bool from_bookmark =
+        !partition.bookmarks.empty() &&
+        partition.bookmarks.front().index <= partition.committed.FirstMissing();
     if (from_start || from_bookmark) continue;
     return absl::DataLossError(absl::StrCat(
         "partition ", p + 1, " of repetition ", repetition.number,
@@ -245,11 +246,11 @@ absl::Status CheckReplays(const Restoration::Repetition& repetition) {
 
 }  // namespace
 
-absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t name,
-                                  BrokenUnion broken) {
+absl::StatusOr<Restoration> MergeRankStates(absl::Span<const RankState> states, uint64_t name,
+                                            BrokenMerge broken) {
   Restoration restoration{.name = name};
   std::set<ClientId> clients;
-  std::map<int64_t, Uniting> repetitions;
+  std::map<int64_t, RankStateMerger> repetitions;
   for (const RankState& state : states) {
     const RankState& first = states.front();
     if (state.job != first.job || state.job_mark != first.job_mark) {
@@ -264,15 +265,15 @@ absl::StatusOr<Restoration> Union(absl::Span<const RankState> states, uint64_t n
     }
     for (const RankState::Repetition& repetition : state.repetitions) {
       const int64_t number = repetition.saved.repetition;
-      const BrokenUnion rules = state.at_least_once ? BrokenUnion::kClaimedTwice : broken;
+      const BrokenMerge rules = state.at_least_once ? BrokenMerge::kClaimedTwice : broken;
       repetitions.try_emplace(number, number, rules).first->second.Add(state.client, repetition);
     }
   }
-  for (auto& [number, uniting] : repetitions) {
-    absl::StatusOr<Restoration::Repetition> united = std::move(uniting).Unite(clients);
-    if (!united.ok()) return united.status();
-    if (absl::Status replays = CheckReplays(*united); !replays.ok()) return replays;
-    restoration.repetitions.push_back(*std::move(united));
+  for (auto& [number, merger] : repetitions) {
+    absl::StatusOr<Restoration::Repetition> merged = std::move(merger).Merge(clients);
+    if (!merged.ok()) return merged.status();
+    if (absl::Status replays = CheckReplays(*merged); !replays.ok()) return replays;
+    restoration.repetitions.push_back(*std::move(merged));
   }
   return restoration;
 }

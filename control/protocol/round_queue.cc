@@ -5,16 +5,16 @@
 
 namespace penstock::protocol {
 
-void RoundQueue::Take() {
+void RoundQueue::Pop() {
   PENSTOCK_INVARIANT(!agreed_.empty());
   agreed_.pop_front();
-  ++taken_;
+  ++delivered_;
 }
 
 bool RoundQueue::OnAgreed(int64_t first, const std::vector<Agreed::Round>& rounds) {
-  if (first > heard()) return rounds.empty();
+  if (first > known()) return rounds.empty();
   for (size_t i = 0; i < rounds.size(); ++i) {
-    if (first + static_cast<int64_t>(i) == heard()) agreed_.push_back(rounds[i]);
+    if (first + static_cast<int64_t>(i) == known()) agreed_.push_back(rounds[i]);
   }
   return true;
 }

@@ -13,22 +13,22 @@ auto FirstEventOf(const Schedule& schedule, int64_t round) {
                           [](const RoundEvent& event, int64_t at) { return event.round < at; });
 }
 
-void Take(const RoundEvent& event, std::vector<TurnOf>& lanes, int64_t& next) {
-  const auto count = static_cast<int64_t>(lanes.size());
+void Take(const RoundEvent& event, std::vector<PartitionRow>& rotation, int64_t& next) {
+  const auto count = static_cast<int64_t>(rotation.size());
   switch (event.kind) {
     case RoundEvent::Kind::kJoins:
-      lanes.push_back({event.partition, 0});
+      rotation.push_back({event.partition, 0});
       return;
     case RoundEvent::Kind::kSkips:
       next = (next + 1) % count;
       return;
     case RoundEvent::Kind::kLeaves: {
-      const auto at = std::find_if(lanes.begin(), lanes.end(), [&](const TurnOf& lane) {
-        return lane.partition == event.partition;
-      });
-      PENSTOCK_INVARIANT(at != lanes.end());
-      const int64_t position = at - lanes.begin();
-      lanes.erase(at);
+      const auto at = std::find_if(
+          rotation.begin(), rotation.end(),
+          [&](const PartitionRow& entry) { return entry.partition == event.partition; });
+      PENSTOCK_INVARIANT(at != rotation.end());
+      const int64_t position = at - rotation.begin();
+      rotation.erase(at);
       if (position < next) --next;
       if (next == count - 1) next = 0;
       return;
@@ -36,7 +36,7 @@ void Take(const RoundEvent& event, std::vector<TurnOf>& lanes, int64_t& next) {
   }
 }
 
-int64_t RestsTogether(const Ends& ends, int64_t consumers) {
+int64_t TotalRemainder(const Ends& ends, int64_t consumers) {
   int64_t together = 0;
   for (Index end : ends) together += end % consumers;
   return together;
@@ -54,9 +54,9 @@ void Schedule::Add(const RoundEvent& event) {
 }
 
 bool Schedule::IsSound() const {
-  if (next < 0 || next >= std::max<int64_t>(1, static_cast<int64_t>(lanes.size()))) return false;
+  if (next < 0 || next >= std::max<int64_t>(1, static_cast<int64_t>(rotation.size()))) return false;
   std::vector<PartitionId> present;
-  for (const TurnOf& lane : lanes) present.push_back(lane.partition);
+  for (const PartitionRow& entry : rotation) present.push_back(entry.partition);
   int64_t last = first;
   for (const RoundEvent& event : events) {
     const auto at = std::find(present.begin(), present.end(), event.partition);
@@ -73,14 +73,14 @@ bool Schedule::IsSound() const {
 void RoundCursor::Settle(const Schedule& schedule) {
   for (auto event = FirstEventOf(schedule, round_) + settled_;
        event != schedule.events.end() && event->round == round_; ++event, ++settled_) {
-    Take(*event, lanes_, next_);
+    Take(*event, rotation_, next_);
   }
 }
 
-std::optional<TurnOf> RoundCursor::Turn(const Schedule& schedule) {
+std::optional<PartitionRow> RoundCursor::Row(const Schedule& schedule) {
   Settle(schedule);
-  if (lanes_.empty()) return std::nullopt;
-  return lanes_[next()];
+  if (rotation_.empty()) return std::nullopt;
+  return rotation_[next()];
 }
 
 void RoundCursor::Advance(const Schedule& schedule) {
@@ -94,10 +94,10 @@ void RoundCursor::MoveTo(const Schedule& schedule, int64_t round) {
     const auto event = FirstEventOf(schedule, round_ + 1);
     const int64_t to = event == schedule.events.end() ? round : std::min(round, event->round);
     const int64_t rounds = to - round_;
-    if (const auto count = static_cast<int64_t>(lanes_.size()); count > 0) {
-      for (TurnOf& lane : lanes_) lane.turn += rounds / count;
+    if (const auto count = static_cast<int64_t>(rotation_.size()); count > 0) {
+      for (PartitionRow& entry : rotation_) entry.row += rounds / count;
       for (int64_t i = 0; i < rounds % count; ++i) {
-        ++lanes_[static_cast<size_t>((next_ + i) % count)].turn;
+        ++rotation_[static_cast<size_t>((next_ + i) % count)].row;
       }
       next_ = (next_ + rounds) % count;
     }
@@ -116,21 +116,22 @@ void ForgetBefore(Schedule& schedule, int64_t round) {
   cursor.MoveTo(schedule, round);
   schedule.events.erase(schedule.events.begin(), FirstEventOf(schedule, round));
   schedule.first = round;
-  schedule.lanes = cursor.lanes();
+  schedule.rotation = cursor.rotation();
   schedule.next = static_cast<int64_t>(cursor.next());
 }
 
-// --- The rests -------------------------------------------------------------------
+// --- Remainders ------------------------------------------------------------------
 
-RestOf RestOfPartition(const Ends& ends, int64_t consumers, Rests rests, PartitionId partition) {
-  RestOf rest;
+Remainder ComputeRemainder(const Ends& ends, int64_t consumers, Rests rests,
+                           PartitionId partition) {
+  Remainder remainder;
   const size_t position = partition.value() - 1;
-  for (size_t p = 0; p < position; ++p) rest.before += ends[p] % consumers;
-  if (rests != Rests::kPad || ends[position] % consumers == 0) return rest;
+  for (size_t p = 0; p < position; ++p) remainder.before += ends[p] % consumers;
+  if (rests != Rests::kPad || ends[position] % consumers == 0) return remainder;
   const bool last = std::all_of(ends.begin() + static_cast<ptrdiff_t>(position) + 1, ends.end(),
                                 [&](Index end) { return end % consumers == 0; });
-  if (last) rest.pads = LacksInLast(ends, consumers);
-  return rest;
+  if (last) remainder.pads = LacksInLast(ends, consumers);
+  return remainder;
 }
 
 int64_t WholeRounds(const Ends& ends, int64_t consumers) {
@@ -140,37 +141,38 @@ int64_t WholeRounds(const Ends& ends, int64_t consumers) {
 }
 
 int64_t AllRounds(const Ends& ends, int64_t consumers) {
-  const int64_t rests = RestsTogether(ends, consumers);
-  return WholeRounds(ends, consumers) + (rests + consumers - 1) / consumers;
+  const int64_t remainder = TotalRemainder(ends, consumers);
+  return WholeRounds(ends, consumers) + (remainder + consumers - 1) / consumers;
 }
 
 int64_t LacksInLast(const Ends& ends, int64_t consumers) {
-  return (consumers - RestsTogether(ends, consumers) % consumers) % consumers;
+  return (consumers - TotalRemainder(ends, consumers) % consumers) % consumers;
 }
 
-std::optional<TurnOf> RestTurn(const Ends& ends, int64_t consumers, Rests rests, int64_t round,
-                               int64_t consumer) {
+std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers, Rests rests,
+                                         int64_t round, int64_t consumer) {
   int64_t place = (round - WholeRounds(ends, consumers)) * consumers + consumer;
   for (size_t p = 0; p < ends.size(); ++p) {
     const PartitionId partition(p + 1);
     const int64_t there =
-        ends[p] % consumers + RestOfPartition(ends, consumers, rests, partition).pads;
-    if (place < there) return TurnOf{partition, ends[p] / consumers + place / consumers};
+        ends[p] % consumers + ComputeRemainder(ends, consumers, rests, partition).pads;
+    if (place < there) return PartitionRow{partition, ends[p] / consumers + place / consumers};
     place -= there;
   }
   return std::nullopt;
 }
 
-int64_t ConsumerOf(Index index, int64_t consumers, std::optional<Index> end, const RestOf& rest) {
+int64_t ConsumerOf(Index index, int64_t consumers, std::optional<Index> end,
+                   const Remainder& remainder) {
   if (!end || index < *end / consumers * consumers) return index % consumers;
-  return (rest.before + index % consumers) % consumers;
+  return (remainder.before + index % consumers) % consumers;
 }
 
-Index IndexOf(int64_t turn, int64_t consumer, int64_t consumers, std::optional<Index> end,
-              const RestOf& rest) {
-  const Index first = turn * consumers;
-  if (!end || turn < *end / consumers) return first + consumer;
-  return first + ((consumer - rest.before) % consumers + consumers) % consumers;
+Index IndexOf(int64_t row, int64_t consumer, int64_t consumers, std::optional<Index> end,
+              const Remainder& remainder) {
+  const Index first = row * consumers;
+  if (!end || row < *end / consumers) return first + consumer;
+  return first + ((consumer - remainder.before) % consumers + consumers) % consumers;
 }
 
 }  // namespace penstock::protocol

@@ -28,26 +28,26 @@ struct SavedRepetition {
     friend bool operator==(const Position&, const Position&) = default;
   };
   struct Partition {
-    Index kept_below = 0;             // all below is in somebody's history
+    Index committed_below = 0;        // all below is in somebody's history
     std::vector<SplitRun> given;      // from each provider's first retained ordinal on
     std::vector<Position> bookmarks;  // some, ascending; the oldest is among them
     friend bool operator==(const Partition&, const Partition&) = default;
   };
   struct Reader {
     ClientId client;
-    bool gone = false;                   // it left or died: `kept` is all of its history
-    int64_t kept_count = 0;              // elements
-    std::vector<PartitionIndices> kept;  // of them those at or above kept_below
-    int64_t consumer = -1;               // under which number, where `dealt`
+    bool gone = false;                        // it left or died: `committed` is all of its history
+    int64_t committed_count = 0;              // elements
+    std::vector<PartitionIndices> committed;  // of them those at or above committed_below
+    int64_t consumer = -1;                    // under which number, where there are `positions`
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   int64_t repetition = 0;
   uint64_t version = 0;       // of two of one job the higher one knows more
-  bool finished = false;      // all is kept: nothing of it is read again
+  bool finished = false;      // all is committed: nothing of it is read again
   Division division;          // of a static mode
-  int64_t num_consumers = 0;  // of a coordinated read: then sets are of turns
-  // Of order kDeterministic with several consumers: then their sets are of turns.
-  std::optional<protocol::Positions> dealt;
+  int64_t num_consumers = 0;  // of a coordinated read: then sets are of rows
+  // Of order kDeterministic with several consumers: then their sets are of rows.
+  std::optional<protocol::Positions> positions;
   std::vector<int64_t> leads;         // of partitions, where it was restored itself; shorter: 0
   std::vector<Partition> partitions;  // [0] is partition 1; none: it was not begun
   PassesOver passes_over;
@@ -64,10 +64,10 @@ struct GetReadingRequest {
 // The states of all ranks as one (restore.h makes it).
 struct Restoration {
   struct Partition {
-    IndexSet kept;  // in the ranks' histories
+    IndexSet committed;  // in the ranks' histories
     std::vector<SplitRun> given;
     std::vector<SavedRepetition::Position> bookmarks;
-    // Of a coordinated read: produced behind the bookmark, or the beginning, and kept; the
+    // Of a coordinated read: produced behind the bookmark, or the beginning, and committed; the
     // indices of the new job count from there.
     int64_t lead = 0;
     friend bool operator==(const Partition&, const Partition&) = default;

@@ -62,7 +62,7 @@ void Sender::OnEnd(Index end) {
   next_ = std::max(next_, end);
 }
 
-bool Sender::OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& holdings) {
+bool Sender::OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& received) {
   Served* served = Find(client);
   if (broken_ == Broken::kSendToTheDead && !served) {
     readers_.push_back({.reader = {client, incarnation}});
@@ -74,7 +74,7 @@ bool Sender::OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& 
     served->reader.incarnation = incarnation;
   }
   OnLinkBroken(client);  // if we have not noticed
-  served->unconfirmed.Remove(holdings);
+  served->unconfirmed.Remove(received);
   again_.Add(served->unconfirmed);
   served->unconfirmed.clear();
   served->linked = true;
@@ -91,7 +91,7 @@ void Sender::OnLinkBroken(ClientId client) {
   }
 }
 
-void Sender::OnLanded(ClientId client, const IndexSet& indices) {
+void Sender::OnReceived(ClientId client, const IndexSet& indices) {
   if (Served* served = Find(client)) served->unconfirmed.Remove(indices);
 }
 

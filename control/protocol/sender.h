@@ -32,7 +32,7 @@ class Sender {
   // Whether a produced index goes to anyone: outside skip and not yet sent. The
   // runner produces indices in order and calls Passed for one nobody wants.
   bool Wants(Index index) const;
-  // Indices to be sent a second time (they never landed); before new ones.
+  // Indices to be sent a second time (they were never received); before new ones.
   const IndexSet& again() const { return again_; }
   // Whether `client` may be sent to: a reader of this placement whose link is up.
   bool MaySendTo(ClientId client) const;
@@ -51,18 +51,18 @@ class Sender {
   // --- Links ---
 
   // A link of this client opened, or was open when the placement came;
-  // `holdings`: what it has of this partition, at least of what was sent on its
+  // `received`: what it has of this partition, at least of what was sent on its
   // earlier link and not confirmed; said after that link was gone. What was sent
-  // on it, and is neither confirmed nor in `holdings`, is to be sent again. False: not
+  // on it, and is neither confirmed nor in `received`, is to be sent again. False: not
   // a reader of this placement (yet); close the link.
-  bool OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& holdings);
+  bool OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& received);
   // The link broke: what was sent on it and not confirmed is in doubt, offered to
   // nobody until the client says what it has.
   void OnLinkBroken(ClientId client);
-  // `client` confirms that it landed these.
-  void OnLanded(ClientId client, const IndexSet& indices);
+  // `client` confirms that it received these.
+  void OnReceived(ClientId client, const IndexSet& indices);
   // One reader more. True if it is new here: then call OnLinkUp with empty
-  // holdings if its link is up. (A dispatcher that restarted names all again.)
+  // received elements if its link is up. (A dispatcher that restarted names all again.)
   bool OnAddReader(const Reader& reader);
 
   // --- The end ---

@@ -100,8 +100,8 @@ struct PartitionIndices {
 struct PartitionReport {
   PartitionId partition;
   Placement placement;  // the lowest that the client accepts
-  IndexSet taken;       // returned by the outermost Next()
-  IndexSet landed;      // received and not yet taken
+  IndexSet delivered;   // returned by the outermost Next()
+  IndexSet received;    // and not yet delivered
   IndexSet handed;      // of what was received: with the nodes behind Distribute
   IndexSet returned;    // received, not returned by Next(), and given back: it has them no more
   bool whole = false;   // the first on this stream: it has nothing but what this names
@@ -208,8 +208,8 @@ struct PartitionStatus {
   bool ended = false;
   int64_t elements = -1;  // its last index + 1, once it ended
   int64_t splits_given = 0;
-  int64_t taken = 0;      // known to be taken, by all clients
-  int64_t kept = 0;       // in histories for good
+  int64_t received = 0;   // known to be received, by all clients
+  int64_t committed = 0;  // in histories for good
   std::string waits_for;  // why it is not placed; empty if it is
 };
 
@@ -217,7 +217,7 @@ struct IterationStatus {
   IterationId iteration;
   int64_t repetition = 0;
   bool closed = false;    // clients see the end
-  bool finished = false;  // all is kept
+  bool finished = false;  // all is committed
   std::vector<Reader> readers;
   std::vector<PartitionStatus> partitions;
   std::string owed;  // what is left to nobody; empty if nothing
@@ -246,7 +246,7 @@ struct JobStatus {
   uint64_t seed = 0;
   JobPhase phase = JobPhase::kActive;
   std::vector<IterationStatus> iterations;  // without the earlier ones
-  // All but the last hundred that nobody is connected to any more, and that are kept.
+  // All but the last hundred that nobody is connected to any more, and that are finished.
   int64_t earlier_iterations = 0;
   int64_t earlier_elements = 0;
   std::string slowed_by;  // its quota, if that is what holds it back; else empty
@@ -284,11 +284,11 @@ struct LinkCounts {
   int64_t elements = 0;
   int64_t bytes = 0;    // of their blocks
   int64_t credits = 0;  // that the worker has now
-  // Of Next(): how often an element of this worker ended a wait, and the time waited for it
-  // to land, and from then on.
+  // Of Next(): how often an element of this worker ended a wait, and the time waited until it
+  // was received, and from then on.
   int64_t waits = 0;
-  absl::Duration waited_to_land;
-  absl::Duration waited_landed;
+  absl::Duration waited_until_received;
+  absl::Duration waited_after_received;
   bool down = false;  // wanted, and it could not be opened or broke
   FilledElements filled;
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
@@ -379,7 +379,7 @@ struct ClientHello {
 // What a consumer of a coordinated read returned in one of its steps.
 struct StepMark {
   int64_t step = 0;
-  protocol::TurnOf turn;
+  protocol::PartitionRow row;
   friend bool operator==(const StepMark&, const StepMark&) = default;
 };
 
@@ -394,7 +394,7 @@ struct ClientHeartbeat {
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 
-// Answers Fence: from now on nothing below `placement` lands or counts.
+// Answers Fence: from now on nothing below `placement` is received or counts.
 struct FenceAnswer {
   PartitionReport report;
   friend bool operator==(const FenceAnswer&, const FenceAnswer&) = default;
@@ -404,20 +404,20 @@ struct FenceAnswer {
 // ReportAtOnce. After each Welcome everything is new: one of all partitions.
 struct Report {
   std::vector<PartitionReport> partitions;
-  // Of a consumer of a coordinated read, which reports what lands at once.
+  // Of a consumer of a coordinated read, which reports at once what it received.
   std::optional<protocol::RoundsReport> rounds;
   // Next() waits, and nothing is left that it could return.
   bool waits = false;
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-// A state is durable at the trainer. Covers all repetitions it contains, kept
+// A state is durable at the trainer. Covers all repetitions it contains, committed
 // in one step, over the stream of any of them; a restarted process has presented
 // itself (ClientHello) for each of them before. Answered by Committed.
 struct Commit {
   struct OfRepetition {
     int64_t repetition = 0;
-    std::vector<PartitionIndices> kept;
+    std::vector<PartitionIndices> committed;
     friend bool operator==(const OfRepetition&, const OfRepetition&) = default;
   };
   int64_t number = 0;  // greater than that of any earlier commit of this client
@@ -425,28 +425,28 @@ struct Commit {
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
-// The process ends on purpose; what it took is kept. Answered by Left. Under Keep::kCommitted what
-// is committed is; another process may come with a state of more until client_timeout has passed.
+// The process ends on purpose; what it got is committed. Answered by Left. Under Keep::kCommitted
+// only its states are; another process may come with a newer one until client_timeout has passed.
 struct Leave {
-  std::vector<PartitionIndices> taken;
+  std::vector<PartitionIndices> delivered;
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
 // Of order kDeterministic: for this reader's sake no element of each partition at or behind `below`
 // may be sent yet.
 // Numbers only grow; all are said again behind each Welcome.
-struct Ahead {
+struct ReceiveLimit {
   struct OfPartition {
     PartitionId partition;
     Index below = 0;
     friend bool operator==(const OfPartition&, const OfPartition&) = default;
   };
   std::vector<OfPartition> partitions;
-  friend bool operator==(const Ahead&, const Ahead&) = default;
+  friend bool operator==(const ReceiveLimit&, const ReceiveLimit&) = default;
 };
 
 using ClientUp =
-    std::variant<ClientHello, ClientHeartbeat, FenceAnswer, Report, Commit, Leave, Ahead>;
+    std::variant<ClientHello, ClientHeartbeat, FenceAnswer, Report, Commit, Leave, ReceiveLimit>;
 
 // --- Client down -------------------------------------------------------------------
 
@@ -470,7 +470,7 @@ struct Welcome {
   absl::Duration lease;           // client_timeout
   std::vector<Fence> placements;  // all partitions: accept nothing below
   // Of order kDeterministic: where it begins (protocol::Positions::first), and of the same
-  // partitions the indices that are in a history already; of a consumer's, its turns.
+  // partitions the indices that are in a history already; of a consumer's, its rows.
   Index first = 0;
   std::vector<IndexSet> passed;
   friend bool operator==(const Welcome&, const Welcome&) = default;
@@ -518,7 +518,7 @@ struct Committed {
   friend bool operator==(const Committed&, const Committed&) = default;
 };
 
-// Nothing new will come: the session ends when what has landed is taken.
+// Nothing new will come: the session ends when what was received is delivered.
 struct End {
   int64_t rounds = 0;    // of a coordinated read: how many there are in all
   int64_t elements = 0;  // of all partitions, whoever took them
@@ -638,7 +638,7 @@ struct WorkerLeave {
 };
 
 // Of a coordinated read: everything was produced; the last `elements` mod
-// num_consumers are kept back until AllowTurns says where they go.
+// num_consumers are held back until AllowRows says where they go.
 struct AtEnd {
   PlacedPartition of;
   Index elements = 0;
@@ -678,14 +678,14 @@ struct Assign {
   std::string bookmark;
   std::vector<SplitRun> splits;  // given already, from each provider's first retained ordinal on
   std::vector<Reader> readers;
-  // Of a coordinated read; more of both follows in AllowTurns. Under order kDeterministic
-  // a turn is one element.
-  int64_t turns = 0;
-  std::optional<protocol::RestOf> rest;
+  // Of a coordinated read; more of both follows in AllowRows. Under order kDeterministic
+  // a row is one element.
+  int64_t rows = 0;
+  std::optional<protocol::Remainder> remainder;
   // Produced and passed over before index 0, or behind the bookmark there.
   int64_t lead = 0;
   // Of order kDeterministic with several consumers: whose an element is.
-  std::optional<protocol::Positions> dealt;
+  std::optional<protocol::Positions> positions;
   // Of a coordinated read: made, though it is sent to nobody; pads are copies of it. Not in `skip`.
   std::optional<Index> copied;
   friend bool operator==(const Assign&, const Assign&) = default;
@@ -699,14 +699,14 @@ struct AddReader {
   friend bool operator==(const AddReader&, const AddReader&) = default;
 };
 
-// Of a coordinated read: turns below `turns` may be sent, and, where the partition
-// ends, what is left behind its whole turns as `rest` says. Of order kDeterministic:
-// elements below `turns` may be.
-struct AllowTurns {
+// Of a coordinated read: rows below `rows` may be sent, and, where the partition
+// ends, what is left behind its whole rows as `remainder` says. Of order kDeterministic:
+// elements below `rows` may be.
+struct AllowRows {
   PlacedPartition of;
-  int64_t turns = 0;
-  std::optional<protocol::RestOf> rest;
-  friend bool operator==(const AllowTurns&, const AllowTurns&) = default;
+  int64_t rows = 0;
+  std::optional<protocol::Remainder> remainder;
+  friend bool operator==(const AllowRows&, const AllowRows&) = default;
 };
 
 // Stop working on it, at this placement or a lower one.
@@ -735,6 +735,6 @@ struct WorkerRefused {
 };
 
 using WorkerDown = std::variant<WorkerWelcome, WorkerHeartbeatAnswer, Assign, AddReader, Unassign,
-                                Splits, Drained, WorkerRefused, AllowTurns>;
+                                Splits, Drained, WorkerRefused, AllowRows>;
 
 }  // namespace penstock::control

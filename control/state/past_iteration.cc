@@ -22,11 +22,11 @@ PastIteration ToPast(const IterationState& iteration) {
     }
   }
   for (const protocol::ReaderRecord& reader : record.readers) {
-    if (record.keep != protocol::KeepPolicy::kCommitted && reader.consumer < 0 &&
-        reader.standing != protocol::Standing::kDead)
+    if (record.commit_policy != protocol::CommitPolicy::kExplicit && reader.consumer < 0 &&
+        reader.status != protocol::ReaderStatus::kExpired)
       continue;
     more->readers.push_back({reader.client, reader.incarnation, reader.mark,
-                             static_cast<int32_t>(reader.consumer), reader.standing});
+                             static_cast<int32_t>(reader.consumer), reader.status});
   }
   more->readers.shrink_to_fit();
   if (more->division.count > 0 || record.coordinated() || !more->readers.empty())
@@ -49,8 +49,8 @@ IterationState FromPast(JobId job, const JobTerms& terms, int64_t repetition,
     protocol::ReaderRecord reader;
     reader.client = from.client;
     reader.incarnation = from.incarnation;
-    reader.standing = from.standing;
-    reader.told_end = from.standing == protocol::Standing::kLiving;
+    reader.status = from.status;
+    reader.end_notified = from.status == protocol::ReaderStatus::kActive;
     reader.consumer = from.consumer;
     reader.mark = from.mark;
     record.readers.Add(std::move(reader));

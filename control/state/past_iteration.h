@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stays of a finished iteration that nobody is connected to. Nothing of it is read again; who
-// comes late is told so, or that its state is not what was kept.
+// comes late is told so, or that its state is not what was committed.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct PastIteration {
   struct Reader {
     ClientId client;
     Incarnation incarnation;
-    protocol::KeptMark mark;
+    protocol::CommittedMark mark;
     int32_t consumer = -1;
-    protocol::Standing standing = protocol::Standing::kLiving;
+    protocol::ReaderStatus status = protocol::ReaderStatus::kActive;
   };
   // Few iterations have any of it.
   struct More {

@@ -53,7 +53,7 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
 // it: a partition that comes to it later finds nothing. Of one that was left before its splits were
 // given out the number stays, and those of later ones.
 void RetirePasses(const JobRecord& job, IterationState& iteration) {
-  const bool dealt = iteration.division.count > 0 || job.terms.deterministic;
+  const bool own_splits = iteration.division.count > 0 || job.terms.deterministic;
   for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {
     const auto provider = static_cast<int32_t>(p);
     while (true) {
@@ -61,7 +61,7 @@ void RetirePasses(const JobRecord& job, IterationState& iteration) {
       const auto handed = iteration.handed_out.find(pass);
       if (handed == iteration.handed_out.end()) break;
       // Where each partition has splits of its own there may be fewer partitions than shards.
-      if (!dealt && handed->second < job.dataset->summary.plan[p].count) break;
+      if (!own_splits && handed->second < job.dataset->summary.plan[p].count) break;
       if (std::ranges::any_of(iteration.splits,
                               [&](const auto& splits) { return splits.given.contains(pass); }))
         break;
@@ -99,11 +99,11 @@ IterationState NewIteration(const IterationCreated& c, const JobTerms& terms) {
     created.record.rounds.consumers = terms.num_consumers;
     created.record.rounds.rests = terms.rests;
   } else {
-    created.record.dealt_to = terms.num_consumers;
+    created.record.order_consumers = terms.num_consumers;
   }
-  created.record.keep = terms.cross_trainer_cache    ? protocol::KeepPolicy::kNothing
-                        : terms.keep == Keep::kTaken ? protocol::KeepPolicy::kTaken
-                                                     : protocol::KeepPolicy::kCommitted;
+  created.record.commit_policy = terms.cross_trainer_cache    ? protocol::CommitPolicy::kNever
+                                 : terms.keep == Keep::kTaken ? protocol::CommitPolicy::kOnDelivery
+                                                              : protocol::CommitPolicy::kExplicit;
   return created;
 }
 
@@ -171,8 +171,8 @@ struct Applying {
     IterationState& iteration = state.iterations.at(c.iteration);
     protocol::Apply(iteration.record, c.change);
     iteration.splits.resize(iteration.record.partitions.size());
-    if (const auto* kept = std::get_if<protocol::BookmarkKept>(&c.change)) {
-      const size_t at = kept->partition.value() - 1;
+    if (const auto* bookmark_added = std::get_if<protocol::BookmarkAdded>(&c.change)) {
+      const size_t at = bookmark_added->partition.value() - 1;
       ForgetMarks(iteration.record.partitions[at], iteration.splits[at]);
     }
     if (const auto* retired = std::get_if<protocol::BookmarksRetired>(&c.change)) {

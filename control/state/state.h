@@ -177,7 +177,7 @@ struct SplitsGiven {
 struct BookmarkMarked {
   PartitionKey partition;
   MarkedBookmark bookmark;
-};  // behind BookmarkKept
+};  // behind BookmarkAdded
 struct WorkerRegistered {
   WorkerRecord worker;
 };  // or told its offers anew

@@ -5,8 +5,8 @@
 //
 //   changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
 //
-// What the lock of an object of another class guards: GUARDED_BY(&Outlet::mu_). Which
-// outlet's it is that is held is not checked.
+// What the lock of an object of another class guards: GUARDED_BY(&IterationSender::mu_). Which
+// object's lock is held is not checked.
 #pragma once
 
 #include <mutex>

@@ -41,19 +41,21 @@ absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment
   return settings;
 }
 
-transfer::Wish WishOf(const DistributeOptions& options, const ClientSettings& settings) {
+transfer::TransportPreference MakeTransportPreference(const DistributeOptions& options,
+                                                      const ClientSettings& settings) {
   if (options.target_workers == TargetWorkers::kLocal) {
     return {"local", {}, "target_workers LOCAL"};  // a call into the worker, whatever is asked for
   }
-  transfer::Wish wish{options.data_transfer_protocol, options.fallback, "DistributeOptions"};
-  if (wish.protocol.empty()) {
-    wish.protocol = settings.data_transfer_protocol;
+  transfer::TransportPreference preference{options.data_transfer_protocol, options.fallback,
+                                           "DistributeOptions"};
+  if (preference.protocol.empty()) {
+    preference.protocol = settings.data_transfer_protocol;
     if (auto source = settings.sources.find(kProtocol); source != settings.sources.end()) {
-      wish.source = source->second;
+      preference.source = source->second;
     }
   }
-  if (wish.fallback.empty()) wish.fallback = settings.fallback;
-  return wish;
+  if (preference.fallback.empty()) preference.fallback = settings.fallback;
+  return preference;
 }
 
 }  // namespace penstock::client

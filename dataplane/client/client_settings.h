@@ -33,6 +33,7 @@ std::vector<Setting> SettingsOf(ClientSettings& settings);
 absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment);
 
 // The protocol that links take and who says so.
-transfer::Wish WishOf(const DistributeOptions& options, const ClientSettings& settings);
+transfer::TransportPreference MakeTransportPreference(const DistributeOptions& options,
+                                                      const ClientSettings& settings);
 
 }  // namespace penstock::client

@@ -11,7 +11,7 @@ void NoteHeld(int64_t elements) {
   static std::atomic<int64_t> most{0};
   static Gauge& shown =
       ProcessMetrics().GetGauge("penstock_client_elements_held_most",
-                                "Elements landed and not taken, at most at once in one session.");
+                                "Elements received and not taken, at most at once in one session.");
   int64_t before = most.load(std::memory_order_relaxed);
   while (before < elements && !most.compare_exchange_weak(before, elements)) {
   }

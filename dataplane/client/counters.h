@@ -9,7 +9,7 @@
 
 namespace penstock::client {
 
-// A session holds so many elements that have landed and were not taken; the most of
+// A session holds so many elements that were received and not delivered; the most of
 // any session so far is shown.
 void NoteHeld(int64_t elements);
 // Of the other consumers of a coordinated read so many are not heard by the dispatcher.

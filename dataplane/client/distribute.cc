@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/client/distribute_options.h"
-#include "dataplane/client/distribute_remark.h"
+#include "dataplane/client/explain_distribute.h"
 #include "dataplane/client/job_reader.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
@@ -19,7 +19,7 @@ namespace client {
 namespace {
 
 // One pass: a repetition of the job.
-class DistributeIterator final : public NodeIterator, public KnowsWhatIsReady {
+class DistributeIterator final : public NodeIterator, public ReadyHint {
  public:
   DistributeIterator(std::shared_ptr<JobReader> reader, const BuildSite& site)
       : reader_(std::move(reader)), repetition_(site.repetition()), kept_(site.kept()) {}
@@ -133,7 +133,7 @@ NodeKind DistributeKind() {
           .elsewhere = true,
           .infer = InferDistribute,
           .build = BuildDistribute,
-          .remark = RemarkOfDistribute};
+          .explain_details = ExplainDistribute};
 }
 
 Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,

@@ -17,8 +17,8 @@
 #include "dataplane/client/advice.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
-#include "dataplane/client/pages.h"
 #include "dataplane/client/registration.h"
+#include "dataplane/client/status_server.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/ucx/settings.h"
@@ -110,9 +110,9 @@ JobReader::JobReader(const BuildSite& site)
       number_(site.number()),
       options_(OfMember(FromAttrs(site.node().attrs))),
       states_(site.in_body() ? nullptr : site.run().states),
-      // A state says what was taken; all consumers of a round take it together; and what reads in
+      // A state says what was delivered; consumers of a round get it together; and what reads in
       // the body of a function ends before the elements that it helps to make are given.
-      takes_later_(
+      delivers_later_(
           !site.in_body() && TermsOf(options_).keep == Keep::kTaken &&
           !options_.cross_trainer_cache.has_value() &&
           (!options_.num_consumers.has_value() || options_.order == MergeOrder::kDeterministic)),
@@ -134,8 +134,8 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
     MutexLock lock(mu_);
     repetition = RepetitionOf(pass);
     ASSIGN_OR_RETURN(session, SessionOf(repetition));
-    // Under keep = taken a repetition that was read to its end is done with.
-    for (auto other = sessions_.begin(); other != sessions_.end() && !KeepsStates();) {
+    // Under keep = kTaken a repetition that was read to its end is done with.
+    for (auto other = sessions_.begin(); other != sessions_.end() && !CommitsStates();) {
       const bool done = other->first != repetition && other->second->ended();
       if (done) over.push_back(std::move(other->second));
       other = done ? sessions_.erase(other) : std::next(other);
@@ -197,12 +197,13 @@ absl::Status JobReader::EnsureJoined() {
     ASSIGN_OR_RETURN(const ClientSettings settings, ReadClientSettings(ProcessEnvironment()));
     RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
-    wish_ = WishOf(options_, settings);
+    transport_preference_ = MakeTransportPreference(options_, settings);
     // Else it is opened when a worker is found that offers nothing better.
-    if (transfer::ucx::IsNamed(wish_.protocol, wish_.fallback)) transfer::ucx::OpenEarly();
+    if (transfer::ucx::IsNamed(transport_preference_.protocol, transport_preference_.fallback))
+      transfer::ucx::OpenEarly();
     tls_ = settings.tls;
     tcp_ = settings.tcp;
-    ServePages(settings.metrics_port, settings.metrics_token);
+    StartStatusServer(settings.metrics_port, settings.metrics_token);
     ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service, tls_));
   }
   std::stop_source stop;
@@ -226,9 +227,9 @@ absl::Status JobReader::EnsureJoined() {
         "Restore() the states of all ranks"));
   }
   job_ = std::move(job);
-  united_.reset();
+  merged_states_.reset();
   if (restored_.has_value()) {
-    // Earlier repetitions too: what was taken of them and not committed is claimed,
+    // Earlier repetitions too: what was delivered of them and not committed is claimed,
     // and nothing more is asked for.
     for (const ReaderState::Repetition& its : restored_->reader.repetitions) {
       const absl::Status begun = SessionOf(its.number).status();
@@ -260,17 +261,17 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
     request.run_id = options_.run_id;
     request.seed = options_.seed;
     if (restored_.has_value()) request.name = restored_->reader.job_name;
-    if (united_.has_value()) {
-      if (request.name.empty()) request.name = united_->job_name;
-      if (!united_->run_id.empty()) request.run_id = united_->run_id;
-      request.seed = united_->seed;
+    if (merged_states_.has_value()) {
+      if (request.name.empty()) request.name = merged_states_->job_name;
+      if (!merged_states_->run_id.empty()) request.run_id = merged_states_->run_id;
+      request.seed = merged_states_->seed;
     }
   }
   request.terms = TermsOf(options_);
   std::optional<control::Restoration> restoration;
   {
     MutexLock lock(mu_);
-    if (united_.has_value()) restoration = united_->restoration;
+    if (merged_states_.has_value()) restoration = merged_states_->restoration;
   }
   const auto join = [&] {
     return restoration.has_value() ? stub_->RestoreJob({request, *restoration}, call)
@@ -298,23 +299,24 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
 absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition) {
   const auto found = sessions_.find(repetition);
   if (found != sessions_.end()) return found->second;
-  SessionOptions options{.distribute = options_,
-                         .wish = wish_,
-                         .tls = tls_,
-                         .tcp = tcp_,
-                         .spec = node_->spec,
-                         .job = *job_,
-                         .repetition = repetition,
-                         .client = client_,
-                         .incarnation = incarnation_,
-                         .state = took_up_ ? std::optional<Taken>(Taken()) : std::nullopt,
-                         .takes_later = takes_later_,
-                         .pool = &pool_,
-                         .cancelled = cancelled_};
+  SessionOptions options{
+      .distribute = options_,
+      .transport_preference = transport_preference_,
+      .tls = tls_,
+      .tcp = tcp_,
+      .spec = node_->spec,
+      .job = *job_,
+      .repetition = repetition,
+      .client = client_,
+      .incarnation = incarnation_,
+      .state = took_up_ ? std::optional<IndicesByPartition>(IndicesByPartition()) : std::nullopt,
+      .delivers_later = delivers_later_,
+      .pool = &pool_,
+      .cancelled = cancelled_};
   if (restored_.has_value()) {
     const std::vector<ReaderState::Repetition>& repetitions = restored_->reader.repetitions;
     for (const ReaderState::Repetition& its : repetitions) {
-      if (its.number == repetition) options.state = its.taken;
+      if (its.number == repetition) options.state = its.delivered;
     }
     options.claims_only = repetition < repetitions.back().number;
     options.heard = restored_->heard;
@@ -325,7 +327,7 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
   return sessions_.emplace(repetition, *std::move(session)).first->second;
 }
 
-bool JobReader::KeepsStates() const {
+bool JobReader::CommitsStates() const {
   return TermsOf(options_).keep == Keep::kCommitted;
 }
 
@@ -337,28 +339,29 @@ ReaderState JobReader::StateNow(int64_t repetition) {
   state.job_name = job_->name;
   state.client = client_;
   for (const auto& [number, session] : sessions_) {
-    if (number != repetition) state.repetitions.push_back({number, session->taken()});
+    if (number != repetition) state.repetitions.push_back({number, session->delivered()});
   }
   auto present = sessions_.find(repetition);
-  state.repetitions.push_back(
-      {repetition, present == sessions_.end() ? Taken() : present->second->taken()});
+  state.repetitions.push_back({repetition, present == sessions_.end()
+                                               ? IndicesByPartition()
+                                               : present->second->delivered()});
   return state;
 }
 
 absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
-  if (!KeepsStates()) {
+  if (!CommitsStates()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "Distribute of job '", options_.job_name,
-        "' keeps what is taken at once (keep = kTaken): no state of it can be "
-        "restored, since what comes behind it is kept too; ask for keep = kCommitted"));
+        "' commits what it delivers (keep = kTaken): no state of it can be "
+        "restored, since what comes after it is committed too; ask for keep = kCommitted"));
   }
   // What was restored of all ranks is nothing before it has become a job.
-  bool united = false;
+  bool merged = false;
   {
     MutexLock lock(mu_);
-    united = united_.has_value();
+    merged = merged_states_.has_value();
   }
-  if (united) RETURN_IF_ERROR(EnsureJoined());
+  if (merged) RETURN_IF_ERROR(EnsureJoined());
   // Nor is a position that a node above keeps to read again from, in that very job. Where that
   // cannot be joined, Next() says so.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
@@ -420,7 +423,7 @@ bool JobReader::ComesAgainInOrder() const {
 
 absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
   // A state that was restored and not read from since has it already. What was
-  // taken lies before the question, so that the answer knows of all its splits.
+  // delivered lies before the question, so that the answer knows of all its splits.
   if (state.reader.job && state.saved.empty()) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
       ASSIGN_OR_RETURN(control::SavedRepetition saved,
@@ -461,7 +464,7 @@ void JobReader::BeginAnew() {
   joined_ = false;
   job_.reset();
   restored_.reset();
-  united_.reset();
+  merged_states_.reset();
   took_up_ = false;
   client_ = ClientId(RandomId());
   // To the dispatcher this is a process that starts again.
@@ -492,7 +495,7 @@ absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
 
 absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up) {
   std::vector<control::RankState> ranks;
-  United united{.run_id = taken_up.run_id};
+  MergedStates merged{.run_id = taken_up.run_id};
   int64_t least = std::numeric_limits<int64_t>::max();
   bool edited = false;  // in what the workers run
   const control::JobTerms terms = TermsOf(options_);
@@ -507,18 +510,18 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
                        "', which was read with another processing_mode, keep, order, number of "
                        "partitions or size of a consumer_group than this Distribute"));
     }
-    united.job_name = state.reader.job_name;
-    united.seed = state.seed;
+    merged.job_name = state.reader.job_name;
+    merged.seed = state.seed;
     edited |= state.dataset != WorkersDataset(*node_);
     least = std::min(least, state.reader.repetitions.back().number);
     ranks.push_back(ToRankState(state));
   }
   if (!ranks.empty()) {
-    ASSIGN_OR_RETURN(united.restoration, control::Union(ranks, taken_up.name));
+    ASSIGN_OR_RETURN(merged.restoration, control::MergeRankStates(ranks, taken_up.name));
   }
   // Positions are of the dataset that they were saved from: the edited one is read
   // from its first splits.
-  if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(united.restoration));
+  if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(merged.restoration));
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
   MutexLock joining_lock(joining_mu_);
   MutexLock lock(mu_);
@@ -526,7 +529,7 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   BeginAnew();
   if (ranks.empty()) return absl::OkStatus();
   present_ = {pass, std::max(least, pass)};
-  united_ = std::move(united);
+  merged_states_ = std::move(merged);
   return absl::OkStatus();
 }
 
@@ -543,7 +546,7 @@ void JobReader::Stop(absl::Duration bound) {
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
   MutexLock lock(mu_);
   if (save <= committed_save_) return std::nullopt;
-  if (!KeepsStates()) return std::nullopt;
+  if (!CommitsStates()) return std::nullopt;
   auto saved = saves_.find(save);
   if (saved == saves_.end() && save > newest_save_ && !restored_.has_value() && AllEnded()) {
     // Saved while this node was not read, as one input of several in turn.
@@ -563,7 +566,7 @@ absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save
 std::optional<control::Commit> JobReader::CommitOf(uint64_t save, const ReaderState& state) {
   control::Commit commit{.number = static_cast<int64_t>(save)};
   for (const ReaderState::Repetition& its : state.repetitions) {
-    commit.repetitions.push_back({its.number, ToMessage(its.taken)});
+    commit.repetitions.push_back({its.number, ToMessage(its.delivered)});
   }
   if (commit.repetitions.empty()) return std::nullopt;  // reading had not begun
   return commit;

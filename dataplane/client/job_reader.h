@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node Distribute at work: the job, and a session for each repetition that is
-// read or not yet wholly kept. All passes of a Repeat behind Distribute share
+// read or not yet wholly committed. All passes of a Repeat behind Distribute share
 // one, so that one state holds them all.
 #pragma once
 
@@ -38,7 +38,7 @@ class JobReader {
   bool Ready(int64_t pass);
   // Whether nothing came in `pass`, which has ended, since others took what there was.
   bool OthersTookAll(int64_t pass);
-  // FailedPrecondition for a job whose takes are kept without states. What a
+  // FailedPrecondition for a job whose elements are committed on delivery. What a
   // state that may be committed contains goes to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
   // REQUIRES: nothing of `pass` was read.
@@ -48,7 +48,7 @@ class JobReader {
   // nothing was read since it was restored. OK also if a later one is. Any thread.
   // FailedPrecondition for a state that is not known here (any more).
   absl::Status Commit(uint64_t save);
-  // Reading has been stopped: tells the dispatcher what was taken, so that the
+  // Reading has been stopped: tells the dispatcher what was delivered, so that the
   // rest goes to others. Any thread; returns when that is known, or after `bound`.
   void Stop(absl::Duration bound);
 
@@ -69,7 +69,7 @@ class JobReader {
   // The session on `repetition`, begun if there is none.
   absl::StatusOr<std::shared_ptr<Session>> SessionOf(int64_t repetition) REQUIRES(mu_);
   ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
-  // `state` is part of the one being written, or of one kept to be part of another.
+  // `state` is part of the one being written, or of one saved to be part of another.
   absl::Status Put(JobState state, StateWriter& writer);
   // Whether elements come again as they came: a node above that has read ahead may go
   // on from where it read.
@@ -81,20 +81,20 @@ class JobReader {
   absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
   // Ends the sessions, forgets states and job; a new incarnation begins.
   void BeginAnew() REQUIRES(joining_mu_, mu_);
-  bool KeepsStates() const;
+  bool CommitsStates() const;
   bool AllEnded() const REQUIRES(mu_);
 
   const NodePtr node_;
   const int number_;  // of the node in its graph
   const DistributeOptions options_;
   const std::shared_ptr<StateExchange> states_;  // nullptr: states are positions and nothing else
-  const bool takes_later_;  // than it gives, where nodes behind it hold elements
+  const bool delivers_later_;  // than it gives, where nodes behind it hold elements
   const std::atomic<bool>* const cancelled_;
-  Pool& pool_;                                     // where elements land
-  TlsConfig tls_;                                  // as wish_
-  transfer::TcpOptions tcp_;                       // as wish_
-  transfer::Wish wish_;                            // set before the first session begins
-  std::unique_ptr<control::DispatcherStub> stub_;  // set with it
+  Pool& pool_;                                          // where elements are received
+  TlsConfig tls_;                                       // as transport_preference_
+  transfer::TcpOptions tcp_;                            // as transport_preference_
+  transfer::TransportPreference transport_preference_;  // set before the first session begins
+  std::unique_ptr<control::DispatcherStub> stub_;       // set with it
 
   Mutex joining_mu_;  // held while the job is joined; taken before mu_
   Mutex mu_;          // not held while anything is waited for
@@ -109,13 +109,13 @@ class JobReader {
   Incarnation incarnation_ GUARDED_BY(mu_);
   std::optional<JobState> restored_ GUARDED_BY(mu_);  // until its sessions have begun
   // Of all ranks: asked for when the job is joined; the job's name and seed with it.
-  struct United {
+  struct MergedStates {
     control::Restoration restoration;
     std::string job_name;
     std::string run_id;
     uint64_t seed = 0;
   };
-  std::optional<United> united_ GUARDED_BY(mu_);
+  std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);
   // Goes on for a process that died, and says so in every repetition it joins:
   // of those that its state does not know it has nothing.
   bool took_up_ GUARDED_BY(mu_) = false;

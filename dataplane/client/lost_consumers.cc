@@ -75,7 +75,7 @@ struct Watches {
 
 }  // namespace
 
-void client::TellLostConsumer(const LostConsumer& change) {
+void client::NotifyLostConsumer(const LostConsumer& change) {
   Watches& watches = Watches::OfProcess();
   MutexLock lock(watches.mu);
   for (const auto& watch : watches.all) watch->Add(change);

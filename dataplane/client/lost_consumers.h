@@ -7,6 +7,6 @@
 namespace penstock::client {
 
 // To all watches of this process. Any thread; waits for nobody.
-void TellLostConsumer(const LostConsumer& change);
+void NotifyLostConsumer(const LostConsumer& change);
 
 }  // namespace penstock::client

@@ -7,43 +7,43 @@
 
 namespace penstock::client {
 
-void Merge::Push(Landed landed) {
+void Merge::Push(ReceivedElement received) {
   if (order_ == MergeOrder::kDeterministic) {
-    ordered_.Push(std::move(landed));
+    ordered_.Push(std::move(received));
     ++size_;
     return;
   }
-  const WorkerId lane = order_ == MergeOrder::kFair ? landed.from : WorkerId();
-  lanes_[lane].Push(std::move(landed));
+  const WorkerId from = order_ == MergeOrder::kFair ? received.from : WorkerId();
+  queues_[from].Push(std::move(received));
   ++size_;
 }
 
 bool Merge::Forget(WorkerId worker) {
-  const auto lane = lanes_.find(worker);
-  if (lane == lanes_.end()) return true;
-  if (!lane->second.empty()) return false;
-  lanes_.erase(lane);
+  const auto queue = queues_.find(worker);
+  if (queue == queues_.end()) return true;
+  if (!queue->second.empty()) return false;
+  queues_.erase(queue);
   return true;
 }
 
 size_t Merge::CountOf(PartitionId partition) const {
   size_t count = 0;
-  for (const auto& [worker, lane] : lanes_)
-    for (size_t i = 0; i < lane.size(); ++i) count += lane[i].identity.partition == partition;
+  for (const auto& [worker, queue] : queues_)
+    for (size_t i = 0; i < queue.size(); ++i) count += queue[i].identity.partition == partition;
   return count;
 }
 
-std::vector<Landed> Merge::GiveBack(PartitionId partition, size_t keeps) {
+std::vector<ReceivedElement> Merge::GiveBack(PartitionId partition, size_t keeps) {
   PENSTOCK_CHECK(order_ != MergeOrder::kDeterministic);
-  std::vector<Landed> back;
-  for (auto& [worker, lane] : lanes_) {
-    for (size_t left = lane.size(); left > 0; --left) {
-      Landed landed = lane.Pop();
-      if (landed.identity.partition != partition || keeps > 0) {
-        keeps -= landed.identity.partition == partition;
-        lane.Push(std::move(landed));
+  std::vector<ReceivedElement> back;
+  for (auto& [worker, queue] : queues_) {
+    for (size_t left = queue.size(); left > 0; --left) {
+      ReceivedElement received = queue.Pop();
+      if (received.identity.partition != partition || keeps > 0) {
+        keeps -= received.identity.partition == partition;
+        queue.Push(std::move(received));
       } else {
-        back.push_back(std::move(landed));
+        back.push_back(std::move(received));
       }
     }
   }
@@ -51,18 +51,18 @@ std::vector<Landed> Merge::GiveBack(PartitionId partition, size_t keeps) {
   return back;
 }
 
-Landed Merge::Pop() {
+ReceivedElement Merge::Pop() {
   PENSTOCK_CHECK(size_ > 0);
   --size_;
   if (order_ == MergeOrder::kDeterministic) return ordered_.Pop();
-  auto lane = lanes_.upper_bound(last_);
-  for (size_t i = 0; i <= lanes_.size(); ++i) {
-    if (lane == lanes_.end()) lane = lanes_.begin();
-    if (!lane->second.empty()) break;
-    ++lane;
+  auto queue = queues_.upper_bound(last_);
+  for (size_t i = 0; i <= queues_.size(); ++i) {
+    if (queue == queues_.end()) queue = queues_.begin();
+    if (!queue->second.empty()) break;
+    ++queue;
   }
-  last_ = lane->first;
-  return lane->second.Pop();
+  last_ = queue->first;
+  return queue->second.Pop();
 }
 
 }  // namespace penstock::client

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order what has landed is returned.
+// In which order what was received is returned.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 #include <map>
 #include <vector>
 
-#include "dataplane/client/landed.h"
 #include "dataplane/client/ordered_merge.h"
+#include "dataplane/client/received_element.h"
 #include "dataplane/transfer/fifo.h"
 #include "penstock/distribute.h"
 #include "penstock/ids.h"
 
 namespace penstock::client {
 
-// any: as they landed. fair: one of each worker in turn, as far as there are.
+// any: as they were received. fair: one of each worker in turn, as far as there are.
 // Elements of one worker stay in their order. deterministic: ordered_merge.h.
 // Not thread-safe.
 class Merge {
@@ -24,14 +24,14 @@ class Merge {
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  void Push(Landed landed);
+  void Push(ReceivedElement received);
   // Whether there is one to be returned now.
   bool ready() const { return order_ == MergeOrder::kDeterministic ? ordered_.ready() : !empty(); }
   // REQUIRES: ready().
-  Landed Pop();
+  ReceivedElement Pop();
   // Takes out what is here of that partition, but for the first `keeps` that would be returned.
   // REQUIRES: not order kDeterministic.
-  std::vector<Landed> GiveBack(PartitionId partition, size_t keeps);
+  std::vector<ReceivedElement> GiveBack(PartitionId partition, size_t keeps);
   size_t CountOf(PartitionId partition) const;
   // No more comes from that worker. False as long as there is some of its: ask again.
   bool Forget(WorkerId worker);
@@ -42,9 +42,9 @@ class Merge {
  private:
   const MergeOrder order_;
   size_t size_ = 0;
-  OrderedMerge ordered_;                              // deterministic
-  std::map<WorkerId, transfer::Fifo<Landed>> lanes_;  // any: one, of no worker
-  WorkerId last_;                                     // whose turn was
+  OrderedMerge ordered_;                                        // deterministic
+  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one, of no worker
+  WorkerId last_;                                               // whose turn was
 };
 
 }  // namespace penstock::client

@@ -9,35 +9,35 @@ namespace penstock::client {
 
 void OrderedMerge::Open(const protocol::Positions& positions, int64_t consumer,
                         std::vector<IndexSet> passed) {
-  if (!landed_.empty()) return;
-  landed_.resize(passed.size());
+  if (!received_.empty()) return;
+  received_.resize(passed.size());
   queue_ = protocol::OrderQueue(positions, consumer, std::move(passed));
 }
 
 void OrderedMerge::SetAllEnded() {
-  for (size_t p = 0; p < landed_.size(); ++p) {
-    const std::map<int64_t, Landed>& lane = landed_[p];
-    SetEnd(PartitionId(p + 1), lane.empty() ? 0 : lane.rbegin()->second.identity.index + 1);
+  for (size_t p = 0; p < received_.size(); ++p) {
+    const std::map<int64_t, ReceivedElement>& waiting = received_[p];
+    SetEnd(PartitionId(p + 1), waiting.empty() ? 0 : waiting.rbegin()->second.identity.index + 1);
   }
 }
 
-void OrderedMerge::Push(Landed landed) {
-  const Identity identity = landed.identity;
+void OrderedMerge::Push(ReceivedElement received) {
+  const Identity identity = received.identity;
   PENSTOCK_CHECK(Expects(identity.partition, identity.index));
-  landed_[identity.partition.value() - 1].emplace(queue_.positions().TurnOf(identity.index),
-                                                  std::move(landed));
+  received_[identity.partition.value() - 1].emplace(queue_.positions().RowOf(identity.index),
+                                                    std::move(received));
 }
 
 bool OrderedMerge::ready() const {
-  const std::optional<protocol::TurnOf> next = queue_.Next();
-  return next && landed_[next->partition.value() - 1].contains(next->turn);
+  const std::optional<protocol::PartitionRow> next = queue_.Next();
+  return next && received_[next->partition.value() - 1].contains(next->row);
 }
 
-Landed OrderedMerge::Pop() {
+ReceivedElement OrderedMerge::Pop() {
   PENSTOCK_CHECK(ready());
-  const protocol::TurnOf next = *queue_.Next();
-  queue_.Take();
-  return std::move(landed_[next.partition.value() - 1].extract(next.turn).mapped());
+  const protocol::PartitionRow next = *queue_.Next();
+  queue_.Pop();
+  return std::move(received_[next.partition.value() - 1].extract(next.row).mapped());
 }
 
 }  // namespace penstock::client

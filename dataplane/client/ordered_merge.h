@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has landed of order kDeterministic, in that order, which does not depend on
+// What was received of order kDeterministic, in that order, which does not depend on
 // who sends when (control/protocol/order_queue.h).
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "control/protocol/order_queue.h"
-#include "dataplane/client/landed.h"
+#include "dataplane/client/received_element.h"
 #include "penstock/ids.h"
 
 namespace penstock::client {
@@ -21,25 +21,25 @@ class OrderedMerge {
   void Open(const protocol::Positions& positions, int64_t consumer, std::vector<IndexSet> passed);
   // `partition` has so many elements.
   void SetEnd(PartitionId partition, Index elements) { queue_.SetEnd(partition, elements); }
-  // Nothing will come that has not landed.
+  // Nothing will come that was not received yet.
   void SetAllEnded();
 
   // Whether that element is this consumer's, and still to be returned.
   bool Expects(PartitionId partition, Index index) const {
     return queue_.Expects(partition, index);
   }
-  // Kept until its turn. REQUIRES: it is expected, and not here yet.
-  void Push(Landed landed);
+  // Kept until it is next. REQUIRES: it is expected, and not here yet.
+  void Push(ReceivedElement received);
   // Whether the next element is here.
   bool ready() const;
   // REQUIRES: ready().
-  Landed Pop();
+  ReceivedElement Pop();
 
   const protocol::OrderQueue& queue() const { return queue_; }
 
  private:
   protocol::OrderQueue queue_;
-  std::vector<std::map<int64_t, Landed>> landed_;  // by turn; [0] is of partition 1
+  std::vector<std::map<int64_t, ReceivedElement>> received_;  // by row; [0] is of partition 1
 };
 
 }  // namespace penstock::client

@@ -26,23 +26,24 @@ class Reader::Events final : public transfer::ReceiveEvents {
   ReaderEvents& to_;
 };
 
-absl::StatusOr<transfer::Choice> Reader::Dial(int64_t number, const transfer::Wish& wish,
-                                              const std::map<std::string, std::string>& given_up,
-                                              transfer::DialOptions dial) {
-  std::vector<transfer::Offer> offers;
+absl::StatusOr<transfer::TransportSelection> Reader::Dial(
+    int64_t number, const transfer::TransportPreference& preference,
+    const std::map<std::string, std::string>& given_up, transfer::DialOptions dial) {
+  std::vector<transfer::TransportOffer> offers;
   for (const control::TransferOffer& offer : worker_.offers) {
     const auto why = given_up.find(offer.protocol);
     offers.push_back({offer.protocol, offer.address, offer.compatibility, offer.preference,
                       why == given_up.end() ? "" : why->second});
   }
-  ASSIGN_OR_RETURN(transfer::Choice choice, transfer::Negotiate(wish, offers, worker_.address));
+  ASSIGN_OR_RETURN(transfer::TransportSelection selection,
+                   transfer::Negotiate(preference, offers, worker_.address));
   ASSIGN_OR_RETURN(std::unique_ptr<transfer::ReceiveLink> link,
-                   choice.transport->Dial(choice.offer.address, std::move(dial),
-                                          std::make_shared<Events>(worker_.worker, events_)));
+                   selection.transport->Dial(selection.offer.address, std::move(dial),
+                                             std::make_shared<Events>(worker_.worker, events_)));
   MutexLock lock(mu_);
   number_ = number;
   link_ = std::move(link);
-  return choice;
+  return selection;
 }
 
 void Reader::Close() {

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
-#include "dataplane/client/landings.h"
+#include "dataplane/client/unacked_receives.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/ids.h"
 
@@ -51,14 +51,15 @@ class Reader {
     absl::Time retry_at = absl::InfinitePast();
     absl::Duration backoff;
     absl::Time down_since = absl::InfiniteFuture();
-    absl::Status reason;      // why it is down
-    int64_t link = 0;         // the number of the latest; 0 before the first
-    transfer::Choice choice;  // of its transport
-    bool fruitful = false;    // an element has landed since it was dialled
-    int in_vain = 0;          // links in a row that ended for want of means, with nothing landed
+    absl::Status reason;                     // why it is down
+    int64_t link = 0;                        // the number of the latest; 0 before the first
+    transfer::TransportSelection selection;  // of its transport
+    bool made_progress = false;              // an element was received since it was dialled
+    int consecutive_failures =
+        0;  // links in a row that ended for want of means, with nothing received
     // Protocols that are tried no more, and why.
     std::map<std::string, std::string> given_up;
-    Landings landings;
+    UnackedReceives unacked_receives;
     int64_t elements = 0;  // that came over all its links
     int64_t bytes = 0;
     std::shared_ptr<transfer::FilledCounts> filled = std::make_shared<transfer::FilledCounts>();
@@ -81,9 +82,9 @@ class Reader {
   // Begins the link of that number over the transport that is to be taken
   // (negotiation.cc) of those not given up, and says which and why. The error is that of the
   // negotiation; all else comes as OnLinkClosed.
-  absl::StatusOr<transfer::Choice> Dial(int64_t number, const transfer::Wish& wish,
-                                        const std::map<std::string, std::string>& given_up,
-                                        transfer::DialOptions dial);
+  absl::StatusOr<transfer::TransportSelection> Dial(
+      int64_t number, const transfer::TransportPreference& preference,
+      const std::map<std::string, std::string>& given_up, transfer::DialOptions dial);
   // No event behind this.
   void Close();
   // On the link of that number; without one, nothing.

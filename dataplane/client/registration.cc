@@ -62,13 +62,13 @@ absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& da
   const std::vector<bool> by_file = SplitsAreFiles(dataset, plan);
   for (SplitProviderPlan& provider : plan.providers) {
     const size_t number = summary.plan.size();
-    control::SplitProvider& told = summary.plan.emplace_back();
-    told.node = std::move(provider.node);
-    told.count = provider.count;
-    told.shuffled = provider.shuffled;
-    if (provider.seeded) told.seed = provider.seed;
-    told.files = std::move(provider.files);
-    told.by_file = by_file[number];
+    control::SplitProvider& split_provider = summary.plan.emplace_back();
+    split_provider.node = std::move(provider.node);
+    split_provider.count = provider.count;
+    split_provider.shuffled = provider.shuffled;
+    if (provider.seeded) split_provider.seed = provider.seed;
+    split_provider.files = std::move(provider.files);
+    split_provider.by_file = by_file[number];
   }
   return request;
 }

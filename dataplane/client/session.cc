@@ -35,11 +35,11 @@ constexpr int64_t kRoundsWindow = 1024;
 constexpr int64_t kOrderedWindow = 1 << 15;
 
 // Elements and bytes that credits are given for.
-Window WindowOf(const DistributeOptions& options) {
+CreditManager MakeCreditManager(const DistributeOptions& options) {
   constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
-  if (options.order == MergeOrder::kDeterministic) return Window(kOrderedWindow, kNoBound);
-  if (options.num_consumers.has_value()) return Window(kRoundsWindow, kNoBound);
-  return Window(options.max_outstanding_requests, options.max_outstanding_bytes);
+  if (options.order == MergeOrder::kDeterministic) return CreditManager(kOrderedWindow, kNoBound);
+  if (options.num_consumers.has_value()) return CreditManager(kRoundsWindow, kNoBound);
+  return CreditManager(options.max_outstanding_requests, options.max_outstanding_bytes);
 }
 
 }  // namespace
@@ -47,8 +47,8 @@ Window WindowOf(const DistributeOptions& options) {
 control::PartitionReport ToMessage(protocol::Report report) {
   return {.partition = report.partition,
           .placement = report.placement,
-          .taken = std::move(report.taken),
-          .landed = std::move(report.landed),
+          .delivered = std::move(report.delivered),
+          .received = std::move(report.received),
           .handed = std::move(report.handed),
           .returned = std::move(report.returned),
           .whole = report.whole};
@@ -58,17 +58,17 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
     : options_(std::move(options)),
       stub_(stub),
       merge_(options_.distribute.order),
-      window_(WindowOf(options_.distribute)),
-      ahead_(options_.distribute.max_outstanding_requests,
-             options_.distribute.max_outstanding_bytes) {
+      credits_(MakeCreditManager(options_.distribute)),
+      receive_limits_(options_.distribute.max_outstanding_requests,
+                      options_.distribute.max_outstanding_bytes) {
   if (options_.state.has_value()) {
     int64_t rounds = 0;
-    for (const auto& [partition, taken] : *options_.state) {
-      receivers_.try_emplace(partition, partition, taken);
-      rounds += taken.size();
+    for (const auto& [partition, delivered] : *options_.state) {
+      receivers_.try_emplace(partition, partition, delivered);
+      rounds += delivered.size();
     }
     rounds_ = protocol::RoundQueue(rounds);
-    committed_taken_ = *options_.state;
+    committed_indices_ = *options_.state;
   }
   heard_ = options_.heard;
   leaving_ = options_.claims_only;
@@ -106,11 +106,12 @@ bool Session::Ready() {
   Lock lock(mu_);
   if (end_seen_ || !error_.ok()) return true;
   const protocol::Agreed::Round* round = rounds_.Next();
-  return (round != nullptr ? !round->rest : merge_.ready()) && LeaseHolds();
+  return (round != nullptr ? !round->unfilled : merge_.ready()) && LeaseHolds();
 }
 
 absl::StatusOr<std::optional<Element>> Session::Next() {
-  PendingTakes* const pending = options_.takes_later ? PendingTakes::Current() : nullptr;
+  PendingDeliveries* const pending =
+      options_.delivers_later ? PendingDeliveries::Current() : nullptr;
   Lock lock(mu_);
   times_.Called();
   ++calls_;
@@ -121,7 +122,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!error_.ok()) return error_;
     if (rounds_.Next() != nullptr && LeaseHolds()) {
-      absl::StatusOr<std::optional<Element>> element = TakeRound();
+      absl::StatusOr<std::optional<Element>> element = DeliverRound();
       if (!element.ok() || element->has_value()) return element;
       continue;
     }
@@ -130,57 +131,58 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
       if (!std::exchange(end_seen_, true)) WakeAgent();
       return std::nullopt;
     }
-    if (!hindered_.ok()) return std::exchange(hindered_, absl::OkStatus());
+    if (!blocked_.ok()) return std::exchange(blocked_, absl::OkStatus());
     if (!unreachable_.ok()) return std::exchange(unreachable_, absl::OkStatus());
     if (report_at_once_ && !times_.waiting()) WakeAgent();
     times_.Waits();
     const bool unsaid = coordinated() && news_ && welcomed_;
     if (unsaid && MustSay()) WakeAgent();
-    landed_.WaitFor(lock, unsaid ? kLongestUnsaid : absl::ToChronoNanoseconds(kLookForCancelled));
+    received_.WaitFor(lock, unsaid ? kLongestUnsaid : absl::ToChronoNanoseconds(kLookForCancelled));
   }
-  Landed landed = merge_.Pop();
-  if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
+  ReceivedElement received = merge_.Pop();
+  if (times_.waiting()) times_.Goes(AddressOf(received.from), ProtocolOf(received.from));
   times_.Returns();
   if (pending != nullptr) {
-    const Index position = PositionOf(landed.identity);
-    ReceiverOf(landed.identity.partition).OnHanded(position);
-    pending->Add({this, landed.identity.partition, position});
+    const Index position = PositionOf(received.identity);
+    ReceiverOf(received.identity.partition).OnHanded(position);
+    pending->Add({this, received.identity.partition, position});
     ++handed_;
   } else if (!reads_window()) {
-    ReceiverOf(landed.identity.partition).OnTaken(PositionOf(landed.identity));
+    ReceiverOf(received.identity.partition).OnDelivered(PositionOf(received.identity));
   }
   if (ordered()) {
-    SayAhead(landed.identity.partition);
+    SendReceiveLimit(received.identity.partition);
   } else {
-    window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
+    credits_.OnReleased(received.from, static_cast<int64_t>(received.bytes));
   }
   news_ = true;
-  // Of a shared job it is closed when all is taken: the last one here may be the last of all.
+  // Of a shared job it is closed when all is delivered: the last one here may be the last of all.
   if (report_at_once_ && !(shared() && merge_.ready())) WakeAgent();
   const protocol::Positions positions = merge_.ordered().queue().positions();
   const ToGrants grants = TakeGrants();
   // These may have gone to a worker with nothing to send.
-  if (!grants.empty() && !recalls_soon_ && window_.Starving()) WakeAgent();
+  if (!grants.empty() && !recalls_soon_ && credits_.Starving()) WakeAgent();
   lock.unlock();
   Apply(grants);
-  if (!landed.error.ok()) return landed.error;
+  if (!received.error.ok()) return received.error;
   if (options_.distribute.num_consumers.has_value()) {
-    const int64_t step = positions.StepOf(landed.identity.partition, landed.identity.index);
-    return AtStep(step, std::move(landed));
+    const int64_t step = positions.StepOf(received.identity.partition, received.identity.index);
+    return AtStep(step, std::move(received));
   }
-  return CopyOutOfFrame(DefaultPool(), std::move(landed.element));
+  return CopyOutOfFrame(DefaultPool(), std::move(received.element));
 }
 
-absl::Status Session::OnTaken(absl::Span<const PendingTake> takes) {
+absl::Status Session::OnDelivered(absl::Span<const PendingDelivery> deliveries) {
   Lock lock(mu_);
   while (!LeaseHolds()) {
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!error_.ok()) return error_;
-    landed_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
+    received_.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
   }
   if (leave_sent_) return absl::CancelledError("the iterator was stopped");
-  for (const PendingTake& take : takes) ReceiverOf(take.partition).OnTaken(take.position);
-  handed_ -= static_cast<int64_t>(takes.size());
+  for (const PendingDelivery& delivery : deliveries)
+    ReceiverOf(delivery.partition).OnDelivered(delivery.position);
+  handed_ -= static_cast<int64_t>(deliveries.size());
   news_ = true;
   if (end_ && handed_ == 0) WakeAgent();  // it may leave now
   return absl::OkStatus();
@@ -193,12 +195,12 @@ std::string Session::AddressOf(WorkerId worker) const {
 
 std::string Session::ProtocolOf(WorkerId worker) const {
   const auto reader = readers_.find(worker);
-  return reader == readers_.end() ? "" : reader->second->progress().choice.offer.protocol;
+  return reader == readers_.end() ? "" : reader->second->progress().selection.offer.protocol;
 }
 
-Taken Session::taken() const {
+IndicesByPartition Session::delivered() const {
   MutexLock lock(mu_);
-  return TakenLocked();
+  return DeliveredLocked();
 }
 
 control::Heard Session::heard() const {
@@ -206,12 +208,12 @@ control::Heard Session::heard() const {
   return heard_;
 }
 
-Taken Session::TakenLocked() const {
-  Taken taken;
+IndicesByPartition Session::DeliveredLocked() const {
+  IndicesByPartition delivered;
   for (const auto& [partition, receiver] : receivers_) {
-    if (!receiver.taken().empty()) taken.emplace(partition, receiver.taken());
+    if (!receiver.delivered().empty()) delivered.emplace(partition, receiver.delivered());
   }
-  return taken;
+  return delivered;
 }
 
 bool Session::ended() const {
@@ -221,14 +223,14 @@ bool Session::ended() const {
 
 int64_t Session::others_took_all() const {
   MutexLock lock(mu_);
-  return end_seen_ && handed_ == 0 && TakenLocked().empty() ? elements_in_all_ : 0;
+  return end_seen_ && handed_ == 0 && DeliveredLocked().empty() ? elements_in_all_ : 0;
 }
 
 absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
   FailPoint("save_before_commit");
   MutexLock one_at_a_time(committing_mu_);
   Lock lock(mu_);
-  if (commit.number <= committed_) return true;  // a later state was kept
+  if (commit.number <= committed_) return true;  // a later state was committed
   if (left_ || leave_sent_ || (over_ && error_.ok() && !Owes())) return false;
   committing_ = commit;
   absl::Cleanup not_committing = [this]() REQUIRES(mu_) { committing_.reset(); };
@@ -251,8 +253,8 @@ absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
   }
   for (const control::Commit::OfRepetition& repetition : commit.repetitions) {
     if (repetition.repetition != options_.repetition) continue;
-    for (const control::PartitionIndices& kept : repetition.kept) {
-      committed_taken_[kept.partition] = kept.indices;
+    for (const control::PartitionIndices& committed : repetition.committed) {
+      committed_indices_[committed.partition] = committed.indices;
     }
   }
   return true;
@@ -294,14 +296,14 @@ control::ClientUp Session::Hello() {
                              .heard = heard_};
   if (options_.state.has_value()) {
     hello.state = ToMessage(*options_.state);
-    for (const auto& [partition, taken] : *options_.state) hello.round += taken.size();
+    for (const auto& [partition, delivered] : *options_.state) hello.round += delivered.size();
   }
   hello.consumer = options_.distribute.consumer_index.value_or(-1);
   return hello;
 }
 
 void Session::OnMessage(control::ClientDown message, uint64_t sequence) {
-  std::vector<Landed> given_back;
+  std::vector<ReceivedElement> given_back;
   MutexLock lock(mu_);
   heard_.sequence = std::max(heard_.sequence, sequence);
   std::visit([this](const auto& its) REQUIRES(mu_) { Handle(its); }, message);
@@ -324,7 +326,7 @@ void Session::Handle(const control::Welcome& welcome) {
     ReceiverOf(placed.partition).OnWelcome(placed.placement);
     partitions_ = std::max(partitions_, placed.partition.value());
   }
-  for (auto& [partition, receiver] : receivers_) receiver.OnPresented();
+  for (auto& [partition, receiver] : receivers_) receiver.OnConnected();
   round_errors_said_ = 0;
   SendReport();
   if (committing_.has_value()) stream_->Send(*committing_);
@@ -347,18 +349,18 @@ void Session::OpenOrdered(const control::Welcome& welcome) {
         " partitions in turn: max_outstanding_requests must be at least that, not ", most)));
   }
   merge_.ordered().Open(positions, options_.distribute.consumer_index.value_or(0), welcome.passed);
-  ahead_.Open(welcome.passed.size(), shares, positions.stride());
-  ahead_.Forget();
+  receive_limits_.Open(welcome.passed.size(), shares, positions.stride());
+  receive_limits_.Forget();
   waits_since_ = absl::InfiniteFuture();  // who is missing is said anew
-  for (size_t p = 0; p < welcome.passed.size(); ++p) SayAhead(PartitionId(p + 1));
+  for (size_t p = 0; p < welcome.passed.size(); ++p) SendReceiveLimit(PartitionId(p + 1));
 }
 
-void Session::SayAhead(PartitionId partition) {
+void Session::SendReceiveLimit(PartitionId partition) {
   if (!welcomed_) return;  // all is said again behind the next Welcome
   const std::optional<Index> next = merge_.ordered().queue().NextOf(partition);
   if (!next) return;  // nothing of it is this consumer's
-  if (const std::optional<Index> below = ahead_.News(partition, *next)) {
-    stream_->Send(control::Ahead{{{partition, *below}}});
+  if (const std::optional<Index> below = receive_limits_.TakeUpdate(partition, *next)) {
+    stream_->Send(control::ReceiveLimit{{{partition, *below}}});
   }
 }
 
@@ -392,8 +394,8 @@ void Session::Handle(const control::Membership& membership) {
     progress.placed = named.contains(id);
   }
   NoteWhetherServed(membership);
-  window_.BoundBytes(membership.max_bytes_in_flight);
-  ahead_.BoundBytes(membership.max_bytes_in_flight);
+  credits_.BoundBytes(membership.max_bytes_in_flight);
+  receive_limits_.BoundBytes(membership.max_bytes_in_flight);
   for (const control::Membership::Partition& partition : membership.partitions) {
     if (ordered() && partition.end.has_value()) {
       merge_.ordered().SetEnd(partition.partition, *partition.end);
@@ -416,7 +418,7 @@ void Session::NoteWhetherServed(const control::Membership& membership) {
 }
 
 void Session::Handle(const control::Fence& fence) {
-  // One step: nothing lands between what is said here and what is refused from here on.
+  // One step: nothing is received between what is said here and what is refused from here on.
   protocol::Receiver& receiver = ReceiverOf(fence.partition);
   IndexSet returns;
   if (fence.give_back && shared() && !options_.distribute.early_end &&
@@ -430,10 +432,10 @@ IndexSet Session::GiveBack(PartitionId partition) {
   idle_ = !times_.waiting() && calls_ == calls_seen_ && BootTime() >= called_ + kIdleAfter;
   const size_t keeps = idle_ ? 0 : (merge_.CountOf(partition) + 1) / 2;
   IndexSet returns;
-  for (Landed& landed : merge_.GiveBack(partition, keeps)) {
-    returns.Add(landed.identity.index);
-    window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
-    given_back_.push_back(std::move(landed));
+  for (ReceivedElement& received : merge_.GiveBack(partition, keeps)) {
+    returns.Add(received.identity.index);
+    credits_.OnReleased(received.from, static_cast<int64_t>(received.bytes));
+    given_back_.push_back(std::move(received));
   }
   recalls_all_ |= idle_;
   WakeAgent();
@@ -517,12 +519,12 @@ bool Session::MayLeave() const {
 
 bool Session::Owes() const {
   return welcome_.has_value() && welcome_->terms.keep == Keep::kCommitted &&
-         TakenLocked() != committed_taken_;
+         DeliveredLocked() != committed_indices_;
 }
 
 void Session::SendLeave() {
   leave_sent_ = true;
-  stream_->Send(control::Leave{ToMessage(TakenLocked())});
+  stream_->Send(control::Leave{ToMessage(DeliveredLocked())});
 }
 
 bool Session::LeaseHolds() const {
@@ -545,7 +547,7 @@ void Session::WakeAgent() {
 
 void Session::WakeWaiting() {
   changed_.notify_all();
-  landed_.NotifyAll();
+  received_.NotifyAll();
 }
 
 }  // namespace penstock::client

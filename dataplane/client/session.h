@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One client's session on one iteration: its stream to the dispatcher, its links
-// to the workers, and what has landed. docs/threads.md, "A client".
+// to the workers, and what was received. docs/threads.md, "A client".
 #pragma once
 
 #include <atomic>
@@ -22,14 +22,14 @@
 #include "control/protocol/round_queue.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/sync/mutex.h"
-#include "dataplane/client/ahead.h"
+#include "dataplane/client/credit_manager.h"
 #include "dataplane/client/merge.h"
 #include "dataplane/client/reader.h"
+#include "dataplane/client/receive_limits.h"
 #include "dataplane/client/state.h"
 #include "dataplane/client/step_marks.h"
 #include "dataplane/client/step_times.h"
-#include "dataplane/client/window.h"
-#include "dataplane/dataset/pending_takes.h"
+#include "dataplane/dataset/pending_deliveries.h"
 #include "dataplane/transfer/polling.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
@@ -40,24 +40,24 @@ namespace penstock::client {
 
 struct SessionOptions {
   DistributeOptions distribute;
-  transfer::Wish wish;  // of the links' protocol
-  TlsConfig tls;        // of grpc links
+  transfer::TransportPreference transport_preference;  // of the links' protocol
+  TlsConfig tls;                                       // of grpc links
   transfer::TcpOptions tcp;
   Spec spec;
   control::JobAnswer job;
   int64_t repetition = 0;
   ClientId client;
   Incarnation incarnation;
-  std::optional<Taken> state;  // what a restored reader had taken
-  control::Heard heard;        // as that state was saved
+  std::optional<IndicesByPartition> state;  // what was delivered before a restore
+  control::Heard heard;                     // as that state was saved
   // Says what `state` holds and leaves: nobody will call Next().
   bool claims_only = false;
-  // What Next() returns is taken when PendingTakes say so, where its thread has some.
-  bool takes_later = false;
-  // Where elements land, as far as the protocol lets them; outlives the session. nullptr:
+  // What Next() returns is delivered when PendingDeliveries say so, where its thread has some.
+  bool delivers_later = false;
+  // Where elements are received, as far as the protocol lets them; outlives the session. nullptr:
   // DefaultPool().
   Pool* pool = nullptr;
-  // Set from any thread: reading ends, and what was taken is told. May be null.
+  // Set from any thread: reading ends, and what was delivered is reported. May be null.
   const std::atomic<bool>* cancelled = nullptr;
   std::shared_ptr<EventLog> events = StderrEventLog();  // of links
 };
@@ -86,19 +86,19 @@ class Session final : private control::ReconnectingClientEvents,
   // Whether Next() has what it gives now.
   bool Ready();
 
-  Taken taken() const;
+  IndicesByPartition delivered() const;
   control::Heard heard() const;  // of the dispatcher, last
-  bool ended() const;            // Next() has returned nullopt, and all it returned is taken
-  // How many elements others took, where the end came before Next() returned any.
+  bool ended() const;            // Next() has returned nullopt, and all it returned is delivered
+  // How many elements others got, where the end came before Next() returned any.
   int64_t others_took_all() const;
 
   // `commit` is durable at the dispatcher when this returns true. False: nothing was said, since
-  // this one has left, or could no more; what it took is kept, and what `commit` names of other
+  // this one has left, or could not; its deliveries are committed, and what `commit` names of other
   // repetitions is for their sessions to commit. Cancelled when the reading is, DeadlineExceeded
   // after options.timeout. Any thread; one call waits for another.
   absl::StatusOr<bool> Commit(const control::Commit& commit);
 
-  // Ends reading: Next() is Cancelled, and what was taken is kept, if it may be
+  // Ends reading: Next() is Cancelled, and what was delivered is committed, if it may be
   // (not under keep = committed, unless all of it is committed). Waits for the
   // dispatcher's answer, at most `bound`. Any thread.
   void Leave(absl::Duration bound);
@@ -119,7 +119,7 @@ class Session final : private control::ReconnectingClientEvents,
   void Handle(const control::Membership& membership) REQUIRES(mu_);
   void NoteWhetherServed(const control::Membership& membership) REQUIRES(mu_);
   void Handle(const control::Fence& fence) REQUIRES(mu_);
-  // What others wait for, out of what landed of the partition: all if nobody has called Next() for
+  // What others wait for, of what was received of the partition: all if nobody called Next() for
   // a while, else the later half.
   IndexSet GiveBack(PartitionId partition) REQUIRES(mu_);
   void Handle(const control::ReportAtOnce&) REQUIRES(mu_);
@@ -134,40 +134,40 @@ class Session final : private control::ReconnectingClientEvents,
 
   // Of session_rounds.cc, a coordinated read.
   bool coordinated() const { return options_.distribute.num_consumers.has_value() && !ordered(); }
-  // The index as a Receiver counts: the turn, where an index is some consumer's.
+  // The index as a Receiver counts: the row, where an index is some consumer's.
   Index PositionOf(const Identity& identity) const REQUIRES(mu_);
   // Of an element, or an error, that a worker sent: to the members of a group it says the same
   // index, and each has one of its own.
   Identity ToThisMember(Identity identity) const;
-  void KeepForRound(Landed landed) REQUIRES(mu_);
+  void KeepForRound(ReceivedElement received) REQUIRES(mu_);
   // The element of the next round, an error, or nullopt: one that is dropped.
-  absl::StatusOr<std::optional<Element>> TakeRound() REQUIRES(mu_);
+  absl::StatusOr<std::optional<Element>> DeliverRound() REQUIRES(mu_);
   absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const REQUIRES(mu_);
   protocol::RoundsReport SayRounds() REQUIRES(mu_);
-  void SendLanded() REQUIRES(mu_);
+  void ReportReceived() REQUIRES(mu_);
   // Whether there is a report to make: the next step may wait for it, or it is much.
   bool MustSay() const REQUIRES(mu_);
-  // How long Next() waits, at most, before what was taken is reported.
+  // How long Next() waits, at most, before what was delivered is reported.
   static constexpr std::chrono::nanoseconds kLongestUnsaid = std::chrono::milliseconds(2);
-  int64_t Room() const REQUIRES(mu_);  // elements to be held, landed and not taken
+  int64_t ReceiveBudget() const REQUIRES(mu_);  // elements to be held, received and not delivered
   void CheckConsumers(absl::Time now, absl::Time& wake) REQUIRES(mu_);
-  void NoteWhatHinders() REQUIRES(mu_);  // rounds from being agreed on, or the order from going on
-  std::string WhatHinders() const REQUIRES(mu_);  // in words
-  bool HasSome() const REQUIRES(mu_);             // that Next() has not returned
-  bool IsOver() const REQUIRES(mu_);              // all that will ever come has been returned
+  void NoteBlocked() REQUIRES(mu_);                  // since when it waits for other consumers
+  std::string BlockingReason() const REQUIRES(mu_);  // in words
+  bool HasSome() const REQUIRES(mu_);                // that Next() has not returned
+  bool IsOver() const REQUIRES(mu_);                 // all that will ever come has been returned
   // Any reader of the job may get any element (IterationRecord::shared()).
   bool shared() const { return !coordinated() && !ordered() && !reads_window(); }
 
-  // Elements come in an order of their own: what was taken makes room for more.
+  // Elements come in an order of their own: what was delivered makes room for more.
   bool ordered() const { return options_.distribute.order == MergeOrder::kDeterministic; }
   void OpenOrdered(const control::Welcome& welcome) REQUIRES(mu_);
-  void SayAhead(PartitionId partition) REQUIRES(mu_);
+  void SendReceiveLimit(PartitionId partition) REQUIRES(mu_);
   // What Next() returns at that step, or in that round, of a consumer.
-  absl::StatusOr<Element> AtStep(int64_t step, Landed landed) const;
+  absl::StatusOr<Element> AtStep(int64_t step, ReceivedElement received) const;
 
-  // Of what Next() returned and is taken only now. As Next(), it waits while the lease is not known
+  // What Next() returned is delivered only now. Like Next(), it waits while the lease is not known
   // to hold: others may be given it.
-  absl::Status OnTaken(absl::Span<const PendingTake> takes) override;
+  absl::Status OnDelivered(absl::Span<const PendingDelivery> deliveries) override;
 
   // Of session_links.cc; from the links' threads.
   void OnLinkOpen(WorkerId worker) override;
@@ -176,10 +176,10 @@ class Session final : private control::ReconnectingClientEvents,
                       const absl::Status& error) override;
   void OnRecalled(WorkerId worker, int64_t count) override;
   void OnLinkClosed(WorkerId worker, const absl::Status& reason) override;
-  // Around what lands in one event.
-  bool BeginLanding(WorkerId worker) REQUIRES(mu_);  // whether Next() may wait for it
-  void Land(Landed landed) REQUIRES(mu_);
-  void EndLanding(bool waited_for) REQUIRES(mu_);
+  // Around what is received in one event.
+  bool BeginReceive(WorkerId worker) REQUIRES(mu_);  // whether Next() may wait for it
+  void Receive(ReceivedElement received) REQUIRES(mu_);
+  void EndReceive(bool waited_for) REQUIRES(mu_);
 
   // The agent's thread: heartbeats, reports, dialling, recalls, leaving.
   void Run();
@@ -194,7 +194,7 @@ class Session final : private control::ReconnectingClientEvents,
   void TendCredits(absl::Time now, absl::Time& wake) REQUIRES(mu_);
   transfer::DialOptions DialOptionsFor(const Reader::Progress& progress) const REQUIRES(mu_);
   // A protocol that lacks the means here, such as memory, is not tried for ever.
-  void GiveUpIfInVain(Reader::Progress& progress) REQUIRES(mu_);
+  void GiveUpAfterFailures(Reader::Progress& progress) REQUIRES(mu_);
   void LinkFailed(Reader& reader, const absl::Status& reason) REQUIRES(mu_);
   void CheckReach(absl::Time now, absl::Time& wake) REQUIRES(mu_);
   void CheckServed(absl::Time now, absl::Time& wake) REQUIRES(mu_);
@@ -214,13 +214,13 @@ class Session final : private control::ReconnectingClientEvents,
   void SayGoodbye(Lock& lock, absl::Duration bound) REQUIRES(mu_);
   void SendLeave() REQUIRES(mu_);
   bool MayLeave() const REQUIRES(mu_);
-  bool Owes() const REQUIRES(mu_);  // something taken, to be kept by a Commit()
+  bool Owes() const REQUIRES(mu_);  // something delivered, to be committed by a Commit()
   // Elements come from windows that trainers share: with gaps, and perhaps again.
   bool reads_window() const { return options_.distribute.cross_trainer_cache.has_value(); }
   bool LeaseHolds() const REQUIRES(mu_);
   bool IsCancelled() const REQUIRES(mu_);
   void Fail(const absl::Status& status) REQUIRES(mu_);
-  Taken TakenLocked() const REQUIRES(mu_);
+  IndicesByPartition DeliveredLocked() const REQUIRES(mu_);
   void WakeAgent() REQUIRES(mu_);
   void WakeWaiting() REQUIRES(mu_);  // all but the agent
   Reader* FindReader(WorkerId worker) REQUIRES(mu_);
@@ -239,10 +239,10 @@ class Session final : private control::ReconnectingClientEvents,
   const SessionOptions options_;
   control::DispatcherStub& stub_;
 
-  Mutex committing_mu_;  // held by Commit(); taken before mu_
+  Mutex committing_mu_;  // held by Commit(); acquired before mu_
   mutable Mutex mu_;
-  transfer::PollingCondition landed_;  // for Next()
-  std::condition_variable changed_;    // for Commit() and the destructor
+  transfer::PollingCondition received_;  // for Next()
+  std::condition_variable changed_;      // for Commit() and the destructor
   std::condition_variable agent_;
 
   // The stream.
@@ -271,21 +271,21 @@ class Session final : private control::ReconnectingClientEvents,
   absl::Status error_ GUARDED_BY(mu_);                         // for good
   std::optional<control::Commit> committing_ GUARDED_BY(mu_);  // while Commit() waits
   int64_t committed_ GUARDED_BY(mu_) = 0;                      // number
-  Taken committed_taken_ GUARDED_BY(mu_);                      // of this repetition
+  IndicesByPartition committed_indices_ GUARDED_BY(mu_);       // of this repetition
 
   // The elements.
   std::map<PartitionId, protocol::Receiver> receivers_ GUARDED_BY(mu_);
   // Numbered from 1, as far as the dispatcher has named them.
   uint64_t partitions_ GUARDED_BY(mu_) = 0;
   Merge merge_ GUARDED_BY(mu_);
-  int64_t handed_ GUARDED_BY(mu_) = 0;  // elements that Next() returned and that are not taken
+  int64_t handed_ GUARDED_BY(mu_) = 0;  // elements that Next() returned and that are not delivered
   protocol::RoundQueue rounds_ GUARDED_BY(mu_);  // of a coordinated read
-  std::map<std::pair<PartitionId, int64_t>, Landed> for_rounds_
-      GUARDED_BY(mu_);                                              // what landed, by turn
-  std::vector<protocol::RoundError> round_errors_ GUARDED_BY(mu_);  // that landed, the latest
+  std::map<std::pair<PartitionId, int64_t>, ReceivedElement> for_rounds_
+      GUARDED_BY(mu_);                                              // what was received, by row
+  std::vector<protocol::RoundError> round_errors_ GUARDED_BY(mu_);  // received, the latest
   size_t round_errors_said_ GUARDED_BY(mu_) = 0;
-  int64_t landed_unsaid_ GUARDED_BY(mu_) = 0;  // since the last report
-  int64_t taken_unsaid_ GUARDED_BY(mu_) = 0;
+  int64_t received_unsaid_ GUARDED_BY(mu_) = 0;  // since the last report
+  int64_t delivered_unreported_ GUARDED_BY(mu_) = 0;
   absl::Time said_ GUARDED_BY(mu_) = absl::InfinitePast();  // the last report
   int64_t rounds_in_all_ GUARDED_BY(mu_) = 0;               // told with the end, as the next
   int64_t elements_in_all_ GUARDED_BY(mu_) = 0;
@@ -293,15 +293,15 @@ class Session final : private control::ReconnectingClientEvents,
   std::string waits_for_ GUARDED_BY(mu_);
   std::map<int64_t, LostConsumer> lost_ GUARDED_BY(mu_);             // of the others, by number
   bool heard_of_lost_ GUARDED_BY(mu_) = false;                       // also that nobody is
-  absl::Time waits_since_ GUARDED_BY(mu_) = absl::InfiniteFuture();  // for whatever hinders
+  absl::Time waits_since_ GUARDED_BY(mu_) = absl::InfiniteFuture();  // for other consumers
   StepMarks marks_ GUARDED_BY(mu_);
-  Window window_ GUARDED_BY(mu_);
-  Ahead ahead_ GUARDED_BY(mu_);  // of an ordered merge
+  CreditManager credits_ GUARDED_BY(mu_);
+  ReceiveLimits receive_limits_ GUARDED_BY(mu_);  // of an ordered merge
   std::map<WorkerId, std::shared_ptr<Reader>> readers_ GUARDED_BY(mu_);
-  // To be returned once: what of the workers kept the present call of Next() waiting, and what of
+  // To be returned once: what of the workers made the present call of Next() wait, and what of
   // the other consumers.
   absl::Status unreachable_ GUARDED_BY(mu_);
-  absl::Status hindered_ GUARDED_BY(mu_);
+  absl::Status blocked_ GUARDED_BY(mu_);
   absl::Time no_worker_since_ GUARDED_BY(mu_) = absl::InfiniteFuture();
   absl::Time last_recall_ GUARDED_BY(mu_);
   StepTimes times_ GUARDED_BY(mu_);
@@ -312,11 +312,11 @@ class Session final : private control::ReconnectingClientEvents,
   int64_t calls_seen_ GUARDED_BY(mu_) = 0;  // when the agent last looked
   absl::Time called_ GUARDED_BY(mu_) =
       absl::InfinitePast();  // about when the last was made or waited
-  // What landed went to others since nobody calls Next(): no more is asked for until somebody does.
+  // What was received went to others, as nobody calls Next(): no more is asked for until one does.
   bool idle_ GUARDED_BY(mu_) = false;
   // The agent is about to ask back what workers may send.
   bool recalls_all_ GUARDED_BY(mu_) = false;
-  std::vector<Landed> given_back_ GUARDED_BY(mu_);               // to be let go of without the lock
+  std::vector<ReceivedElement> given_back_ GUARDED_BY(mu_);      // to be let go of without the lock
   absl::Time say_waits_ GUARDED_BY(mu_) = absl::InfinitePast();  // again
   absl::Duration between_waits_ GUARDED_BY(mu_);
 

@@ -32,7 +32,7 @@ constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
 // so many at most. What is kept per partition is so bounded, whatever workers name.
 constexpr uint64_t kMostUnheard = 1024;
 // After so many a protocol is taken to be of no use here.
-constexpr int kLinksInVain = 3;
+constexpr int kMaxConsecutiveFailures = 3;
 
 // Whether this process has not yet said that it does without a named protocol
 // towards this worker.
@@ -58,80 +58,81 @@ void Session::OnLinkOpen(WorkerId worker) {
 void Session::OnElements(WorkerId worker, absl::Span<Element> elements) {
   for (size_t i = 0; i < elements.size(); ++i) FailPoint("land_before_ack");
   MutexLock lock(mu_);
-  const bool waited_for = BeginLanding(worker);
+  const bool waited_for = BeginReceive(worker);
   for (Element& element : elements) {
-    Landed landed{.identity = ToThisMember(element.identity()),
-                  .from = worker,
-                  .bytes = element.block().size()};
-    landed.element = std::move(element);
-    Land(std::move(landed));
+    ReceivedElement received{.identity = ToThisMember(element.identity()),
+                             .from = worker,
+                             .bytes = element.block().size()};
+    received.element = std::move(element);
+    Receive(std::move(received));
   }
-  EndLanding(waited_for);
+  EndReceive(waited_for);
 }
 
 void Session::OnElementError(WorkerId worker, const Identity& identity, const absl::Status& error) {
   MutexLock lock(mu_);
-  const bool waited_for = BeginLanding(worker);
-  Land({.identity = ToThisMember(identity), .error = error, .from = worker});
-  EndLanding(waited_for);
+  const bool waited_for = BeginReceive(worker);
+  Receive({.identity = ToThisMember(identity), .error = error, .from = worker});
+  EndReceive(waited_for);
 }
 
 bool Session::Known(PartitionId partition) const {
   return partition && partition.value() <= partitions_ + kMostUnheard;
 }
 
-void Session::Land(Landed landed) {
-  const Identity& identity = landed.identity;
+void Session::Receive(ReceivedElement received) {
+  const Identity& identity = received.identity;
   const bool ours = welcome_.has_value() && identity.iteration == welcome_->iteration &&
                     Known(identity.partition) && identity.index >= 0 &&
                     (!ordered() || merge_.ordered().Expects(identity.partition, identity.index));
-  const protocol::Landing landing =
-      !ours ? protocol::Landing::kOldPlacement
+  const protocol::ReceiveResult result =
+      !ours ? protocol::ReceiveResult::kOldPlacement
       : reads_window()
-          ? protocol::Landing::kAccepted
+          ? protocol::ReceiveResult::kAccepted
           : ReceiverOf(identity.partition).OnElement(identity.placement, PositionOf(identity));
-  if (Reader* reader = FindReader(landed.from)) {
+  if (Reader* reader = FindReader(received.from)) {
     Reader::Progress& progress = reader->progress();
-    progress.landings.OnLanded(identity, landing != protocol::Landing::kOldPlacement);
-    progress.fruitful = true;
+    progress.unacked_receives.OnReceived(identity,
+                                         result != protocol::ReceiveResult::kOldPlacement);
+    progress.made_progress = true;
     ++progress.elements;
-    progress.bytes += static_cast<int64_t>(landed.bytes);
+    progress.bytes += static_cast<int64_t>(received.bytes);
   }
-  if (landing != protocol::Landing::kAccepted) {
-    window_.OnDropped(landed.from);
+  if (result != protocol::ReceiveResult::kAccepted) {
+    credits_.OnDropped(received.from);
     return WakeAgent();  // its credit is free
   }
   news_ = true;
   if (ordered()) {  // credits are no bound here
-    window_.OnDropped(landed.from);
-    ahead_.OnLanded(static_cast<int64_t>(landed.bytes));
-    return merge_.Push(std::move(landed));
+    credits_.OnDropped(received.from);
+    receive_limits_.OnReceived(static_cast<int64_t>(received.bytes));
+    return merge_.Push(std::move(received));
   }
-  window_.OnLanded(landed.from, static_cast<int64_t>(landed.bytes));
+  credits_.OnReceived(received.from, static_cast<int64_t>(received.bytes));
   if (shared() && options_.distribute.early_end)
     ReceiverOf(identity.partition).OnHanded(PositionOf(identity));
-  if (coordinated()) return KeepForRound(std::move(landed));
-  merge_.Push(std::move(landed));
+  if (coordinated()) return KeepForRound(std::move(received));
+  merge_.Push(std::move(received));
 }
 
-bool Session::BeginLanding(WorkerId worker) {
-  if (Reader* reader = FindReader(worker)) reader->progress().landings.OnEvent();
+bool Session::BeginReceive(WorkerId worker) {
+  if (Reader* reader = FindReader(worker)) reader->progress().unacked_receives.OnEvent();
   return !merge_.ready();
 }
 
-void Session::EndLanding(bool waited_for) {
+void Session::EndReceive(bool waited_for) {
   NoteHeld(static_cast<int64_t>(coordinated() ? for_rounds_.size() : merge_.size()));
-  if (coordinated() && news_ && welcomed_ && MustSay()) SendLanded();
+  if (coordinated() && news_ && welcomed_ && MustSay()) ReportReceived();
   if (news_ && report_at_once_) WakeAgent();
   if (!waited_for || !merge_.ready()) return;
-  times_.Landed();
-  landed_.NotifyAll();
+  times_.OnReceived();
+  received_.NotifyAll();
 }
 
 void Session::OnRecalled(WorkerId worker, int64_t count) {
   MutexLock lock(mu_);
-  if (Reader* reader = FindReader(worker)) reader->progress().landings.OnRecalled(count);
-  window_.OnRecalled(worker, count);
+  if (Reader* reader = FindReader(worker)) reader->progress().unacked_receives.OnRecalled(count);
+  credits_.OnRecalled(worker, count);
   WakeAgent();
 }
 
@@ -187,7 +188,7 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
     if (news_ || coordinated()) SendReport();
   }
   if (news_ && (report_at_once_ || end_)) SendReport();
-  if (news_ && coordinated() && (MustSay() || now >= said_ + kLongestSleep)) SendLanded();
+  if (news_ && coordinated() && (MustSay() || now >= said_ + kLongestSleep)) ReportReceived();
   const bool over = end_seen_ && !HasSome() && handed_ == 0;
   if (leaving_ || over) {
     if (!std::exchange(last_beat_sent_, true)) Beat();  // what came since the one before counts too
@@ -199,12 +200,12 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
 void Session::Beat() {
   unanswered_[++heartbeats_] = BootTime();
   times_.Account();
-  stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks(), window_.TakeWasBound(),
+  stream_->Send(control::ClientHeartbeat{heartbeats_, CountLinks(), credits_.TakeWasBound(),
                                          times_.Steps(), marks_.Marks()});
   ForgetGone();
 }
 
-// What landed from it needs no telling any more: partitions come to it under new placements only.
+// What was received from it need not be told: partitions come to it under new placements only.
 void Session::ForgetGone() {
   std::erase_if(readers_, [this](const auto& entry) REQUIRES(mu_) {
     const Reader::Progress& progress = entry.second->progress();
@@ -218,12 +219,12 @@ std::vector<control::LinkCounts> Session::CountLinks() const {
   for (const auto& [worker, reader] : readers_) {
     const Reader::Progress& progress = reader->progress();
     links.push_back({.worker = worker,
-                     .protocol = progress.choice.offer.protocol,
-                     .reason = progress.choice.reason,
+                     .protocol = progress.selection.offer.protocol,
+                     .reason = progress.selection.reason,
                      .open = progress.phase == Reader::Phase::kOpen,
                      .elements = progress.elements,
                      .bytes = progress.bytes,
-                     .credits = window_.asked(worker)});
+                     .credits = credits_.asked(worker)});
     links.back().down =
         progress.wanted && !none_wanted && progress.down_since != absl::InfiniteFuture();
     links.back().filled = {.in_place = progress.filled->Of(transfer::Filled::kInPlace),
@@ -254,12 +255,12 @@ bool Session::CloseOneLink(absl::Time now, absl::Time& wake) {
     if (progress.phase != Reader::Phase::kBroken && !none_wanted && !late) continue;
     std::shared_ptr<Reader> closing = reader;
     mu_.unlock();
-    closing->Close();  // what lands until then counts
+    closing->Close();  // what is received until then counts
     mu_.lock();
-    window_.RemoveLink(closing->worker().worker);
-    if (progress.phase == Reader::Phase::kBroken && progress.dialled) GiveUpIfInVain(progress);
+    credits_.RemoveLink(closing->worker().worker);
+    if (progress.phase == Reader::Phase::kBroken && progress.dialled) GiveUpAfterFailures(progress);
     progress.phase = Reader::Phase::kDown;
-    progress.dialled = progress.opened = progress.fruitful = false;
+    progress.dialled = progress.opened = progress.made_progress = false;
     return true;
   }
   return false;
@@ -280,15 +281,15 @@ bool Session::DialOneLink(absl::Time now, absl::Time& wake) {
     const int64_t number = ++progress.link;
     transfer::DialOptions dial = DialOptionsFor(progress);
     const std::map<std::string, std::string> given_up = progress.given_up;
-    progress.landings.OnDialled();
+    progress.unacked_receives.OnDialled();
     mu_.unlock();
-    absl::StatusOr<transfer::Choice> begun = CatchExhausted("opening a link", [&] {
-      return dialling->Dial(number, options_.wish, given_up, std::move(dial));
+    absl::StatusOr<transfer::TransportSelection> begun = CatchExhausted("opening a link", [&] {
+      return dialling->Dial(number, options_.transport_preference, given_up, std::move(dial));
     });
     mu_.lock();
     progress.dialled = begun.ok();
     if (begun.ok()) {
-      progress.choice = *std::move(begun);
+      progress.selection = *std::move(begun);
     } else {
       LinkFailed(*dialling, begun.status());
       Fail(begun.status());  // no later attempt can do better
@@ -307,7 +308,7 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   dial.hello.client = options_.client;
   dial.hello.incarnation = options_.incarnation;
   dial.hello.iteration = welcome_->iteration;
-  dial.hello.holdings = progress.landings.Untold();
+  dial.hello.holdings = progress.unacked_receives.Unreported();
   dial.spec = options_.spec;
   dial.pool = options_.pool;
   dial.hello.compression = options_.distribute.compression;
@@ -318,19 +319,20 @@ transfer::DialOptions Session::DialOptionsFor(const Reader::Progress& progress) 
   return dial;
 }
 
-void Session::GiveUpIfInVain(Reader::Progress& progress) {
+void Session::GiveUpAfterFailures(Reader::Progress& progress) {
   const absl::Status& reason = progress.reason;
   const bool no_means = absl::IsResourceExhausted(reason) || absl::IsFailedPrecondition(reason);
-  progress.in_vain = no_means && !progress.fruitful ? progress.in_vain + 1 : 0;
-  if (progress.in_vain < kLinksInVain) return;
-  progress.in_vain = 0;
-  progress.given_up[progress.choice.offer.protocol] = std::string(reason.message());
+  progress.consecutive_failures =
+      no_means && !progress.made_progress ? progress.consecutive_failures + 1 : 0;
+  if (progress.consecutive_failures < kMaxConsecutiveFailures) return;
+  progress.consecutive_failures = 0;
+  progress.given_up[progress.selection.offer.protocol] = std::string(reason.message());
 }
 
 void Session::LinkFailed(Reader& reader, const absl::Status& reason) {
   Reader::Progress& progress = reader.progress();
-  CountLinkError(progress.choice.offer.protocol, reason);
-  if (progress.fruitful) progress.backoff = absl::ZeroDuration();
+  CountLinkError(progress.selection.offer.protocol, reason);
+  if (progress.made_progress) progress.backoff = absl::ZeroDuration();
   progress.backoff = std::clamp(progress.backoff * 2, kFirstBackoff, kMaxBackoff);
   progress.retry_at = BootTime() + progress.backoff;
   if (progress.down_since == absl::InfiniteFuture()) progress.down_since = BootTime();
@@ -348,19 +350,19 @@ void Session::TendCredits(absl::Time now, absl::Time& wake) {
     }
     progress.phase = Reader::Phase::kOpen;
     progress.down_since = absl::InfiniteFuture();
-    window_.AddLink(worker);
+    credits_.AddLink(worker);
     opened.push_back({"link_opened",
                       {{"worker", reader->worker().address},
                        {"iteration", absl::StrCat(welcome_->iteration.value())},
-                       {"protocol", progress.choice.offer.protocol},
-                       {"reason", progress.choice.reason}}});
-    if (const transfer::Choice& choice = progress.choice;
-        !choice.instead_of.empty() && FirstFallBack(worker)) {
+                       {"protocol", progress.selection.offer.protocol},
+                       {"reason", progress.selection.reason}}});
+    if (const transfer::TransportSelection& selection = progress.selection;
+        !selection.instead_of.empty() && FirstFallBack(worker)) {
       opened.push_back({"fell_back",
                         {{"worker", reader->worker().address},
-                         {"from", choice.instead_of},
-                         {"to", choice.offer.protocol},
-                         {"reason", choice.reason}}});
+                         {"from", selection.instead_of},
+                         {"to", selection.offer.protocol},
+                         {"reason", selection.reason}}});
     }
   }
   if (ToGrants grants = TakeGrants(); !grants.empty() || !opened.empty()) {
@@ -370,13 +372,13 @@ void Session::TendCredits(absl::Time now, absl::Time& wake) {
     mu_.lock();
   }
   if (std::exchange(recalls_all_, false)) RecallAll();
-  recalls_soon_ = window_.Starving();
+  recalls_soon_ = credits_.Starving();
   if (!recalls_soon_) return;
   wake = std::min(wake, now + kRecallAfter);
   if (now < last_recall_ + kRecallAfter) return;
   last_recall_ = now;
   std::vector<std::shared_ptr<Reader>> idle;
-  for (WorkerId worker : window_.TakeRecalls()) {
+  for (WorkerId worker : credits_.TakeRecalls()) {
     if (auto reader = readers_.find(worker); reader != readers_.end()) {
       idle.push_back(reader->second);
     }
@@ -389,7 +391,7 @@ void Session::TendCredits(absl::Time now, absl::Time& wake) {
 void Session::RecallAll() {
   std::vector<std::shared_ptr<Reader>> asked;
   for (const auto& [worker, reader] : readers_) {
-    if (window_.asked(worker) > 0) asked.push_back(reader);
+    if (credits_.asked(worker) > 0) asked.push_back(reader);
   }
   mu_.unlock();
   for (const std::shared_ptr<Reader>& reader : asked) reader->Recall();
@@ -463,10 +465,10 @@ Reader* Session::FindReader(WorkerId worker) {
 Session::ToGrants Session::TakeGrants() {
   ToGrants grants;
   if (idle_) return grants;
-  for (const Window::Grant& grant : window_.TakeGrants()) {
+  for (const CreditManager::Grant& grant : credits_.TakeGrants()) {
     if (auto reader = readers_.find(grant.worker); reader != readers_.end()) {
       Reader::Progress& progress = reader->second->progress();
-      progress.landings.OnGranted(grant.count);
+      progress.unacked_receives.OnGranted(grant.count);
       grants.push_back({reader->second, progress.link, grant.count});
     }
   }

@@ -21,12 +21,12 @@ namespace {
 // another consumer may not have been told of, which are fewer than may be ahead.
 constexpr size_t kErrorsKept = 256;
 // However small elements are, more ahead of the trainer gain nothing.
-constexpr int64_t kMostRoom = 256;
+constexpr int64_t kMaxReceiveBudget = 256;
 
 }  // namespace
 
 Index Session::PositionOf(const Identity& identity) const {
-  if (ordered()) return merge_.ordered().queue().positions().TurnOf(identity.index);
+  if (ordered()) return merge_.ordered().queue().positions().RowOf(identity.index);
   return coordinated() ? identity.index / *options_.distribute.num_consumers : identity.index;
 }
 
@@ -38,50 +38,50 @@ Identity Session::ToThisMember(Identity identity) const {
 }
 
 bool Session::HasSome() const {
-  return !merge_.empty() || (coordinated() && rounds_.taken() < rounds_in_all_);
+  return !merge_.empty() || (coordinated() && rounds_.delivered() < rounds_in_all_);
 }
 
 bool Session::IsOver() const {
-  return end_ && merge_.empty() && (!coordinated() || rounds_.taken() >= rounds_in_all_);
+  return end_ && merge_.empty() && (!coordinated() || rounds_.delivered() >= rounds_in_all_);
 }
 
-void Session::KeepForRound(Landed landed) {
-  const protocol::TurnOf turn{landed.identity.partition, PositionOf(landed.identity)};
-  if (!landed.error.ok()) {
+void Session::KeepForRound(ReceivedElement received) {
+  const protocol::PartitionRow row{received.identity.partition, PositionOf(received.identity)};
+  if (!received.error.ok()) {
     if (round_errors_.size() == kErrorsKept) {
       round_errors_.erase(round_errors_.begin());
       if (round_errors_said_ > 0) --round_errors_said_;
     }
-    round_errors_.push_back({.at = turn,
-                             .message = std::string(landed.error.message()),
-                             .code = landed.error.raw_code()});
+    round_errors_.push_back({.at = row,
+                             .message = std::string(received.error.message()),
+                             .code = received.error.raw_code()});
   }
-  ++landed_unsaid_;
-  for_rounds_.insert_or_assign({turn.partition, turn.turn}, std::move(landed));
+  ++received_unsaid_;
+  for_rounds_.insert_or_assign({row.partition, row.row}, std::move(received));
 }
 
 void Session::Handle(const control::Agreed& agreed) {
   if (!rounds_.OnAgreed(agreed.first, agreed.rounds)) {
     return Fail(absl::InternalError(absl::StrCat("round ", agreed.first, " was agreed on where ",
-                                                 rounds_.heard(), " is next")));
+                                                 rounds_.known(), " is next")));
   }
-  if (rounds_.Next() != nullptr) times_.Landed();  // at all consumers
+  if (rounds_.Next() != nullptr) times_.OnReceived();  // at all consumers
   waits_for_ = agreed.waits_for;
-  NoteWhatHinders();
+  NoteBlocked();
   if (coordinated() && !waits_for_.empty())
-    SendLanded();  // it may be this consumer's place that is waited for
+    ReportReceived();  // it may be this consumer's place that is waited for
 }
 
-void Session::NoteWhatHinders() {
+void Session::NoteBlocked() {
   if (waits_for_.empty() && lost_.empty()) {
     waits_since_ = absl::InfiniteFuture();
-    hindered_ = absl::OkStatus();
+    blocked_ = absl::OkStatus();
   } else {
     waits_since_ = std::min(waits_since_, BootTime());
   }
 }
 
-std::string Session::WhatHinders() const {
+std::string Session::BlockingReason() const {
   std::vector<std::string> parts;
   for (const auto& [consumer, lost] : lost_) {
     parts.push_back(
@@ -99,7 +99,7 @@ void Session::DoubtEnded() {
   for (auto& [consumer, its] : lost_) {
     if (its.state != LostConsumer::State::kEnded) continue;
     its.state = LostConsumer::State::kSilent;
-    TellLostConsumer(its);
+    NotifyLostConsumer(its);
   }
 }
 
@@ -117,7 +117,7 @@ void Session::Handle(const control::ConsumersLost& lost) {
           {"consumer", absl::StrCat(its.consumer)},
           {"heard", absl::FormatTime("%Y-%m-%d %H:%M:%S", its.heard, absl::LocalTimeZone())},
           {"why", its.why}}});
-    if (news) TellLostConsumer(its);
+    if (news) NotifyLostConsumer(its);
   };
   bool died = false;
   for (const control::ConsumersLost::Consumer& its : lost.consumers) {
@@ -144,51 +144,51 @@ void Session::Handle(const control::ConsumersLost& lost) {
   // Nobody waited while one was dead.
   if (std::any_of(before.begin(), before.end(), is_dead) &&
       std::none_of(lost_.begin(), lost_.end(), is_dead)) {
-    hindered_ = absl::OkStatus();
+    blocked_ = absl::OkStatus();
   }
   NoteLostConsumers(options_.job.name, static_cast<int64_t>(lost_.size()));
-  NoteWhatHinders();
+  NoteBlocked();
   if (!died) return;
   waits_since_ = BootTime();  // the next call waits for it again
-  hindered_ = absl::UnavailableError(
-      absl::StrCat("round ", rounds_.heard(), " cannot be given out: ", WhatHinders(),
+  blocked_ = absl::UnavailableError(
+      absl::StrCat("round ", rounds_.known(), " cannot be given out: ", BlockingReason(),
                    "; start it again from its state of this step, or all consumers from states of "
                    "one step"));
   WakeAgent();
 }
 
-absl::StatusOr<std::optional<Element>> Session::TakeRound() {
+absl::StatusOr<std::optional<Element>> Session::DeliverRound() {
   const protocol::Agreed::Round round = *rounds_.Next();
-  const int64_t number = rounds_.taken();
-  rounds_.Take();
-  Landed landed;
-  if (round.turn.has_value()) {
-    auto found = for_rounds_.find({round.turn->partition, round.turn->turn});
+  const int64_t number = rounds_.delivered();
+  rounds_.Pop();
+  ReceivedElement received;
+  if (round.row.has_value()) {
+    auto found = for_rounds_.find({round.row->partition, round.row->row});
     if (found == for_rounds_.end()) {
-      Fail(absl::InternalError(absl::StrCat("round ", number, " was agreed on, and turn ",
-                                            round.turn->turn, " of ",
-                                            ToString(round.turn->partition), " has not landed")));
+      Fail(absl::InternalError(absl::StrCat("round ", number, " was agreed on, and row ",
+                                            round.row->row, " of ", ToString(round.row->partition),
+                                            " was not received")));
       return error_;
     }
-    landed = std::move(found->second);
+    received = std::move(found->second);
     for_rounds_.erase(found);
-    marks_.Note(number, {landed.identity.partition, PositionOf(landed.identity)});
-    ReceiverOf(round.turn->partition).OnTaken(round.turn->turn);
-    window_.OnTaken(landed.from, static_cast<int64_t>(landed.bytes));
-    if (times_.waiting()) times_.Goes(AddressOf(landed.from), ProtocolOf(landed.from));
+    marks_.Note(number, {received.identity.partition, PositionOf(received.identity)});
+    ReceiverOf(round.row->partition).OnDelivered(round.row->row);
+    credits_.OnReleased(received.from, static_cast<int64_t>(received.bytes));
+    if (times_.waiting()) times_.Goes(AddressOf(received.from), ProtocolOf(received.from));
     times_.Returns();
   }
   news_ = true;
-  ++taken_unsaid_;
+  ++delivered_unreported_;
   if (MustSay()) WakeAgent();
   const ToGrants grants = TakeGrants();
   absl::Status error = ErrorOf(round, number);
-  if (error.ok()) error = landed.error;
+  if (error.ok()) error = received.error;
   if (!error.ok() && options_.distribute.on_error == RoundErrors::kStop) error_ = error;
   mu_.unlock();
   Apply(grants);
   std::optional<absl::StatusOr<Element>> element;
-  if (error.ok() && !round.rest) element = AtStep(number, std::move(landed));
+  if (error.ok() && !round.unfilled) element = AtStep(number, std::move(received));
   mu_.lock();
   if (!error.ok()) return error;
   if (!element) return std::nullopt;
@@ -196,13 +196,13 @@ absl::StatusOr<std::optional<Element>> Session::TakeRound() {
   return std::optional<Element>(**std::move(element));
 }
 
-absl::StatusOr<Element> Session::AtStep(int64_t step, Landed landed) const {
+absl::StatusOr<Element> Session::AtStep(int64_t step, ReceivedElement received) const {
   PENSTOCK_ASSIGN_OR_RETURN(Element element,
-                            CopyOutOfFrame(DefaultPool(), std::move(landed.element)));
+                            CopyOutOfFrame(DefaultPool(), std::move(received.element)));
   if (element.IsShared()) {  // to be written into
     PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
   }
-  Identity identity = landed.identity;
+  Identity identity = received.identity;
   identity.round = step;
   identity.consumer = static_cast<int32_t>(*options_.distribute.consumer_index);
   element.set_identity(identity);
@@ -216,7 +216,7 @@ absl::Status Session::ErrorOf(const protocol::Agreed::Round& round, int64_t numb
         absl::StrCat("round ", number, ", of consumer ", round.consumer, ", ",
                      ToString(round.error->at.partition), ": ", round.error->message));
   }
-  if (round.rest && options_.distribute.rests == Rests::kError) {
+  if (round.unfilled && options_.distribute.rests == Rests::kError) {
     return absl::OutOfRangeError(absl::StrCat(
         "the data ends with elements that do not fill round ", number, " of ",
         *options_.distribute.num_consumers,
@@ -227,41 +227,42 @@ absl::Status Session::ErrorOf(const protocol::Agreed::Round& round, int64_t numb
 
 protocol::RoundsReport Session::SayRounds() {
   protocol::RoundsReport said{
-      .taken = rounds_.taken(),
-      .heard = rounds_.heard(),
-      .room = Room(),
+      .delivered = rounds_.delivered(),
+      .known = rounds_.known(),
+      .receive_budget = ReceiveBudget(),
       .errors = {round_errors_.begin() + static_cast<ptrdiff_t>(round_errors_said_),
                  round_errors_.end()}};
   round_errors_said_ = round_errors_.size();
-  landed_unsaid_ = taken_unsaid_ = 0;
+  received_unsaid_ = delivered_unreported_ = 0;
   said_ = BootTime();
   return said;
 }
 
-int64_t Session::Room() const {
-  const int64_t most = window_.KnowsSizes() ? kMostRoom : protocol::kTurnsAhead;
-  return std::min(most, window_.LimitOf(options_.distribute.max_outstanding_requests,
-                                        options_.distribute.max_outstanding_bytes));
+int64_t Session::ReceiveBudget() const {
+  const int64_t most = credits_.KnowsSizes() ? kMaxReceiveBudget : protocol::kRowsAhead;
+  return std::min(most, credits_.LimitOf(options_.distribute.max_outstanding_requests,
+                                         options_.distribute.max_outstanding_bytes));
 }
 
 bool Session::MustSay() const {
   if (round_errors_said_ < round_errors_.size()) return true;
   // Others have fewer places than this consumer, or partitions are late: the dispatcher may have to
-  // know what was taken here before it lets a worker send more.
-  if (taken_unsaid_ > 0 && times_.Waiting() >= kLongestUnsaid) return true;
-  const int64_t room = Room();
-  const int64_t ahead = rounds_.heard() - rounds_.taken();
-  if (landed_unsaid_ > 0 && (ahead < 2 || (ahead < room / 4 && landed_unsaid_ >= room / 4))) {
+  // know what was delivered here before it lets a worker send more.
+  if (delivered_unreported_ > 0 && times_.Waiting() >= kLongestUnsaid) return true;
+  const int64_t receive_budget = ReceiveBudget();
+  const int64_t ahead = rounds_.known() - rounds_.delivered();
+  if (received_unsaid_ > 0 &&
+      (ahead < 2 || (ahead < receive_budget / 4 && received_unsaid_ >= receive_budget / 4))) {
     return true;
   }
-  return taken_unsaid_ >= std::max<int64_t>(1, room / 2);
+  return delivered_unreported_ >= std::max<int64_t>(1, receive_budget / 2);
 }
 
-// What was taken is for the journal, and waits for a heartbeat.
-void Session::SendLanded() {
+// What was delivered is for the journal, and waits for a heartbeat.
+void Session::ReportReceived() {
   control::Report report;
   for (auto& [partition, receiver] : receivers_) {
-    if (std::optional<protocol::Report> news = receiver.LandedNews()) {
+    if (std::optional<protocol::Report> news = receiver.ReceivedNews()) {
       report.partitions.push_back(ToMessage(*std::move(news)));
     }
   }
@@ -280,10 +281,10 @@ void Session::CheckConsumers(absl::Time now, absl::Time& wake) {
   }
   waits_since_ = now;  // the next call waits as long again
   const std::string what =
-      coordinated() ? absl::StrCat("round ", rounds_.heard()) : "the next element of the order";
-  hindered_ = absl::UnavailableError(absl::StrCat(what, " could not be given out for ",
-                                                  absl::FormatDuration(options_.distribute.timeout),
-                                                  ": ", WhatHinders()));
+      coordinated() ? absl::StrCat("round ", rounds_.known()) : "the next element of the order";
+  blocked_ = absl::UnavailableError(absl::StrCat(what, " could not be given out for ",
+                                                 absl::FormatDuration(options_.distribute.timeout),
+                                                 ": ", BlockingReason()));
   WakeWaiting();
 }
 

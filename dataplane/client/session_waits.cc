@@ -33,7 +33,7 @@ std::string Session::WaitsFor() const {
     }
     workers.push_back(reader->worker().address);
   }
-  if (std::string hinders = WhatHinders(); !hinders.empty()) return hinders;
+  if (std::string reason = BlockingReason(); !reason.empty()) return reason;
   if (report_at_once_ && shared()) return "what other readers of the job hold";
   return absl::StrCat("elements of worker ", absl::StrJoin(workers, ", "));
 }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint64_t kVersion = 5;
 
-void Write(const Taken& taken, StateWriter& writer) {
-  writer.WriteUnsigned(taken.size());
-  for (const auto& [partition, indices] : taken) {
+void Write(const IndicesByPartition& delivered, StateWriter& writer) {
+  writer.WriteUnsigned(delivered.size());
+  for (const auto& [partition, indices] : delivered) {
     writer.WriteUnsigned(partition.value());
     writer.WriteUnsigned(indices.intervals().size());
     Index at = 0;  // distances are short, and so are their bytes
@@ -42,17 +42,17 @@ absl::StatusOr<IndexSet> ReadIndices(StateReader& reader) {
   return indices;
 }
 
-absl::StatusOr<Taken> ReadTaken(StateReader& reader) {
-  Taken taken;
+absl::StatusOr<IndicesByPartition> ReadIndicesByPartition(StateReader& reader) {
+  IndicesByPartition delivered;
   ASSIGN_OR_RETURN(const uint64_t partitions, reader.ReadUnsigned());
   for (uint64_t p = 0; p < partitions; ++p) {
     ASSIGN_OR_RETURN(const uint64_t partition, reader.ReadUnsigned());
     ASSIGN_OR_RETURN(IndexSet indices, ReadIndices(reader));
-    if (partition == 0 || !taken.emplace(PartitionId(partition), std::move(indices)).second) {
+    if (partition == 0 || !delivered.emplace(PartitionId(partition), std::move(indices)).second) {
       return absl::DataLossError("the state of Distribute names a partition twice, or number 0");
     }
   }
-  return taken;
+  return delivered;
 }
 
 // --- Splits, bookmarks, readers ---------------------------------------------------
@@ -71,7 +71,7 @@ void Write(const control::SplitRun& run, StateWriter& writer) {
 }
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMostDealt = 1 << 20;  // partitions, consumers of order kDeterministic
+constexpr int64_t kMaxPositions = 1 << 20;  // partitions, consumers of order kDeterministic
 
 absl::StatusOr<control::SplitRun> ReadRun(StateReader& reader) {
   control::SplitRun run;
@@ -116,15 +116,15 @@ void Write(const control::SavedRepetition& saved, StateWriter& writer) {
   WriteInts(saved.division.shards, writer);
   writer.WriteInt(saved.num_consumers);
   WriteInts(saved.leads, writer);
-  writer.WriteBool(saved.dealt.has_value());
-  if (saved.dealt.has_value()) {
-    writer.WriteInt(saved.dealt->partitions);
-    writer.WriteInt(saved.dealt->consumers);
-    writer.WriteInt(saved.dealt->first);
+  writer.WriteBool(saved.positions.has_value());
+  if (saved.positions.has_value()) {
+    writer.WriteInt(saved.positions->partitions);
+    writer.WriteInt(saved.positions->consumers);
+    writer.WriteInt(saved.positions->first);
   }
   writer.WriteUnsigned(saved.partitions.size());
   for (const control::SavedRepetition::Partition& partition : saved.partitions) {
-    writer.WriteInt(partition.kept_below);
+    writer.WriteInt(partition.committed_below);
     writer.WriteUnsigned(partition.given.size());
     for (const control::SplitRun& run : partition.given) Write(run, writer);
     writer.WriteUnsigned(partition.bookmarks.size());
@@ -137,11 +137,12 @@ void Write(const control::SavedRepetition& saved, StateWriter& writer) {
   for (const control::SavedRepetition::Reader& reader : saved.readers) {
     writer.WriteUnsigned(reader.client.value());
     writer.WriteBool(reader.gone);
-    writer.WriteInt(reader.kept_count);
+    writer.WriteInt(reader.committed_count);
     writer.WriteInt(reader.consumer);
-    Taken kept;
-    for (const control::PartitionIndices& of : reader.kept) kept[of.partition] = of.indices;
-    Write(kept, writer);
+    IndicesByPartition committed;
+    for (const control::PartitionIndices& of : reader.committed)
+      committed[of.partition] = of.indices;
+    Write(committed, writer);
   }
 }
 
@@ -157,19 +158,19 @@ absl::StatusOr<control::SavedRepetition> ReadSaved(StateReader& reader, int64_t 
   ASSIGN_OR_RETURN(saved.division.shards, ReadInts(reader, "a shard"));
   ASSIGN_OR_RETURN(saved.num_consumers, reader.ReadIntIn(0, kMost, "a number of consumers"));
   ASSIGN_OR_RETURN(saved.leads, ReadInts(reader, "a number of elements"));
-  ASSIGN_OR_RETURN(const bool dealt, reader.ReadBool());
-  if (dealt) {
-    saved.dealt.emplace();
-    ASSIGN_OR_RETURN(saved.dealt->partitions,
-                     reader.ReadIntIn(1, kMostDealt, "a number of partitions"));
-    ASSIGN_OR_RETURN(saved.dealt->consumers,
-                     reader.ReadIntIn(1, kMostDealt, "a number of consumers"));
-    ASSIGN_OR_RETURN(saved.dealt->first, reader.ReadIntIn(0, kMost, "a position"));
+  ASSIGN_OR_RETURN(const bool has_positions, reader.ReadBool());
+  if (has_positions) {
+    saved.positions.emplace();
+    ASSIGN_OR_RETURN(saved.positions->partitions,
+                     reader.ReadIntIn(1, kMaxPositions, "a number of partitions"));
+    ASSIGN_OR_RETURN(saved.positions->consumers,
+                     reader.ReadIntIn(1, kMaxPositions, "a number of consumers"));
+    ASSIGN_OR_RETURN(saved.positions->first, reader.ReadIntIn(0, kMost, "a position"));
   }
   ASSIGN_OR_RETURN(const uint64_t partitions, reader.ReadUnsigned());
   for (uint64_t p = 0; p < partitions; ++p) {
     control::SavedRepetition::Partition& partition = saved.partitions.emplace_back();
-    ASSIGN_OR_RETURN(partition.kept_below, reader.ReadIntIn(0, kMost, "an index"));
+    ASSIGN_OR_RETURN(partition.committed_below, reader.ReadIntIn(0, kMost, "an index"));
     ASSIGN_OR_RETURN(const uint64_t runs, reader.ReadUnsigned());
     for (uint64_t r = 0; r < runs; ++r) {
       ASSIGN_OR_RETURN(control::SplitRun run, ReadRun(reader));
@@ -189,19 +190,19 @@ absl::StatusOr<control::SavedRepetition> ReadSaved(StateReader& reader, int64_t 
     ASSIGN_OR_RETURN(const uint64_t client, reader.ReadUnsigned());
     of.client = ClientId(client);
     ASSIGN_OR_RETURN(of.gone, reader.ReadBool());
-    ASSIGN_OR_RETURN(of.kept_count, reader.ReadIntIn(0, kMost, "a count"));
-    ASSIGN_OR_RETURN(of.consumer, reader.ReadIntIn(-1, kMostDealt, "a consumer's number"));
-    ASSIGN_OR_RETURN(const Taken kept, ReadTaken(reader));
-    of.kept = ToMessage(kept);
+    ASSIGN_OR_RETURN(of.committed_count, reader.ReadIntIn(0, kMost, "a count"));
+    ASSIGN_OR_RETURN(of.consumer, reader.ReadIntIn(-1, kMaxPositions, "a consumer's number"));
+    ASSIGN_OR_RETURN(const IndicesByPartition committed, ReadIndicesByPartition(reader));
+    of.committed = ToMessage(committed);
   }
   return saved;
 }
 
 }  // namespace
 
-std::vector<control::PartitionIndices> ToMessage(const Taken& taken) {
+std::vector<control::PartitionIndices> ToMessage(const IndicesByPartition& delivered) {
   std::vector<control::PartitionIndices> message;
-  for (const auto& [partition, indices] : taken) message.push_back({partition, indices});
+  for (const auto& [partition, indices] : delivered) message.push_back({partition, indices});
   return message;
 }
 
@@ -215,7 +216,7 @@ void Write(const ReaderState& state, StateWriter& writer) {
   writer.WriteUnsigned(state.repetitions.size());
   for (const ReaderState::Repetition& repetition : state.repetitions) {
     writer.WriteInt(repetition.number);
-    Write(repetition.taken, writer);
+    Write(repetition.delivered, writer);
   }
 }
 
@@ -239,7 +240,7 @@ absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader) {
     ReaderState::Repetition& repetition = state.repetitions.emplace_back();
     ASSIGN_OR_RETURN(repetition.number,
                      reader.ReadIntIn(0, std::numeric_limits<int64_t>::max(), "the repetition"));
-    ASSIGN_OR_RETURN(repetition.taken, ReadTaken(reader));
+    ASSIGN_OR_RETURN(repetition.delivered, ReadIndicesByPartition(reader));
   }
   if (!state.client || state.repetitions.empty()) {
     return absl::DataLossError("the state of Distribute names no client or no repetition");
@@ -313,7 +314,7 @@ control::RankState ToRankState(const JobState& state) {
                           .job_name = state.reader.job_name,
                           .at_least_once = state.terms.visitation == Visitation::kAtLeastOnce};
   for (size_t i = 0; i < state.saved.size(); ++i) {
-    rank.repetitions.push_back({state.saved[i], ToMessage(state.reader.repetitions[i].taken)});
+    rank.repetitions.push_back({state.saved[i], ToMessage(state.reader.repetitions[i].delivered)});
   }
   return rank;
 }

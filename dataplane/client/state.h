@@ -20,14 +20,14 @@
 namespace penstock::client {
 
 // By partition.
-using Taken = std::map<PartitionId, IndexSet>;
+using IndicesByPartition = std::map<PartitionId, IndexSet>;
 
-std::vector<control::PartitionIndices> ToMessage(const Taken& taken);
+std::vector<control::PartitionIndices> ToMessage(const IndicesByPartition& delivered);
 
 struct ReaderState {
   struct Repetition {
     int64_t number = 0;
-    Taken taken;
+    IndicesByPartition delivered;
   };
   uint64_t save = 0;     // its number, for Commit(); 0: it is never committed
   JobId job;             // none: reading had not begun

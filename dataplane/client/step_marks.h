@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which turns a consumer of a coordinated read returned in some of its steps, for the
+// Which rows a consumer of a coordinated read returned in some of its steps, for the
 // dispatcher to compare. Consumers say so at different times, so each keeps, of every
 // power of two, the two latest steps that it divides: two consumers that are d steps apart
 // have one in common among the last 2 d of the one behind.
@@ -18,12 +18,12 @@ namespace penstock::client {
 class StepMarks {
  public:
   // Steps are noted in order.
-  void Note(int64_t step, const protocol::TurnOf& turn) {
+  void Note(int64_t step, const protocol::PartitionRow& row) {
     const int powers = std::countr_zero(static_cast<uint64_t>(step));
     for (int power = 0; power <= std::min(powers, kPowers - 1); ++power) {
       std::array<control::StepMark, 2>& latest = latest_[static_cast<size_t>(power)];
       latest[1] = latest[0];
-      latest[0] = {step, turn};
+      latest[0] = {step, row};
     }
   }
 
@@ -32,7 +32,7 @@ class StepMarks {
     std::vector<control::StepMark> marks;
     for (const auto& latest : latest_) {
       for (const control::StepMark& mark : latest) {
-        if (mark.turn.partition) marks.push_back(mark);
+        if (mark.row.partition) marks.push_back(mark);
       }
     }
     std::sort(marks.begin(), marks.end(),

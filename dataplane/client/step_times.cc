@@ -19,17 +19,17 @@ void StepTimes::Waits() {
   if (!waits_since_.has_value()) waits_since_ = now_();
 }
 
-void StepTimes::Landed() {
-  if (waiting() && !landed_at_.has_value()) landed_at_ = now_();
+void StepTimes::OnReceived() {
+  if (waiting() && !received_at_.has_value()) received_at_ = now_();
 }
 
 void StepTimes::Goes(const std::string& worker, const std::string& protocol) {
   const Clock::time_point now = now_();
   const Clock::time_point began = *std::exchange(waits_since_, std::nullopt);
-  const Clock::time_point landed = std::exchange(landed_at_, std::nullopt).value_or(now);
+  const Clock::time_point received = std::exchange(received_at_, std::nullopt).value_or(now);
   Counters& counters = CountersOf(worker);
-  counters.worker->Add(Between(began, landed).count());
-  counters.hand_over->Add(Between(landed, now).count());
+  counters.worker->Add(Between(began, received).count());
+  counters.hand_over->Add(Between(received, now).count());
   counters.waits->Add();
   if (counters.lengths == nullptr || counters.protocol != protocol) {
     counters.protocol = protocol;
@@ -40,8 +40,8 @@ void StepTimes::Goes(const std::string& worker, const std::string& protocol) {
   }
   counters.lengths->Observe(std::chrono::duration<double>(now - began).count());
   ++counters.waits_here;
-  counters.to_land += Between(began, landed);
-  counters.landed += Between(landed, now);
+  counters.until_received += Between(began, received);
+  counters.after_received += Between(received, now);
   waited_ += Between(began, now);
   if (elements_ > 0) waited_since_ += Between(began, now);
 }
@@ -67,8 +67,8 @@ void StepTimes::Into(control::LinkCounts& link, const std::string& worker) const
   const auto found = counters_.find(worker);
   if (found == counters_.end()) return;
   link.waits = found->second.waits_here;
-  link.waited_to_land = absl::FromChrono(found->second.to_land);
-  link.waited_landed = absl::FromChrono(found->second.landed);
+  link.waited_until_received = absl::FromChrono(found->second.until_received);
+  link.waited_after_received = absl::FromChrono(found->second.after_received);
 }
 
 void StepTimes::Account() {
@@ -89,7 +89,7 @@ StepTimes::Counters& StepTimes::CountersOf(const std::string& worker) {
   const auto counter = [&](const char* cause) {
     return &ProcessMetrics().GetCounter(
         "penstock_client_waited_microseconds_total",
-        "Time that Next() waited: for a worker's element to land, and from then on.",
+        "Time that Next() waited: for a worker's element to be received, and from then on.",
         {{"worker", worker}, {"cause", cause}});
   };
   counters.worker = counter("worker");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a session's user goes: into steps of its own, or into Next(), which
-// waits for a worker's element to land, or to be handed over once it has. Metrics
+// waits until a worker's element is received, or then until it is handed over. Metrics
 // penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element
 // ended the wait (how long single waits were: penstock_client_wait_seconds{protocol}), and
 // penstock_client_trainer_microseconds_total, all the rest. Of what the wait for a worker was made,
@@ -40,8 +40,8 @@ class StepTimes {
   Clock::duration Waiting() const {
     return waiting() ? now_() - *waits_since_ : Clock::duration::zero();
   }
-  // Something has landed that Next() may return.
-  void Landed();
+  // Something was received that Next() may return.
+  void OnReceived();
   // Next() returns an element of the worker, which came over that protocol.
   // REQUIRES: waiting().
   void Goes(const std::string& worker, const std::string& protocol);
@@ -68,8 +68,8 @@ class StepTimes {
     std::string protocol;
     // Of this session:
     int64_t waits_here = 0;
-    std::chrono::microseconds to_land{0};
-    std::chrono::microseconds landed{0};
+    std::chrono::microseconds until_received{0};
+    std::chrono::microseconds after_received{0};
   };
   void CountSteps();
   void BeginSteps();
@@ -77,7 +77,7 @@ class StepTimes {
 
   const std::function<Clock::time_point()> now_;
   std::optional<Clock::time_point> waits_since_;
-  std::optional<Clock::time_point> landed_at_;  // while it waits
+  std::optional<Clock::time_point> received_at_;  // while it waits
   std::map<std::string, Counters> counters_;
   const Clock::time_point made_ = now_();
   Clock::time_point accounted_;

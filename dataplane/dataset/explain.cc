@@ -65,11 +65,11 @@ std::string NamedAttrText(const std::string& name, const Attr& value) {
   return std::visit(AttrText{}, value);
 }
 
-// What is for a program to read, or has many attributes that are mostly as usual: a remark says
+// What is for a program to read, or has many attributes that are mostly as usual: the details say
 // what there is to know of it.
-bool IsInRemark(const Dataset::Node& node, const std::string& attr) {
+bool IsInDetails(const Dataset::Node& node, const std::string& attr) {
   const NodeKind* kind = FindNodeKind(node.op);
-  if (kind != nullptr && kind->elsewhere && kind->remark != nullptr) return true;
+  if (kind != nullptr && kind->elsewhere && kind->explain_details != nullptr) return true;
   return node.attrs.contains("pickle") &&
          (attr == "pickle" || attr == "call" || attr == "version" || attr == "splits");
 }
@@ -168,14 +168,14 @@ class Tree {
     const std::string name = NodeName(node, number);
     absl::StrAppend(&out_, std::string(2 * depth, ' '), name);
     for (const auto& [attr, value] : node.attrs)
-      if (!IsInRemark(node, attr))
+      if (!IsInDetails(node, attr))
         absl::StrAppend(&out_, " ", attr, "=", NamedAttrText(attr, value));
     if (!node.status.ok()) {
       absl::StrAppend(&out_, " -> ", node.status.ToString(), "\n");
     } else {
       absl::StrAppend(&out_, " -> ", node.spec.ToString(), ", ", CardinalityText(node.cardinality),
                       "\n");
-      AppendRemarks(node, name, WhereTo(node, user, user_number), depth);
+      AppendDetails(node, name, WhereTo(node, user, user_number), depth);
     }
     int input_number = number - node.size;
     for (const NodePtr& input : node.inputs) {
@@ -184,23 +184,23 @@ class Tree {
     }
   }
 
-  void AppendRemarks(const Dataset::Node& node, const std::string& name,
+  void AppendDetails(const Dataset::Node& node, const std::string& name,
                      const std::string& where_to, int depth) {
     for (const auto& [attr, value] : node.attrs)
       if (const auto* function = std::get_if<std::shared_ptr<const FunctionDef>>(&value))
-        Remark(absl::StrCat(attr, ": ", WayOfExpression(**function), where_to), depth);
+        AppendDetail(absl::StrCat(attr, ": ", WayOfExpression(**function), where_to), depth);
     const NodeKind* kind = FindNodeKind(node.op);
-    if (kind != nullptr && kind->remark != nullptr) {
-      const std::string remark = kind->remark(node);
-      if (!remark.empty()) Remark(remark, depth);
+    if (kind != nullptr && kind->explain_details != nullptr) {
+      const std::string details = kind->explain_details(node);
+      if (!details.empty()) AppendDetail(details, depth);
     }
-    if (WorksPerPartition(node.op)) Remark("works per partition", depth);
+    if (WorksPerPartition(node.op)) AppendDetail("works per partition", depth);
     if (const auto stats = stats_.find(name); stats != stats_.end())
-      Remark(CostOf(*stats->second), depth);
+      AppendDetail(CostOf(*stats->second), depth);
   }
 
-  void Remark(std::string_view remark, int depth) {
-    absl::StrAppend(&out_, std::string(2 * depth, ' '), "  | ", std::string(remark), "\n");
+  void AppendDetail(std::string_view detail, int depth) {
+    absl::StrAppend(&out_, std::string(2 * depth, ' '), "  | ", std::string(detail), "\n");
   }
 
   static std::string CostOf(const NodeStats& stats) {

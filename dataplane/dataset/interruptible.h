@@ -32,9 +32,9 @@ absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
     Pool* output = nullptr);
 
 // Of a NodeIterator that may know that it need not wait. One thread at a time, as Next().
-class KnowsWhatIsReady {
+class ReadyHint {
  public:
-  virtual ~KnowsWhatIsReady() = default;
+  virtual ~ReadyHint() = default;
   // Whether Next() has what it gives: the element, the end or an error.
   virtual bool Ready() = 0;
 };

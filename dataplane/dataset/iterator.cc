@@ -16,13 +16,13 @@
 #include "absl/time/clock.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/aside.h"
+#include "dataplane/dataset/background_task.h"
 #include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
 #include "dataplane/dataset/iterator_output.h"
 #include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/pending_takes.h"
+#include "dataplane/dataset/pending_deliveries.h"
 #include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/registry.h"
@@ -49,7 +49,7 @@ struct StateHead {
   uint64_t save = 0;
   uint64_t seed = 0;
   int64_t epoch = 0;
-  int64_t step = 0;  // elements taken
+  int64_t step = 0;  // elements delivered
 };
 
 absl::StatusOr<StateHead> ReadStateHead(StateReader& reader, std::string_view bytes) {
@@ -98,7 +98,7 @@ class LocalIterator final : public InterruptibleIterator {
         counts_epochs_(!epoch.has_value()),
         profile_(dataset_.node()),
         waits_for_others_(WaitsForOthers(*dataset_.node())),
-        counts_takes_(waits_for_others_ && !IsElsewhere(*dataset_.node())) {
+        counts_deliveries_(waits_for_others_ && !IsElsewhere(*dataset_.node())) {
     context_.profile = &profile_;
     context_.seed = seed;
     context_.repetition = counts_epochs_ ? BeginEpoch(dataset_) : *epoch;
@@ -116,11 +116,11 @@ class LocalIterator final : public InterruptibleIterator {
 
   NextResult Next(std::optional<int64_t> step, absl::Time deadline) override {
     if (step.has_value()) RETURN_IF_ERROR(CheckStep(*step));
-    if (deadline == absl::InfiniteFuture() && !aside_.under_way()) {
+    if (deadline == absl::InfiniteFuture() && !background_.under_way()) {
       std::lock_guard lock(mu_);
       return Deliver(Produce());
     }
-    std::optional<NextResult> next = NextAside(deadline);
+    std::optional<NextResult> next = NextInBackground(deadline);
     if (!next.has_value()) return absl::DeadlineExceededError("the next element is not ready yet");
     return *std::move(next);
   }
@@ -129,7 +129,7 @@ class LocalIterator final : public InterruptibleIterator {
     if (step.has_value()) {
       if (absl::Status its = CheckStep(*step); !its.ok()) return its;
     }
-    if (aside_.under_way() || !IsSoonMade()) return NextAside(until);
+    if (background_.under_way() || !IsSoonMade()) return NextInBackground(until);
     std::lock_guard lock(mu_);
     return Deliver(ProduceTimed());
   }
@@ -223,11 +223,11 @@ class LocalIterator final : public InterruptibleIterator {
   absl::Status Build() {  // REQUIRES: mu_ held, or nobody else is there
     ready_ = nullptr;
     ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
-    ready_ = dynamic_cast<KnowsWhatIsReady*>(nodes_.get());
+    ready_ = dynamic_cast<ReadyHint*>(nodes_.get());
     return absl::OkStatus();
   }
 
-  bool IsSoonMade() {  // REQUIRES: aside_ is not under way
+  bool IsSoonMade() {  // REQUIRES: background_ is not under way
     if (quick_ >= kManyQuick) return true;
     std::lock_guard lock(mu_);
     return ready_ != nullptr && ready_->Ready();
@@ -241,14 +241,14 @@ class LocalIterator final : public InterruptibleIterator {
     return next;
   }
 
-  // Made by aside_; nullopt, if it is not by then: it is the next call's. On another thread,
+  // Made by background_; nullopt, if it is not by then: it is the next call's. On another thread,
   // so that the deadline holds.
-  std::optional<NextResult> NextAside(absl::Time deadline) {
-    if (!aside_.under_way()) {
-      if (absl::Status begun = aside_.Begin(); !begun.ok()) return begun;
+  std::optional<NextResult> NextInBackground(absl::Time deadline) {
+    if (!background_.under_way()) {
+      if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
     }
-    if (!aside_.Await(deadline)) return std::nullopt;
-    NextResult next = std::move(made_aside_);
+    if (!background_.Await(deadline)) return std::nullopt;
+    NextResult next = std::move(made_in_background_);
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
     // What nobody asked for leaves its number to the next, so that it takes no
@@ -260,15 +260,15 @@ class LocalIterator final : public InterruptibleIterator {
 
   NextResult Produce() {  // REQUIRES: mu_ held
     if (cancelled_) return Stopped();
-    // Where Distribute is the last node itself, it counts as taken what it gives.
-    const PendingTakes::Scope scope(counts_takes_ ? &pending_ : nullptr);
-    RETURN_IF_ERROR(BeWhereRestored());
+    // Where Distribute is the last node itself, it counts as delivered what it gives.
+    const PendingDeliveries::Scope scope(counts_deliveries_ ? &pending_ : nullptr);
+    RETURN_IF_ERROR(EnsureRestored());
     return nodes_->Next();
   }
 
   // Before anything else is read or saved: the error of a Restore() that failed, or
   // RestoreOptions::skip_steps.
-  absl::Status BeWhereRestored() {  // REQUIRES: mu_ held
+  absl::Status EnsureRestored() {  // REQUIRES: mu_ held
     RETURN_IF_ERROR(restore_failed_);
     if (skip_steps_ == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const int64_t passed, nodes_->Skip(skip_steps_));
@@ -279,7 +279,7 @@ class LocalIterator final : public InterruptibleIterator {
 
   absl::Status TakeUp(const StateHead& head, std::string_view position,
                       StateExchange::TakenUp taken_up, const RestoreOptions& options) {
-    aside_.Await(absl::InfiniteFuture());
+    background_.Await(absl::InfiniteFuture());
     MutexLock finish_lock(finish_mu_);  // whose nodes go
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
@@ -326,7 +326,7 @@ class LocalIterator final : public InterruptibleIterator {
 
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
     if (absl::IsCancelled(next.status()) || IsExhausted(next.status())) return next;
-    RETURN_IF_ERROR(pending_.Take());
+    RETURN_IF_ERROR(pending_.Deliver());
     // An error takes a step as well: it stands at an element's place.
     const bool end = next.ok() && !next->has_value();
     if (!end && restore_failed_.ok()) ++step_;
@@ -334,7 +334,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   // An element that Next() may stop waiting for. What Save() gives meanwhile is kept.
-  void MakeAside() {
+  void ProduceInBackground() {
     {
       MutexLock kept_lock(kept_mu_);
       std::lock_guard lock(mu_);
@@ -342,7 +342,7 @@ class LocalIterator final : public InterruptibleIterator {
       kept_given_ = false;
     }
     std::lock_guard lock(mu_);
-    made_aside_ = ProduceTimed();
+    made_in_background_ = ProduceTimed();
   }
 
   // A state but for its sections, whose nodes may have to ask others.
@@ -365,7 +365,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   absl::StatusOr<Unfinished> SaveLocked() {  // REQUIRES: mu_ held
-    RETURN_IF_ERROR(BeWhereRestored());
+    RETURN_IF_ERROR(EnsureRestored());
     const uint64_t save = ++saves_;
     StateWriter head;
     head.WriteUnsigned(kStateVersion);
@@ -417,13 +417,13 @@ class LocalIterator final : public InterruptibleIterator {
   std::atomic<int64_t> step_ = 0;                 // written while mu_ is held
   int64_t skip_steps_ = 0;
   uint64_t saves_ = 0;
-  KnowsWhatIsReady* ready_ = nullptr;  // nodes_, if it does; guarded by mu_
+  ReadyHint* ready_ = nullptr;  // nodes_, if it does; guarded by mu_
   const bool waits_for_others_;
-  const bool counts_takes_;  // of what Distribute gave
-  PendingTakes pending_;     // since the last Deliver(); guarded by mu_
-  int64_t quick_ = 0;        // elements in a row; guarded by mu_, or aside_ is not under way
-  NextResult made_aside_;    // by aside_, which is of the thread that calls Next()
-  Aside aside_{[this] { MakeAside(); }};  // the last: it uses the others
+  const bool counts_deliveries_;  // of what Distribute gave
+  PendingDeliveries pending_;     // since the last Deliver(); guarded by mu_
+  int64_t quick_ = 0;  // elements in a row; guarded by mu_, or background_ is not under way
+  NextResult made_in_background_;  // by background_, which is of the thread that calls Next()
+  BackgroundTask background_{[this] { ProduceInBackground(); }};  // the last: it uses the others
 };
 
 absl::StatusOr<std::unique_ptr<LocalIterator>> Started(const Dataset& dataset,

@@ -40,11 +40,11 @@ void AddRelaxed(std::atomic<int64_t>& counter, int64_t by) {
   counter.fetch_add(by, std::memory_order_relaxed);
 }
 
-class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
+class ProfiledIterator final : public NodeIterator, public ReadyHint {
  public:
   ProfiledIterator(std::unique_ptr<NodeIterator> iterator, NodeProfile& node)
       : iterator_(std::move(iterator)),
-        ready_(dynamic_cast<KnowsWhatIsReady*>(iterator_.get())),
+        ready_(dynamic_cast<ReadyHint*>(iterator_.get())),
         node_(node) {}
   ~ProfiledIterator() override { Flush(); }
 
@@ -147,7 +147,7 @@ class ProfiledIterator final : public NodeIterator, public KnowsWhatIsReady {
   }
 
   const std::unique_ptr<NodeIterator> iterator_;
-  KnowsWhatIsReady* const ready_;  // the same, if it does
+  ReadyHint* const ready_;  // the same, if it does
   NodeProfile& node_;
   absl::Status ended_;  // why, once it is exhausted
   int64_t every_ = 1;   // calls of which one is timed

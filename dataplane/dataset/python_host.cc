@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -45,7 +45,7 @@ uint64_t FunctionKey(const PythonFunction& function) {
 struct OfThisProcess {
   Mutex mu;
   std::shared_ptr<PythonHost> host GUARDED_BY(mu);
-  MadeHere made_here GUARDED_BY(mu);
+  ForkGuard in_creator GUARDED_BY(mu);
 };
 
 OfThisProcess& Here() {
@@ -89,7 +89,7 @@ std::shared_ptr<PythonHost> PythonHost::Refusing(std::string reason) {
 std::shared_ptr<PythonHost> PythonHost::OfProcess() {
   OfThisProcess& here = Here();
   MutexLock lock(here.mu);
-  if (here.host != nullptr && here.made_here) return here.host;
+  if (here.host != nullptr && here.in_creator) return here.host;
   return Refusing(
       "this process runs no functions written in Python: read the dataset from Python, or "
       "distribute it to workers that were started with --python N");
@@ -99,9 +99,9 @@ void PythonHost::SetOfProcess(std::shared_ptr<PythonHost> host) {
   OfThisProcess& here = Here();
   MutexLock lock(here.mu);
   // What a parent had made is the parent's to end.
-  if (!here.made_here) new std::shared_ptr<PythonHost>(std::move(here.host));
+  if (!here.in_creator) new std::shared_ptr<PythonHost>(std::move(here.host));
   here.host = std::move(host);
-  here.made_here = MadeHere();
+  here.in_creator = ForkGuard();
 }
 
 }  // namespace penstock

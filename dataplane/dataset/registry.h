@@ -89,7 +89,7 @@ struct NodeKind {
   absl::StatusOr<SplitProviderPlan> (*plan)(const Dataset::Node& node, Files& files) = nullptr;
   // What Explain() says of such a node beyond its attributes (how far back it
   // restores); nullptr: nothing.
-  std::string (*remark)(const Dataset::Node& node) = nullptr;
+  std::string (*explain_details)(const Dataset::Node& node) = nullptr;
 };
 
 // The row of that operation; nullptr for one not known. Any thread.

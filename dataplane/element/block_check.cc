@@ -251,7 +251,7 @@ absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes,
              : BadBlock("head_bytes or body_bytes are not those that came");
 }
 
-bool HeadTellsAll(const Spec& spec) {
+bool HeadDescribesAll(const Spec& spec) {
   return absl::c_none_of(spec.leaves(), [](const TensorSpec& leaf) { return leaf.dtype == kBool; });
 }
 

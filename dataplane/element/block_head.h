@@ -16,6 +16,6 @@ namespace penstock {
 absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes, const Spec& spec);
 
 // Whether elements of `spec` can be checked so.
-bool HeadTellsAll(const Spec& spec);
+bool HeadDescribesAll(const Spec& spec);
 
 }  // namespace penstock

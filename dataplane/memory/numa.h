@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which NUMA node the memory lies that elements land in. Without a device it is that of the
+// On which NUMA node the memory lies that receives elements. Without a device it is that of the
 // thread that touches it first, as always; with one it is the device's, whose copies would cross
 // the link between sockets otherwise.
 // Source: mbind(2).
@@ -16,7 +16,7 @@ namespace penstock {
 // known, which is usual where there is but one.
 int NodeOfPci(const std::string& address);
 
-// This process uses a device next to that node. A second node undoes it for good: what lands is
+// This process uses a device next to that node. A second node undoes it for good: memory is
 // then for devices of both. -1, where a node is not known, changes nothing. Any thread.
 void UseMemoryNode(int node);
 // Where new memory shall lie: a node, or -1 for no preference.

@@ -41,12 +41,12 @@ absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text) {
 
 PageLocking& PageLocking::ForProcess() {
   struct Made {
-    const MadeHere here;
+    const ForkGuard in_creator;
     PageLocking locking;
   };
   static std::atomic<Made*> made = nullptr;
   Made* now = made.load();
-  if (now != nullptr && now->here) return now->locking;
+  if (now != nullptr && now->in_creator) return now->locking;
   const std::shared_ptr<EventLog> events = StderrEventLog();
   auto* const mine = new Made{{}, {ModeOfEnvironment(*events), LinkedDeviceBackend(), events}};
   if (made.compare_exchange_strong(now, mine)) return mine->locking;  // used until the process ends
@@ -132,7 +132,7 @@ void PageLocking::Refused(const absl::Status& why, size_t bytes) {
       ProcessMetrics().GetCounter("penstock_page_locks_refused_total",
                                   "Segments that could not be page-locked: copied more slowly.");
   refused.Add();
-  if (told_.exchange(true)) return;
+  if (refusal_logged_.exchange(true)) return;
   events_->Write({"page_lock_refused",
                   {{"bytes", absl::StrCat(bytes)}, {"reason", std::string(why.message())}}});
 }
@@ -152,7 +152,7 @@ std::string PageLocking::state() {
 
 PageLock::~PageLock() {
   // In a forked child the lock may be held for ever, and what was page-locked is the parent's.
-  if (!made_here_) return;
+  if (!in_creator_) return;
   MutexLock lock(locking_.mu_);
   locking_.waiting_.erase(this);
 }

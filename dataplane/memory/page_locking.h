@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this process page-locks the segments that elements land in, so that a
+// Whether this process page-locks the segments that receive elements, so that a
 // device copies from them by itself.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/device.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 #include "dataplane/memory/registrar.h"
 
 namespace penstock {
@@ -73,7 +73,7 @@ class PageLocking {
   const PageLockMode mode_;
   DeviceBackend& backend_;
   const std::shared_ptr<EventLog> events_;
-  std::atomic<bool> told_ = false;
+  std::atomic<bool> refusal_logged_ = false;
 
   Mutex mu_;
   // Why nothing is page-locked; OK if it is; nullopt until a device is used.
@@ -95,7 +95,7 @@ class PageLock {
   PageLock(PageLocking& locking, absl::Span<std::byte> memory)
       : locking_(locking), memory_(memory) {}
 
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
   PageLocking& locking_;
   const absl::Span<std::byte> memory_;
   std::unique_ptr<Registration> registration_;  // guarded by locking_.mu_

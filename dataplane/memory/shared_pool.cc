@@ -193,7 +193,7 @@ SlotLayout SharedPool::Reserve(size_t body_bytes, std::vector<std::unique_ptr<Ow
 }
 
 bool SharedPool::Grow(size_t body_bytes) {
-  if (!made_here_) return false;
+  if (!in_creator_) return false;
   std::vector<std::unique_ptr<Owned>> gone;
   SlotLayout layout;
   {
@@ -228,7 +228,7 @@ bool SharedPool::Grow(size_t body_bytes) {
 }
 
 void SharedPool::TakeBack(Slot* returned) noexcept {
-  if (!made_here_) return;
+  if (!in_creator_) return;
   auto* slot = static_cast<SharedSlot*>(returned);
   bool last;
   {

@@ -86,7 +86,7 @@ class SharedPool final : public Pool, public SlotOwner {
   // that are wholly free make room, and are let go of outside the lock.
   SlotLayout Reserve(size_t body_bytes, std::vector<std::unique_ptr<Owned>>& gone) REQUIRES(mu_);
 
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
   const Options options_;
 
   mutable Mutex mu_;

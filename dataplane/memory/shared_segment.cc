@@ -65,7 +65,7 @@ absl::Status Reserve(int64_t bytes) {
 }  // namespace
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept
-    : here_(other.here_),
+    : in_creator_(other.in_creator_),
       fd_(std::move(other.fd_)),
       memory_(std::exchange(other.memory_, {})),
       reserved_(std::exchange(other.reserved_, 0)) {}
@@ -73,7 +73,7 @@ SharedSegment::SharedSegment(SharedSegment&& other) noexcept
 SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
   if (this != &other) {
     Unmap();
-    here_ = other.here_;
+    in_creator_ = other.in_creator_;
     fd_ = std::move(other.fd_);
     memory_ = std::exchange(other.memory_, {});
     reserved_ = std::exchange(other.reserved_, 0);
@@ -86,7 +86,7 @@ SharedSegment::~SharedSegment() {
 }
 
 void SharedSegment::Unmap() {
-  if (!memory_.empty() && here_) ::munmap(memory_.data(), memory_.size());
+  if (!memory_.empty() && in_creator_) ::munmap(memory_.data(), memory_.size());
   memory_ = {};
   TheAccount().reserved -= std::exchange(reserved_, 0);
 }

@@ -10,13 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "dataplane/memory/descriptor.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 
 namespace penstock {
 
 // A process's mapping of such a segment. Its size never changes: sealed, so that
 // no process can make another fault by cutting it short. Not mapped in forked
-// children (forked.h).
+// children (fork_guard.h).
 class SharedSegment {
  public:
   enum class Writers {
@@ -60,7 +60,7 @@ class SharedSegment {
   absl::Status Map(int fd, size_t bytes, bool writable);
   void Unmap();
 
-  MadeHere here_;
+  ForkGuard in_creator_;
   Descriptor fd_;
   absl::Span<std::byte> memory_;
   int64_t reserved_ = 0;  // of the process's bound

@@ -70,7 +70,7 @@ bool IsPossible(uint64_t slots, uint64_t body_bytes) {
 }
 
 SlotView::SlotView(SlotView&& other) noexcept
-    : here_(other.here_),
+    : in_creator_(other.in_creator_),
       memory_(std::exchange(other.memory_, {})),
       layout_(other.layout_),
       private_(other.private_) {}
@@ -78,7 +78,7 @@ SlotView::SlotView(SlotView&& other) noexcept
 SlotView& SlotView::operator=(SlotView&& other) noexcept {
   if (this != &other) {
     Unmap();
-    here_ = other.here_;
+    in_creator_ = other.in_creator_;
     memory_ = std::exchange(other.memory_, {});
     layout_ = other.layout_;
     private_ = other.private_;
@@ -91,7 +91,7 @@ SlotView::~SlotView() {
 }
 
 void SlotView::Unmap() {
-  if (!memory_.empty() && here_) ::munmap(memory_.data(), memory_.size());
+  if (!memory_.empty() && in_creator_) ::munmap(memory_.data(), memory_.size());
   memory_ = {};
 }
 

@@ -65,7 +65,7 @@ class SlotView {
 
  private:
   void Unmap();
-  MadeHere here_;
+  ForkGuard in_creator_;
   absl::Span<std::byte> memory_;
   SlotLayout layout_;
   bool private_ = false;

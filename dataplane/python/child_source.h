@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 
 extern const std::string_view kChildSource;  // child.py
 
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

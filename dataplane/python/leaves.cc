@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/status.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -174,4 +174,4 @@ absl::Status ReadLeaves(absl::Span<const std::byte> from, absl::Span<const Tenso
   return absl::OkStatus();
 }
 
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

@@ -15,7 +15,7 @@
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 
 // How many bytes they take.
 size_t BytesOfLeaves(absl::Span<const Tensor> leaves);
@@ -27,4 +27,4 @@ void WriteLeaves(absl::Span<const Tensor> leaves, absl::Span<std::byte> to);
 absl::Status ReadLeaves(absl::Span<const std::byte> from, absl::Span<const TensorSpec> specs,
                         ElementOutputs& out);
 
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

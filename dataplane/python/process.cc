@@ -24,7 +24,7 @@
 #include "dataplane/python/leaves.h"
 #include "penstock/status.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 namespace {
 
 // What child.py calls them.
@@ -330,4 +330,4 @@ absl::Status Process::ErrorOf(const Reply& reply, const PythonFunction& function
       absl::StrCat("function '", function.name, "' ", std::string(text)));
 }
 
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

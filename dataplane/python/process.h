@@ -30,7 +30,7 @@
 #include "penstock/register.h"
 #include "penstock/tensor.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 
 // Who waits for a process looks this often whether the call is cancelled.
 inline constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
@@ -109,4 +109,4 @@ class Process {
   bool reaped_ = false;
 };
 
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

@@ -15,7 +15,7 @@
 #include "control/sync/mutex.h"
 #include "penstock/status.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 namespace {
 
 constexpr int kTries = 2;
@@ -377,4 +377,4 @@ absl::StatusOr<std::shared_ptr<PythonHost>> ProcessHost::Start(HostOptions optio
   return host;
 }
 
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

@@ -10,7 +10,7 @@
 #include "dataplane/dataset/python_host.h"
 #include "dataplane/python/process.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 
 struct HostOptions {
   int processes = 1;  // at most so many, at least 1
@@ -31,4 +31,4 @@ class ProcessHost {
   static absl::StatusOr<std::shared_ptr<PythonHost>> Start(HostOptions options);
 };
 
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "dataplane/memory/device.h"
-#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/gpu_direct_pool.h"
 #include "dataplane/memory/page_locking.h"
 #include "dataplane/replica/input_plan.h"
 #include "penstock/status.h"
@@ -17,12 +17,12 @@ namespace {
 // Elements ahead. A constant, since it is part of states.
 constexpr int kAhead = 2;
 
-std::shared_ptr<const DeviceQueues> QueueOf(int device) {
+std::shared_ptr<const DevicePrefetchQueues> QueueOf(int device) {
   PageLocking::ForProcess().UseDevice(device);
-  auto queues = std::make_shared<DeviceQueues>();
-  queues->push_back(std::make_unique<DeviceQueue>(
-      LinkedDeviceBackend(), DeviceQueueOptions{.device = device, .depth = kAhead}));
-  LandByNic(*queues->front());
+  auto queues = std::make_shared<DevicePrefetchQueues>();
+  queues->push_back(std::make_unique<DevicePrefetchQueue>(
+      LinkedDeviceBackend(), DevicePrefetchQueueOptions{.device = device, .depth = kAhead}));
+  EnableGpuDirect(*queues->front());
   return queues;
 }
 
@@ -30,27 +30,29 @@ std::shared_ptr<const DeviceQueues> QueueOf(int device) {
 
 absl::StatusOr<std::unique_ptr<DeviceReader>> DeviceReader::Make(int device) {
   RETURN_IF_ERROR(LinkedDeviceBackend().Describe(device).status());
-  std::shared_ptr<const DeviceQueues> queues = QueueOf(device);
-  ASSIGN_OR_RETURN(std::unique_ptr<LandingProgress> progress, LandingProgress::Start(queues));
+  std::shared_ptr<const DevicePrefetchQueues> queues = QueueOf(device);
+  ASSIGN_OR_RETURN(std::unique_ptr<CopyCompletionThread> progress,
+                   CopyCompletionThread::Start(queues));
   return std::unique_ptr<DeviceReader>(new DeviceReader(std::move(queues), std::move(progress)));
 }
 
-DeviceReader::DeviceReader(std::shared_ptr<const DeviceQueues> queues,
-                           std::unique_ptr<LandingProgress> progress)
+DeviceReader::DeviceReader(std::shared_ptr<const DevicePrefetchQueues> queues,
+                           std::unique_ptr<CopyCompletionThread> progress)
     : queues_(std::move(queues)), progress_(std::move(progress)) {}
 
 Pool& DeviceReader::pool() const {
-  return *queues_->front()->landing();
+  return *queues_->front()->gpu_direct_pool();
 }
 
 Dataset DeviceReader::Reading(const Dataset& dataset) const {
-  return Buffered(LandAhead(dataset, queues_, /*first=*/0, /*count=*/1, /*sharing=*/1), kAhead);
+  return Buffered(AddDevicePrefetch(dataset, queues_, /*first=*/0, /*count=*/1, /*sharing=*/1),
+                  kAhead);
 }
 
-absl::StatusOr<DeviceElement> DeviceReader::Land(const Element& element) const {
+absl::StatusOr<DeviceElement> DeviceReader::CopyToDevice(const Element& element) const {
   while (!stopped_) {
-    ASSIGN_OR_RETURN(std::optional<DeviceElement> landed, queues_->front()->TryTake(element));
-    if (landed.has_value()) return *std::move(landed);
+    ASSIGN_OR_RETURN(std::optional<DeviceElement> on_device, queues_->front()->TryTake(element));
+    if (on_device.has_value()) return *std::move(on_device);
     absl::SleepFor(kPlacePolls);
   }
   return absl::CancelledError("the iterator was stopped");

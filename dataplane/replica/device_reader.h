@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "dataplane/memory/pool.h"
-#include "dataplane/replica/land_ahead.h"
-#include "dataplane/replica/landing_progress.h"
+#include "dataplane/replica/copy_completion_thread.h"
+#include "dataplane/replica/device_prefetch.h"
 #include "penstock/dataset.h"
 #include "penstock/device_element.h"
 
@@ -31,17 +31,17 @@ class DeviceReader {
   // An element of Reading(), on the device; its slot goes back when the copy is done. Waits for a
   // free place; ResourceExhausted where all are held by elements that were not let go of, of which
   // the reader may have one when it asks for the next. Cancelled after Stop().
-  absl::StatusOr<DeviceElement> Land(const Element& element) const;
+  absl::StatusOr<DeviceElement> CopyToDevice(const Element& element) const;
   // The iterator goes to another position.
   void Forget() const;
   void Stop() { stopped_ = true; }
 
  private:
-  DeviceReader(std::shared_ptr<const DeviceQueues> queues,
-               std::unique_ptr<LandingProgress> progress);
+  DeviceReader(std::shared_ptr<const DevicePrefetchQueues> queues,
+               std::unique_ptr<CopyCompletionThread> progress);
 
-  const std::shared_ptr<const DeviceQueues> queues_;  // one
-  const std::unique_ptr<LandingProgress> progress_;
+  const std::shared_ptr<const DevicePrefetchQueues> queues_;  // one
+  const std::unique_ptr<CopyCompletionThread> progress_;
   std::atomic<bool> stopped_ = false;
 };
 

@@ -12,10 +12,10 @@
 #include "dataplane/dataset/epochs.h"
 #include "dataplane/dataset/random_number.h"
 #include "dataplane/dataset/state_bytes.h"
-#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/gpu_direct_pool.h"
 #include "dataplane/memory/page_locked_pool.h"
 #include "dataplane/replica/collective.h"
-#include "dataplane/replica/side_by_side.h"
+#include "dataplane/replica/parallel_for.h"
 #include "penstock/fingerprint.h"
 #include "penstock/status.h"
 
@@ -58,24 +58,25 @@ bool BodiesMayStayAway(const DistributedDataset::Plan& plan, const PipelineInput
 }
 
 // nullptr if all values stay in host memory.
-std::shared_ptr<const DeviceQueues> QueuesOf(const DistributedDataset::Plan& plan, int depth) {
-  auto queues = std::make_shared<DeviceQueues>();
+std::shared_ptr<const DevicePrefetchQueues> QueuesOf(const DistributedDataset::Plan& plan,
+                                                     int depth) {
+  auto queues = std::make_shared<DevicePrefetchQueues>();
   bool any = false;
   for (const Device& device : plan.whole.devices()) {
-    const bool lands = plan.options.fetch_to_device && device.kind == Device::Kind::kGpu;
-    any = any || lands;
-    if (lands) PageLocking::ForProcess().UseDevice(device.index);
-    const DeviceQueueOptions options{.device = device.index, .depth = depth};
-    queues->push_back(lands ? std::make_unique<DeviceQueue>(LinkedDeviceBackend(), options)
-                            : nullptr);
+    const bool on_gpu = plan.options.fetch_to_device && device.kind == Device::Kind::kGpu;
+    any = any || on_gpu;
+    if (on_gpu) PageLocking::ForProcess().UseDevice(device.index);
+    const DevicePrefetchQueueOptions options{.device = device.index, .depth = depth};
+    queues->push_back(on_gpu ? std::make_unique<DevicePrefetchQueue>(LinkedDeviceBackend(), options)
+                             : nullptr);
   }
   if (!any) return nullptr;
   size_t first = 0;
   for (const PipelineInput& input : plan.pipelines) {
-    const std::unique_ptr<DeviceQueue>& queue =
+    const std::unique_ptr<DevicePrefetchQueue>& queue =
         (*queues)[first * static_cast<size_t>(plan.options.replicas_per_element)];
     first += static_cast<size_t>(input.replicas);
-    if (queue != nullptr && BodiesMayStayAway(plan, input)) LandByNic(*queue);
+    if (queue != nullptr && BodiesMayStayAway(plan, input)) EnableGpuDirect(*queue);
   }
   return queues;
 }
@@ -102,21 +103,22 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
   const int depth = DepthOf(*plan);
   iterator->queues_ = QueuesOf(*plan, depth);
   if (iterator->queues_ != nullptr) {
-    ASSIGN_OR_RETURN(iterator->progress_, LandingProgress::Start(iterator->queues_));
-    iterator->landing_pool_ = &PageLockedPool();
+    ASSIGN_OR_RETURN(iterator->progress_, CopyCompletionThread::Start(iterator->queues_));
+    iterator->output_pool_ = &PageLockedPool();
   }
   int first = 0;
   for (const PipelineInput& input : plan->pipelines) {
     Dataset reading = input.dataset;
     int64_t buffer = input.buffer;
-    Pool* read_into = plan->maps.empty() ? iterator->landing_pool_ : &DefaultPool();
+    Pool* read_into = plan->maps.empty() ? iterator->output_pool_ : &DefaultPool();
     if (iterator->queues_ != nullptr && plan->maps.empty()) {
-      reading = LandAhead(reading, iterator->queues_, first, input.replicas,
-                          plan->options.replicas_per_element);
+      reading = AddDevicePrefetch(reading, iterator->queues_, first, input.replicas,
+                                  plan->options.replicas_per_element);
       buffer = std::max<int64_t>(buffer, int64_t{depth} * input.replicas);
       const auto replica = static_cast<size_t>(first * plan->options.replicas_per_element);
-      const std::unique_ptr<DeviceQueue>& queue = (*iterator->queues_)[replica];
-      if (queue != nullptr && queue->landing() != nullptr) read_into = queue->landing();
+      const std::unique_ptr<DevicePrefetchQueue>& queue = (*iterator->queues_)[replica];
+      if (queue != nullptr && queue->gpu_direct_pool() != nullptr)
+        read_into = queue->gpu_direct_pool();
     }
     ASSIGN_OR_RETURN(
         iterator->pipelines_.emplace_back(),
@@ -127,8 +129,8 @@ absl::StatusOr<std::unique_ptr<StepIterator>> StepIterator::Start(
 }
 
 absl::Status StepIterator::Each(const std::function<absl::Status(size_t)>& fn) const {
-  return SideBySide(static_cast<int>(pipelines_.size()),
-                    [&fn](int n) { return fn(static_cast<size_t>(n)); });
+  return ParallelFor(static_cast<int>(pipelines_.size()),
+                     [&fn](int n) { return fn(static_cast<size_t>(n)); });
 }
 
 absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optional<int64_t> step) {
@@ -258,8 +260,8 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
   RETURN_IF_ERROR(Map(elements));
   ShareOut(elements, weights);
   if (queues_ == nullptr) return DistributedValues(std::move(elements), std::move(weights));
-  ASSIGN_OR_RETURN(std::vector<DeviceElement> landed, Land(elements));
-  return DistributedValues(std::move(elements), std::move(landed), std::move(weights));
+  ASSIGN_OR_RETURN(std::vector<DeviceElement> on_devices, CopyToDevices(elements));
+  return DistributedValues(std::move(elements), std::move(on_devices), std::move(weights));
 }
 
 void StepIterator::ShareOut(std::vector<Element>& elements,
@@ -278,19 +280,19 @@ void StepIterator::ShareOut(std::vector<Element>& elements,
   weights = std::move(their_weights);
 }
 
-absl::StatusOr<std::vector<DeviceElement>> StepIterator::Land(
+absl::StatusOr<std::vector<DeviceElement>> StepIterator::CopyToDevices(
     std::vector<Element>& elements) const {
-  std::vector<DeviceElement> landed(elements.size());
+  std::vector<DeviceElement> on_devices(elements.size());
   for (bool all = false; !all;) {
     all = true;
     // Copies of all replicas are begun before any is waited for.
     for (size_t i = 0; i < elements.size(); ++i) {
-      if ((*queues_)[i] == nullptr || landed[i]) continue;
+      if ((*queues_)[i] == nullptr || on_devices[i]) continue;
       absl::StatusOr<std::optional<DeviceElement>> taken = (*queues_)[i]->TryTake(elements[i]);
       RETURN_IF_ERROR(Annotate(taken.status(), "replica ", plan_->whole.first_replica() + i, " on ",
                                plan_->whole.devices()[i].ToString(), ", step ", step_));
       if (taken->has_value())
-        landed[i] = **std::move(taken);
+        on_devices[i] = **std::move(taken);
       else
         all = false;
     }
@@ -299,21 +301,21 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::Land(
     absl::SleepFor(kPlacePolls);
   }
   for (size_t i = 0; i < elements.size(); ++i)
-    if (landed[i]) elements[i] = Element();
-  return landed;
+    if (on_devices[i]) elements[i] = Element();
+  return on_devices;
 }
 
 std::vector<DeviceLandingStats> StepIterator::LandingStats() const {
   std::vector<DeviceLandingStats> stats;
   if (queues_ == nullptr) return stats;
-  for (const std::unique_ptr<DeviceQueue>& queue : *queues_)
+  for (const std::unique_ptr<DevicePrefetchQueue>& queue : *queues_)
     if (queue != nullptr) stats.push_back(queue->stats());
   return stats;
 }
 
 absl::Status StepIterator::Map(std::vector<Element>& elements) const {
   if (plan_->maps.empty()) return absl::OkStatus();
-  return SideBySide(static_cast<int>(elements.size()), [&](int local) -> absl::Status {
+  return ParallelFor(static_cast<int>(elements.size()), [&](int local) -> absl::Status {
     const int replica = plan_->group.first_replica() + local;
     RandomKey random{.seed = seed_,
                      .repetition = static_cast<uint64_t>(step_),
@@ -321,7 +323,7 @@ absl::Status StepIterator::Map(std::vector<Element>& elements) const {
     for (const TracedFunction& map : plan_->maps) {
       Element& element = elements[static_cast<size_t>(local)];
       absl::StatusOr<Element> mapped =
-          map(element, random, &map == &plan_->maps.back() ? *landing_pool_ : DefaultPool());
+          map(element, random, &map == &plan_->maps.back() ? *output_pool_ : DefaultPool());
       RETURN_IF_ERROR(Annotate(mapped.status(), "in map ", random.node,
                                " behind the distribution, ", "replica ", replica, ", step ",
                                step_));
@@ -406,7 +408,7 @@ absl::Status StepIterator::RestorePipelines(StateReader& reader) {
   for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)
     RETURN_IF_ERROR(pipeline->Restore(reader));
   if (queues_ != nullptr) {
-    for (const std::unique_ptr<DeviceQueue>& queue : *queues_)
+    for (const std::unique_ptr<DevicePrefetchQueue>& queue : *queues_)
       if (queue != nullptr) queue->Forget();
   }
   return reader.ExpectEnd();

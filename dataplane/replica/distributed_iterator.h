@@ -11,9 +11,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "control/sync/mutex.h"
+#include "dataplane/replica/copy_completion_thread.h"
+#include "dataplane/replica/device_prefetch.h"
 #include "dataplane/replica/input_plan.h"
-#include "dataplane/replica/land_ahead.h"
-#include "dataplane/replica/landing_progress.h"
 #include "dataplane/replica/pipeline.h"
 #include "penstock/distributed_dataset.h"
 #include "penstock/step_aligner.h"
@@ -64,17 +64,17 @@ class StepIterator final : public DistributedIteratorImpl {
   // A handle on each element for every replica that shares it.
   void ShareOut(std::vector<Element>& elements, std::vector<std::vector<float>>& weights) const;
   // On their way to the devices, of those replicas that have one.
-  absl::StatusOr<std::vector<DeviceElement>> Land(std::vector<Element>& elements) const;
+  absl::StatusOr<std::vector<DeviceElement>> CopyToDevices(std::vector<Element>& elements) const;
   absl::StatusOr<Head> ReadHead(StateReader& reader) const;
   absl::Status RestorePipelines(StateReader& reader);
 
   const std::shared_ptr<const DistributedDataset::Plan> plan_;
   uint64_t seed_;
   int64_t pass_;
-  std::shared_ptr<const DeviceQueues> queues_;        // nullptr: no values land
-  std::unique_ptr<LandingProgress> progress_;         // of them
-  Pool* landing_pool_ = &DefaultPool();               // where what lands is made
-  std::vector<std::unique_ptr<Pipeline>> pipelines_;  // constant after Start()
+  std::shared_ptr<const DevicePrefetchQueues> queues_;  // nullptr: no values go to devices
+  std::unique_ptr<CopyCompletionThread> progress_;      // of them
+  Pool* output_pool_ = &DefaultPool();                  // where what goes to devices is made
+  std::vector<std::unique_ptr<Pipeline>> pipelines_;    // constant after Start()
   Mutex wait_mu_;
   std::optional<StepAligner>
       aligner_;  // if the plan says so, from Meet() on; written under wait_mu_

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "dataplane/replica/side_by_side.h"
+#include "dataplane/replica/parallel_for.h"
 #include "dataplane/replica/traced_function.h"
 #include "penstock/distributed_dataset.h"
 #include "penstock/status.h"

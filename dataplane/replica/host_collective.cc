@@ -10,31 +10,32 @@
 namespace penstock::replica {
 namespace {
 
-// In the hub's own process.
-class NearLine final : public HubLine {
+// In the collective server's own process.
+class LocalChannel final : public CollectiveChannel {
  public:
-  NearLine(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+  LocalChannel(std::shared_ptr<CollectiveServer> server, int rank)
+      : server_(std::move(server)), rank_(rank) {}
   void Call(uint64_t communicator, RankCall call) override {
-    hub_->Call(rank_, communicator, std::move(call));
+    server_->Call(rank_, communicator, std::move(call));
   }
   void End(uint64_t communicator, const absl::Status& why) override {
-    hub_->End(rank_, communicator, why);
+    server_->End(rank_, communicator, why);
   }
 
  private:
-  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<CollectiveServer> server_;
   const int rank_;
 };
 
 }  // namespace
 
-void Inbox::Hear(const RankNews& news) {
+void Inbox::Push(const RankEvent& event) {
   MutexLock lock(mu_);
-  Of& of = communicators_[news.communicator];
-  if (news.result.ok())
-    of.results.push_back(*news.result);
+  Of& of = communicators_[event.communicator];
+  if (event.result.ok())
+    of.results.push_back(*event.result);
   else
-    of.end.Update(news.result.status());
+    of.end.Update(event.result.status());
   changed_.notify_all();
 }
 
@@ -66,21 +67,25 @@ void Inbox::Forget(uint64_t communicator) {
   communicators_.erase(communicator);
 }
 
-HostCollective::HostCollective(std::shared_ptr<HubLine> line, std::shared_ptr<Inbox> inbox,
-                               uint64_t number, int rank, int size)
-    : line_(std::move(line)), inbox_(std::move(inbox)), number_(number), rank_(rank), size_(size) {}
+HostCollective::HostCollective(std::shared_ptr<CollectiveChannel> channel,
+                               std::shared_ptr<Inbox> inbox, uint64_t number, int rank, int size)
+    : channel_(std::move(channel)),
+      inbox_(std::move(inbox)),
+      number_(number),
+      rank_(rank),
+      size_(size) {}
 
 HostCollective::~HostCollective() {
-  line_->End(number_, absl::UnavailableError(absl::StrCat("rank ", rank_, " has left")));
+  channel_->End(number_, absl::UnavailableError(absl::StrCat("rank ", rank_, " has left")));
   inbox_->Forget(number_);
 }
 
 absl::Status HostCollective::Start(CollectiveOp op, absl::Span<const int64_t> values) {
   RETURN_IF_ERROR(AsyncError());
   ++started_;
-  line_->Call(number_, {.kind = RankCall::Kind::kReduce,
-                        .op = op,
-                        .values = std::vector<int64_t>(values.begin(), values.end())});
+  channel_->Call(number_, {.kind = RankCall::Kind::kReduce,
+                           .op = op,
+                           .values = std::vector<int64_t>(values.begin(), values.end())});
   return absl::OkStatus();
 }
 
@@ -92,8 +97,8 @@ absl::StatusOr<std::vector<int64_t>> HostCollective::Finish() {
 }
 
 void HostCollective::Abort(const absl::Status& why) {
-  inbox_->Hear({number_, why});  // whether or not the hub answers
-  line_->End(number_, why);
+  inbox_->Push({number_, why});  // whether or not the server answers
+  channel_->End(number_, why);
 }
 
 absl::StatusOr<RankResult> HostCollective::Ask(RankCall call) {
@@ -102,7 +107,7 @@ absl::StatusOr<RankResult> HostCollective::Ask(RankCall call) {
         absl::StrCat(started_, " reduction(s) were started and not finished"));
   }
   RETURN_IF_ERROR(AsyncError());
-  line_->Call(number_, std::move(call));
+  channel_->Call(number_, std::move(call));
   return inbox_->Take(number_);
 }
 
@@ -119,23 +124,24 @@ absl::StatusOr<std::vector<std::string>> HostCollective::AllGather(std::string_v
 
 absl::StatusOr<std::unique_ptr<Collective>> HostCollective::Split(int color) {
   ASSIGN_OR_RETURN(const RankResult result, Ask({.kind = RankCall::Kind::kSplit, .color = color}));
-  return std::make_unique<HostCollective>(line_, inbox_, result.communicator,
+  return std::make_unique<HostCollective>(channel_, inbox_, result.communicator,
                                           static_cast<int>(result.rank),
                                           static_cast<int>(result.size));
 }
 
 std::vector<std::unique_ptr<Collective>> CollectiveOfThreads(int ranks) {
   std::vector<std::shared_ptr<Inbox>> inboxes;
-  std::vector<Hub::Tell> tell;
+  std::vector<CollectiveServer::EventCallback> callbacks;
   for (int rank = 0; rank < ranks; ++rank) {
     inboxes.push_back(std::make_shared<Inbox>());
-    tell.push_back([inbox = inboxes.back()](const RankNews& news) { inbox->Hear(news); });
+    callbacks.push_back([inbox = inboxes.back()](const RankEvent& event) { inbox->Push(event); });
   }
-  const auto hub = std::make_shared<Hub>(std::move(tell));
+  const auto server = std::make_shared<CollectiveServer>(std::move(callbacks));
   std::vector<std::unique_ptr<Collective>> collectives;
   for (int rank = 0; rank < ranks; ++rank) {
-    collectives.push_back(std::make_unique<HostCollective>(
-        std::make_shared<NearLine>(hub, rank), inboxes[static_cast<size_t>(rank)], 0, rank, ranks));
+    collectives.push_back(
+        std::make_unique<HostCollective>(std::make_shared<LocalChannel>(server, rank),
+                                         inboxes[static_cast<size_t>(rank)], 0, rank, ranks));
   }
   return collectives;
 }

@@ -14,25 +14,25 @@
 #include "absl/time/time.h"
 #include "control/sync/mutex.h"
 #include "dataplane/replica/collective.h"
-#include "dataplane/replica/hub.h"
+#include "dataplane/replica/collective_server.h"
 
 namespace penstock::replica {
 
 // What an all-gather gives in all; it is for small values.
 inline constexpr size_t kMostGatheredBytes = size_t{512} << 20;
 
-// A rank's way to the hub, where its calls meet the others'. Any thread.
-class HubLine {
+// A rank's way to the collective server, where its calls meet the others'. Any thread.
+class CollectiveChannel {
  public:
-  virtual ~HubLine() = default;
+  virtual ~CollectiveChannel() = default;
   virtual void Call(uint64_t communicator, RankCall call) = 0;
   virtual void End(uint64_t communicator, const absl::Status& why) = 0;
 };
 
-// What a rank has heard of the hub and not used yet. Any thread.
+// What the collective server told a rank, and is not used yet. Any thread.
 class Inbox {
  public:
-  void Hear(const RankNews& news);
+  void Push(const RankEvent& event);
   // Ends every communicator, those to come included.
   void EndAll(const absl::Status& why);
 
@@ -56,8 +56,8 @@ class Inbox {
 
 class HostCollective final : public Collective {
  public:
-  HostCollective(std::shared_ptr<HubLine> line, std::shared_ptr<Inbox> inbox, uint64_t number,
-                 int rank, int size);
+  HostCollective(std::shared_ptr<CollectiveChannel> channel, std::shared_ptr<Inbox> inbox,
+                 uint64_t number, int rank, int size);
   ~HostCollective() override;
 
   int rank() const override { return rank_; }
@@ -72,7 +72,7 @@ class HostCollective final : public Collective {
  private:
   absl::StatusOr<RankResult> Ask(RankCall call);
 
-  const std::shared_ptr<HubLine> line_;
+  const std::shared_ptr<CollectiveChannel> channel_;
   const std::shared_ptr<Inbox> inbox_;
   const uint64_t number_;
   const int rank_;

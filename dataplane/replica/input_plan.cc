@@ -59,9 +59,10 @@ absl::Status CheckOptions(const ReplicaGroup& group, const InputOptions& options
     if (device.kind == Device::Kind::kCpu) continue;
     const absl::StatusOr<DeviceInfo> info = LinkedDeviceBackend().Describe(device.index);
     if (info.ok()) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "values cannot land on ", device.ToString(), ": ", std::string(info.status().message()),
-        "; with fetch_to_device = false they come in host memory"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("values cannot be copied to ", device.ToString(), ": ",
+                     std::string(info.status().message()),
+                     "; with fetch_to_device = false they come in host memory"));
   }
   return absl::OkStatus();
 }

@@ -106,7 +106,7 @@ absl::Status Pipeline::FillRows(Portion& portion) {
     rows = own.count();
     if (rows > 0) ranges.push_back({std::make_shared<BatchRows>(std::move(own)), 0, rows});
   }
-  ASSIGN_OR_RETURN(const std::vector<RowRange> more, front_.Take(portion.missing));
+  ASSIGN_OR_RETURN(const std::vector<RowRange> more, leading_rows_.Take(portion.missing));
   ranges.insert(ranges.end(), more.begin(), more.end());
   ASSIGN_OR_RETURN(portion.element, BatchOf(pool_, ranges, input_.dataset.element_spec()));
   if (policy_ == PartialBatches::kPad) {
@@ -122,7 +122,7 @@ absl::Status Pipeline::Save(StateWriter& writer) {
   writer.WriteInt(turn_);
   writer.WriteBool(ended_);
   writer.WriteString(state.bytes);
-  return front_.Save(writer);
+  return leading_rows_.Save(writer);
 }
 
 absl::StatusOr<Pipeline::Position> Pipeline::ReadPosition(StateReader& reader) {
@@ -142,12 +142,12 @@ absl::Status Pipeline::Restore(StateReader& reader) {
   RETURN_IF_ERROR(iterator_.Restore(position.state));
   turn_ = position.turn;
   ended_ = position.ended;
-  return front_.Restore(reader);
+  return leading_rows_.Restore(reader);
 }
 
 absl::Status Pipeline::Commit(StateReader& reader) {
   ASSIGN_OR_RETURN(const Position position, ReadPosition(reader));
-  RETURN_IF_ERROR(FrontRows::Pass(reader));
+  RETURN_IF_ERROR(LeadingRows::Pass(reader));
   return iterator_.Commit(position.state);
 }
 

@@ -12,8 +12,8 @@
 #include "absl/time/time.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/memory/pool.h"
-#include "dataplane/replica/front_rows.h"
 #include "dataplane/replica/input_plan.h"
+#include "dataplane/replica/leading_rows.h"
 #include "penstock/iterator.h"
 
 namespace penstock::replica {
@@ -63,7 +63,7 @@ class Pipeline {
         coordinated_(plan.coordinated),
         pool_(pool),
         iterator_(std::move(iterator)),
-        front_(input.front, seed, epoch) {}
+        leading_rows_(input.front, seed, epoch) {}
   absl::Status Measure(int64_t wanted, Portion& portion) const;
   absl::Status FillRows(Portion& portion);
 
@@ -72,7 +72,7 @@ class Pipeline {
   const bool coordinated_;
   Pool& pool_;
   Iterator iterator_;
-  FrontRows front_;
+  LeadingRows leading_rows_;
   int64_t turn_ = 0;  // of the sizes
   bool ended_ = false;
 };

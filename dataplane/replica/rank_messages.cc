@@ -53,15 +53,15 @@ void Write(StateWriter& writer, const RankEnds& ends) {
 
 void Write(StateWriter&, const RankLeaves&) {}
 
-void Write(StateWriter& writer, const RankHears& hears) {
-  writer.WriteUnsigned(hears.communicator);
-  Write(writer, hears.end);
-  if (!hears.end.ok()) return;
-  Write(writer, hears.result.values);
-  Write(writer, hears.result.gathered);
-  writer.WriteUnsigned(hears.result.communicator);
-  writer.WriteInt(hears.result.rank);
-  writer.WriteInt(hears.result.size);
+void Write(StateWriter& writer, const RankEventMessage& event) {
+  writer.WriteUnsigned(event.communicator);
+  Write(writer, event.end);
+  if (!event.end.ok()) return;
+  Write(writer, event.result.values);
+  Write(writer, event.result.gathered);
+  writer.WriteUnsigned(event.result.communicator);
+  writer.WriteInt(event.result.rank);
+  writer.WriteInt(event.result.size);
 }
 
 absl::Status Read(StateReader& reader, absl::Status& status) {
@@ -131,15 +131,15 @@ absl::Status Read(StateReader&, RankLeaves&) {
   return absl::OkStatus();
 }
 
-absl::Status Read(StateReader& reader, RankHears& hears) {
-  ASSIGN_OR_RETURN(hears.communicator, reader.ReadUnsigned());
-  RETURN_IF_ERROR(Read(reader, hears.end));
-  if (!hears.end.ok()) return absl::OkStatus();
-  RETURN_IF_ERROR(Read(reader, hears.result.values));
-  RETURN_IF_ERROR(Read(reader, hears.result.gathered));
-  ASSIGN_OR_RETURN(hears.result.communicator, reader.ReadUnsigned());
-  ASSIGN_OR_RETURN(hears.result.rank, reader.ReadInt());
-  ASSIGN_OR_RETURN(hears.result.size, reader.ReadInt());
+absl::Status Read(StateReader& reader, RankEventMessage& event) {
+  ASSIGN_OR_RETURN(event.communicator, reader.ReadUnsigned());
+  RETURN_IF_ERROR(Read(reader, event.end));
+  if (!event.end.ok()) return absl::OkStatus();
+  RETURN_IF_ERROR(Read(reader, event.result.values));
+  RETURN_IF_ERROR(Read(reader, event.result.gathered));
+  ASSIGN_OR_RETURN(event.result.communicator, reader.ReadUnsigned());
+  ASSIGN_OR_RETURN(event.result.rank, reader.ReadInt());
+  ASSIGN_OR_RETURN(event.result.size, reader.ReadInt());
   return absl::OkStatus();
 }
 
@@ -175,7 +175,7 @@ absl::StatusOr<RankMessage> RankMessageOf(std::string_view bytes) {
     case 4:
       return ReadOne<RankLeaves>(reader);
     case 5:
-      return ReadOne<RankHears>(reader);
+      return ReadOne<RankEventMessage>(reader);
     default:
       return absl::DataLossError(absl::StrCat("a message between ranks is of no kind: ", kind));
   }

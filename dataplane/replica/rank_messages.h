@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processes of a group say to the one that has the hub, as bytes: a number
+// What the processes of a group and the collective server say, as bytes: a number
 // for the kind, then fields as state_bytes.h writes them. Of one release only.
 #pragma once
 
@@ -10,13 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/replica/hub.h"
+#include "dataplane/replica/collective_server.h"
 
 namespace penstock::replica {
 
 inline constexpr uint64_t kRankMessagesVersion = 1;
 
-// First on a connection, to the hub.
+// First on a connection, to the server.
 struct RankHello {
   uint64_t version = kRankMessagesVersion;
   std::string launch;
@@ -24,34 +24,34 @@ struct RankHello {
   int64_t ranks = 0;
   friend bool operator==(const RankHello&, const RankHello&) = default;
 };
-// The hub's answer when all are there, or why they will never be.
+// The server's answer when all are there, or why they will never be.
 struct RankWelcome {
   absl::Status status;
   friend bool operator==(const RankWelcome&, const RankWelcome&) = default;
 };
-struct RankCalls {  // to the hub
+struct RankCalls {  // to the server
   uint64_t communicator = 0;
   RankCall call;
   friend bool operator==(const RankCalls&, const RankCalls&) = default;
 };
-struct RankEnds {  // to the hub
+struct RankEnds {  // to the server
   uint64_t communicator = 0;
   absl::Status why;
   friend bool operator==(const RankEnds&, const RankEnds&) = default;
 };
-// To the hub: the process leaves as it should.
+// To the server: the process leaves as it should.
 struct RankLeaves {
   friend bool operator==(const RankLeaves&, const RankLeaves&) = default;
 };
-struct RankHears {  // from the hub
+struct RankEventMessage {  // from the server
   uint64_t communicator = 0;
   absl::Status end;
   RankResult result;  // if not ended
-  friend bool operator==(const RankHears&, const RankHears&) = default;
+  friend bool operator==(const RankEventMessage&, const RankEventMessage&) = default;
 };
 
 using RankMessage =
-    std::variant<RankHello, RankWelcome, RankCalls, RankEnds, RankLeaves, RankHears>;
+    std::variant<RankHello, RankWelcome, RankCalls, RankEnds, RankLeaves, RankEventMessage>;
 
 std::string ToBytes(const RankMessage& message);
 // DataLoss for bytes that ToBytes() does not write.

@@ -36,12 +36,12 @@ absl::Status Of(int rank, const absl::Status& why) {
   return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why.message()));
 }
 
-// Rank 0's line: the hub, and the connections of all others.
-class HubHere final : public HubLine {
+// Rank 0's channel: the collective server, and the connections of all others.
+class RootChannel final : public CollectiveChannel {
  public:
-  static absl::StatusOr<std::shared_ptr<HubHere>> Start(std::vector<Socket> others,
-                                                        std::chrono::milliseconds silence) {
-    auto here = std::make_shared<HubHere>(others.size());
+  static absl::StatusOr<std::shared_ptr<RootChannel>> Start(std::vector<Socket> others,
+                                                            std::chrono::milliseconds silence) {
+    auto here = std::make_shared<RootChannel>(others.size());
     MutexLock lock(here->starting_);
     ASSIGN_OR_RETURN(
         here->loop_,
@@ -51,65 +51,67 @@ class HubHere final : public HubLine {
              [h = here.get()](size_t peer, const absl::Status& why) { h->OnGone(peer, why); }}));
     return here;
   }
-  explicit HubHere(size_t others) : hub_(Tells(others)) {}
-  ~HubHere() override {
+  explicit RootChannel(size_t others) : server_(MakeCallbacks(others)) {}
+  ~RootChannel() override {
     if (loop_ != nullptr) loop_->Stop();  // whose events use all of this
   }
 
   void Call(uint64_t communicator, RankCall call) override {
-    hub_.Call(0, communicator, std::move(call));
+    server_.Call(0, communicator, std::move(call));
   }
   void End(uint64_t communicator, const absl::Status& why) override {
-    hub_.End(0, communicator, why);
+    server_.End(0, communicator, why);
   }
   std::shared_ptr<Inbox> inbox() const { return inbox_; }
 
  private:
-  std::vector<Hub::Tell> Tells(size_t others) {
-    std::vector<Hub::Tell> tells = {[inbox = inbox_](const RankNews& news) { inbox->Hear(news); }};
+  std::vector<CollectiveServer::EventCallback> MakeCallbacks(size_t others) {
+    std::vector<CollectiveServer::EventCallback> callbacks = {
+        [inbox = inbox_](const RankEvent& event) { inbox->Push(event); }};
     for (size_t peer = 0; peer < others; ++peer) {
-      tells.push_back([this, peer](const RankNews& news) {
-        RankHears hears{.communicator = news.communicator, .end = news.result.status()};
-        if (news.result.ok()) hears.result = *news.result;
+      callbacks.push_back([this, peer](const RankEvent& event) {
+        RankEventMessage event_message{.communicator = event.communicator,
+                                       .end = event.result.status()};
+        if (event.result.ok()) event_message.result = *event.result;
         { MutexLock lock(starting_); }  // from then on loop_ is constant
-        loop_->Send(peer, ToBytes(hears));
+        loop_->Send(peer, ToBytes(event_message));
       });
     }
-    return tells;
+    return callbacks;
   }
 
   void OnFrame(size_t peer, std::string_view frame) {
     const int rank = static_cast<int>(peer) + 1;
     absl::StatusOr<RankMessage> message = RankMessageOf(frame);
     if (!message.ok()) {
-      hub_.Lose(rank, Of(rank, message.status()));
+      server_.Lose(rank, Of(rank, message.status()));
     } else if (auto* calls = std::get_if<RankCalls>(&*message)) {
-      hub_.Call(rank, calls->communicator, std::move(calls->call));
+      server_.Call(rank, calls->communicator, std::move(calls->call));
     } else if (auto* ends = std::get_if<RankEnds>(&*message)) {
-      hub_.End(rank, ends->communicator, ends->why);
+      server_.End(rank, ends->communicator, ends->why);
     } else if (std::holds_alternative<RankLeaves>(*message)) {
-      hub_.Lose(rank, absl::UnavailableError(absl::StrCat("rank ", rank, " has left")));
+      server_.Lose(rank, absl::UnavailableError(absl::StrCat("rank ", rank, " has left")));
     }
   }
   void OnGone(size_t peer, const absl::Status& why) {
     const int rank = static_cast<int>(peer) + 1;
-    hub_.Lose(rank, Of(rank, why));
+    server_.Lose(rank, Of(rank, why));
   }
 
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
-  Hub hub_;
+  CollectiveServer server_;
   Mutex starting_;
   std::unique_ptr<FrameLoop> loop_;
 };
 
-// Another rank's line: a connection to the hub.
-class HubThere final : public HubLine {
+// Another rank's channel: a connection to the collective server.
+class RemoteChannel final : public CollectiveChannel {
  public:
-  static absl::StatusOr<std::shared_ptr<HubThere>> Start(Socket hub,
-                                                         std::chrono::milliseconds silence) {
-    auto there = std::make_shared<HubThere>();
+  static absl::StatusOr<std::shared_ptr<RemoteChannel>> Start(Socket server,
+                                                              std::chrono::milliseconds silence) {
+    auto there = std::make_shared<RemoteChannel>();
     std::vector<Socket> peers;
-    peers.push_back(std::move(hub));
+    peers.push_back(std::move(server));
     ASSIGN_OR_RETURN(there->loop_,
                      FrameLoop::Start(std::move(peers), silence,
                                       {[inbox = there->inbox_](size_t, std::string_view frame) {
@@ -120,7 +122,7 @@ class HubThere final : public HubLine {
                                        }}));
     return there;
   }
-  ~HubThere() override {
+  ~RemoteChannel() override {
     if (loop_ != nullptr) loop_->Send(0, ToBytes(RankLeaves{}));
   }
 
@@ -136,12 +138,12 @@ class HubThere final : public HubLine {
   static void OnFrame(Inbox& inbox, std::string_view frame) {
     absl::StatusOr<RankMessage> message = RankMessageOf(frame);
     if (!message.ok()) return inbox.EndAll(Of(0, message.status()));
-    auto* hears = std::get_if<RankHears>(&*message);
-    if (hears == nullptr) return;
-    if (hears->end.ok())
-      inbox.Hear({hears->communicator, std::move(hears->result)});
+    auto* event_message = std::get_if<RankEventMessage>(&*message);
+    if (event_message == nullptr) return;
+    if (event_message->end.ok())
+      inbox.Push({event_message->communicator, std::move(event_message->result)});
     else
-      inbox.Hear({hears->communicator, hears->end});
+      inbox.Push({event_message->communicator, event_message->end});
   }
 
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
@@ -211,10 +213,10 @@ absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const H
   return others;
 }
 
-absl::StatusOr<std::unique_ptr<Collective>> BeHub(const RankProcesses& here,
-                                                  const HostAndPort& where,
-                                                  Clock::time_point deadline,
-                                                  std::chrono::milliseconds silence) {
+absl::StatusOr<std::unique_ptr<Collective>> ListenAsRoot(const RankProcesses& here,
+                                                         const HostAndPort& where,
+                                                         Clock::time_point deadline,
+                                                         std::chrono::milliseconds silence) {
   ASSIGN_OR_RETURN(std::vector<Socket> others, AcceptAll(here, where, deadline));
   const std::vector<int> missing = Missing(others);
   RankWelcome welcome;
@@ -230,9 +232,10 @@ absl::StatusOr<std::unique_ptr<Collective>> BeHub(const RankProcesses& here,
     SendFrame(socket, ToBytes(welcome), Clock::now() + kGreetingTime).IgnoreError();
   }
   RETURN_IF_ERROR(welcome.status);
-  ASSIGN_OR_RETURN(std::shared_ptr<HubHere> line, HubHere::Start(std::move(others), silence));
-  const std::shared_ptr<Inbox> inbox = line->inbox();
-  return std::make_unique<HostCollective>(std::move(line), inbox, 0, 0, here.ranks);
+  ASSIGN_OR_RETURN(std::shared_ptr<RootChannel> channel,
+                   RootChannel::Start(std::move(others), silence));
+  const std::shared_ptr<Inbox> inbox = channel->inbox();
+  return std::make_unique<HostCollective>(std::move(channel), inbox, 0, 0, here.ranks);
 }
 
 // A connection to rank 0, once it listens.
@@ -259,10 +262,10 @@ absl::StatusOr<Socket> Reach(const RankProcesses& here, const HostAndPort& where
   }
 }
 
-absl::StatusOr<std::unique_ptr<Collective>> JoinHub(const RankProcesses& here,
-                                                    const HostAndPort& where,
-                                                    Clock::time_point deadline,
-                                                    std::chrono::milliseconds silence) {
+absl::StatusOr<std::unique_ptr<Collective>> ConnectToRoot(const RankProcesses& here,
+                                                          const HostAndPort& where,
+                                                          Clock::time_point deadline,
+                                                          std::chrono::milliseconds silence) {
   absl::StatusOr<Socket> socket = Reach(here, where, deadline);
   RETURN_IF_ERROR(Annotate(socket.status(), "rank ", here.rank, " cannot reach rank 0 at ",
                            here.address, " within ", absl::FormatDuration(here.connect_timeout)));
@@ -280,9 +283,10 @@ absl::StatusOr<std::unique_ptr<Collective>> JoinHub(const RankProcesses& here,
   RETURN_IF_ERROR(Annotate(welcome.status(), "rank ", here.rank, " was not welcomed by rank 0 at ",
                            here.address, "; is it used by something else?"));
   RETURN_IF_ERROR(welcome->status);
-  ASSIGN_OR_RETURN(std::shared_ptr<HubThere> line, HubThere::Start(*std::move(socket), silence));
-  const std::shared_ptr<Inbox> inbox = line->inbox();
-  return std::make_unique<HostCollective>(std::move(line), inbox, 0, here.rank, here.ranks);
+  ASSIGN_OR_RETURN(std::shared_ptr<RemoteChannel> channel,
+                   RemoteChannel::Start(*std::move(socket), silence));
+  const std::shared_ptr<Inbox> inbox = channel->inbox();
+  return std::make_unique<HostCollective>(std::move(channel), inbox, 0, here.rank, here.ranks);
 }
 
 }  // namespace
@@ -293,8 +297,8 @@ absl::StatusOr<std::unique_ptr<Collective>> ConnectRanks(const RankProcesses& pr
   const Clock::time_point deadline =
       Clock::now() + absl::ToChronoMilliseconds(processes.connect_timeout);
   const std::chrono::milliseconds silence = absl::ToChronoMilliseconds(processes.silence);
-  return processes.rank == 0 ? BeHub(processes, where, deadline, silence)
-                             : JoinHub(processes, where, deadline, silence);
+  return processes.rank == 0 ? ListenAsRoot(processes, where, deadline, silence)
+                             : ConnectToRoot(processes, where, deadline, silence);
 }
 
 }  // namespace penstock::replica

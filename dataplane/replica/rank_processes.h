@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host communicator of the processes of a launch. That of rank 0 has the hub; the
+// A host communicator of the processes of a launch. That of rank 0 has the server; the
 // others connect to it over TCP. A process that is killed is known to be gone at
 // once, from its connection; a machine that is, after `silence`. If rank 0 goes, all
 // have lost it. Whoever can reach the address may join: for a trainer's own network,

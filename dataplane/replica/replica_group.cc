@@ -11,8 +11,8 @@
 #include "control/protocol/host_port.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/replica/collective.h"
+#include "dataplane/replica/parallel_for.h"
 #include "dataplane/replica/rank_processes.h"
-#include "dataplane/replica/side_by_side.h"
 #include "penstock/replica.h"
 #include "penstock/status.h"
 
@@ -182,7 +182,7 @@ absl::Status ReplicaGroup::OnEachReplica(const std::function<absl::Status(int)>&
     return absl::FailedPreconditionError(
         "Run was called inside of a function that Run calls; call it outside, on the results");
   }
-  return replica::SideBySide(num_local_replicas(), [&fn](int replica) {
+  return replica::ParallelFor(num_local_replicas(), [&fn](int replica) {
     in_replica_function = true;
     absl::Status status = fn(replica);
     in_replica_function = false;

@@ -20,7 +20,7 @@ namespace penstock::transfer {
 
 // Counts up whenever a class that a transport meets changes in a way that its
 // size does not show: the order or number of virtual methods, or what they mean.
-inline constexpr int kTransportInterface = 1;
+inline constexpr int kTransportInterface = 2;
 
 // What the compiler that reads this makes of the interface. Hidden, so that a
 // library answers for itself and not with the function of who loads it.

@@ -12,7 +12,7 @@
 namespace penstock::transfer {
 namespace {
 
-// Long against the time in which what has landed is told.
+// Long against the time in which what was received is told.
 constexpr std::chrono::milliseconds kPeriod(100);
 // Of a period, in which something has to be under way: else others are waited for.
 constexpr double kBusy = 0.7;
@@ -90,12 +90,12 @@ Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<Codec
   return with(Codec::kNone) > with(present) ? Codec::kNone : present;
 }
 
-void LinkCodec::Wish(LinkCompression wish) {
-  wish_ = wish;
+void LinkCodec::SetCompression(LinkCompression compression) {
+  compression_ = compression;
   MutexLock lock(mu_);
   period_begin_ = now_();
-  if (wish == LinkCompression::kSnappy) present_ = Codec::kSnappy;
-  if (wish == LinkCompression::kLz4) present_ = Codec::kLz4;
+  if (compression == LinkCompression::kSnappy) present_ = Codec::kSnappy;
+  if (compression == LinkCompression::kLz4) present_ = Codec::kLz4;
 }
 
 Codec LinkCodec::present() const {
@@ -106,7 +106,7 @@ Codec LinkCodec::present() const {
 LinkCodec::Encoded LinkCodec::Encode(MessageType type, absl::Span<const std::byte> bytes, Loan loan,
                                      int64_t count) {
   Encoded encoded{type, bytes, std::move(loan)};
-  if (wish_ == LinkCompression::kNone) return encoded;
+  if (compression_ == LinkCompression::kNone) return encoded;
   if (bytes.size() >= kWorthCompressing && bytes.size() <= kMaxCodecBytes) {
     Codec codec;
     bool try_all;
@@ -165,28 +165,28 @@ std::optional<LinkCodec::Encoded> LinkCodec::TryAll(MessageType type,
 }
 
 void LinkCodec::OnOther(size_t bytes) {
-  if (wish_ != LinkCompression::kNone) OnSent(1, bytes);
+  if (compression_ != LinkCompression::kNone) OnSent(1, bytes);
 }
 
 void LinkCodec::OnSent(int64_t count, size_t bytes) {
-  if (wish_ != LinkCompression::kAuto) return;
+  if (compression_ != LinkCompression::kAuto) return;
   MutexLock lock(mu_);
   if (under_way_.empty()) busy_since_ = now_();
   under_way_.Push({count, bytes});
 }
 
-void LinkCodec::OnLanded(int64_t count) {
-  if (wish_ != LinkCompression::kAuto || count == 0) return;
+void LinkCodec::OnReceived(int64_t count) {
+  if (compression_ != LinkCompression::kAuto || count == 0) return;
   MutexLock lock(mu_);
   const Clock::time_point now = now_();
   const bool was_busy = !under_way_.empty();
   while (count > 0 && !under_way_.empty()) {
     UnderWay& oldest = under_way_.front();
-    const int64_t landed = std::min(count, oldest.count);
-    oldest.count -= landed;
-    count -= landed;
+    const int64_t received = std::min(count, oldest.count);
+    oldest.count -= received;
+    count -= received;
     if (oldest.count > 0) break;
-    landed_bytes_ += oldest.bytes;
+    received_bytes_ += oldest.bytes;
     under_way_.Pop();
   }
   if (was_busy && under_way_.empty()) busy_ += now - busy_since_;
@@ -197,7 +197,7 @@ void LinkCodec::EndPeriod(Clock::time_point now) {
   if (!under_way_.empty()) busy_ += now - std::exchange(busy_since_, now);
   const double busy = Seconds(std::exchange(busy_, Clock::duration(0)));
   const double whole = Seconds(now - std::exchange(period_begin_, now));
-  const double link = static_cast<double>(std::exchange(landed_bytes_, 0)) / std::max(busy, 1e-9);
+  const double link = static_cast<double>(std::exchange(received_bytes_, 0)) / std::max(busy, 1e-9);
   idle_periods_ = std::max(0, idle_periods_ - 1);
   if (link <= 0 || (present_ == Codec::kNone && busy < kBusy * whole)) return;
   if (present_ == Codec::kNone && idle_periods_ == 0 && link < kFastLink) {

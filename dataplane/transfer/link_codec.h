@@ -3,7 +3,7 @@
 // the choice is left to it, whatever brings most bytes to the client in a second. For
 // that the link and the codecs are measured as they work:
 //
-// - the link, by what the client says has landed, over the time in which something was
+// - the link, by what the client says it received, over the time in which something was
 //   under way. It counts only if that was nearly all of the time: else the link is not
 //   what elements wait for, and compressing would take processor time for nothing.
 // - a codec, by the processor time that it takes, on a message now and then.
@@ -41,7 +41,7 @@ double ThroughputWith(const CodecSpeed& codec, double link_bytes_per_s);
 // `speeds` by Codec. Pure.
 Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<CodecSpeed, 3>& speeds);
 
-// Of one link. Encode() is for one thread at a time, OnLanded() for any.
+// Of one link. Encode() is for one thread at a time, OnReceived() for any.
 class LinkCodec {
  public:
   using Clock = std::chrono::steady_clock;
@@ -50,7 +50,7 @@ class LinkCodec {
       : pool_(pool), now_(std::move(now)) {}
 
   // Before anything is sent. Without it nothing is compressed.
-  void Wish(LinkCompression wish);
+  void SetCompression(LinkCompression compression);
 
   // The message as it is to be sent.
   struct Encoded {
@@ -62,8 +62,8 @@ class LinkCodec {
   Encoded Encode(MessageType type, absl::Span<const std::byte> bytes, Loan loan, int64_t count);
   // One went out without it: an error, of 0 bytes, or an element over another connection.
   void OnOther(size_t bytes);
-  // The client has landed the oldest so many.
-  void OnLanded(int64_t count);
+  // The client has received the oldest so many.
+  void OnReceived(int64_t count);
 
   Codec present() const;
 
@@ -80,7 +80,7 @@ class LinkCodec {
 
   Pool& pool_;
   const std::function<Clock::time_point()> now_;
-  LinkCompression wish_ = LinkCompression::kNone;
+  LinkCompression compression_ = LinkCompression::kNone;
 
   mutable Mutex mu_;
   Codec present_ GUARDED_BY(mu_) = Codec::kNone;
@@ -90,8 +90,8 @@ class LinkCodec {
   Fifo<UnderWay> under_way_ GUARDED_BY(mu_);
   Clock::time_point period_begin_ GUARDED_BY(mu_);
   Clock::time_point busy_since_ GUARDED_BY(mu_);
-  Clock::duration busy_ GUARDED_BY(mu_){0};  // of this period
-  size_t landed_bytes_ GUARDED_BY(mu_) = 0;  // in this period
+  Clock::duration busy_ GUARDED_BY(mu_){0};    // of this period
+  size_t received_bytes_ GUARDED_BY(mu_) = 0;  // in this period
 };
 
 }  // namespace penstock::transfer

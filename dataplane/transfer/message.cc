@@ -71,7 +71,7 @@ class Reader {
     return count > rest_.size() / bytes ? Fail<uint64_t>() : count;
   }
 
-  void Spoil() {
+  void Invalidate() {
     ok_ = false;
     rest_ = {};
   }
@@ -81,7 +81,7 @@ class Reader {
  private:
   template <class T>
   T Fail() {
-    Spoil();
+    Invalidate();
     return T();
   }
 
@@ -105,7 +105,7 @@ Hello ReadHello(Reader& reader) {
       Index begin = reader.Count();
       int64_t length = reader.Count();
       // In order only: an ill-meant set must not cost more than its bytes.
-      if (length == 0 || (i > 0 && begin <= holding.indices.end())) reader.Spoil();
+      if (length == 0 || (i > 0 && begin <= holding.indices.end())) reader.Invalidate();
       holding.indices.Add(begin, begin + length);
     }
     hello.holdings.push_back(std::move(holding));
@@ -114,7 +114,7 @@ Hello ReadHello(Reader& reader) {
     const auto compression = reader.Number<uint8_t>();
     if (compression == static_cast<uint8_t>(LinkCompression::kNone) ||
         compression > static_cast<uint8_t>(LinkCompression::kLz4)) {
-      reader.Spoil();
+      reader.Invalidate();
     }
     hello.compression = static_cast<LinkCompression>(compression);
   }
@@ -123,7 +123,7 @@ Hello ReadHello(Reader& reader) {
 
 Update ReadUpdate(Reader& reader) {
   Update update;
-  update.landed = reader.Count();
+  update.received = reader.Count();
   update.granted = reader.Count();
   update.recall = reader.Number<uint8_t>() != 0;
   update.granted_after_recall = reader.Count();
@@ -238,7 +238,7 @@ std::string Encode(const Update& update) {
 
 void Append(const Update& update, std::string& bytes) {
   Writer writer(MessageType::kUpdate, std::move(bytes));
-  writer.Number(update.landed);
+  writer.Number(update.received);
   writer.Number(update.granted);
   writer.Number<uint8_t>(update.recall);
   writer.Number(update.granted_after_recall);
@@ -339,11 +339,11 @@ absl::StatusOr<Message> Decode(std::string_view bytes) {
   return message;
 }
 
-absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool greeted) {
+absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received) {
   PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(bytes));
   const bool hello = std::holds_alternative<Hello>(message);
-  if (!greeted && !hello) return absl::InvalidArgumentError("a link begins with a hello");
-  if (greeted && !std::holds_alternative<Update>(message) &&
+  if (!hello_received && !hello) return absl::InvalidArgumentError("a link begins with a hello");
+  if (hello_received && !std::holds_alternative<Update>(message) &&
       !std::holds_alternative<Goodbye>(message)) {
     return absl::InvalidArgumentError("a message that a client does not send");
   }

@@ -56,7 +56,7 @@ enum class MessageType : uint8_t {
 
 // What happened at the client since its last message, in this order.
 struct Update {
-  int64_t landed = 0;
+  int64_t received = 0;
   int64_t granted = 0;
   bool recall = false;
   int64_t granted_after_recall = 0;
@@ -119,7 +119,7 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header);
 // unknown type. FailedPrecondition for a hello of another version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
-// The same of what a client says: its hello, and once it has `greeted` updates and a goodbye.
-absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool greeted);
+// The same of what a client says: before `hello_received` its hello, then updates and a goodbye.
+absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received);
 
 }  // namespace penstock::transfer

@@ -10,18 +10,19 @@ namespace penstock::transfer {
 namespace {
 
 // The offer this client can take up by that protocol, or why not.
-absl::StatusOr<Choice> TryProtocol(std::string_view name, const std::vector<Offer>& offers) {
+absl::StatusOr<TransportSelection> TryProtocol(std::string_view name,
+                                               const std::vector<TransportOffer>& offers) {
   const absl::StatusOr<Transport*> transport = FindTransport(name);
   if (!transport.ok()) {
     return absl::NotFoundError(absl::StrCat("'", std::string(name), "' is not in this build"));
   }
   std::vector<std::string> reasons;
-  for (const Offer& offer : offers) {
+  for (const TransportOffer& offer : offers) {
     if (offer.protocol != name) continue;
     absl::Status reachable = offer.given_up.empty()
                                  ? (*transport)->Check(offer.address, offer.compatibility)
                                  : absl::NotFoundError(offer.given_up);
-    if (reachable.ok()) return Choice{*transport, offer, ""};
+    if (reachable.ok()) return TransportSelection{*transport, offer, ""};
     reasons.emplace_back(reachable.message());
   }
   if (!reasons.empty()) return absl::NotFoundError(absl::StrJoin(reasons, "; "));
@@ -29,9 +30,9 @@ absl::StatusOr<Choice> TryProtocol(std::string_view name, const std::vector<Offe
 }
 
 // What both sides have.
-std::string BothSides(const std::vector<Offer>& offers) {
+std::string BothSides(const std::vector<TransportOffer>& offers) {
   std::vector<std::string> offered;
-  for (const Offer& offer : offers) offered.push_back(offer.protocol);
+  for (const TransportOffer& offer : offers) offered.push_back(offer.protocol);
   return absl::StrCat("the worker offers ",
                       offered.empty() ? "nothing" : absl::StrJoin(offered, ", "),
                       "; this process has ", absl::StrJoin(TransportNames(), ", "));
@@ -52,12 +53,13 @@ std::vector<std::string> ByRank() {
 }
 
 // What "auto" tries: what the worker's config names, in its order, then the rest.
-std::vector<std::string> InOrder(std::vector<Offer> offers) {
-  std::erase_if(offers, [](const Offer& offer) { return offer.preference <= 0; });
-  std::stable_sort(offers.begin(), offers.end(),
-                   [](const Offer& a, const Offer& b) { return a.preference < b.preference; });
+std::vector<std::string> InOrder(std::vector<TransportOffer> offers) {
+  std::erase_if(offers, [](const TransportOffer& offer) { return offer.preference <= 0; });
+  std::stable_sort(
+      offers.begin(), offers.end(),
+      [](const TransportOffer& a, const TransportOffer& b) { return a.preference < b.preference; });
   std::vector<std::string> names;
-  for (Offer& offer : offers) names.push_back(std::move(offer.protocol));
+  for (TransportOffer& offer : offers) names.push_back(std::move(offer.protocol));
   for (std::string& name : ByRank()) {
     if (std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(std::move(name));
@@ -65,55 +67,59 @@ std::vector<std::string> InOrder(std::vector<Offer> offers) {
   return names;
 }
 
-bool IsPreferred(const std::string& name, const std::vector<Offer>& offers) {
-  return std::any_of(offers.begin(), offers.end(), [&](const Offer& offer) {
+bool IsPreferred(const std::string& name, const std::vector<TransportOffer>& offers) {
+  return std::any_of(offers.begin(), offers.end(), [&](const TransportOffer& offer) {
     return offer.protocol == name && offer.preference > 0;
   });
 }
 
 // Why the first one tried was taken.
-std::string Because(const Choice& choice, bool automatic, const Wish& wish) {
-  if (!automatic) return wish.source;
-  if (choice.offer.preference == 0) return "the best of all";
-  return choice.offer.preference == 1 ? "the worker's data_transfer_protocol"
-                                      : "the worker's fallback";
+std::string SelectionReason(const TransportSelection& selection, bool automatic,
+                            const TransportPreference& preference) {
+  if (!automatic) return preference.source;
+  if (selection.offer.preference == 0) return "the best of all";
+  return selection.offer.preference == 1 ? "the worker's data_transfer_protocol"
+                                         : "the worker's fallback";
 }
 
 }  // namespace
 
-absl::StatusOr<Choice> Negotiate(const Wish& wish, const std::vector<Offer>& offers,
-                                 std::string_view worker) {
-  const bool automatic = wish.protocol.empty() || wish.protocol == "auto";
+absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preference,
+                                             const std::vector<TransportOffer>& offers,
+                                             std::string_view worker) {
+  const bool automatic = preference.protocol.empty() || preference.protocol == "auto";
   std::vector<std::string> names;
   if (automatic) {
     names = InOrder(offers);
   } else {
-    names.push_back(wish.protocol);
-    names.insert(names.end(), wish.fallback.begin(), wish.fallback.end());
+    names.push_back(preference.protocol);
+    names.insert(names.end(), preference.fallback.begin(), preference.fallback.end());
   }
   std::vector<std::string> refused;
   std::string first_refusal;
   for (const std::string& name : names) {
-    absl::StatusOr<Choice> choice = TryProtocol(name, offers);
-    if (choice.ok()) {
-      choice->reason = absl::StrCat(
-          name, ": ",
-          refused.empty() ? Because(*choice, automatic, wish) : absl::StrJoin(refused, ", "));
+    absl::StatusOr<TransportSelection> selection = TryProtocol(name, offers);
+    if (selection.ok()) {
+      selection->reason =
+          absl::StrCat(name, ": ",
+                       refused.empty() ? SelectionReason(*selection, automatic, preference)
+                                       : absl::StrJoin(refused, ", "));
       const bool named = !automatic || IsPreferred(names.front(), offers);
-      if (named && !refused.empty()) choice->instead_of = names.front();
-      return choice;
+      if (named && !refused.empty()) selection->instead_of = names.front();
+      return selection;
     }
-    if (first_refusal.empty()) first_refusal = std::string(choice.status().message());
+    if (first_refusal.empty()) first_refusal = std::string(selection.status().message());
     const bool first_named = !automatic && refused.empty();
-    refused.push_back(absl::StrCat(name, first_named ? absl::StrCat(" (", wish.source, ")") : "",
-                                   " is not possible (", choice.status().message(), ")"));
+    refused.push_back(absl::StrCat(name,
+                                   first_named ? absl::StrCat(" (", preference.source, ")") : "",
+                                   " is not possible (", selection.status().message(), ")"));
   }
-  if (automatic || !wish.fallback.empty()) {
+  if (automatic || !preference.fallback.empty()) {
     return absl::NotFoundError(
         absl::StrCat("No transfer protocol is available for worker '", std::string(worker),
                      "': ", absl::StrJoin(refused, ", "), "; ", BothSides(offers)));
   }
-  return absl::NotFoundError(absl::StrCat("Protocol '", wish.protocol,
+  return absl::NotFoundError(absl::StrCat("Protocol '", preference.protocol,
                                           "' is not available for worker '", std::string(worker),
                                           "': ", first_refusal, "; ", BothSides(offers)));
 }

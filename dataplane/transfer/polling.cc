@@ -16,11 +16,11 @@
 namespace penstock::transfer {
 namespace {
 
-using Nanoseconds = ServedLoop::Nanoseconds;
+using Nanoseconds = EventLoop::Nanoseconds;
 
 // What a hand-over between two that are awake takes, many times over.
 constexpr Nanoseconds kSpin = 20'000;
-// So many spins in vain in a row, and there is none before so many sleeps.
+// After so many wasted spins in a row there is none before so many sleeps.
 constexpr int kWastedSpins = 4;
 constexpr int kSleepsBeforeSpin = 16;
 
@@ -33,9 +33,9 @@ void Relax() {
 }  // namespace
 
 // A list that is let go of is let go of without a lock: with it a loop may end.
-using Loops = std::vector<std::shared_ptr<ServedLoop>>;
+using Loops = std::vector<std::shared_ptr<EventLoop>>;
 
-// Of the process: its loops, and who of those that wait comes by them.
+// Of the process: its loops, and which of the threads that wait polls them.
 class Poller {
  public:
   // A forked child has one of its own, without loops.
@@ -43,21 +43,21 @@ class Poller {
     static Mutex mu;
     static std::atomic<Poller*> present{nullptr};
     Poller* poller = present.load(std::memory_order_acquire);
-    if (poller != nullptr && poller->made_here_) return *poller;
+    if (poller != nullptr && poller->in_creator_) return *poller;
     MutexLock lock(mu);
     poller = present.load(std::memory_order_relaxed);
-    if (poller == nullptr || !poller->made_here_) {
+    if (poller == nullptr || !poller->in_creator_) {
       poller = new Poller;  // lasts as long as the process
       present.store(poller, std::memory_order_release);
     }
     return *poller;
   }
 
-  absl::Status Add(std::shared_ptr<ServedLoop> loop) {
+  absl::Status Add(std::shared_ptr<EventLoop> loop) {
     Loops gone;
     MutexLock lock(mu_);
-    if (!bell_) bell_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (!bell_) {
+    if (!wake_fd_) wake_fd_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!wake_fd_) {
       return absl::UnavailableError(absl::StrCat("no descriptor to be woken by: errno ", errno));
     }
     loops_.push_back(std::move(loop));
@@ -66,7 +66,7 @@ class Poller {
     return absl::OkStatus();
   }
 
-  void Remove(const ServedLoop& loop) {
+  void Remove(const EventLoop& loop) {
     Loops gone;
     MutexLock lock(mu_);
     std::erase_if(loops_, [&](const auto& one) { return one.get() == &loop; });
@@ -95,7 +95,7 @@ class Poller {
     MutexLock lock(mu_);
     leads_ = false;
     if (led_version_ != version_) gone.swap(led_);
-    if (!followers_.empty()) followers_.back()->Offer();
+    if (!followers_.empty()) followers_.back()->OfferLead();
   }
   // REQUIRES: TryLead() was false for it.
   void Unfollow(PollingCondition* waits) {
@@ -107,14 +107,14 @@ class Poller {
 
   // Until `notified` is no longer `seen`, or until then.
   void Lead(const std::atomic<uint64_t>& notified, uint64_t seen, Nanoseconds until) {
-    Nanoseconds now = ServedLoop::Now();
+    Nanoseconds now = EventLoop::Now();
     Nanoseconds idle_since = now;
     bool spun = false;
     while (true) {
-      const bool found = VisitAll(now);
+      const bool found = PollAll(now);
       if (found && std::exchange(spun, false)) wasted_spins_ = 0;
       if (notified.load(std::memory_order_seq_cst) != seen) return;
-      now = ServedLoop::Now();
+      now = EventLoop::Now();
       if (now >= until) return;
       if (found) {
         idle_since = now;
@@ -124,14 +124,14 @@ class Poller {
       } else {
         NoteSleep(std::exchange(spun, false));
         Sleep(notified, seen, until, now);
-        idle_since = now = ServedLoop::Now();
+        idle_since = now = EventLoop::Now();
       }
     }
   }
-  bool VisitAll(Nanoseconds now) {
+  bool PollAll(Nanoseconds now) {
     bool found = false;
-    for (const std::shared_ptr<ServedLoop>& loop : led_) {
-      if (!loop->idle()) found = loop->Visit(now) || found;
+    for (const std::shared_ptr<EventLoop>& loop : led_) {
+      if (!loop->idle()) found = loop->Poll(now) || found;
     }
     return found;
   }
@@ -139,7 +139,7 @@ class Poller {
   // Any thread, behind a change of what Lead() was given.
   void WakeLeader() {
     if (asleep_.exchange(false, std::memory_order_seq_cst)) {
-      [[maybe_unused]] const int rung = ::eventfd_write(bell_.get(), 1);
+      [[maybe_unused]] const int written = ::eventfd_write(wake_fd_.get(), 1);
     }
   }
 
@@ -163,11 +163,11 @@ class Poller {
 
   void Sleep(const std::atomic<uint64_t>& notified, uint64_t seen, Nanoseconds until,
              Nanoseconds now) {
-    ready_.assign(1, {bell_.get(), POLLIN, 0});
+    ready_.assign(1, {wake_fd_.get(), POLLIN, 0});
     asleep_at_.clear();
     bool quiet = true;
-    for (const std::shared_ptr<ServedLoop>& loop : led_) {
-      if (loop->idle()) continue;  // who comes there is its own thread's
+    for (const std::shared_ptr<EventLoop>& loop : led_) {
+      if (loop->idle()) continue;  // a new link there is its own thread's
       quiet = loop->BeginSleep();
       if (!quiet) break;
       asleep_at_.push_back(loop.get());
@@ -182,20 +182,20 @@ class Poller {
       }
       asleep_.store(false, std::memory_order_seq_cst);
       if ((ready_[0].revents & POLLIN) != 0) {
-        eventfd_t rings;
-        [[maybe_unused]] const int read = ::eventfd_read(bell_.get(), &rings);
+        eventfd_t wakeups;
+        [[maybe_unused]] const int read = ::eventfd_read(wake_fd_.get(), &wakeups);
       }
     }
-    for (ServedLoop* loop : asleep_at_) loop->EndSleep();
+    for (EventLoop* loop : asleep_at_) loop->EndSleep();
   }
 
-  const MadeHere made_here_;
-  Descriptor bell_;  // of whoever leads; constant once there is a loop
+  const ForkGuard in_creator_;
+  Descriptor wake_fd_;  // of whoever leads; constant once there is a loop
   std::atomic<bool> asleep_{false};
 
   // Of whoever leads.
   Loops led_;  // empty between two that lead, if it is not up to date
-  std::vector<ServedLoop*> asleep_at_;
+  std::vector<EventLoop*> asleep_at_;
   std::vector<pollfd> ready_;
   int wasted_spins_ = 0;  // in a row
   int sleeps_ = 0;        // since the last of these
@@ -214,7 +214,7 @@ void PollingCondition::WaitFor(std::unique_lock<std::mutex>& lock,
                                std::chrono::nanoseconds timeout) {
   const uint64_t seen = notified_.load(std::memory_order_relaxed);
   lock.unlock();
-  const Nanoseconds until = ServedLoop::Now() + timeout.count();
+  const Nanoseconds until = EventLoop::Now() + timeout.count();
   Poller& poller = Poller::OfProcess();
   if (poller.TryLead(this)) {
     polling_.fetch_add(1, std::memory_order_seq_cst);
@@ -228,10 +228,10 @@ void PollingCondition::WaitFor(std::unique_lock<std::mutex>& lock,
   lock.lock();
 }
 
-void PollingCondition::WaitAside(std::unique_lock<std::mutex>& lock) {
+void PollingCondition::WaitPassive(std::unique_lock<std::mutex>& lock) {
   const uint64_t seen = notified_.load(std::memory_order_relaxed);
   lock.unlock();
-  Sleep(seen, ServedLoop::kNever);
+  Sleep(seen, EventLoop::kNever);
   lock.lock();
 }
 
@@ -240,13 +240,13 @@ void PollingCondition::Sleep(uint64_t seen, Nanoseconds until) {
   {
     MutexLock lock(mu_);
     const auto over = [&]() REQUIRES(mu_) {
-      return offered_ || notified_.load(std::memory_order_seq_cst) != seen;
+      return lead_offered_ || notified_.load(std::memory_order_seq_cst) != seen;
     };
-    if (until == ServedLoop::kNever) {
+    if (until == EventLoop::kNever) {
       woken_.wait(lock, [&] { return notified_.load(std::memory_order_seq_cst) != seen; });
     } else {
-      woken_.wait_for(lock, std::chrono::nanoseconds(until - ServedLoop::Now()), over);
-      offered_ = false;
+      woken_.wait_for(lock, std::chrono::nanoseconds(until - EventLoop::Now()), over);
+      lead_offered_ = false;
     }
   }
   sleeping_.fetch_sub(1, std::memory_order_seq_cst);
@@ -261,10 +261,10 @@ void PollingCondition::NotifyAll() {
   if (polling_.load(std::memory_order_seq_cst) > 0) Poller::OfProcess().WakeLeader();
 }
 
-void PollingCondition::Offer() {
+void PollingCondition::OfferLead() {
   {
     MutexLock lock(mu_);
-    offered_ = true;
+    lead_offered_ = true;
   }
   woken_.notify_all();
 }
@@ -272,15 +272,15 @@ void PollingCondition::Offer() {
 void PollTransports() {
   Poller& poller = Poller::OfProcess();
   if (!poller.TryLead(nullptr)) return;
-  poller.VisitAll(ServedLoop::Now());
+  poller.PollAll(EventLoop::Now());
   poller.StopLeading();
 }
 
-absl::Status AddPolledLoop(std::shared_ptr<ServedLoop> loop) {
+absl::Status AddPolledLoop(std::shared_ptr<EventLoop> loop) {
   return Poller::OfProcess().Add(std::move(loop));
 }
 
-void RemovePolledLoop(const ServedLoop& loop) {
+void RemovePolledLoop(const EventLoop& loop) {
   Poller::OfProcess().Remove(loop);
 }
 

@@ -11,17 +11,17 @@
 
 #include "absl/status/status.h"
 #include "control/sync/mutex.h"
-#include "dataplane/transfer/served_loop.h"
+#include "dataplane/transfer/event_loop.h"
 
 namespace penstock::transfer {
 
 // For waits whose end is always told of with NotifyAll(): nothing is missed.
-inline constexpr std::chrono::seconds kLongestWait(1);
+inline constexpr std::chrono::seconds kMaxWait(1);
 
 // A condition variable for what links' events change. Of all threads of the
-// process that wait at one, one at a time comes by the transports' loops, and runs
-// the events of any link; it spins a moment before it sleeps, unless that was in
-// vain of late. The others sleep until they are notified, or it is their turn.
+// process that wait at one, one at a time polls the transports' loops, and runs
+// the events of any link; it spins a moment before it sleeps, unless that found
+// nothing of late. The others sleep until they are notified, or offered the lead.
 class PollingCondition {
  public:
   PollingCondition() = default;
@@ -33,14 +33,14 @@ class PollingCondition {
   void WaitFor(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds timeout);
   // Waits for NotifyAll(), and leaves the loops to others: for a wait that may be
   // long, and whose end is in no hurry. May return earlier.
-  void WaitAside(std::unique_lock<std::mutex>& lock);
+  void WaitPassive(std::unique_lock<std::mutex>& lock);
   // Any thread, behind the change.
   void NotifyAll();
 
  private:
   friend class Poller;
-  void Sleep(uint64_t seen, ServedLoop::Nanoseconds until);
-  void Offer();
+  void Sleep(uint64_t seen, EventLoop::Nanoseconds until);
+  void OfferLead();
 
   std::atomic<uint64_t> notified_{0};  // how often
   std::atomic<int> polling_{0};        // threads
@@ -48,16 +48,16 @@ class PollingCondition {
 
   Mutex mu_;  // taken while Poller's is held; no other is taken while it is
   std::condition_variable woken_;
-  bool offered_ GUARDED_BY(mu_) = false;  // a turn at the loops
+  bool lead_offered_ GUARDED_BY(mu_) = false;
 };
 
 // Serves all loops once, without waiting, unless another thread is at it. For a
-// thread that passes by often. REQUIRES: no lock is held that an event takes.
+// thread that calls this often. REQUIRES: no lock is held that an event takes.
 void PollTransports();
 
-// From here on threads that wait come by this loop, until it is removed.
+// From here on threads that wait poll this loop, until it is removed.
 // Unavailable without a descriptor.
-absl::Status AddPolledLoop(std::shared_ptr<ServedLoop> loop);
-void RemovePolledLoop(const ServedLoop& loop);
+absl::Status AddPolledLoop(std::shared_ptr<EventLoop> loop);
+void RemovePolledLoop(const EventLoop& loop);
 
 }  // namespace penstock::transfer

@@ -76,24 +76,24 @@ absl::Status SendQueue::Grant(int64_t count) {
   return absl::OkStatus();
 }
 
-absl::Status SendQueue::OnLanded(int64_t count, std::vector<Acknowledged>& landed) {
+absl::Status SendQueue::OnReceived(int64_t count, std::vector<Acknowledged>& received) {
   for (int64_t left = count; left > 0;) {
     if (taken_ == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the client has landed ", count, " elements at once, more than were sent"));
+      return absl::InvalidArgumentError(absl::StrCat("the client has received ", count,
+                                                     " elements at once, more than were sent"));
     }
     Entry& oldest = entries_.front();
-    const int64_t of_entry = std::min(left, oldest.count - oldest.landed);
-    oldest.landed += of_entry;
+    const int64_t of_entry = std::min(left, oldest.count - oldest.received);
+    oldest.received += of_entry;
     left -= of_entry;
-    for (int64_t i = 0; i < of_entry; ++i) landed.push_back(members_.Pop());
-    DropLanded();
+    for (int64_t i = 0; i < of_entry; ++i) received.push_back(members_.Pop());
+    DropReceived();
   }
   return absl::OkStatus();
 }
 
-void SendQueue::DropLanded() {
-  while (taken_ > 0 && entries_.front().landed == entries_.front().count) {
+void SendQueue::DropReceived() {
+  while (taken_ > 0 && entries_.front().received == entries_.front().count) {
     entries_.Pop();
     --taken_;
   }
@@ -105,21 +105,21 @@ void SendQueue::Recall() {
       {.type = MessageType::kRecalled, .count = 0, .recalled = std::exchange(credits_, 0)});
 }
 
-absl::Status SendQueue::Apply(const Update& update, std::vector<Acknowledged>& landed) {
-  PENSTOCK_RETURN_IF_ERROR(OnLanded(update.landed, landed));
+absl::Status SendQueue::Apply(const Update& update, std::vector<Acknowledged>& received) {
+  PENSTOCK_RETURN_IF_ERROR(OnReceived(update.received, received));
   PENSTOCK_RETURN_IF_ERROR(Grant(update.granted));
   if (update.recall) Recall();
   return Grant(update.granted_after_recall);
 }
 
-SendQueue::Next SendQueue::Take() {
+SendQueue::OutgoingMessage SendQueue::Take() {
   PENSTOCK_CHECK(!empty());
   if (size() == 0) {
-    told_all_ = true;
+    close_sent_ = true;
     return {.type = MessageType::kClosed, .error = ErrorMessage{.error = reason_}};
   }
   const Entry& entry = entries_[taken_++];
-  Next next{.type = entry.type, .count = entry.count};
+  OutgoingMessage next{.type = entry.type, .count = entry.count};
   switch (entry.type) {
     case MessageType::kFrame:
       next.bytes = entry.frame.bytes().first(entry.bytes);
@@ -135,7 +135,7 @@ SendQueue::Next SendQueue::Take() {
     default:
       next.count = entry.recalled;
   }
-  DropLanded();  // an answer does not land
+  DropReceived();  // an answer is not counted
   return next;
 }
 
@@ -159,13 +159,13 @@ void SendQueue::Unpack(const Entry& entry, std::vector<Sent>& sent) {
   std::byte* block = entry.frame.bytes().data() + sizeof(FramePrefix);
   for (int64_t i = 0; i < entry.count; ++i) {
     std::byte* const next = block + BlockBytes(block);
-    if (i >= entry.landed)
+    if (i >= entry.received)
       sent.emplace_back(members_.Pop().identity, Element(entry.frame.Share(), block, entry.spec));
     block = next;
   }
 }
 
-std::string TextOf(const SendQueue::Next& next) {
+std::string TextOf(const SendQueue::OutgoingMessage& next) {
   switch (next.type) {
     case MessageType::kWelcome:
       return Encode(Welcome());
@@ -180,9 +180,9 @@ std::string TextOf(const SendQueue::Next& next) {
   }
 }
 
-void Tell(const Update& update, std::vector<Acknowledged>& landed, SendEvents& events) {
-  if (!landed.empty()) events.OnLanded(landed);
-  landed.clear();
+void NotifyUpdate(const Update& update, std::vector<Acknowledged>& received, SendEvents& events) {
+  if (!received.empty()) events.OnReceived(received);
+  received.clear();
   const int64_t granted = update.granted + update.granted_after_recall;
   if (granted > 0) events.OnCredits({granted});
 }

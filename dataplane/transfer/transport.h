@@ -56,7 +56,7 @@ struct Hello {
   IterationId iteration;
   // Of what this worker sent it, what it has and the worker may not know that it
   // has. Collected after its earlier link to this worker (if any) was destroyed,
-  // so that nothing can land any more behind its back.
+  // so that nothing can be received any more behind its back.
   std::vector<Holding> holdings;
   // Of what the worker sends, where the protocol goes over a network.
   LinkCompression compression = LinkCompression::kNone;
@@ -99,14 +99,14 @@ class SendLink {
   virtual int64_t credits() const = 0;
   // Sends it against one credit. Without one it is FailedPrecondition, on a closed
   // link Unavailable, above what the protocol can carry InvalidArgument, and `sent`
-  // stays the caller's. The link keeps it, or a copy, until it has landed. An
+  // stays the caller's. The link keeps it, or a copy, until it was received. An
   // element below 256 KiB may wait up to 2 ms for others to go with.
   virtual absl::Status Send(Sent&& sent) = 0;
   // Where a block for this link is best made (Pool::LendBlock): in memory of the
   // client's, if some is free, from where Send() moves it without a copy. It may
   // be sent on any link all the same. nullptr: anywhere is as good.
   virtual std::shared_ptr<Pool> pool() { return nullptr; }
-  // Sends what waits in a frame for company: call when nothing more comes at once.
+  // Sends a frame that waits for more elements: call when nothing more comes at once.
   virtual void Flush() = 0;
   // Closes; the client sees `reason`. What was sent before still arrives if the
   // link holds. OnClosed follows.
@@ -119,11 +119,11 @@ class SendEvents {
   virtual ~SendEvents() = default;
   // That many more may be sent.
   virtual void OnCredits(Credits granted) = 0;
-  // The client has landed these, the oldest sent and not landed so far.
-  virtual void OnLanded(absl::Span<const Acknowledged> landed) = 0;
+  // The client has received these, the oldest sent and not received so far.
+  virtual void OnReceived(absl::Span<const Acknowledged> received) = 0;
   // The link is gone, the last event. `reason` is OK if the client closed it on
   // purpose, else the status given to Close() or what broke it. `unconfirmed`
-  // was sent and is not known to have landed, in the order of sending.
+  // was sent and is not known to be received, in the order of sending.
   virtual void OnClosed(const absl::Status& reason, std::vector<Sent> unconfirmed) = 0;
 };
 
@@ -156,9 +156,9 @@ class ReceiveEvents {
   virtual ~ReceiveEvents() = default;
   // The worker has accepted the link.
   virtual void OnOpen() {}
-  // Elements that landed together, in the order of sending, each checked against
+  // Elements that were received together, in the order of sending, each checked against
   // the spec; all are to be moved from, even where the link is closed inside: they
-  // count as landed from when this begins (`shm`) or, at the latest, has returned.
+  // count as received from when this begins (`shm`) or, at the latest, has returned.
   virtual void OnElements(absl::Span<Element> elements) = 0;
   // An error stands in the place of an element.
   virtual void OnError(const Identity& identity, const absl::Status& error) = 0;
@@ -177,7 +177,7 @@ class ReceiveLink {
   // further one.
   virtual ~ReceiveLink() = default;
   // When the link's end is told, a worker that has used one of these credits
-  // also knows that all has landed which came in events that have returned.
+  // also knows that all was received which came in events that have returned.
   virtual void Grant(Credits credits) = 0;
   // Asks for the credits that the worker has not used; OnRecalled follows.
   virtual void Recall() = 0;
@@ -193,7 +193,7 @@ inline constexpr int kMaxTcpConnections = 16;
 struct DialOptions {
   Hello hello;
   Spec spec;             // what the iteration's elements must admit
-  Pool* pool = nullptr;  // where they land; outlives the link. nullptr: DefaultPool()
+  Pool* pool = nullptr;  // where they are received; outlives the link. nullptr: DefaultPool()
   int64_t max_element_bytes = int64_t{4} << 30;
   absl::Duration timeout = absl::Seconds(10);  // until the worker has answered
   TlsConfig tls;                               // of `grpc`, for a worker that speaks TLS
@@ -223,7 +223,7 @@ class Transport {
 };
 
 // A transport a worker offers.
-struct Offer {
+struct TransportOffer {
   std::string protocol;
   std::string address;
   std::string compatibility;
@@ -238,7 +238,7 @@ std::vector<std::string> TransportNames();
 absl::Status RegisterTransport(std::unique_ptr<Transport> transport);
 
 // What a client asks for.
-struct Wish {
+struct TransportPreference {
   std::string protocol;                 // or "auto", or empty for the same
   std::vector<std::string> fallback;    // of a named protocol, in order
   std::string source = "as asked for";  // who said so: "DistributeOptions", a variable, file:line
@@ -247,16 +247,17 @@ struct Wish {
 // Which of a worker's offers a client takes, and why in words: "shm: the best of
 // all", "tcp: PENSTOCK_DATA_TRANSFER_PROTOCOL", "grpc: local is not possible
 // (other process)".
-struct Choice {
+struct TransportSelection {
   Transport* transport = nullptr;
-  Offer offer;
+  TransportOffer offer;
   std::string reason;
   std::string instead_of;  // the named protocol that was not possible; mostly empty
 };
 // A named protocol is NotFound "Protocol 'X' is not available for worker 'Y':
 // why" unless one of `fallback` is. With "auto" it is the first that both can do
 // of those that the worker prefers, else the one with the lowest rank.
-absl::StatusOr<Choice> Negotiate(const Wish& wish, const std::vector<Offer>& offers,
-                                 std::string_view worker);
+absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preference,
+                                             const std::vector<TransportOffer>& offers,
+                                             std::string_view worker);
 
 }  // namespace penstock::transfer

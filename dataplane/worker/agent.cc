@@ -24,22 +24,22 @@ constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(control::DispatcherStub* stub,
-                                                    std::shared_ptr<Workshop> workshop,
+                                                    std::shared_ptr<WorkerContext> context,
                                                     Tasks* tasks, AgentOptions options) {
   std::unique_ptr<Agent> agent(
-      new Agent(stub->address(), std::move(workshop), tasks, std::move(options)));
+      new Agent(stub->address(), std::move(context), tasks, std::move(options)));
   PENSTOCK_RETURN_IF_ERROR(agent->Begin(*stub));
   return agent;
 }
 
-Agent::Agent(std::string dispatcher, std::shared_ptr<Workshop> workshop, Tasks* tasks,
+Agent::Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tasks* tasks,
              AgentOptions options)
-    : workshop_(std::move(workshop)),
+    : context_(std::move(context)),
       tasks_(tasks),
       options_(std::move(options)),
       dispatcher_(std::move(dispatcher)),
       interval_(options_.heartbeat_interval) {
-  workshop_->SetTell([this](control::WorkerUp message) { Send(std::move(message)); });
+  context_->SetReporter([this](control::WorkerUp message) { Send(std::move(message)); });
 }
 
 // First the thread, so that the dispatcher does not hear of a worker that cannot be.
@@ -117,7 +117,7 @@ void Agent::Stop() {
     session = session_;
   }
   if (session != nullptr) session->Stop();
-  workshop_->SetTell(nullptr);
+  context_->SetReporter(nullptr);
 }
 
 // --- The session -------------------------------------------------------------------
@@ -138,7 +138,7 @@ void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
   if (const auto* reader = std::get_if<AddReader>(&message)) return tasks_->Do(*reader);
   if (const auto* unassign = std::get_if<Unassign>(&message)) return tasks_->Do(*unassign);
   if (const auto* splits = std::get_if<Splits>(&message)) return tasks_->Do(*splits);
-  if (const auto* allow = std::get_if<AllowTurns>(&message)) return tasks_->Do(*allow);
+  if (const auto* allow = std::get_if<AllowRows>(&message)) return tasks_->Do(*allow);
   if (std::holds_alternative<Drained>(message)) {
     MutexLock lock(mu_);
     drained_ = true;
@@ -210,7 +210,7 @@ void Agent::Beat() {
     lock.unlock();
     tasks_->ForgetIdle();
     if (connected) {
-      Send(control::WorkerHeartbeat{++counter, workshop_->definitions.Work(), tasks_->Work()});
+      Send(control::WorkerHeartbeat{++counter, context_->definitions.Work(), tasks_->Work()});
     }
     lock.lock();
     changed_.wait_for(lock, absl::ToChronoNanoseconds(interval_),

@@ -19,7 +19,7 @@
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "dataplane/worker/tasks.h"
-#include "dataplane/worker/workshop.h"
+#include "dataplane/worker/worker_context.h"
 
 namespace penstock::worker {
 
@@ -35,7 +35,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   // Opens the session. `stub` and `tasks` outlive the agent. ResourceExhausted where the process
   // gets no thread for it.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(control::DispatcherStub* stub,
-                                                      std::shared_ptr<Workshop> workshop,
+                                                      std::shared_ptr<WorkerContext> context,
                                                       Tasks* tasks, AgentOptions options);
   ~Agent() override;
 
@@ -51,7 +51,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   void Stop();
 
  private:
-  Agent(std::string dispatcher, std::shared_ptr<Workshop> workshop, Tasks* tasks,
+  Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tasks* tasks,
         AgentOptions options);
   absl::Status Begin(control::DispatcherStub& stub);
 
@@ -66,7 +66,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   void Send(control::WorkerUp message);
   void Beat();
 
-  const std::shared_ptr<Workshop> workshop_;
+  const std::shared_ptr<WorkerContext> context_;
   Tasks* const tasks_;
   const AgentOptions options_;
   const std::string dispatcher_;  // its address

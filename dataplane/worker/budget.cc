@@ -15,7 +15,7 @@ void Budget::Subtract(int64_t bytes) {
 void Budget::Wait(const std::function<bool()>& cancelled) {
   if (!exhausted()) return;
   MutexLock lock(mu_);
-  while (exhausted() && !cancelled()) freed_.WaitFor(lock, transfer::kLongestWait);
+  while (exhausted() && !cancelled()) freed_.WaitFor(lock, transfer::kMaxWait);
 }
 
 void Budget::Wake() {

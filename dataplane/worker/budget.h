@@ -19,7 +19,7 @@ class Budget {
 
   // An element of that size was sent.
   void Add(int64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
-  // It has landed, or its link is gone.
+  // It was received, or its link is gone.
   void Subtract(int64_t bytes);
 
   bool exhausted() const { return used_.load(std::memory_order_relaxed) >= bytes_; }

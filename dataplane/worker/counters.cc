@@ -14,10 +14,10 @@ void CountSent(int64_t bytes) {
   sent_bytes.Add(bytes);
 }
 
-void CountLanded(int64_t elements) {
-  static Counter& landed = ProcessMetrics().GetCounter(
+void CountReceived(int64_t elements) {
+  static Counter& received = ProcessMetrics().GetCounter(
       "penstock_worker_elements_landed_total", "Elements that clients confirmed on their links.");
-  landed.Add(elements);
+  received.Add(elements);
 }
 
 void CountCacheQuery(bool hit) {

@@ -10,7 +10,7 @@ namespace penstock::worker {
 // An element was handed to a link.
 void CountSent(int64_t bytes);
 // So many were confirmed by the clients they were sent to.
-void CountLanded(int64_t elements);
+void CountReceived(int64_t elements);
 
 // Of the windows of cross-trainer caches: a trainer was given an element that was
 // there already (a hit), or that was prepared for it.

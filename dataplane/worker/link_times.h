@@ -17,7 +17,7 @@ namespace penstock::worker {
 
 enum class LinkWaitsFor : uint8_t {
   kProduce = 0,    // an element that is not made yet
-  kTransport = 1,  // what is under way, to land
+  kTransport = 1,  // what is under way, to be received
   kTrainer = 2,    // room: the client has given no credit, and has all that was sent
 };
 

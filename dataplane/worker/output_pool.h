@@ -5,34 +5,34 @@
 #pragma once
 
 #include "dataplane/memory/pool.h"
-#include "dataplane/worker/exit.h"
+#include "dataplane/worker/iteration_sink.h"
 
 namespace penstock::worker {
 
 // Which client gets an element is decided when it is sent, where it is not the one whose index it
-// is; one made for another is copied then. Thread-safe. `exit` and `otherwise` outlive it, what it
+// is; one made for another is copied then. Thread-safe. `sink` and `otherwise` outlive it, what it
 // lent does not need it.
 class OutputPool : public Pool {
  public:
-  OutputPool(PartitionExit& exit, Pool& otherwise) : exit_(exit), otherwise_(otherwise) {}
+  OutputPool(PartitionSink& sink, Pool& otherwise) : sink_(sink), otherwise_(otherwise) {}
 
   absl::StatusOr<Loan> Lend(size_t bytes) override { return otherwise_.Lend(bytes); }
   absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
     return LendBlockAt(kNoPlace, head_bytes, body_bytes);
   }
   // A place is an index.
-  int64_t PlaceOf(int64_t ahead) const override { return exit_.ProducesAfter(ahead); }
+  int64_t PlaceOf(int64_t ahead) const override { return sink_.ProducesAfter(ahead); }
   absl::StatusOr<Loan> LendBlockAt(int64_t place, size_t head_bytes, size_t body_bytes) override {
     // Smaller ones travel in frames.
     if (head_bytes + body_bytes < kFrameBelow) return otherwise_.LendBlock(head_bytes, body_bytes);
     const std::shared_ptr<Pool> slots =
-        exit_.SlotsFor(place == kNoPlace ? exit_.ProducesAfter(0) : place);
+        sink_.SlotsFor(place == kNoPlace ? sink_.ProducesAfter(0) : place);
     return (slots != nullptr ? *slots : otherwise_).LendBlock(head_bytes, body_bytes);
   }
   PoolCounters counters() const override { return otherwise_.counters(); }
 
  private:
-  PartitionExit& exit_;
+  PartitionSink& sink_;
   Pool& otherwise_;
 };
 

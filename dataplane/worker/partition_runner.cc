@@ -49,11 +49,11 @@ uint64_t SeedOf(const control::Assign& assign) {
 
 }  // namespace
 
-std::shared_ptr<PartitionRunner> PartitionRunner::Start(std::shared_ptr<Workshop> workshop,
-                                                        std::shared_ptr<IterationExit> outlet,
-                                                        control::Assign assign) {
+std::shared_ptr<PartitionRunner> PartitionRunner::Start(
+    std::shared_ptr<WorkerContext> context, std::shared_ptr<IterationSink> iteration_sink,
+    control::Assign assign) {
   std::shared_ptr<PartitionRunner> runner(
-      new PartitionRunner(std::move(workshop), std::move(outlet), std::move(assign)));
+      new PartitionRunner(std::move(context), std::move(iteration_sink), std::move(assign)));
   absl::StatusOr<std::thread> thread =
       StartThread(ToString(runner->of().partition), [runner] { runner->Run(); });
   if (thread.ok()) {
@@ -64,13 +64,14 @@ std::shared_ptr<PartitionRunner> PartitionRunner::Start(std::shared_ptr<Workshop
   return runner;
 }
 
-PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
-                                 std::shared_ptr<IterationExit> outlet, control::Assign assign)
-    : workshop_(std::move(workshop)),
-      outlet_(std::move(outlet)),
+PartitionRunner::PartitionRunner(std::shared_ptr<WorkerContext> context,
+                                 std::shared_ptr<IterationSink> iteration_sink,
+                                 control::Assign assign)
+    : context_(std::move(context)),
+      iteration_sink_(std::move(iteration_sink)),
       assign_(std::move(assign)),
-      files_(workshop_->files),
-      permit_(workshop_->permits, assign_.job),
+      files_(context_->files),
+      permit_(context_->permits, assign_.job),
       splits_(
           assign_.splits,
           [this](int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted) {
@@ -81,22 +82,22 @@ PartitionRunner::PartitionRunner(std::shared_ptr<Workshop> workshop,
               permit_.Resume();
               return;
             }
-            outlet_->Flush();
+            iteration_sink_->Flush();
             permit_.Pause();
           },
-          workshop_->now),
-      exit_(
-          outlet_->Open({.of = assign_.of,
-                         .skip = UnsentOf(assign_),
-                         .first = assign_.bookmark_index,
-                         .readers = assign_.readers,
-                         .consumers = assign_.terms.coordinated() ? assign_.terms.num_consumers : 0,
-                         .group_size = assign_.terms.group_size,
-                         .ordered = assign_.terms.deterministic,
-                         .dealt = assign_.dealt,
-                         .turns = assign_.turns,
-                         .rest = assign_.rest,
-                         .permit = &permit_})) {}
+          context_->now),
+      sink_(iteration_sink_->Open(
+          {.of = assign_.of,
+           .skip = UnsentOf(assign_),
+           .first = assign_.bookmark_index,
+           .readers = assign_.readers,
+           .consumers = assign_.terms.coordinated() ? assign_.terms.num_consumers : 0,
+           .group_size = assign_.terms.group_size,
+           .ordered = assign_.terms.deterministic,
+           .positions = assign_.positions,
+           .rows = assign_.rows,
+           .remainder = assign_.remainder,
+           .permit = &permit_})) {}
 
 PartitionRunner::~PartitionRunner() = default;
 
@@ -122,7 +123,7 @@ void PartitionRunner::End(const absl::Status& status) {
     Say(std::move(failed));
   }
   permit_.Cancel();
-  outlet_->Close(*exit_);
+  iteration_sink_->Close(*sink_);
   // Under the lock: whoever waits may be the last but this thread to hold the runner.
   MutexLock lock(mu_);
   done_ = true;
@@ -146,7 +147,7 @@ absl::Status PartitionRunner::Replay() {
     PENSTOCK_RETURN_IF_ERROR(CheckShardable(definition->dataset, mode));
   }
   const Dataset& dataset = definition->dataset;
-  OutputPool output(*exit_, *workshop_->pool);
+  OutputPool output(*sink_, *context_->pool);
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
@@ -157,15 +158,15 @@ absl::Status PartitionRunner::Replay() {
       .hint_index = shard.index,
       .splits = divided ? &splits_ : nullptr,
       .plan = divided ? &definition->plan : nullptr,
-      .pool = workshop_->pool.get(),
+      .pool = context_->pool.get(),
       .output = &output,
       .sent_ahead = true,
       .files = &files_,
-      .threads = workshop_->threads,
+      .threads = context_->threads,
       .cancelled = &cancelled_,
       .profile = definition->profile.get(),
-      .read_ahead = workshop_->read_ahead.has_value() ? &*workshop_->read_ahead : nullptr,
-      .python = workshop_->python};
+      .read_ahead = context_->read_ahead.has_value() ? &*context_->read_ahead : nullptr,
+      .python = context_->python};
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,
                             BuildIterator(dataset, context));
   if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);
@@ -185,21 +186,21 @@ absl::Status PartitionRunner::Replay() {
     }
     Say(at_end);
   }
-  PENSTOCK_RETURN_IF_ERROR(exit_->End(*elements));
-  const control::Ended ended{assign_.of, exit_->elements()};
+  PENSTOCK_RETURN_IF_ERROR(sink_->End(*elements));
+  const control::Ended ended{assign_.of, sink_->elements()};
   {
     MutexLock lock(mu_);
     ended_ = ended;
   }
   Say(ended);
-  exit_->Linger();
+  sink_->Linger();
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
   while (true) {
     absl::StatusOr<std::shared_ptr<const Definition>> definition =
-        workshop_->definitions.Get(assign_.dataset_id, assign_.dataset_edition);
+        context_->definitions.Get(assign_.dataset_id, assign_.dataset_edition);
     // Out of reach is for the session to settle; the fetch has waited already.
     const bool unreachable =
         absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
@@ -230,7 +231,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
   GroupOutput output(
       iterator, assign_.terms.group_size, index,
       [this](Element element, Index first) { return Finished(std::move(element), first); });
-  BookmarkClock clock{index, workshop_->now()};
+  BookmarkClock clock{index, context_->now()};
   int64_t made = 0;
   while (!cancelled_) {
     // Passed over in pieces, so that a long replay is marked and may be stopped.
@@ -240,15 +241,15 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, output.Skip(unwanted));
       PENSTOCK_RETURN_IF_ERROR(files_.error());
       index += passed;
-      if (passed > 0) PENSTOCK_RETURN_IF_ERROR(exit_->Pass(index - 1));
+      if (passed > 0) PENSTOCK_RETURN_IF_ERROR(sink_->Pass(index - 1));
       if (passed < unwanted) return index;
     } else {
       PENSTOCK_RETURN_IF_ERROR(AwaitRoom());
       if (permit_.ShouldYield()) {
-        outlet_->Flush();
+        iteration_sink_->Flush();
         if (!permit_.Yield()) break;
       }
-      exit_->Produces(index);
+      sink_->Produces(index);
       absl::StatusOr<std::optional<Element>> next = output.Next();
       if (cancelled_) break;
       PENSTOCK_RETURN_IF_ERROR(files_.error());
@@ -280,7 +281,7 @@ control::IterationWork PartitionRunner::Work() {
 
 absl::StatusOr<Element> PartitionRunner::Finished(Element element, Index index) const {
   const bool for_group = assign_.terms.group_size > 1;
-  if (const std::shared_ptr<Pool> slots = for_group ? exit_->SlotsFor(index) : nullptr) {
+  if (const std::shared_ptr<Pool> slots = for_group ? sink_->SlotsFor(index) : nullptr) {
     element = InSharedSlot(*slots, std::move(element));
   }
   if (element.IsShared()) {  // by a source that yields one block many times
@@ -295,11 +296,11 @@ absl::Status PartitionRunner::SendNext(absl::StatusOr<std::optional<Element>> ne
   sent.identity = IdentityOf(index);
   if (!next.ok()) {
     sent.error = next.status();
-    return exit_->Send(std::move(sent));
+    return sink_->Send(std::move(sent));
   }
   sent.element = **std::move(next);
   FailPoint("seal_before_announce");
-  return exit_->Send(std::move(sent));
+  return sink_->Send(std::move(sent));
 }
 
 Identity PartitionRunner::IdentityOf(Index index) const {
@@ -311,20 +312,20 @@ Identity PartitionRunner::IdentityOf(Index index) const {
 }
 
 absl::Status PartitionRunner::AwaitRoom() {
-  if (!workshop_->budget->exhausted()) return absl::OkStatus();
-  outlet_->Flush();
+  if (!context_->budget->exhausted()) return absl::OkStatus();
+  iteration_sink_->Flush();
   PermitPause pause(&permit_);
-  workshop_->budget->Wait([this] { return cancelled_.load(); });
+  context_->budget->Wait([this] { return cancelled_.load(); });
   return absl::OkStatus();
 }
 
 void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index,
                                 BookmarkClock& clock) {
-  const absl::Duration since = workshop_->now() - clock.at;
+  const absl::Duration since = context_->now() - clock.at;
   const bool due = index - clock.index >= kOutputsPerBookmark ? since >= kShortestBetweenBookmarks
                                                               : since >= kLongestWithoutBookmark;
   if (!due) return;
-  clock = {index, workshop_->now()};
+  clock = {index, context_->now()};
   absl::StatusOr<ReplayPoint> point = SaveForReplay(iterator, dataset);
   // A bookmark only shortens a replay.
   if (!point.ok() || !files_.error().ok()) return;
@@ -342,19 +343,19 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
 // --- From outside --------------------------------------------------------------------
 
 void PartitionRunner::Say(control::WorkerUp message) {
-  if (!cancelled_) workshop_->Say(std::move(message));
+  if (!cancelled_) context_->Say(std::move(message));
 }
 
 void PartitionRunner::AddReader(const control::Reader& reader) {
-  exit_->AddReader(reader);
+  sink_->AddReader(reader);
 }
 
 void PartitionRunner::OnSplits(const control::SplitRun& run) {
   splits_.Append(run);
 }
 
-void PartitionRunner::Allow(const control::AllowTurns& order) {
-  exit_->Allow(order.turns, order.rest);
+void PartitionRunner::Allow(const control::AllowRows& order) {
+  sink_->Allow(order.rows, order.remainder);
 }
 
 void PartitionRunner::SayAgain() {
@@ -384,8 +385,8 @@ void PartitionRunner::Cancel() {
   }
   splits_.Cancel();
   permit_.Cancel();
-  exit_->Cancel();
-  workshop_->budget->Wake();
+  sink_->Cancel();
+  context_->budget->Wake();
 }
 
 bool PartitionRunner::AwaitDone(absl::Time deadline) {

@@ -14,10 +14,10 @@
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/node_iterator.h"
-#include "dataplane/worker/exit.h"
+#include "dataplane/worker/iteration_sink.h"
 #include "dataplane/worker/split_feed.h"
 #include "dataplane/worker/watched_files.h"
-#include "dataplane/worker/workshop.h"
+#include "dataplane/worker/worker_context.h"
 
 namespace penstock::worker {
 
@@ -27,8 +27,8 @@ namespace penstock::worker {
 // no wait but AwaitDone().
 class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
  public:
-  static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<Workshop> workshop,
-                                                std::shared_ptr<IterationExit> outlet,
+  static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<WorkerContext> context,
+                                                std::shared_ptr<IterationSink> iteration_sink,
                                                 control::Assign assign);
   ~PartitionRunner();
 
@@ -36,7 +36,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
 
   void AddReader(const control::Reader& reader);
   void OnSplits(const control::SplitRun& run);
-  void Allow(const control::AllowTurns& order);
+  void Allow(const control::AllowRows& order);
   // Repeats to a dispatcher that may have forgotten, or never heard: questions
   // without an answer, the newest bookmark, the end or the failure.
   void SayAgain();
@@ -58,8 +58,8 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
     absl::Time at;
   };
 
-  PartitionRunner(std::shared_ptr<Workshop> workshop, std::shared_ptr<IterationExit> outlet,
-                  control::Assign assign);
+  PartitionRunner(std::shared_ptr<WorkerContext> context,
+                  std::shared_ptr<IterationSink> iteration_sink, control::Assign assign);
 
   void Run();
   absl::Status Replay();
@@ -79,13 +79,13 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   void Say(control::WorkerUp message);
   absl::Status AwaitRoom();
 
-  const std::shared_ptr<Workshop> workshop_;
-  const std::shared_ptr<IterationExit> outlet_;
+  const std::shared_ptr<WorkerContext> context_;
+  const std::shared_ptr<IterationSink> iteration_sink_;
   const control::Assign assign_;
   WatchedFiles files_;
   Permit permit_;
   PartitionSplits splits_;
-  const std::shared_ptr<PartitionExit> exit_;
+  const std::shared_ptr<PartitionSink> sink_;
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> count_work_{true};  // at the next whole element
 

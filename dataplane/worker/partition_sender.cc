@@ -25,114 +25,115 @@ protocol::Sender SenderOf(const control::PlacedPartition& of, IndexSet skip, Ind
 
 }  // namespace
 
-Outlet::PartitionSender::PartitionSender(std::shared_ptr<Outlet> outlet,
-                                         const PartitionExitOptions& options)
-    : outlet_(std::move(outlet)),
+IterationSender::PartitionSender::PartitionSender(std::shared_ptr<IterationSender> parent,
+                                                  const PartitionSinkOptions& options)
+    : parent_(std::move(parent)),
       of_(options.of),
       permit_(options.permit),
       consumers_(options.consumers),
       group_size_(options.group_size),
       ordered_(options.ordered),
-      dealt_(options.dealt),
+      positions_(options.positions),
       skip_(options.skip),
       sender_(SenderOf(options.of, options.skip, options.first, options.readers)),
       readers_(options.readers),
-      turns_(options.turns),
-      rest_(options.rest) {}
+      rows_(options.rows),
+      remainder_(options.remainder) {}
 
-bool Outlet::PartitionSender::Serves(const control::Reader& reader) const {
+bool IterationSender::PartitionSender::Serves(const control::Reader& reader) const {
   return std::find(readers_.begin(), readers_.end(), reader) != readers_.end();
 }
 
-absl::Status Outlet::PartitionSender::Send(transfer::Sent sent) {
-  if (consumers_ == 0) return outlet_->Send(*this, std::move(sent));
+absl::Status IterationSender::PartitionSender::Send(transfer::Sent sent) {
+  if (consumers_ == 0) return parent_->Send(*this, std::move(sent));
   const Index index = sent.identity.index;
   held_.push_back(std::move(sent));
-  return SendTurns(index + 1);
+  return SendRows(index + 1);
 }
 
-transfer::Sent Outlet::PartitionSender::TakeAgainLocked() {
+transfer::Sent IterationSender::PartitionSender::TakeAgainLocked() {
   return std::move(again_.extract(again_.begin()).mapped());
 }
 
-absl::Status Outlet::PartitionSender::Pass(Index index) {
+absl::Status IterationSender::PartitionSender::Pass(Index index) {
   if (consumers_ > 0) {
     passed_ = index + 1;
-    return SendTurns(passed_);
+    return SendRows(passed_);
   }
-  MutexLock lock(outlet_->mu_);
+  MutexLock lock(parent_->mu_);
   sender_.OnPassed(index);
   return absl::OkStatus();
 }
 
-absl::Status Outlet::PartitionSender::End(Index elements) {
+absl::Status IterationSender::PartitionSender::End(Index elements) {
   elements_ = elements;
   if (consumers_ > 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(elements_, SendRest(elements));
+    PENSTOCK_ASSIGN_OR_RETURN(elements_, SendRemainder(elements));
   }
   {
-    MutexLock lock(outlet_->mu_);
+    MutexLock lock(parent_->mu_);
     sender_.OnEnd(elements_);
   }
-  return outlet_->SendAgain(*this, /*until_ended=*/true);
+  return parent_->SendAgain(*this, /*until_ended=*/true);
 }
 
 // --- Coordinated reads -----------------------------------------------------------
 
-bool Outlet::PartitionSender::IsFor(Index index, const control::Reader& reader) const {
-  if (consumers_ == 0 && !dealt_) return true;
+bool IterationSender::PartitionSender::IsFor(Index index, const control::Reader& reader) const {
+  if (consumers_ == 0 && !positions_) return true;
   const auto found = std::find(readers_.begin(), readers_.end(), reader);
-  if (dealt_) return found->consumer == dealt_->ConsumerOf(of_.partition, index);
+  if (positions_) return found->consumer == positions_->ConsumerOf(of_.partition, index);
   return found->consumer ==
-         protocol::ConsumerOf(index, consumers_, end_, rest_.value_or(protocol::RestOf()));
+         protocol::ConsumerOf(index, consumers_, end_, remainder_.value_or(protocol::Remainder()));
 }
 
-bool Outlet::PartitionSender::MaySendLocked(Index index) const {
-  if (consumers_ > 0) return index / consumers_ < turns_;
-  return !ordered_ || index < turns_;
+bool IterationSender::PartitionSender::MaySendLocked(Index index) const {
+  if (consumers_ > 0) return index / consumers_ < rows_;
+  return !ordered_ || index < rows_;
 }
 
-absl::Status Outlet::PartitionSender::SendTurns(Index produced) {
+absl::Status IterationSender::PartitionSender::SendRows(Index produced) {
   const Index whole = produced / consumers_ * consumers_;
   while (!held_.empty() && held_.front().identity.index < whole) {
     transfer::Sent next = std::move(held_.front());
     held_.pop_front();
     if (skip_.Contains(next.identity.index)) {  // made for its copies alone
-      MutexLock lock(outlet_->mu_);
+      MutexLock lock(parent_->mu_);
       sender_.OnPassed(next.identity.index);
       continue;
     }
-    PENSTOCK_RETURN_IF_ERROR(outlet_->Send(*this, std::move(next)));
+    PENSTOCK_RETURN_IF_ERROR(parent_->Send(*this, std::move(next)));
   }
   if (held_.empty() && passed_ > 0) {
-    MutexLock lock(outlet_->mu_);
+    MutexLock lock(parent_->mu_);
     sender_.OnPassed(passed_ - 1);
     passed_ = 0;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Index> Outlet::PartitionSender::SendRest(Index elements) {
+absl::StatusOr<Index> IterationSender::PartitionSender::SendRemainder(Index elements) {
   if (elements % consumers_ == 0) return elements;
-  PENSTOCK_ASSIGN_OR_RETURN(const protocol::RestOf rest, outlet_->AwaitRest(*this, elements));
+  PENSTOCK_ASSIGN_OR_RETURN(const protocol::Remainder remainder,
+                            parent_->AwaitRemainder(*this, elements));
   transfer::Sent last;
-  if (rest.pads > 0 && !held_.empty()) {
+  if (remainder.pads > 0 && !held_.empty()) {
     last.error = held_.back().error;
     last.identity = held_.back().identity;
     if (last.error.ok()) {
       PENSTOCK_ASSIGN_OR_RETURN(last.element, held_.back().element.Copy());
     }
   }
-  PENSTOCK_RETURN_IF_ERROR(SendTurns(elements + consumers_));
-  PENSTOCK_RETURN_IF_ERROR(SendPads(elements, rest.pads, last));
-  return elements + rest.pads;
+  PENSTOCK_RETURN_IF_ERROR(SendRows(elements + consumers_));
+  PENSTOCK_RETURN_IF_ERROR(SendPads(elements, remainder.pads, last));
+  return elements + remainder.pads;
 }
 
-absl::Status Outlet::PartitionSender::SendPads(Index elements, int64_t pads,
-                                               const transfer::Sent& last) {
+absl::Status IterationSender::PartitionSender::SendPads(Index elements, int64_t pads,
+                                                        const transfer::Sent& last) {
   for (Index index = elements; index < elements + pads; ++index) {
     if (skip_.Contains(index)) {
-      MutexLock lock(outlet_->mu_);
+      MutexLock lock(parent_->mu_);
       sender_.OnPassed(index);
       continue;
     }
@@ -145,45 +146,46 @@ absl::Status Outlet::PartitionSender::SendPads(Index elements, int64_t pads,
       pad.element.set_identity(pad.identity);
       MarkAsPad(pad.element);
     }
-    PENSTOCK_RETURN_IF_ERROR(outlet_->Send(*this, std::move(pad)));
+    PENSTOCK_RETURN_IF_ERROR(parent_->Send(*this, std::move(pad)));
   }
   return absl::OkStatus();
 }
 
-void Outlet::PartitionSender::Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) {
+void IterationSender::PartitionSender::Allow(int64_t rows,
+                                             const std::optional<protocol::Remainder>& remainder) {
   {
-    MutexLock lock(outlet_->mu_);
-    turns_ = std::max(turns_, turns);
-    if (rest) rest_ = rest;
+    MutexLock lock(parent_->mu_);
+    rows_ = std::max(rows_, rows);
+    if (remainder) remainder_ = remainder;
   }
-  outlet_->changed_.NotifyAll();
+  parent_->changed_.NotifyAll();
 }
 
-void Outlet::PartitionSender::Linger() {
-  outlet_->SendAgain(*this, /*until_ended=*/false).IgnoreError();
+void IterationSender::PartitionSender::Linger() {
+  parent_->SendAgain(*this, /*until_ended=*/false).IgnoreError();
 }
 
-std::shared_ptr<Pool> Outlet::PartitionSender::SlotsFor(Index index) {
-  return outlet_->SlotsFor(*this, index);
+std::shared_ptr<Pool> IterationSender::PartitionSender::SlotsFor(Index index) {
+  return parent_->SlotsFor(*this, index);
 }
 
-void Outlet::PartitionSender::AddReader(const control::Reader& reader) {
+void IterationSender::PartitionSender::AddReader(const control::Reader& reader) {
   {
-    MutexLock lock(outlet_->mu_);
+    MutexLock lock(parent_->mu_);
     if (Serves(reader)) return;
     readers_.push_back(reader);
     sender_.OnAddReader({reader.client, reader.incarnation});
-    outlet_->LinkUpLocked(*this, reader);
+    parent_->LinkUpLocked(*this, reader);
   }
-  outlet_->changed_.NotifyAll();
+  parent_->changed_.NotifyAll();
 }
 
-void Outlet::PartitionSender::Cancel() {
+void IterationSender::PartitionSender::Cancel() {
   {
-    MutexLock lock(outlet_->mu_);
+    MutexLock lock(parent_->mu_);
     cancelled_ = true;
   }
-  outlet_->changed_.NotifyAll();
+  parent_->changed_.NotifyAll();
 }
 
 }  // namespace penstock::worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A placed partition's part of an Outlet. Include outlet.h.
+// Sends the elements of one placed partition. Include iteration_sender.h.
 #pragma once
 
 #include <atomic>
@@ -14,16 +14,16 @@
 #include "control/protocol/sender.h"
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
-#include "dataplane/worker/exit.h"
-#include "dataplane/worker/outlet.h"
+#include "dataplane/worker/iteration_sender.h"
+#include "dataplane/worker/iteration_sink.h"
 
 namespace penstock::worker {
 
 // Sends each element to one reader with a credit, or, in a coordinated read and in the order of
 // several consumers, to the one whose it is; before it goes what must be sent again.
-class Outlet::PartitionSender final : public PartitionExit {
+class IterationSender::PartitionSender final : public PartitionSink {
  public:
-  PartitionSender(std::shared_ptr<Outlet> outlet, const PartitionExitOptions& options);
+  PartitionSender(std::shared_ptr<IterationSender> parent, const PartitionSinkOptions& options);
   PartitionSender(const PartitionSender&) = delete;
   PartitionSender& operator=(const PartitionSender&) = delete;
 
@@ -38,45 +38,46 @@ class Outlet::PartitionSender final : public PartitionExit {
     return producing_ + elements * group_size_;
   }
   void AddReader(const control::Reader& reader) override;
-  void Allow(int64_t turns, const std::optional<protocol::RestOf>& rest) override;
+  void Allow(int64_t rows, const std::optional<protocol::Remainder>& remainder) override;
   void Cancel() override;
 
  private:
-  friend class Outlet;
+  friend class IterationSender;
   // REQUIRES: !again_.empty()
-  transfer::Sent TakeAgainLocked() REQUIRES(&Outlet::mu_);
-  bool Serves(const control::Reader& reader) const REQUIRES(&Outlet::mu_);
-  bool IsFor(Index index, const control::Reader& reader) const REQUIRES(&Outlet::mu_);
-  bool MaySendLocked(Index index) const REQUIRES(&Outlet::mu_);
-  // Sends the whole turns below `produced` of what is held back.
-  absl::Status SendTurns(Index produced);
-  absl::StatusOr<Index> SendRest(Index elements);
+  transfer::Sent TakeAgainLocked() REQUIRES(&IterationSender::mu_);
+  bool Serves(const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
+  bool IsFor(Index index, const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
+  bool MaySendLocked(Index index) const REQUIRES(&IterationSender::mu_);
+  // Sends the whole rows below `produced` of what is held back.
+  absl::Status SendRows(Index produced);
+  absl::StatusOr<Index> SendRemainder(Index elements);
   absl::Status SendPads(Index elements, int64_t pads, const transfer::Sent& last);
 
-  const std::shared_ptr<Outlet> outlet_;
+  const std::shared_ptr<IterationSender> parent_;
   const control::PlacedPartition of_;
   Permit* const permit_;
   const int64_t consumers_;
   const int64_t group_size_;
   const bool ordered_;
-  const std::optional<protocol::Positions> dealt_;
+  const std::optional<protocol::Positions> positions_;
   const IndexSet skip_;
   std::atomic<Index> producing_{0};
 
   // Of the runner's thread, in a coordinated read:
-  std::deque<transfer::Sent> held_;  // of a turn that is not whole yet
+  std::deque<transfer::Sent> held_;  // of a row that is not whole yet
   Index passed_ = 0;                 // passed below, and not told the Sender yet
   Index elements_ = 0;
 
-  protocol::Sender sender_ GUARDED_BY(&Outlet::mu_);
-  std::vector<control::Reader> readers_ GUARDED_BY(&Outlet::mu_);
+  protocol::Sender sender_ GUARDED_BY(&IterationSender::mu_);
+  std::vector<control::Reader> readers_ GUARDED_BY(&IterationSender::mu_);
   // Sent on links that broke, by the client that alone can settle it.
-  std::map<ClientId, std::vector<transfer::Sent>> in_doubt_ GUARDED_BY(&Outlet::mu_);
-  std::map<Index, transfer::Sent> again_ GUARDED_BY(&Outlet::mu_);  // settled: did not land
-  bool cancelled_ GUARDED_BY(&Outlet::mu_) = false;
-  int64_t turns_ GUARDED_BY(&Outlet::mu_);
-  std::optional<protocol::RestOf> rest_ GUARDED_BY(&Outlet::mu_);
-  std::optional<Index> end_ GUARDED_BY(&Outlet::mu_);  // without pads
+  std::map<ClientId, std::vector<transfer::Sent>> in_doubt_ GUARDED_BY(&IterationSender::mu_);
+  std::map<Index, transfer::Sent> again_
+      GUARDED_BY(&IterationSender::mu_);  // settled: not received
+  bool cancelled_ GUARDED_BY(&IterationSender::mu_) = false;
+  int64_t rows_ GUARDED_BY(&IterationSender::mu_);
+  std::optional<protocol::Remainder> remainder_ GUARDED_BY(&IterationSender::mu_);
+  std::optional<Index> end_ GUARDED_BY(&IterationSender::mu_);  // without pads
 };
 
 }  // namespace penstock::worker

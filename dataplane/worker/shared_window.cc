@@ -27,9 +27,9 @@ bool Has(const transfer::Hello& hello, const Identity& identity) {
 }  // namespace
 
 // One partition's way into the window.
-class SharedWindow::Producer final : public PartitionExit {
+class SharedWindow::Producer final : public PartitionSink {
  public:
-  Producer(std::shared_ptr<SharedWindow> window, const PartitionExitOptions& options)
+  Producer(std::shared_ptr<SharedWindow> window, const PartitionSinkOptions& options)
       : permit(options.permit), window_(std::move(window)), of_(options.of) {}
 
   absl::Status Send(transfer::Sent sent) override { return window_->Add(*this, std::move(sent)); }
@@ -45,7 +45,7 @@ class SharedWindow::Producer final : public PartitionExit {
   void Produces(Index) override {}
   Index ProducesAfter(int64_t elements) const override { return elements; }
   void AddReader(const control::Reader&) override {}  // the token lets trainers in
-  void Allow(int64_t, const std::optional<protocol::RestOf>&) override {}
+  void Allow(int64_t, const std::optional<protocol::Remainder>&) override {}
   void Cancel() override {
     {
       MutexLock lock(window_->mu_);
@@ -76,8 +76,9 @@ class SharedWindow::Link final : public transfer::SendEvents,
   void OnCredits(transfer::Credits) override {
     if (auto window = window_.lock()) window->OnCredits(*this);
   }
-  void OnLanded(absl::Span<const transfer::Acknowledged> landed) override {
-    if (auto window = window_.lock()) window->OnLanded(*this, static_cast<int64_t>(landed.size()));
+  void OnReceived(absl::Span<const transfer::Acknowledged> received) override {
+    if (auto window = window_.lock())
+      window->OnReceived(*this, static_cast<int64_t>(received.size()));
   }
   void OnClosed(const absl::Status&, std::vector<transfer::Sent>) override {
     if (auto window = window_.lock()) window->OnClosed(shared_from_this());
@@ -92,12 +93,12 @@ class SharedWindow::Link final : public transfer::SendEvents,
   bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed came
   // The thread is inside Send(): what happens waits for its note.
   bool sending GUARDED_BY(&SharedWindow::mu_) = false;
-  bool dry GUARDED_BY(&SharedWindow::mu_) = false;        // had no credit when last tried
+  bool out_of_credit GUARDED_BY(&SharedWindow::mu_) = false;  // had no credit when last tried
   bool unflushed GUARDED_BY(&SharedWindow::mu_) = false;  // something was sent since the last flush
   uint64_t grants GUARDED_BY(&SharedWindow::mu_) = 0;     // how often credits came
   // Said by the client and not taken off `sent` yet.
-  int64_t landed GUARDED_BY(&SharedWindow::mu_) = 0;
-  std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // not landed; -1 of an error
+  int64_t received GUARDED_BY(&SharedWindow::mu_) = 0;
+  std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // not received; -1 of an error
 
  private:
   const std::weak_ptr<SharedWindow> window_;
@@ -124,18 +125,18 @@ SharedWindow::SharedWindow(IterationId iteration, std::string token, int64_t max
 
 // --- Producing -------------------------------------------------------------------
 
-std::shared_ptr<PartitionExit> SharedWindow::Open(const PartitionExitOptions& options) {
+std::shared_ptr<PartitionSink> SharedWindow::Open(const PartitionSinkOptions& options) {
   auto producer = std::make_shared<Producer>(shared_from_this(), options);
   MutexLock lock(mu_);
   producers_.push_back(producer);
   return producer;
 }
 
-void SharedWindow::Close(PartitionExit& exit) {
+void SharedWindow::Close(PartitionSink& sink) {
   std::shared_ptr<Producer> gone;  // may be the last handle
   MutexLock lock(mu_);
   auto found = std::find_if(producers_.begin(), producers_.end(),
-                            [&](const auto& producer) { return producer.get() == &exit; });
+                            [&](const auto& producer) { return producer.get() == &sink; });
   if (found == producers_.end()) return;
   gone = std::move(*found);
   gone->cancelled = true;
@@ -164,7 +165,7 @@ absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
   MutexLock lock(mu_);
   while (asking_.empty() && !producer.cancelled && !retired_) {
     if (pause.has_value()) {
-      changed_.WaitFor(lock, transfer::kLongestWait);
+      changed_.WaitFor(lock, transfer::kMaxWait);
     } else {
       lock.unlock();
       pause.emplace(producer.permit);
@@ -226,7 +227,7 @@ void SharedWindow::Serve() {
     if (LinkPtr link = Pick()) {
       SendOn(link);
     } else if (!FlushOne()) {
-      changed_.WaitFor(lock, transfer::kLongestWait);
+      changed_.WaitFor(lock, transfer::kMaxWait);
     }
   }
   std::deque<Entry> last;  // let go of outside the lock
@@ -243,7 +244,7 @@ void SharedWindow::Serve() {
 SharedWindow::LinkPtr SharedWindow::Pick() {
   for (size_t i = 0; i < up_.size(); ++i) {
     const LinkPtr& link = up_[(turn_ + i) % up_.size()];
-    if (link->closing || link->dry) continue;
+    if (link->closing || link->out_of_credit) continue;
     Trainer& trainer = trainers_.at(link->trainer);
     const bool asks = std::find(asking_.begin(), asking_.end(), &trainer) != asking_.end();
     if (asks && !HasNext(trainer)) continue;
@@ -273,50 +274,50 @@ bool SharedWindow::HasNext(Trainer& trainer) {
   return !trainer.errors.empty() || !trainer.again.empty() || trainer.next < end();
 }
 
-SharedWindow::Parcel SharedWindow::Take(Trainer& trainer) {
-  Parcel parcel;
+SharedWindow::PendingSend SharedWindow::Take(Trainer& trainer) {
+  PendingSend pending;
   if (!trainer.errors.empty()) {
-    parcel.sent = std::move(trainer.errors.front());
+    pending.sent = std::move(trainer.errors.front());
     trainer.errors.pop_front();
-    return parcel;
+    return pending;
   }
-  parcel.position =
+  pending.position =
       trainer.again.empty() ? trainer.next++ : trainer.again.extract(trainer.again.begin()).value();
-  const Entry& entry = entries_[parcel.position - first_];
-  parcel.sent.identity = entry.identity;
-  parcel.sent.element = entry.element.Share();
-  CountCacheQuery(parcel.position != trainer.asked_for);
-  return parcel;
+  const Entry& entry = entries_[pending.position - first_];
+  pending.sent.identity = entry.identity;
+  pending.sent.element = entry.element.Share();
+  CountCacheQuery(pending.position != trainer.asked_for);
+  return pending;
 }
 
 void SharedWindow::SendOn(const LinkPtr& link) {
   Trainer& trainer = trainers_.at(link->trainer);
   if (!HasNext(trainer)) return AskFor(link);
-  Parcel parcel = Take(trainer);
+  PendingSend pending = Take(trainer);
   const uint64_t grants = link->grants;
   link->sending = true;
   mu_.unlock();
   const auto bytes =
-      parcel.sent.element ? static_cast<int64_t>(parcel.sent.element.block().size()) : 0;
-  const absl::Status status = link->send->Send(std::move(parcel.sent));
-  parcel.sent.element = Element();
+      pending.sent.element ? static_cast<int64_t>(pending.sent.element.block().size()) : 0;
+  const absl::Status status = link->send->Send(std::move(pending.sent));
+  pending.sent.element = Element();
   mu_.lock();
   link->sending = false;
   if (status.ok()) {
-    link->sent.push_back(parcel.position);
+    link->sent.push_back(pending.position);
     link->unflushed = true;
     CountSent(bytes);
-  } else if (absl::IsInvalidArgument(status) && parcel.position >= 0) {
+  } else if (absl::IsInvalidArgument(status) && pending.position >= 0) {
     // This protocol cannot carry the element; the trainer is told.
-    trainer.errors.emplace_front(parcel.sent.identity, status);
+    trainer.errors.emplace_front(pending.sent.identity, status);
   } else {
-    if (parcel.position >= 0) {
-      trainer.again.insert(parcel.position);
+    if (pending.position >= 0) {
+      trainer.again.insert(pending.position);
     } else {
-      trainer.errors.push_front(std::move(parcel.sent));
+      trainer.errors.push_front(std::move(pending.sent));
     }
     if (absl::IsFailedPrecondition(status)) {
-      link->dry = link->grants == grants;  // else credits came in between
+      link->out_of_credit = link->grants == grants;  // else credits came in between
     } else {
       link->closing = true;  // OnClosed follows
     }
@@ -331,7 +332,7 @@ void SharedWindow::AskFor(const LinkPtr& link) {
   const bool wants = link->send->credits() > 0;
   mu_.lock();
   if (!wants) {
-    link->dry = link->grants == grants;
+    link->out_of_credit = link->grants == grants;
     return;
   }
   auto trainer = trainers_.find(link->trainer);
@@ -424,14 +425,14 @@ void SharedWindow::OnCredits(Link& link) {
   {
     MutexLock lock(mu_);
     ++link.grants;
-    if (!std::exchange(link.dry, false)) return;
+    if (!std::exchange(link.out_of_credit, false)) return;
   }
   changed_.NotifyAll();
 }
 
-void SharedWindow::OnLanded(Link& link, int64_t count) {
+void SharedWindow::OnReceived(Link& link, int64_t count) {
   MutexLock lock(mu_);
-  link.landed += count;
+  link.received += count;
   if (!link.sending) Confirm(link);
 }
 
@@ -442,10 +443,10 @@ void SharedWindow::OnClosed(const LinkPtr& link) {
 }
 
 void SharedWindow::Confirm(Link& link) {
-  const int64_t count = std::min(link.landed, static_cast<int64_t>(link.sent.size()));
-  link.landed -= count;
+  const int64_t count = std::min(link.received, static_cast<int64_t>(link.sent.size()));
+  link.received -= count;
   link.sent.erase(link.sent.begin(), link.sent.begin() + count);
-  CountLanded(count);
+  CountReceived(count);
 }
 
 void SharedWindow::Break(const LinkPtr& link) {

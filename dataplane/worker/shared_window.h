@@ -27,12 +27,12 @@
 #include "control/sync/mutex.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/transfer/polling.h"
-#include "dataplane/worker/exit.h"
+#include "dataplane/worker/iteration_sink.h"
 #include "dataplane/worker/shared_slots.h"
 
 namespace penstock::worker {
 
-class SharedWindow final : public IterationExit, public std::enable_shared_from_this<SharedWindow> {
+class SharedWindow final : public IterationSink, public std::enable_shared_from_this<SharedWindow> {
  public:
   // Its thread ends when it is retired or its links are closed; one of the two has
   // to come. `max_bytes`: of the elements in the window together. ResourceExhausted where the
@@ -41,12 +41,12 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
                                                              std::string token, int64_t max_bytes,
                                                              const SharedSlots& slots = {});
 
-  // As of every exit; InvalidArgument for a token that names no trainer
+  // As of every sink; InvalidArgument for a token that names no trainer
   // (trainer_token.h). Links of the same one share its place in the window.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
-  std::shared_ptr<PartitionExit> Open(const PartitionExitOptions& options) override;
-  void Close(PartitionExit& exit) override;
+  std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) override;
+  void Close(PartitionSink& sink) override;
   void Flush() override {}  // its own thread does
   // Waits until nothing more is sent.
   void CloseLinks(const absl::Status& reason) override;
@@ -68,8 +68,8 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
   };
   struct Trainer {
     Position next = 0;
-    std::set<Position> again;  // were to be sent, or did not land
-    // On links that broke, by the client that alone can say whether they landed.
+    std::set<Position> again;  // were to be sent, or were not received
+    // On links that broke, by the client that alone can say whether they were received.
     std::map<control::Reader, std::set<Position>> in_doubt;
     std::deque<transfer::Sent> errors;  // the answers to its requests
     Position asked_for = -1;            // not in the window when it was asked for
@@ -77,7 +77,7 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
     int links = 0;
   };
   // What is sent next on a link: one of the window, or an error.
-  struct Parcel {
+  struct PendingSend {
     Position position = -1;
     transfer::Sent sent;
   };
@@ -102,12 +102,12 @@ class SharedWindow final : public IterationExit, public std::enable_shared_from_
   void SendOn(const LinkPtr& link) REQUIRES(mu_);
   void AskFor(const LinkPtr& link) REQUIRES(mu_);
   bool FlushOne() REQUIRES(mu_);
-  Parcel Take(Trainer& trainer) REQUIRES(mu_);
+  PendingSend Take(Trainer& trainer) REQUIRES(mu_);
   bool HasNext(Trainer& trainer) REQUIRES(mu_);
   void Skip(Trainer& trainer) REQUIRES(mu_);
 
   void OnCredits(Link& link);
-  void OnLanded(Link& link, int64_t count);
+  void OnReceived(Link& link, int64_t count);
   void OnClosed(const LinkPtr& link);
   void Confirm(Link& link) REQUIRES(mu_);
   void Break(const LinkPtr& link) REQUIRES(mu_);

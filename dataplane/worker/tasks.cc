@@ -6,19 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
-#include "dataplane/worker/outlet.h"
+#include "dataplane/worker/iteration_sender.h"
 #include "dataplane/worker/shared_window.h"
 
 namespace penstock::worker {
 namespace {
 
-absl::StatusOr<std::shared_ptr<IterationExit>> OpenExit(const control::Assign& assign,
-                                                        const Workshop& workshop) {
+absl::StatusOr<std::shared_ptr<IterationSink>> OpenSink(const control::Assign& assign,
+                                                        const WorkerContext& context) {
   if (assign.terms.cross_trainer_cache)
-    return SharedWindow::Start(assign.of.iteration, assign.token, workshop.window_bytes,
-                               workshop.shared_slots);
-  return std::make_shared<Outlet>(assign.of.iteration, assign.token, workshop.budget,
-                                  workshop.shared_slots);
+    return SharedWindow::Start(assign.of.iteration, assign.token, context.window_bytes,
+                               context.shared_slots);
+  return std::make_shared<IterationSender>(assign.of.iteration, assign.token, context.budget,
+                                           context.shared_slots);
 }
 
 }  // namespace
@@ -29,23 +29,23 @@ Tasks::~Tasks() {
 
 void Tasks::Do(const control::Assign& assign) {
   std::shared_ptr<PartitionRunner> same;
-  std::shared_ptr<IterationExit> namesake;
+  std::shared_ptr<IterationSink> namesake;
   absl::Status opened;
   {
     MutexLock lock(mu_);
     if (stopped_) return;
     ForgetIdleLocked();
     Iteration& iteration = iterations_[assign.of.iteration];
-    if (iteration.exit != nullptr && iteration.token != assign.token) {
+    if (iteration.sink != nullptr && iteration.token != assign.token) {
       for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
       iteration.runners.clear();
-      namesake = std::move(iteration.exit);
+      namesake = std::move(iteration.sink);
     }
-    if (iteration.exit == nullptr) {
+    if (iteration.sink == nullptr) {
       iteration.token = assign.token;
-      absl::StatusOr<std::shared_ptr<IterationExit>> exit = OpenExit(assign, *workshop_);
-      opened = exit.status();
-      if (exit.ok()) iteration.exit = *std::move(exit);
+      absl::StatusOr<std::shared_ptr<IterationSink>> sink = OpenSink(assign, *context_);
+      opened = sink.status();
+      if (sink.ok()) iteration.sink = *std::move(sink);
     }
     if (opened.ok()) {
       std::shared_ptr<PartitionRunner>& runner = iteration.runners[assign.of.partition];
@@ -54,13 +54,13 @@ void Tasks::Do(const control::Assign& assign) {
         same = runner;
       } else {
         if (runner != nullptr) RetireLocked(std::move(runner));
-        runner = PartitionRunner::Start(workshop_, iteration.exit, assign);
+        runner = PartitionRunner::Start(context_, iteration.sink, assign);
       }
     } else {
       iterations_.erase(assign.of.iteration);
     }
   }
-  if (!opened.ok()) workshop_->Say(control::PartitionFailed{assign.of, opened});
+  if (!opened.ok()) context_->Say(control::PartitionFailed{assign.of, opened});
   if (namesake != nullptr) {
     namesake->CloseLinks(absl::UnavailableError(
         absl::StrCat("the dispatcher that had ", ToString(assign.of.iteration),
@@ -68,7 +68,7 @@ void Tasks::Do(const control::Assign& assign) {
   }
   if (same == nullptr) return;
   for (const control::Reader& reader : assign.readers) same->AddReader(reader);
-  same->Allow({assign.of, assign.turns, assign.rest});
+  same->Allow({assign.of, assign.rows, assign.remainder});
 }
 
 void Tasks::Do(const control::AddReader& order) {
@@ -79,7 +79,7 @@ void Tasks::Do(const control::Splits& answer) {
   if (auto runner = Find(answer.of)) runner->OnSplits(answer.run);
 }
 
-void Tasks::Do(const control::AllowTurns& order) {
+void Tasks::Do(const control::AllowRows& order) {
   if (auto runner = Find(order.of)) runner->Allow(order);
 }
 
@@ -106,27 +106,27 @@ void Tasks::SayAgain() {
 }
 
 void Tasks::Drop(const absl::Status& reason) {
-  std::vector<std::shared_ptr<IterationExit>> exits;
+  std::vector<std::shared_ptr<IterationSink>> sinks;
   {
     MutexLock lock(mu_);
-    exits = RetireAllLocked();
+    sinks = RetireAllLocked();
   }
-  for (const auto& exit : exits) exit->CloseLinks(reason);
+  for (const auto& sink : sinks) sink->CloseLinks(reason);
 }
 
 absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Tasks::Accept(
     const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
-  std::shared_ptr<IterationExit> exit;
+  std::shared_ptr<IterationSink> sink;
   {
     MutexLock lock(mu_);
     auto found = iterations_.find(hello.iteration);
-    if (found != iterations_.end()) exit = found->second.exit;
+    if (found != iterations_.end()) sink = found->second.sink;
   }
-  if (exit == nullptr) {
+  if (sink == nullptr) {
     return absl::UnavailableError(absl::StrCat("no partition of ", ToString(hello.iteration),
                                                " is placed on this worker; try again"));
   }
-  return exit->Accept(hello, std::move(link));
+  return sink->Accept(hello, std::move(link));
 }
 
 void Tasks::ForgetIdle() {
@@ -168,14 +168,14 @@ int Tasks::size() const {
 
 absl::Status Tasks::Stop(absl::Time deadline) {
   Runners runners;
-  std::vector<std::shared_ptr<IterationExit>> exits;
+  std::vector<std::shared_ptr<IterationSink>> sinks;
   {
     MutexLock lock(mu_);
     stopped_ = true;
-    exits = RetireAllLocked();
+    sinks = RetireAllLocked();
     runners = std::move(retired_);
   }
-  for (const auto& exit : exits) exit->CloseLinks(absl::UnavailableError("the worker stopped"));
+  for (const auto& sink : sinks) sink->CloseLinks(absl::UnavailableError("the worker stopped"));
   int64_t running = 0;
   for (const auto& runner : runners) running += runner->AwaitDone(deadline) ? 0 : 1;
   if (running == 0) return absl::OkStatus();
@@ -198,14 +198,14 @@ void Tasks::RetireLocked(std::shared_ptr<PartitionRunner> runner) {
   retired_.push_back(std::move(runner));
 }
 
-std::vector<std::shared_ptr<IterationExit>> Tasks::RetireAllLocked() {
-  std::vector<std::shared_ptr<IterationExit>> exits;
+std::vector<std::shared_ptr<IterationSink>> Tasks::RetireAllLocked() {
+  std::vector<std::shared_ptr<IterationSink>> sinks;
   for (auto& [id, iteration] : iterations_) {
     for (auto& [partition, runner] : iteration.runners) RetireLocked(std::move(runner));
-    exits.push_back(std::move(iteration.exit));
+    sinks.push_back(std::move(iteration.sink));
   }
   iterations_.clear();
-  return exits;
+  return sinks;
 }
 
 void Tasks::ForgetDoneLocked() {
@@ -215,7 +215,7 @@ void Tasks::ForgetDoneLocked() {
 void Tasks::ForgetIdleLocked() {
   std::erase_if(iterations_, [](const auto& entry) {
     const Iteration& iteration = entry.second;
-    return iteration.runners.empty() && iteration.exit->RetireIfIdle();
+    return iteration.runners.empty() && iteration.sink->RetireIfIdle();
   });
 }
 

@@ -14,16 +14,16 @@
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/transport.h"
-#include "dataplane/worker/exit.h"
+#include "dataplane/worker/iteration_sink.h"
 #include "dataplane/worker/partition_runner.h"
-#include "dataplane/worker/workshop.h"
+#include "dataplane/worker/worker_context.h"
 
 namespace penstock::worker {
 
 // Thread-safe; nothing waits but Stop().
 class Tasks {
  public:
-  explicit Tasks(std::shared_ptr<Workshop> workshop) : workshop_(std::move(workshop)) {}
+  explicit Tasks(std::shared_ptr<WorkerContext> context) : context_(std::move(context)) {}
   ~Tasks();  // Stop() without waiting
 
   // --- Orders ---------------------------------------------------------------------
@@ -33,7 +33,7 @@ class Tasks {
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
   void Do(const control::Unassign& order);
-  void Do(const control::AllowTurns& order);
+  void Do(const control::AllowRows& order);
   void Do(const control::Splits& answer);
   // The dispatcher has welcomed the worker on a new stream: says again what may
   // have been lost with the old one.
@@ -64,18 +64,18 @@ class Tasks {
  private:
   struct Iteration {
     std::string token;
-    std::shared_ptr<IterationExit> exit;
+    std::shared_ptr<IterationSink> sink;
     std::map<PartitionId, std::shared_ptr<PartitionRunner>> runners;
   };
   using Runners = std::vector<std::shared_ptr<PartitionRunner>>;
 
   std::shared_ptr<PartitionRunner> Find(const control::PlacedPartition& of) const;
   void RetireLocked(std::shared_ptr<PartitionRunner> runner) REQUIRES(mu_);
-  std::vector<std::shared_ptr<IterationExit>> RetireAllLocked() REQUIRES(mu_);
+  std::vector<std::shared_ptr<IterationSink>> RetireAllLocked() REQUIRES(mu_);
   void ForgetDoneLocked() REQUIRES(mu_);
   void ForgetIdleLocked() REQUIRES(mu_);
 
-  const std::shared_ptr<Workshop> workshop_;
+  const std::shared_ptr<WorkerContext> context_;
   mutable Mutex mu_;
   std::map<IterationId, Iteration> iterations_ GUARDED_BY(mu_);
   Runners retired_ GUARDED_BY(mu_);  // cancelled, perhaps still running

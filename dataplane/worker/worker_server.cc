@@ -34,7 +34,7 @@
 #include "dataplane/worker/agent.h"
 #include "dataplane/worker/plugins.h"
 #include "dataplane/worker/tasks.h"
-#include "dataplane/worker/workshop.h"
+#include "dataplane/worker/worker_context.h"
 #include "penstock/server.h"
 #include "penstock/status.h"
 
@@ -115,7 +115,7 @@ absl::StatusOr<std::shared_ptr<PythonHost>> PythonFor(const WorkerConfig& config
         "this worker runs no functions written in Python; its operator allows them by its setting "
         "python, as penstock worker --python N or in WorkerConfig");
   }
-  return pythons::ProcessHost::Start(
+  return python_host::ProcessHost::Start(
       {.processes = config.python,
        .command = {.interpreter = config.python_command, .path = config.python_path},
        .allowed = config.python_allow});
@@ -167,7 +167,9 @@ class Server final : public WorkerServer {
 
   int port() const override { return port_; }
   std::string address() const override { return address_; }
-  int metrics_port() const override { return pages_ == nullptr ? -1 : pages_->port(); }
+  int metrics_port() const override {
+    return status_server_ == nullptr ? -1 : status_server_->port();
+  }
   int NumTasks() const override { return tasks_->size(); }
   absl::Status Drain(absl::Duration bound) override {
     absl::Status drained = agent_->Drain(BootTime() + bound);
@@ -190,12 +192,12 @@ class Server final : public WorkerServer {
   std::string address_;
   std::unique_ptr<control::DispatcherStub> stub_;
   std::shared_ptr<PythonHost> python_;
-  std::shared_ptr<Workshop> workshop_;
+  std::shared_ptr<WorkerContext> context_;
   std::shared_ptr<Tasks> tasks_;
   std::vector<control::TransferOffer> offers_;
   std::vector<std::unique_ptr<transfer::Listener>> listeners_;
   std::unique_ptr<Agent> agent_;
-  std::unique_ptr<TextServer> pages_;
+  std::unique_ptr<TextServer> status_server_;
   Mutex stop_mu_;  // one Stop() at a time
   bool stopped_ GUARDED_BY(stop_mu_) = false;
 };
@@ -208,7 +210,7 @@ absl::Status Server::Open() {
                             control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
   PENSTOCK_ASSIGN_OR_RETURN(python_, PythonFor(config_));
   if (config_.memory_budget_bytes > 0) LimitElementBytes(config_.memory_budget_bytes);
-  workshop_ = std::make_shared<Workshop>(WorkshopOptions{
+  context_ = std::make_shared<WorkerContext>(WorkerContextOptions{
       .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
       .threads = config_.threads,
       .budget_bytes =
@@ -231,26 +233,27 @@ absl::Status Server::Open() {
             return absl::UnixEpoch() +
                    absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
           }});
-  tasks_ = std::make_shared<Tasks>(workshop_);
+  tasks_ = std::make_shared<Tasks>(context_);
   PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
   PENSTOCK_RETURN_IF_ERROR(LoadPlugins(config_.plugins, config_.allowed_plugins));
   PENSTOCK_RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
     PENSTOCK_ASSIGN_OR_RETURN(
-        pages_, TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
-                                  {{"/", [this] { return StatusPage(); }},
-                                   {"/metrics", [] { return ProcessMetrics().Render(); }}},
-                                  config_.metrics_token));
+        status_server_,
+        TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
+                          {{"/", [this] { return StatusPage(); }},
+                           {"/metrics", [] { return ProcessMetrics().Render(); }}},
+                          config_.metrics_token));
   }
   control::WorkerHello hello;
   hello.worker = RandomWorkerId();
   hello.address = address_;
   hello.offers = offers_;
   hello.tags = config_.worker_tags;
-  hello.permits = workshop_->permits.count();
+  hello.permits = context_->permits.count();
   hello.process = control::ThisProcess();
   PENSTOCK_ASSIGN_OR_RETURN(
-      agent_, Agent::Start(stub_.get(), workshop_, tasks_.get(),
+      agent_, Agent::Start(stub_.get(), context_, tasks_.get(),
                            AgentOptions{.hello = std::move(hello),
                                         .heartbeat_interval = config_.heartbeat_interval,
                                         .dispatcher_timeout = config_.dispatcher_timeout}));
@@ -347,7 +350,7 @@ std::string Server::StatusPage() const {
     offers.push_back({offer.protocol, offer.address});
   }
   std::vector<std::vector<std::string>> nodes;
-  for (const control::DatasetWork& work : workshop_->definitions.Work()) {
+  for (const control::DatasetWork& work : context_->definitions.Work()) {
     for (const NodeStats& node : work.stats.nodes) {
       nodes.push_back({work.dataset_id, node.node, absl::StrCat(node.elements),
                        absl::FormatDuration(absl::Trunc(node.busy, absl::Milliseconds(1))),
@@ -358,7 +361,7 @@ std::string Server::StatusPage() const {
   return HtmlPage(
       absl::StrCat("Penstock worker ", address_),
       absl::StrCat(
-          "<p>", workshop_->permits.count(), " permits</p>\n",
+          "<p>", context_->permits.count(), " permits</p>\n",
           HtmlTable("Partitions", {"iteration", "partition", "placement"}, held),
           HtmlTable("What the nodes did",
                     {"dataset", "node", "elements", "busy", "waiting", "at a time"}, nodes),
@@ -368,7 +371,7 @@ std::string Server::StatusPage() const {
 void Server::Stop() {
   MutexLock lock(stop_mu_);
   if (std::exchange(stopped_, true)) return;
-  pages_.reset();  // which show what goes now
+  status_server_.reset();  // it shows what goes now
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(config_.shutdown_quiet_period));
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();

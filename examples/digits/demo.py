@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from processes import DemoFailed, LandedCount, Process
+from processes import DemoFailed, Process, ReceivedCount
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHARDS = 11  # not a divisor of the rows held out, so that all shards get all digits
@@ -58,7 +58,7 @@ class Demo:
         self.data = pathlib.Path(args.data) if args.data else folder / "data"
         self.processes = []
         self.workers = []
-        self.landed = [LandedCount(address) for address in args.workers]  # of all there ever were
+        self.received = [ReceivedCount(address) for address in args.workers]  # of all there ever were
 
     # --- processes ---------------------------------------------------------
 
@@ -91,7 +91,7 @@ class Demo:
         worker = self.spawn(name, self.bin / "penstock", "worker", "--dispatcher-address", self.service,
                             "--port", 0, "--metrics-port", 0,
                             *self.given("--data-transfer-protocol", self.args.worker_protocol), env=env)
-        self.landed.append(LandedCount(worker.wait_until_ready(r"metrics at http://(.*)/metrics")[1]))
+        self.received.append(ReceivedCount(worker.wait_until_ready(r"metrics at http://(.*)/metrics")[1]))
         self.workers.append(worker)
 
     def start_trainer(self, i):
@@ -168,8 +168,8 @@ class Demo:
 
     def progress(self, rows, total, rate, states):
         line = f"  {rows:6d} of {total} rows  {rate:6.0f} rows/s  trainers {shares([r for r, _ in states])}"
-        if self.landed:
-            line += f"  workers {shares([landed.ask() for landed in self.landed])}"
+        if self.received:
+            line += f"  workers {shares([count.ask() for count in self.received])}"
         print(line, flush=True)
 
     def strike(self):
@@ -178,7 +178,7 @@ class Demo:
         pause = self.rng.uniform(0, 0.5)
         if role == "worker":
             victim = self.rng.choice(self.workers)
-            self.landed[self.workers.index(victim)].ask()
+            self.received[self.workers.index(victim)].ask()
         elif role == "dispatcher":
             victim = self.dispatcher
         else:

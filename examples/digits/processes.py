@@ -51,8 +51,8 @@ class Process:
         raise DemoFailed(f"{self.name} did not get ready in {seconds} s:\n{self.out.read_text()}")
 
 
-class LandedCount:
-    """How many elements of a worker have landed, by its /metrics page."""
+class ReceivedCount:
+    """How many elements of a worker were received, by its /metrics page."""
 
     def __init__(self, address):
         self.url = f"http://{address}/metrics"

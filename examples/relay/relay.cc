@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A protocol outside of Penstock's tree: `relay` hands every link on to `tcp` and
-// counts what lands. It is written against the installed package alone and shows
+// counts what is received. It is written against the installed package alone and shows
 // all that a transport has to provide; docs/transports.md walks through it.
 #include <atomic>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Count {
       std::fprintf(stderr, "relay: %lld elements\n", static_cast<long long>(elements));
     }
   }
-} landed;
+} received;
 
 // --- The worker's end ----------------------------------------------------------
 
@@ -66,7 +66,7 @@ class Events final : public transfer::ReceiveEvents {
   explicit Events(std::shared_ptr<transfer::ReceiveEvents> above) : above_(std::move(above)) {}
   void OnOpen() override { above_->OnOpen(); }
   void OnElements(absl::Span<penstock::Element> elements) override {
-    landed.elements += static_cast<int64_t>(elements.size());
+    received.elements += static_cast<int64_t>(elements.size());
     above_->OnElements(elements);
   }
   void OnError(const penstock::Identity& identity, const absl::Status& error) override {

@@ -22,8 +22,8 @@
 
 namespace penstock {
 
-class DeviceLanes;   // dataplane/memory/device_lander.cc
-class DeviceStream;  // dataplane/memory/device.h
+class DeviceCopyState;  // dataplane/memory/device_copy_engine.cc
+class DeviceStream;     // dataplane/memory/device.h
 
 // An element whose values are on a device, or on their way there. Shapes, strings, row splits and
 // sparse indices are on the host. The host never waits for the copy or for the work that reads the
@@ -37,7 +37,7 @@ class DeviceElement {
   DeviceElement& operator=(DeviceElement&& other) noexcept;
   ~DeviceElement();
 
-  explicit operator bool() const { return lanes_ != nullptr; }
+  explicit operator bool() const { return state_ != nullptr; }
   Identity identity() const { return head_.identity(); }
   const Spec& spec() const { return head_.spec(); }
   size_t size() const { return head_.size(); }
@@ -62,12 +62,12 @@ class DeviceElement {
   absl::Status ReadBy(DeviceStream& stream) const;
 
  private:
-  friend class DeviceLander;
-  DeviceElement(std::shared_ptr<DeviceLanes> lanes, int place, Element head)
-      : lanes_(std::move(lanes)), place_(place), head_(std::move(head)) {}
+  friend class DeviceCopyEngine;
+  DeviceElement(std::shared_ptr<DeviceCopyState> state, int place, Element head)
+      : state_(std::move(state)), place_(place), head_(std::move(head)) {}
   void LetGo();
 
-  std::shared_ptr<DeviceLanes> lanes_;
+  std::shared_ptr<DeviceCopyState> state_;
   int place_ = 0;
   Element head_;  // the head alone; its body is on the device
 };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dataplane/dataset/python_host.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 #include "dataplane/python/process_host.h"
 #include "python/core/casters.h"
 #include "python/core/errors.h"
@@ -40,13 +40,13 @@ struct Asked {
 // Iterators that run keep the processes that they began with.
 void UsePython(std::string interpreter, std::vector<std::string> path, int processes) {
   static auto* const last = new Asked;  // guarded by the GIL, as the other
-  static auto* const made_here = new MadeHere;
+  static auto* const in_creator = new ForkGuard;
   Asked asked{std::move(interpreter), std::move(path), processes};
-  if (*made_here && asked == *last) return;
+  if (*in_creator && asked == *last) return;
   *last = asked;
-  *made_here = MadeHere();
+  *in_creator = ForkGuard();
   WithoutGil without_gil;  // those before may be ended
-  PythonHost::SetOfProcess(pythons::ProcessHost::Create(
+  PythonHost::SetOfProcess(python_host::ProcessHost::Create(
       {.processes = asked.processes,
        .command = {.interpreter = std::move(asked.interpreter), .path = std::move(asked.path)},
        .allowed = {}}));

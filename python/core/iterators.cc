@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "dataplane/dataset/graph.h"
 #include "dataplane/dataset/interruptible.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 #include "dataplane/replica/device_reader.h"
 #include "penstock/explain.h"
 #include "penstock/fingerprint.h"
@@ -52,7 +52,7 @@ class HeldIterator {
         on_device_(on_device.release()),
         exclusive_(!ReadsWhatOthersRead(dataset_)) {}
   ~HeldIterator() {
-    if (!made_here_) return;  // its threads are the parent's
+    if (!in_creator_) return;  // its threads are the parent's
     WithoutGil without_gil;
     delete iterator_;
     delete on_device_;
@@ -64,10 +64,10 @@ class HeldIterator {
     std::optional<Element> element = Take(step, timeout);
     if (!element.has_value()) return py::none();
     if (on_device_ != nullptr) {
-      absl::StatusOr<DeviceElement> landed = Landed(*element);
-      if (landed.ok()) return LeavesOf(*std::move(landed));
+      absl::StatusOr<DeviceElement> on_device = CopyToDevice(*element);
+      if (on_device.ok()) return LeavesOf(*std::move(on_device));
       // Who holds more than there are places for gets it where it lies.
-      if (!absl::IsResourceExhausted(landed.status())) Raise(landed.status());
+      if (!absl::IsResourceExhausted(on_device.status())) Raise(on_device.status());
     }
     const bool writable = IsWritable(*element);
     return LeavesOf(*std::move(element), writable);
@@ -115,7 +115,7 @@ class HeldIterator {
   }
 
   void Stop(double timeout) {
-    if (!made_here_) return;
+    if (!in_creator_) return;
     absl::Status status;
     if (on_device_ != nullptr) on_device_->Stop();
     {
@@ -147,9 +147,9 @@ class HeldIterator {
  private:
   using NextResult = absl::StatusOr<std::optional<Element>>;
 
-  absl::StatusOr<DeviceElement> Landed(const Element& element) {
+  absl::StatusOr<DeviceElement> CopyToDevice(const Element& element) {
     WithoutGil without_gil;
-    return on_device_->Land(element);
+    return on_device_->CopyToDevice(element);
   }
 
   // What a signal's handler raises leaves the element that is waited for to the next call.
@@ -187,7 +187,7 @@ class HeldIterator {
 
   void CheckUsable() const {
     StayAwayIfLeaving();
-    if (made_here_) return;
+    if (in_creator_) return;
     Raise(absl::FailedPreconditionError(
         "this iterator belongs to the process that this one was forked from; make one here"));
   }
@@ -196,7 +196,7 @@ class HeldIterator {
   InterruptibleIterator* const iterator_;
   replica::DeviceReader* const on_device_;  // nullptr: elements stay in host memory
   const bool exclusive_;
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
   penstock::StepToken token_;  // both with the GIL held
   int64_t steps_ = 0;          // since it was made or restored
   std::timed_mutex next_mu_;   // of threads that call Next() at once; taken without the GIL

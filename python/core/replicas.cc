@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "dataplane/dataset/aside.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/dataset/background_task.h"
+#include "dataplane/memory/fork_guard.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/distributed_dataset.h"
 #include "penstock/replica.h"
@@ -172,12 +172,12 @@ class Steps {
  public:
   explicit Steps(DistributedIterator iterator) : iterator_(std::move(iterator)) {}
   ~Steps() {
-    if (aside_.under_way()) iterator_.Stop(absl::ZeroDuration()).IgnoreError();
+    if (background_.under_way()) iterator_.Stop(absl::ZeroDuration()).IgnoreError();
   }
 
   DistributedIterator& iterator() { return iterator_; }
   // A step was asked for and not taken.
-  bool pending() const { return aside_.under_way(); }
+  bool pending() const { return background_.under_way(); }
 
   NextStep Next(std::optional<int64_t> step) {
     if (pending()) return *NextBy(step, absl::InfiniteFuture());
@@ -187,13 +187,13 @@ class Steps {
   std::optional<NextStep> NextBy(std::optional<int64_t> step, absl::Time until) {
     if (!pending()) {
       step_ = step;
-      if (absl::Status begun = aside_.Begin(); !begun.ok()) return begun;
+      if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
     } else if (step.has_value() && step != step_) {
       return absl::FailedPreconditionError(absl::StrCat(
           "step ", *step, " was asked for while the one of an interrupted next(",
           step_.has_value() ? absl::StrCat(*step_) : "", ") is being made; take that first"));
     }
-    if (!aside_.Await(until)) return std::nullopt;
+    if (!background_.Await(until)) return std::nullopt;
     return std::move(made_);
   }
   // Waits for a step that was not taken, and lets it go.
@@ -202,8 +202,9 @@ class Steps {
  private:
   DistributedIterator iterator_;
   std::optional<int64_t> step_;  // what was asked for
-  NextStep made_;                // by aside_
-  Aside aside_{[this] { made_ = step_.has_value() ? iterator_.Next(*step_) : iterator_.Next(); }};
+  NextStep made_;                // by background_
+  BackgroundTask background_{
+      [this] { made_ = step_.has_value() ? iterator_.Next(*step_) : iterator_.Next(); }};
 };
 
 // A distributed iterator whose calls wait without the GIL.
@@ -212,7 +213,7 @@ class HeldSteps {
   HeldSteps(DistributedIterator iterator, bool exclusive)
       : steps_(new Steps(std::move(iterator))), exclusive_(exclusive) {}
   ~HeldSteps() {
-    if (!made_here_) return;  // its threads are the parent's
+    if (!in_creator_) return;  // its threads are the parent's
     WithoutGil without_gil;
     delete steps_;
   }
@@ -242,7 +243,7 @@ class HeldSteps {
     return py::make_tuple(leaves, weights);
   }
 
-  // A dict for each replica of this process whose values land on a device.
+  // A dict for each replica of this process whose values go to a device.
   py::list LandingStats() {
     CheckUsable();
     py::list replicas;
@@ -282,13 +283,13 @@ class HeldSteps {
     RaiseIfError(Waiting([&] { return steps_->iterator().Commit(State{state}); }));
   }
   void Stop(double timeout) {
-    if (!made_here_) return;
+    if (!in_creator_) return;
     RaiseIfError(Waiting([&] { return steps_->iterator().Stop(absl::Seconds(timeout)); }));
   }
 
  private:
   void CheckUsable() const {
-    if (made_here_) return;
+    if (in_creator_) return;
     Raise(absl::FailedPreconditionError(
         "this iterator belongs to the process that this one was forked from; make one here"));
   }
@@ -313,7 +314,7 @@ class HeldSteps {
 
   Steps* const steps_;
   const bool exclusive_;
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
   std::timed_mutex mu_;  // taken without the GIL
 };
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/memory/catch_exhausted.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 #include "penstock/dataset.h"
 #include "penstock/server.h"
 #include "penstock/sharding.h"
@@ -217,7 +217,7 @@ class HeldServer {
     started_ = server.status();
   }
   ~HeldServer() {
-    if (!made_here_) {
+    if (!in_creator_) {
       static_cast<void>(server_.release());  // its threads are the parent's
       return;
     }
@@ -230,14 +230,14 @@ class HeldServer {
   Server& operator*() { return *server_; }
   // Nothing in a forked child: the server is the parent's, and would leave it.
   void Stop() {
-    if (!made_here_) return;
+    if (!in_creator_) return;
     WithoutGil without_gil;
     server_->Stop();
   }
   // Until stopped, or ended by itself; Python's signal handlers run meanwhile.
   void Join() {
     StayAwayIfLeaving();
-    if (!made_here_) {
+    if (!in_creator_) {
       Raise(absl::FailedPreconditionError(
           "this server belongs to the process that this one was forked from; join it there"));
     }
@@ -264,7 +264,7 @@ class HeldServer {
  private:
   std::unique_ptr<Server> server_;
   absl::Status started_;
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
 };
 
 using HeldDispatcher = HeldServer<DispatchServer, DispatcherConfig>;

@@ -437,7 +437,7 @@ py::list Strings(const Leaf& leaf) {
 
 Held::~Held() {
   // A child of a fork owns neither the slot nor the threads of its pool, nor the device.
-  if (!made_here_) {
+  if (!in_creator_) {
     static_cast<void>(new Element(std::move(element_)));
     static_cast<void>(new DeviceElement(std::move(on_device_)));
   } else if (unknown_readers_) {

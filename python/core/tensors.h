@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 #include "penstock/device_element.h"
 #include "penstock/element.h"
 #include "penstock/tensor.h"
@@ -35,7 +35,7 @@ class Held {
   void ReadyByOthers();
   bool writable() const { return writable_; }
   // False in a forked child, where the memory may not be mapped.
-  bool usable() const { return static_cast<bool>(made_here_); }
+  bool usable() const { return static_cast<bool>(in_creator_); }
 
  private:
   Element element_;
@@ -43,7 +43,7 @@ class Held {
   Mutex mu_;
   bool unknown_readers_ GUARDED_BY(mu_) = false;
   const bool writable_;
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
 };
 
 // The leaves of `element` in the order of its spec: Tensor; for ragged and sparse

@@ -32,7 +32,7 @@ from ._core import (  # noqa: F401
 class InputOptions:
     """How a dataset becomes the replicas' input; tf.distribute's fields, then Penstock's own.
 
-    experimental_fetch_to_device: values of replicas on GPUs land there; False leaves them in host memory.
+    experimental_fetch_to_device: values of replicas on GPUs are copied there; False leaves them in host memory.
     experimental_per_replica_buffer_size: batches made ahead. auto_shard_policy: how a dataset of the process's own is
     divided among the pipelines. partial_batches: what becomes of a step for which data is missing. steps: of one pass.
     replicas_per_element: so many replicas, one behind the other, get the same element. seed: of passes.
@@ -254,7 +254,7 @@ class DistributedIterator:
             return Optional()
 
     def landing_stats(self):
-        """A dict for each replica whose values land on a device: how many elements were copied there, or written by a
+        """A dict for each replica whose values go to a device: how many elements were copied there, or written by a
         NIC (`direct`), how often `next` found no place free (`waits`), whether memory is page-locked, and `gpu_direct`."""
         return self._core.landing_stats()
 

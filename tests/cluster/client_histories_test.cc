@@ -88,7 +88,7 @@ TEST_P(ClientHistories, AReaderThatGoesWithAStateHoldsUpNoMove) {
   }
   cluster.AddWorker();
   cluster.RemoveWorker(0);
-  Read(*stays, 1000);  // far more than had landed
+  Read(*stays, 1000);  // far more than was received
   absl::StatusOr<Iterator> comes_back = Job(cluster, Keep::kCommitted).MakeIterator();
   ASSERT_TRUE(comes_back.ok()) << comes_back.status();
   const absl::Status restored = comes_back->Restore(state);
@@ -162,7 +162,7 @@ TEST_P(ClientHistories, ATrainerRestoredOverAndOverKeepsOneHistory) {
   ExpectEachOnce();
 }
 
-TEST_P(ClientHistories, TheStateAtTheEndKeepsAllThatWasTaken) {
+TEST_P(ClientHistories, TheStateAtTheEndContainsAllThatWasDelivered) {
   Cluster cluster(2);
   const std::pair<std::string, std::function<Dataset(const Dataset&)>> shapes[] = {
       {"plain", [](const Dataset& job) { return job; }},

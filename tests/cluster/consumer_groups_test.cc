@@ -100,7 +100,7 @@ TEST_P(ConsumerGroups, EachGroupHasItsElementsAndEachMemberAllOfThem) {
       [&, &said = protocol](DistributeOptions& options) { options.data_transfer_protocol = said; });
   const std::vector<Read> reads = ReadTogether(its);
   for (const Read& read : reads) EXPECT_TRUE(read.error.ok()) << read.error;
-  ExpectAligned(reads, 0, /*rests=*/2);
+  ExpectAligned(reads, 0, /*remainder_rounds=*/2);
   ExpectGroupsAgree(reads, static_cast<size_t>(size));
   for (int64_t m = 0; m < size; ++m) EXPECT_EQ(Values(OfMember(reads, size, m)), UpTo(403));
 }
@@ -145,9 +145,9 @@ TEST(ConsumerGroupsOverShm, WhatAMemberWritesIntoItsElementIsItsOwn) {
   }
 }
 
-// Two passes of 11 elements for 4 groups: rests of 3 and 3 together make one whole round, and 2
+// Two passes of 11 elements for 4 groups: remainders of 3 and 3 make one whole round, and 2
 // elements of another.
-TEST(ConsumerGroup, RestsAreOfGroups) {
+TEST(ConsumerGroup, RemaindersAreOfGroups) {
   for (const Rests rests : {Rests::kPad, Rests::kDrop}) {
     Cluster cluster(2);
     auto its = Members(cluster, 4, 2, Numbers(11), [&](DistributeOptions& options) {
@@ -170,7 +170,7 @@ TEST(ConsumerGroup, AWorkerThatGoesTakesNothingWithIt) {
   const std::vector<Read> reads = ReadTogether(its, INT64_MAX, [&](int64_t step) {
     if (step == 100) cluster.RemoveWorker(0);
   });
-  ExpectAligned(reads, 0, /*rests=*/2);
+  ExpectAligned(reads, 0, /*remainder_rounds=*/2);
   ExpectGroupsAgree(reads, 2);
   for (int64_t m = 0; m < 2; ++m) EXPECT_EQ(Values(OfMember(reads, 2, m)), UpTo(1000));
 }

@@ -83,8 +83,9 @@ inline std::vector<Iterator> Consumers(
   return consumers;
 }
 
-// Rounds in order without gaps; in each, one partition and turn; as many for all.
-inline void ExpectAligned(const std::vector<Read>& reads, int64_t first = 0, int64_t rests = 0) {
+// Rounds in order without gaps; in each, one partition and row; as many for all.
+inline void ExpectAligned(const std::vector<Read>& reads, int64_t first = 0,
+                          int64_t remainder_rounds = 0) {
   for (size_t i = 0; i < reads.size(); ++i) {
     EXPECT_EQ(reads[i].rounds.size(), reads[0].rounds.size()) << "consumer " << i;
     const size_t rounds = std::min(reads[i].rounds.size(), reads[0].rounds.size());
@@ -96,7 +97,7 @@ inline void ExpectAligned(const std::vector<Read>& reads, int64_t first = 0, int
       if (r > 0) {
         ASSERT_NE(token.hash, reads[i].rounds[r - 1].token.hash);
       }
-      if (r + static_cast<size_t>(rests) >= rounds) continue;
+      if (r + static_cast<size_t>(remainder_rounds) >= rounds) continue;
       ASSERT_EQ(token.partition, reads[0].rounds[r].token.partition) << "round " << r;
       ASSERT_EQ(token.index, reads[0].rounds[r].token.index + static_cast<int64_t>(i));
     }

@@ -105,7 +105,7 @@ class ControlMessages : public testing::TestWithParam<Trouble> {
     return status->jobs[0].iterations[0];
   }
 
-  // Each element came so often, and is kept so often by the dispatcher's books.
+  // Each element came so often, and is committed so often in the dispatcher's books.
   void ExpectEach(int times) {
     std::map<int, int64_t> elements_by_times;
     for (int64_t i = 0; i < kCount; ++i) ++elements_by_times[times_[i]];
@@ -113,13 +113,13 @@ class ControlMessages : public testing::TestWithParam<Trouble> {
     EXPECT_EQ(times_.size(), static_cast<size_t>(kCount));
     const control::IterationStatus iteration = Books();
     EXPECT_TRUE(iteration.closed);
-    int64_t taken = 0, elements = 0;
+    int64_t received = 0, elements = 0;
     for (const control::PartitionStatus& partition : iteration.partitions) {
-      taken += partition.taken;
+      received += partition.received;
       elements += partition.elements;
     }
     EXPECT_EQ(elements, kCount * times);
-    EXPECT_EQ(taken, kCount * times);
+    EXPECT_EQ(received, kCount * times);
   }
 
   Cluster cluster_{0};

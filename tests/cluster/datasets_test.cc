@@ -54,7 +54,7 @@ TEST(Datasets, CachedOnDiskComeOnceWhateverTheFilesHold) {
   std::filesystem::create_directories(folder);
   Cluster cluster(2);
   const Dataset dataset = Dataset::Range(1000).Shuffle(100).Cache(folder + "/cached").Repeat(2);
-  for (const uint64_t seed : {1, 1, 2}) {  // splits are dealt by demand: anew each time
+  for (const uint64_t seed : {1, 1, 2}) {  // splits are given on demand: anew each time
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic);
     options.seed = seed;
     ExpectEach(TimesOfEach(dataset, options), 1000, 2);

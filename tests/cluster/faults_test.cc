@@ -102,11 +102,11 @@ TEST(Faults, AReaderThatStopsLeavesTheRestToTheOther) {
   absl::StatusOr<Iterator> stays = Job(cluster, "shared").MakeIterator();
   absl::StatusOr<Iterator> leaves = Job(cluster, "shared").MakeIterator();
   ASSERT_TRUE(stays.ok() && leaves.ok()) << stays.status() << leaves.status();
-  std::vector<int64_t> taken = ReadSome(*leaves, 100);
+  std::vector<int64_t> delivered = ReadSome(*leaves, 100);
   std::vector<int64_t> first = ReadSome(*stays, 100);
   EXPECT_TRUE(leaves->Stop().ok());
   std::vector<int64_t> all = Together(std::move(first), ReadAll(*stays));
-  EXPECT_EQ(Differences(Together(std::move(all), taken)), "");
+  EXPECT_EQ(Differences(Together(std::move(all), delivered)), "");
 }
 
 // The count itself is tested: a dispatcher that places a partition anew without
@@ -116,21 +116,21 @@ TEST(Faults, WithoutTheFenceElementsComeTwice) {
   absl::StatusOr<Iterator> one = Job(cluster, "shared").MakeIterator();
   absl::StatusOr<Iterator> other = Job(cluster, "shared").MakeIterator();
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
-  std::vector<int64_t> taken;
+  std::vector<int64_t> delivered;
   for (int i = 0; i < 10; ++i) {
-    taken = Together(std::move(taken), ReadSome(*one, 100));
-    taken = Together(std::move(taken), ReadSome(*other, 100));
+    delivered = Together(std::move(delivered), ReadSome(*one, 100));
+    delivered = Together(std::move(delivered), ReadSome(*other, 100));
   }
   cluster.RemoveWorker(0);
   const auto doubled = [&] {
-    return std::set<int64_t>(taken.begin(), taken.end()).size() < taken.size();
+    return std::set<int64_t>(delivered.begin(), delivered.end()).size() < delivered.size();
   };
   // Read in turn, so that either gets what the other had; not to the end, to which nothing then
   // holds the dispatcher either.
   while (!doubled()) {
     std::vector<int64_t> more = Together(ReadSome(*one, 50), ReadSome(*other, 50));
     if (more.empty()) break;
-    taken = Together(std::move(taken), more);
+    delivered = Together(std::move(delivered), more);
   }
   EXPECT_TRUE(doubled());
 }
@@ -272,7 +272,7 @@ TEST(Faults, ReadingWithDeadlinesPushesNoStateOut) {
   EXPECT_TRUE(committed.ok()) << committed;
 }
 
-TEST(Faults, WhatIsKeptWhenItIsTakenHasNoState) {
+TEST(Faults, WhatIsCommittedOnDeliveryHasNoState) {
   Cluster cluster(1);
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();

@@ -9,8 +9,8 @@
 #include "dataplane/transfer/ucx/loader.h"
 #include "dataplane/transfer/ucx/transport.h"
 #include "tests/cluster/cluster.h"
-#include "tests/dataplane/replica/landed.h"
 #include "tests/dataplane/replica/replicas.h"
+#include "tests/dataplane/replica/without_page_locks.h"
 #include "tests/dataplane/transfer/pretended_cuda.h"
 
 namespace penstock {

@@ -28,12 +28,12 @@ absl::Status MakeRow(CallContext& call) {
   std::fill(out.begin(), out.end(), static_cast<uint8_t>(call.inputs()[0].scalar<int64_t>()));
   return absl::OkStatus();
 }
-// Elements that have landed at all trainers of this process.
-int64_t Landed() {
-  int64_t landed = 0;
+// Elements received at all trainers of this process.
+int64_t CountReceived() {
+  int64_t received = 0;
   for (size_t how = 0; how < transfer::kWaysFilled; ++how)
-    landed += transfer::FilledOfProcess(static_cast<transfer::Filled>(how));
-  return landed;
+    received += transfer::FilledOfProcess(static_cast<transfer::Filled>(how));
+  return received;
 }
 // Of those, how many were copied, and why.
 std::string WhyCopied() {
@@ -42,8 +42,8 @@ std::string WhyCopied() {
                       transfer::FilledOfProcess(transfer::Filled::kForAnother), ", elsewhere ",
                       transfer::FilledOfProcess(transfer::Filled::kElsewhere));
 }
-void AwaitLanded(int64_t count) {
-  while (Landed() < count) std::this_thread::yield();
+void AwaitReceived(int64_t count) {
+  while (CountReceived() < count) std::this_thread::yield();
 }
 PENSTOCK_REGISTER_MAP("in_place.make_row", 1, Dense(kUInt8, {kRowBytes}), MakeRow);
 
@@ -101,7 +101,7 @@ double ShareCopied(const Scene& scene) {
   // More than is read: at its end, when windows run empty, whoever has least gets a copy at once.
   const int64_t all = batches + 2 * kWindow * scene.trainers;
   Cluster cluster(1);
-  const int64_t before = Landed();
+  const int64_t before = CountReceived();
   const Dataset dataset = scene.last.of(all, scene.rows);
   std::vector<Iterator> trainers;
   for (int64_t i = 0; i < scene.trainers; ++i) {
@@ -129,7 +129,7 @@ double ShareCopied(const Scene& scene) {
   int64_t copied = 0;
   for (int64_t taken = scene.trainers; taken < batches; ++taken) {
     if (taken == kFirst) copied = BytesCopied();
-    AwaitLanded(before + taken + (kWindow - 1) * scene.trainers);
+    AwaitReceived(before + taken + (kWindow - 1) * scene.trainers);
     step(static_cast<size_t>(taken % scene.trainers));
   }
   return static_cast<double>(BytesCopied() - copied) /

@@ -32,27 +32,27 @@ DistributeOptions OrderedOf(const Cluster& cluster, int64_t consumer = -1, int64
   return options;
 }
 
-struct Taken {
+struct DeliveredElement {
   int64_t step;
   int64_t consumer;
   int64_t value;
-  auto operator<=>(const Taken&) const = default;
+  auto operator<=>(const DeliveredElement&) const = default;
 };
 
-std::vector<int64_t> InOrder(std::vector<Taken> taken) {
-  std::sort(taken.begin(), taken.end());
+std::vector<int64_t> InOrder(std::vector<DeliveredElement> delivered) {
+  std::sort(delivered.begin(), delivered.end());
   std::vector<int64_t> values;
-  for (const Taken& its : taken) values.push_back(its.value);
+  for (const DeliveredElement& its : delivered) values.push_back(its.value);
   return values;
 }
 
 // Takes one element; false at the end.
-bool TakeOne(Iterator& it, std::vector<Taken>& taken) {
+bool TakeOne(Iterator& it, std::vector<DeliveredElement>& delivered) {
   absl::StatusOr<std::optional<Element>> element = it.Next();
   EXPECT_TRUE(element.ok()) << element.status();
   if (!element.ok() || !element->has_value()) return false;
   const StepToken token = StepTokenOf(**element);
-  taken.push_back({token.round, token.consumer, (*element)->tensor(0).scalar<int64_t>()});
+  delivered.push_back({token.round, token.consumer, (*element)->tensor(0).scalar<int64_t>()});
   return true;
 }
 
@@ -104,7 +104,7 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
     Launch launch(group.workers);
     const int64_t steps = ends ? kOrderedCount : 100 + static_cast<int64_t>(random() % 100);
     const std::string run_id = absl::StrCat("launch of ", ranks);
-    std::vector<std::vector<Taken>> taken(static_cast<size_t>(ranks));
+    std::vector<std::vector<DeliveredElement>> delivered(static_cast<size_t>(ranks));
     std::vector<std::optional<State>> saved(static_cast<size_t>(ranks));
     std::vector<std::thread> threads;
     for (int r = 0; r < ranks; ++r) {
@@ -119,23 +119,24 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
         }
         const auto at = static_cast<size_t>(r);
         for (int64_t i = 0; i < steps; ++i) {
-          if (!TakeOne(*it, taken[at])) return;
+          if (!TakeOne(*it, delivered[at])) return;
           if (!ends) {
-            ASSERT_EQ(taken[at].back().step, i);
-            ASSERT_EQ(taken[at].back().consumer, r);
+            ASSERT_EQ(delivered[at].back().step, i);
+            ASSERT_EQ(delivered[at].back().consumer, r);
           }
         }
         absl::StatusOr<State> state = it->Save();
         ASSERT_TRUE(state.ok()) << state.status();
         saved[at] = *std::move(state);
-        std::vector<Taken> struck_out;  // behind the state
+        std::vector<DeliveredElement> struck_out;  // behind the state
         for (int i = 0; i < 7 * r; ++i) TakeOne(*it, struck_out);
       });
     }
     for (std::thread& thread : threads) thread.join();
     if (HasFatalFailure()) return;
-    std::vector<Taken> all;
-    for (const std::vector<Taken>& of : taken) all.insert(all.end(), of.begin(), of.end());
+    std::vector<DeliveredElement> all;
+    for (const std::vector<DeliveredElement>& of : delivered)
+      all.insert(all.end(), of.begin(), of.end());
     for (const int64_t value : InOrder(std::move(all))) read.push_back(value);
     states.clear();
     for (std::optional<State>& state : saved) {
@@ -149,7 +150,7 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
 TEST_P(OrderedConsumers, AreInThatOrderWhateverWorkersAreKilled) {
   const std::vector<int64_t> order = OfOneReader();
   Launch launch(3);
-  std::vector<std::vector<Taken>> taken(3);
+  std::vector<std::vector<DeliveredElement>> delivered(3);
   std::vector<std::thread> threads;
   for (int r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
@@ -159,16 +160,17 @@ TEST_P(OrderedConsumers, AreInThatOrderWhateverWorkersAreKilled) {
       absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
       ASSERT_TRUE(it.ok()) << it.status();
       const auto at = static_cast<size_t>(r);
-      while (TakeOne(*it, taken[at])) {
+      while (TakeOne(*it, delivered[at])) {
         if (r > 0) continue;
-        if (taken[at].size() == 150) launch.workers[1]->Kill();
-        if (taken[at].size() == 400) launch.workers[0]->Kill();
+        if (delivered[at].size() == 150) launch.workers[1]->Kill();
+        if (delivered[at].size() == 400) launch.workers[0]->Kill();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  std::vector<Taken> all;
-  for (const std::vector<Taken>& of : taken) all.insert(all.end(), of.begin(), of.end());
+  std::vector<DeliveredElement> all;
+  for (const std::vector<DeliveredElement>& of : delivered)
+    all.insert(all.end(), of.begin(), of.end());
   EXPECT_EQ(InOrder(std::move(all)), order);
 }
 
@@ -205,17 +207,17 @@ class OneOrderedConsumer : public testing::Test {
 };
 
 TEST_F(OneOrderedConsumer, ThatReturnsWithItsStateGetsTheSameAgain) {
-  std::vector<Taken> others;
+  std::vector<DeliveredElement> others;
   std::thread other([&, it = Consumer(1, 2)]() mutable {
     while (TakeOne(it, others)) {
     }
   });
-  std::vector<Taken> taken;
-  std::vector<Taken> lost;
+  std::vector<DeliveredElement> delivered;
+  std::vector<DeliveredElement> lost;
   std::optional<State> state;
   {
     Iterator first = Consumer(0, 2);
-    for (int i = 0; i < 300; ++i) ASSERT_TRUE(TakeOne(first, taken));
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(TakeOne(first, delivered));
     absl::StatusOr<State> saved = first.Save();
     ASSERT_TRUE(saved.ok()) << saved.status();
     ASSERT_TRUE(first.Commit(*saved).ok());
@@ -223,21 +225,21 @@ TEST_F(OneOrderedConsumer, ThatReturnsWithItsStateGetsTheSameAgain) {
     for (int i = 0; i < 40; ++i) ASSERT_TRUE(TakeOne(first, lost));
     Iterator again = Consumer(0, 2);  // another process, before the first is missed
     ASSERT_TRUE(again.Restore(*state).ok());
-    while (TakeOne(again, taken)) {
+    while (TakeOne(again, delivered)) {
     }
   }
   other.join();
-  ASSERT_GE(taken.size(), 340u);
-  EXPECT_EQ(std::vector<Taken>(taken.begin() + 300, taken.begin() + 340), lost);
-  taken.insert(taken.end(), others.begin(), others.end());
+  ASSERT_GE(delivered.size(), 340u);
+  EXPECT_EQ(std::vector<DeliveredElement>(delivered.begin() + 300, delivered.begin() + 340), lost);
+  delivered.insert(delivered.end(), others.begin(), others.end());
   Cluster elsewhere(1);
-  EXPECT_EQ(InOrder(std::move(taken)), ReadAll(Shuffled().Distribute(OrderedOf(elsewhere))));
+  EXPECT_EQ(InOrder(std::move(delivered)), ReadAll(Shuffled().Distribute(OrderedOf(elsewhere))));
 }
 
 TEST_F(OneOrderedConsumer, ThatIsMissingIsNamed) {
   Iterator only = Consumer(1, 3, absl::Seconds(1));
   absl::Status status;
-  std::vector<Taken> taken;
+  std::vector<DeliveredElement> delivered;
   while (status.ok()) status = only.Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("consumer 0 has not joined"));
@@ -247,8 +249,8 @@ TEST_F(OneOrderedConsumer, HasItsNumberAlone) {
   Iterator first = Consumer(0, 2);
   std::thread reading([&] { (void)first.Next(); });
   Iterator other = Consumer(1, 2);
-  std::vector<Taken> taken;
-  ASSERT_TRUE(TakeOne(other, taken));
+  std::vector<DeliveredElement> delivered;
+  ASSERT_TRUE(TakeOne(other, delivered));
   reading.join();
   Iterator second = Consumer(1, 2);
   const absl::Status status = second.Next().status();
@@ -257,8 +259,8 @@ TEST_F(OneOrderedConsumer, HasItsNumberAlone) {
 }
 
 TEST_F(OneOrderedConsumer, MayBeFurtherThanTheOthersWhenAllAreRestored) {
-  std::vector<Taken> taken;
-  std::vector<Taken> others;
+  std::vector<DeliveredElement> delivered;
+  std::vector<DeliveredElement> others;
   std::vector<State> states;
   {
     Iterator first = Consumer(0, 2);
@@ -266,7 +268,7 @@ TEST_F(OneOrderedConsumer, MayBeFurtherThanTheOthersWhenAllAreRestored) {
     std::thread reading([&] {
       for (int i = 0; i < 25; ++i) ASSERT_TRUE(TakeOne(other, others));
     });
-    for (int i = 0; i < 40; ++i) EXPECT_TRUE(TakeOne(first, taken));
+    for (int i = 0; i < 40; ++i) EXPECT_TRUE(TakeOne(first, delivered));
     reading.join();
     for (Iterator* it : {&first, &other}) {
       absl::StatusOr<State> saved = it->Save();
@@ -274,12 +276,12 @@ TEST_F(OneOrderedConsumer, MayBeFurtherThanTheOthersWhenAllAreRestored) {
       states.push_back(*std::move(saved));
     }
   }
-  taken.insert(taken.end(), others.begin(), others.end());
-  ASSERT_EQ(taken.size(), 65u);
+  delivered.insert(delivered.end(), others.begin(), others.end());
+  ASSERT_EQ(delivered.size(), 65u);
   Cluster elsewhere(1);
   std::vector<int64_t> left = ReadAll(Shuffled().Distribute(OrderedOf(elsewhere)));
-  for (const Taken& its : taken) std::erase(left, its.value);
-  ASSERT_EQ(left.size(), static_cast<size_t>(kOrderedCount) - taken.size());
+  for (const DeliveredElement& its : delivered) std::erase(left, its.value);
+  ASSERT_EQ(left.size(), static_cast<size_t>(kOrderedCount) - delivered.size());
   Cluster another(2);
   absl::StatusOr<Iterator> one = Shuffled().Distribute(OrderedOf(another)).MakeIterator();
   ASSERT_TRUE(one.ok()) << one.status();
@@ -291,9 +293,9 @@ TEST_F(OneOrderedConsumer, MayBeFurtherThanTheOthersWhenAllAreRestored) {
 TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersState) {
   Iterator first = Consumer(0, 2);
   Iterator other = Consumer(1, 2);
-  std::vector<Taken> taken;
+  std::vector<DeliveredElement> delivered;
   std::thread reading([&] { (void)other.Next(); });
-  ASSERT_TRUE(TakeOne(first, taken));
+  ASSERT_TRUE(TakeOne(first, delivered));
   reading.join();
   absl::StatusOr<State> saved = first.Save();
   ASSERT_TRUE(saved.ok()) << saved.status();
@@ -304,8 +306,8 @@ TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersStateBehindTheEndEither) {
   Iterator first = Consumer(0, 2);
   Iterator other = Consumer(1, 2);
   const auto read = [](Iterator& it) {
-    std::vector<Taken> taken;
-    while (TakeOne(it, taken)) {
+    std::vector<DeliveredElement> delivered;
+    while (TakeOne(it, delivered)) {
     }
   };
   std::thread reading([&] { read(other); });

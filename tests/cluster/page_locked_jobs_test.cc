@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job sends to devices lands in page-locked memory on its way.
+// What a job sends to devices is received in page-locked memory on its way.
 #include "tests/cluster/cluster.h"
 #include "tests/dataplane/replica/fake_gpus.h"
 

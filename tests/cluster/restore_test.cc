@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of all ranks, taken up on another service by another number of ranks
+// States of all ranks, resumed on another service by another number of ranks
 // and workers: every element is in exactly one kept history.
 #include <fstream>
 #include <optional>
@@ -30,13 +30,13 @@ struct Rank {
       absl::StatusOr<std::optional<Element>> element = it.Next();
       EXPECT_TRUE(element.ok()) << element.status();
       if (!element.ok() || !element->has_value()) return false;
-      taken.push_back((*element)->tensor(0).scalar<int64_t>());
+      delivered.push_back((*element)->tensor(0).scalar<int64_t>());
     }
     return true;
   }
 
   Iterator it;
-  std::vector<int64_t> taken;
+  std::vector<int64_t> delivered;
 };
 
 void Add(const std::vector<int64_t>& values, Histories& histories) {
@@ -123,7 +123,7 @@ class RestoreOnOthers : public testing::TestWithParam<RestoredPipeline> {
     for (std::thread& thread : threads) thread.join();
     std::vector<State> saved;
     for (auto& rank : all) {
-      Add(rank->taken, histories_);
+      Add(rank->delivered, histories_);
       if (to_end) continue;
       absl::StatusOr<State> state = rank->it.Save();
       EXPECT_TRUE(state.ok()) << state.status();
@@ -171,7 +171,7 @@ class RestoreRounds : public RestoreOnOthers {
     Cluster cluster(workers);
     std::vector<std::thread> threads;
     std::vector<std::optional<State>> saved(static_cast<size_t>(ranks));
-    std::vector<std::vector<int64_t>> taken(static_cast<size_t>(ranks));
+    std::vector<std::vector<int64_t>> delivered(static_cast<size_t>(ranks));
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
         DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "rounds");
@@ -189,7 +189,7 @@ class RestoreRounds : public RestoreOnOthers {
           ASSERT_TRUE(element.ok()) << element.status();
           if (!element->has_value()) return;
           if (StepTokenOf(**element).pad) continue;
-          taken[static_cast<size_t>(r)].push_back((*element)->tensor(0).scalar<int64_t>());
+          delivered[static_cast<size_t>(r)].push_back((*element)->tensor(0).scalar<int64_t>());
         }
         absl::StatusOr<State> state = it->Save();
         ASSERT_TRUE(state.ok()) << state.status();
@@ -198,7 +198,7 @@ class RestoreRounds : public RestoreOnOthers {
     }
     for (std::thread& thread : threads) thread.join();
     std::vector<State> all;
-    for (const std::vector<int64_t>& values : taken) Add(values, histories_);
+    for (const std::vector<int64_t>& values : delivered) Add(values, histories_);
     for (std::optional<State>& state : saved) {
       if (state.has_value()) all.push_back(*std::move(state));
     }
@@ -243,7 +243,7 @@ TEST(RestoreEdited, NamesTheNodesThatDifferAndGoesOnIfTheyMay) {
     absl::StatusOr<State> state = rank.it.Save();
     ASSERT_TRUE(state.ok()) << state.status();
     states.push_back(*state);
-    Add(rank.taken, histories);
+    Add(rank.delivered, histories);
   }
   Cluster cluster(1);
   Rank rank(Adding(cluster, 10'000));
@@ -253,8 +253,8 @@ TEST(RestoreEdited, NamesTheNodesThatDifferAndGoesOnIfTheyMay) {
   const absl::Status restored = rank.it.Restore(OfAllRanks(states, {.allow = {"Map#1"}}));
   ASSERT_TRUE(restored.ok()) << restored;
   rank.Read(kRestoredCount);
-  for (int64_t& value : rank.taken) value -= 10'000;
-  Add(rank.taken, histories);
+  for (int64_t& value : rank.delivered) value -= 10'000;
+  Add(rank.delivered, histories);
   EXPECT_EQ(Differences(ReadAll(Dataset::Range(kRestoredCount)), histories), "");
 }
 
@@ -272,7 +272,7 @@ TEST(RestoreEdited, StepsMayBePassedOver) {
   ASSERT_TRUE(restored.ok()) << restored;
   EXPECT_TRUE(after.it.Next(int64_t{0}).status().code() == absl::StatusCode::kOutOfRange);
   after.Read(kRestoredCount);
-  EXPECT_EQ(after.taken.size(), kRestoredCount - 100 - 30);
+  EXPECT_EQ(after.delivered.size(), kRestoredCount - 100 - 30);
 }
 
 TEST(RestoreAtTheEnd, NothingComesAgain) {
@@ -281,7 +281,7 @@ TEST(RestoreAtTheEnd, NothingComesAgain) {
     Cluster cluster(1);
     Rank rank(Adding(cluster, 0));
     EXPECT_FALSE(rank.Read(kRestoredCount + 1));
-    EXPECT_EQ(rank.taken.size(), kRestoredCount);
+    EXPECT_EQ(rank.delivered.size(), kRestoredCount);
     absl::StatusOr<State> last = rank.it.Save();
     ASSERT_TRUE(last.ok()) << last.status();
     ASSERT_TRUE(rank.it.Commit(*last).ok());
@@ -294,7 +294,7 @@ TEST(RestoreAtTheEnd, NothingComesAgain) {
   const absl::Status restored = rank.it.Restore(OfAllRanks(states));
   ASSERT_TRUE(restored.ok()) << restored;
   EXPECT_FALSE(rank.Read(1));
-  EXPECT_TRUE(rank.taken.empty());
+  EXPECT_TRUE(rank.delivered.empty());
 }
 
 // --- What is refused -----------------------------------------------------------

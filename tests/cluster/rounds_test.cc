@@ -28,7 +28,7 @@ TEST_P(RoundsTest, AllConsumersSeeTheSameRounds) {
   auto its = Consumers(cluster, consumers, Numbers(400), ShardingPolicy::kDynamic);
   const std::vector<Read> reads = ReadTogether(its);
   for (const Read& read : reads) EXPECT_TRUE(read.error.ok()) << read.error;
-  ExpectAligned(reads, 0, /*rests=*/1);
+  ExpectAligned(reads, 0, /*remainder_rounds=*/1);
   EXPECT_EQ(Values(reads), UpTo(400));
 }
 INSTANTIATE_TEST_SUITE_P(Consumers, RoundsTest, ::testing::Values(1, 2, 4));
@@ -43,23 +43,23 @@ TEST(Rounds, EveryWorkerReadsTheWholeUnderOff) {
   EXPECT_EQ(Values(reads), Sorted(twice));
 }
 
-struct RestCase {
+struct RemainderCase {
   Rests rests;
   int64_t rounds;    // that elements come of
   int64_t elements;  // that are no pads
   int64_t pads;
 };
-class RestsTest : public ::testing::TestWithParam<RestCase> {};
+class RemainderTest : public ::testing::TestWithParam<RemainderCase> {};
 
-// Two whole passes of 11 elements for 4 consumers: rests of 3 and 3 together make one
+// Two whole passes of 11 elements for 4 consumers: remainders of 3 and 3 together make one
 // whole round, and 2 elements of another.
-TEST_P(RestsTest, AtMostOneRoundIsNotFilled) {
-  const RestCase& its = GetParam();
+TEST_P(RemainderTest, AtMostOneRoundIsNotFilled) {
+  const RemainderCase& its = GetParam();
   Cluster cluster(2);
   auto consumers = Consumers(cluster, 4, Numbers(11), ShardingPolicy::kOff,
                              [&](DistributeOptions& options) { options.rests = its.rests; });
   const std::vector<Read> reads = ReadTogether(consumers);
-  ExpectAligned(reads, 0, /*rests=*/2);
+  ExpectAligned(reads, 0, /*remainder_rounds=*/2);
   std::map<int64_t, int64_t> pads;
   for (const Read& read : reads) {
     EXPECT_EQ(read.rounds.size(), static_cast<size_t>(its.rounds));
@@ -72,10 +72,10 @@ TEST_P(RestsTest, AtMostOneRoundIsNotFilled) {
     EXPECT_EQ(pads[its.rounds - 1], its.pads);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Policies, RestsTest,
-                         ::testing::Values(RestCase{Rests::kPad, 6, 22, 2},
-                                           RestCase{Rests::kDrop, 5, 20, 0},
-                                           RestCase{Rests::kError, 5, 20, 0}));
+INSTANTIATE_TEST_SUITE_P(Policies, RemainderTest,
+                         ::testing::Values(RemainderCase{Rests::kPad, 6, 22, 2},
+                                           RemainderCase{Rests::kDrop, 5, 20, 0},
+                                           RemainderCase{Rests::kError, 5, 20, 0}));
 
 // The pad is a copy of the last element, which is the other consumer's. That one is at its end.
 TEST(Rounds, AConsumerThatComesBackForItsPadAloneGetsIt) {
@@ -110,7 +110,7 @@ TEST(Rounds, AWorkerThatGoesTakesNothingWithIt) {
   const std::vector<Read> reads = ReadTogether(its, INT64_MAX, [&](int64_t step) {
     if (step == 100) cluster.RemoveWorker(0);
   });
-  ExpectAligned(reads, 0, /*rests=*/1);
+  ExpectAligned(reads, 0, /*remainder_rounds=*/1);
   EXPECT_EQ(Values(reads), UpTo(2000));
 }
 
@@ -137,7 +137,7 @@ TEST(Rounds, GoOnBehindARestartedDispatcher) {
   const std::vector<Read> reads = ReadTogether(its, INT64_MAX, [&](int64_t step) {
     if (step == 100 || step == 300) cluster.RestartDispatcher();
   });
-  ExpectAligned(reads, 0, /*rests=*/1);
+  ExpectAligned(reads, 0, /*remainder_rounds=*/1);
   EXPECT_EQ(Values(reads), UpTo(2000));
 }
 
@@ -235,7 +235,7 @@ TEST(Rounds, AllConsumersGoBackToStatesOfOneStep) {
   auto its = Consumers(cluster, 2, Numbers(1000), ShardingPolicy::kDynamic, committed);
   for (size_t i = 0; i < its.size(); ++i) ASSERT_TRUE(its[i].Restore(states[i]).ok());
   const std::vector<Read> after = ReadTogether(its);
-  ExpectAligned(after, 50, /*rests=*/1);
+  ExpectAligned(after, 50, /*remainder_rounds=*/1);
   std::vector<int64_t> all = Values(before);
   for (int64_t value : Values(after)) all.push_back(value);
   EXPECT_EQ(Sorted(all), UpTo(1000));
@@ -274,7 +274,7 @@ TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
   }
   const std::vector<Read> rest = ReadTogether(its);
   for (const Read& read : rest) EXPECT_TRUE(read.error.ok()) << read.error;
-  ExpectAligned(rest, 4 * (kEach + 1), /*rests=*/2);
+  ExpectAligned(rest, 4 * (kEach + 1), /*remainder_rounds=*/2);
   for (int64_t value : Values(rest)) all.push_back(value);
   EXPECT_EQ(Sorted(all), UpTo(1000));
 }

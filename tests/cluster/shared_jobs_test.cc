@@ -133,7 +133,7 @@ TEST(SharedJobs, AnIteratorOfTheSameDatasetReadsTheNextRepetitionWhateverIsLeft)
   EXPECT_EQ(Sorted(ReadAll(dataset)), UpTo(100));
 }
 
-// Though all that there was has landed.
+// Though all that there was had been received.
 TEST(SharedJobs, AWorkerAddedInMidJobIsRead) {
   constexpr int kElements = 104;
   Cluster cluster(1);
@@ -142,11 +142,11 @@ TEST(SharedJobs, AWorkerAddedInMidJobIsRead) {
   std::vector<int64_t> values = {NextOf(it).value_or(-1)};
   auto stub = control::DispatcherStub::Make(cluster.service());
   ASSERT_TRUE(stub.ok()) << stub.status();
-  const auto landed = [&] {
+  const auto received = [&] {
     const auto links = (*stub)->GetStatus({.timeout = absl::Minutes(1)})->links;
     return links.empty() ? 0 : links[0].counts.elements;
   };
-  while (landed() < kElements) absl::SleepFor(absl::Milliseconds(10));
+  while (received() < kElements) absl::SleepFor(absl::Milliseconds(10));
   cluster.AddWorker();
   const std::vector<int64_t> rest = ReadAll(it);
   values.insert(values.end(), rest.begin(), rest.end());

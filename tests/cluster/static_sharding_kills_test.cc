@@ -44,17 +44,17 @@ TEST_P(KilledShards, LoseAndDoubleNothing) {
   absl::StatusOr<Iterator> it = Numbers().Distribute(options).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   std::vector<int> seen(kFiles * kPerFile, 0);
-  int64_t taken = 0;
+  int64_t delivered = 0;
   while (true) {
     absl::StatusOr<std::optional<Element>> element = it->Next();
     ASSERT_TRUE(element.ok()) << element.status();
     if (!element->has_value()) break;
     ++seen.at((*element)->tensor(0).scalar<int64_t>());
-    ++taken;
-    if (taken == kFiles * kPerFile / 4) second.Kill();
-    if (taken == kFiles * kPerFile / 2) first.Kill();
+    ++delivered;
+    if (delivered == kFiles * kPerFile / 4) second.Kill();
+    if (delivered == kFiles * kPerFile / 2) first.Kill();
   }
-  EXPECT_EQ(taken, kFiles * kPerFile);
+  EXPECT_EQ(delivered, kFiles * kPerFile);
   EXPECT_EQ(std::count(seen.begin(), seen.end(), 0), 0) << "lost";
   EXPECT_EQ(std::count_if(seen.begin(), seen.end(), [](int times) { return times > 1; }), 0)
       << "doubled";

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "dataplane/memory/copied.h"
-#include "dataplane/memory/device_lander.h"
+#include "dataplane/memory/device_copy_engine.h"
 #include "dataplane/memory/page_locking.h"
 #include "tests/dataplane/memory/device_conformance.h"
 #include "tests/dataplane/transfer/ends.h"
@@ -47,7 +47,7 @@ std::vector<uint8_t> Image(Index index) {
 }
 
 // A worker and a client in one process, with a link over shared memory between them,
-// and a lander behind it.
+// and a copy engine behind it.
 class ShmToGpu : public testing::Test {
  protected:
   void SetUp() override {
@@ -60,7 +60,7 @@ class ShmToGpu : public testing::Test {
     link_ = shm_.Dial(worker_.address(), std::move(options), client_).value();
     end_ = worker_.Link(0);
     ASSERT_NE(end_, nullptr);
-    lander_ = DeviceLander::Create(*gpu_, {.places = kPlaces, .place_bytes = kValues}).value();
+    engine_ = DeviceCopyEngine::Create(*gpu_, {.places = kPlaces, .place_bytes = kValues}).value();
     trainer_ = gpu_->MakeStream(0).value();
   }
 
@@ -87,7 +87,7 @@ class ShmToGpu : public testing::Test {
   std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link_;
   std::shared_ptr<WorkerEnd> end_;
-  std::unique_ptr<DeviceLander> lander_;
+  std::unique_ptr<DeviceCopyEngine> engine_;
   std::unique_ptr<DeviceStream> trainer_;
 };
 
@@ -98,7 +98,7 @@ struct Reading {
   std::unique_ptr<DeviceEvent> read;
 };
 
-TEST_F(ShmToGpu, ElementsLandFromPageLockedSlotsThatAreUsedAgainAndAgain) {
+TEST_F(ShmToGpu, ElementsAreCopiedFromPageLockedSlotsThatAreUsedAgainAndAgain) {
   constexpr Index kElements = 300;
   ASSERT_EQ(PageLocking::ForProcess().state(), "on");
   link_->Grant({kCredits});
@@ -113,7 +113,7 @@ TEST_F(ShmToGpu, ElementsLandFromPageLockedSlotsThatAreUsedAgainAndAgain) {
     slots.insert(body);
     ASSERT_EQ(gpu_->KindOf(body).value(), MemoryKind::kPageLocked);
 
-    DeviceElement on_gpu = lander_->CopyToDevice(std::move(element)).value();
+    DeviceElement on_gpu = engine_->CopyToDevice(std::move(element)).value();
     ASSERT_EQ(gpu_->KindOf(on_gpu.tensor(0).raw()).value(), MemoryKind::kDevice);
     Reading reading{index, std::vector<uint8_t>(kValues), gpu_->MakeEvent(0).value()};
     ASSERT_TRUE(on_gpu.ReadyOn(*trainer_).ok());
@@ -140,19 +140,19 @@ TEST_F(ShmToGpu, ElementsLandFromPageLockedSlotsThatAreUsedAgainAndAgain) {
   }
   EXPECT_LT(slots.size(), static_cast<size_t>(kElements) / 2);  // used again
   EXPECT_EQ(CountRegistrations().made, registered.made);        // page-locked once
-  EXPECT_LE(lander_->counters().events, 2 * kPlaces);           // for a copy and a reader of each
-  EXPECT_EQ(lander_->counters().elements, kElements);
-  EXPECT_EQ(lander_->Progress(), 0);
+  EXPECT_LE(engine_->counters().events, 2 * kPlaces);           // for a copy and a reader of each
+  EXPECT_EQ(engine_->counters().elements, kElements);
+  EXPECT_EQ(engine_->Progress(), 0);
 }
 
 TEST_F(ShmToGpu, WhatIsUnderWayAtTheEndIsWaitedFor) {
   link_->Grant({kCredits});
   ASSERT_TRUE(end_->AwaitGranted(kCredits));
   for (Index index = 0; index < kPlaces; ++index) {
-    ASSERT_TRUE(lander_->CopyToDevice(Next(index)).ok());
+    ASSERT_TRUE(engine_->CopyToDevice(Next(index)).ok());
   }
-  lander_.reset();
-  EXPECT_EQ(DeviceLander::ProgressLeftOver(), 0);
+  engine_.reset();
+  EXPECT_EQ(DeviceCopyEngine::ProgressLeftOver(), 0);
 }
 
 }  // namespace

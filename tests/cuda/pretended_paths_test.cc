@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "control/observe/event_log.h"
-#include "dataplane/memory/device_lander.h"
-#include "dataplane/memory/device_queue.h"
+#include "dataplane/memory/device_copy_engine.h"
+#include "dataplane/memory/device_prefetch_queue.h"
 #include "dataplane/memory/page_locked_pool.h"
 #include "dataplane/memory/page_locking.h"
 #include "dataplane/memory/pool.h"
@@ -55,7 +55,7 @@ Element MakeFilled(Pool& pool, int value) {
       .value();
 }
 
-// Reads ahead, lands and computes as a trainer does on one device. It computes by a copy to the
+// Reads ahead and computes as a trainer does on one device. It computes by a copy to the
 // host, so that what it read can be looked at, and is up to three steps ahead of the device.
 class Trainer {
  public:
@@ -130,14 +130,14 @@ class Trainer {
   void ReadAhead() {
     while (static_cast<int>(read_ahead_.size()) <= depth_) {
       read_ahead_.push_back(MakeFilled(*pool_, made_++));
-      queue_.Ahead(read_ahead_.back());
+      queue_.Prefetch(read_ahead_.back());
     }
   }
 
   const int device_;
   const int depth_;
   const std::shared_ptr<Pool> pool_;
-  DeviceQueue queue_;
+  DevicePrefetchQueue queue_;
   std::unique_ptr<DeviceStream> stream_;
   std::array<Lane, 3> lanes_;
   std::deque<Element> read_ahead_;
@@ -243,26 +243,26 @@ TEST_F(CudaPaths, AThreadKeepsItsOwnDeviceAndCaptureMode) {
   }).join();
 }
 
-// A lander that ends under its copies, and elements that outlive it.
-TEST_F(CudaPaths, ALanderThatEndsGivesNothingBackUnderACopy) {
+// A copy engine that ends under its copies, and elements that outlive it.
+TEST_F(CudaPaths, AnEngineThatEndsGivesNothingBackUnderACopy) {
   locking_->UseDevice(kDevice);
   const std::shared_ptr<Pool> pool = MakePageLockedPool(*locking_);
   for (const absl::Duration stop_within : {absl::ZeroDuration(), absl::Seconds(2)}) {
-    std::unique_ptr<DeviceLander> lander =
-        DeviceLander::Create(LinkedDeviceBackend(), {.device = kDevice,
-                                                     .places = 2,
-                                                     .place_bytes = 2 * kValues,
-                                                     .stop_within = stop_within})
+    std::unique_ptr<DeviceCopyEngine> engine =
+        DeviceCopyEngine::Create(LinkedDeviceBackend(), {.device = kDevice,
+                                                         .places = 2,
+                                                         .place_bytes = 2 * kValues,
+                                                         .stop_within = stop_within})
             .value();
-    DeviceElement kept = lander->CopyToDevice(MakeFilled(*pool, 7)).value();
-    DeviceElement let_go = lander->CopyToDevice(MakeFilled(*pool, 7)).value();
+    DeviceElement kept = engine->CopyToDevice(MakeFilled(*pool, 7)).value();
+    DeviceElement let_go = engine->CopyToDevice(MakeFilled(*pool, 7)).value();
     let_go = DeviceElement();
-    lander.reset();
+    engine.reset();
     kept = DeviceElement();
   }
-  for (int tries = 0; DeviceLander::ProgressLeftOver() > 0 && tries < kTries; ++tries) {
+  for (int tries = 0; DeviceCopyEngine::ProgressLeftOver() > 0 && tries < kTries; ++tries) {
   }
-  EXPECT_EQ(DeviceLander::ProgressLeftOver(), 0);
+  EXPECT_EQ(DeviceCopyEngine::ProgressLeftOver(), 0);
 }
 
 }  // namespace

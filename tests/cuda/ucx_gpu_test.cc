@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dataplane/element/block.h"
-#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/gpu_direct_pool.h"
 #include "dataplane/memory/heap_pool.h"
 #include "dataplane/transfer/ucx/loader.h"
 #include "dataplane/transfer/ucx/transport.h"
@@ -51,8 +51,8 @@ class UcxToGpu : public testing::TestWithParam<int64_t> {
       return Ready{{.lanes = Lanes::kTcp}, resources_.get()};
     });
     worker_ = std::make_unique<penstock::transfer::Worker>(*ucx_);
-    landing_ = std::make_unique<DeviceLanding>(gpu_, driver_, DeviceLandingOptions{.places = 3});
-    DialOptions options{.spec = ValuesSpec(), .pool = landing_.get()};
+    gpu_pool_ = std::make_unique<GpuDirectPool>(gpu_, driver_, GpuDirectPoolOptions{.places = 3});
+    DialOptions options{.spec = ValuesSpec(), .pool = gpu_pool_.get()};
     options.hello.token = "sesame";
     link_ = ucx_->Dial(worker_->address(), options, events_).value();
     end_ = worker_->Link(0);
@@ -64,7 +64,7 @@ class UcxToGpu : public testing::TestWithParam<int64_t> {
     end_.reset();
     worker_.reset();
     ucx_.reset();
-    landing_.reset();
+    gpu_pool_.reset();
   }
 
   Spec ValuesSpec() { return Spec(Dense(kInt64, {GetParam()})); }
@@ -106,7 +106,7 @@ class UcxToGpu : public testing::TestWithParam<int64_t> {
   std::unique_ptr<Resources> resources_;
   std::unique_ptr<Transport> ucx_;
   std::unique_ptr<penstock::transfer::Worker> worker_;
-  std::unique_ptr<DeviceLanding> landing_;
+  std::unique_ptr<GpuDirectPool> gpu_pool_;
   std::shared_ptr<ClientEnd> events_ = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link_;
   std::shared_ptr<WorkerEnd> end_;
@@ -116,18 +116,18 @@ class UcxToGpu : public testing::TestWithParam<int64_t> {
 TEST_P(UcxToGpu, BodiesLieThereAsTheyWereSent) {
   int64_t index = 0;
   do Pass(index++);
-  while (landing_->state() == "not asked for");
-  ASSERT_TRUE(BecomesTrue([&] { return landing_->state() != "being tried"; }));
-  ASSERT_EQ(landing_->state(), "on");
+  while (gpu_pool_->state() == "not asked for");
+  ASSERT_TRUE(BecomesTrue([&] { return gpu_pool_->state() != "being tried"; }));
+  ASSERT_EQ(gpu_pool_->state(), "on");
   for (int i = 0; i < 100; ++i, ++index) {
     Element element = Pass(index);
-    const DeviceElement landed = landing_->Take(element);
-    ASSERT_TRUE(landed) << "element " << index << " lies in host memory";
+    const DeviceElement on_device = gpu_pool_->Take(element);
+    ASSERT_TRUE(on_device) << "element " << index << " lies in host memory";
     element = Element();
-    EXPECT_EQ(gpu_.KindOf(landed.tensor(0).raw()).value(), MemoryKind::kDevice);
-    ASSERT_EQ(Read(landed), Values(index));
+    EXPECT_EQ(gpu_.KindOf(on_device.tensor(0).raw()).value(), MemoryKind::kDevice);
+    ASSERT_EQ(Read(on_device), Values(index));
   }
-  EXPECT_EQ(landing_->state(), "on");
+  EXPECT_EQ(gpu_pool_->state(), "on");
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, UcxToGpu, testing::Values(20'000, 131'072, 1'200'000),

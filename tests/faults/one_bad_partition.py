@@ -43,7 +43,7 @@ def run(args, folder, found):
         workers = {worker.port: worker for worker in (fleet.start_worker() for _ in range(WORKERS))}
         bad = fleet.start_trainer("--keep-taken")
         bad.expect(f"open bad {COUNT} 1 {folder / 'bad.log'} {folder / 'bad.state'}", "open")
-        bad.expect("read 1", "read")  # and no more: nothing new lands
+        bad.expect("read 1", "read")  # and no more: nothing new is received
         job = events.wait(r"client_joined .*iteration=(\d+)")
         good = fleet.start_trainer("--keep-taken", "--step-us", 2000)
         good.expect(f"open good {COUNT} 1 {folder / 'good.log'} {folder / 'good.state'}", "open")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills a trainer, which comes back alone, and workers -9 under coordinated reads of 2 and 4 trainers.
 
-All trainers see the same turn of the same partition in each round, end at the same
+All trainers see the same row of the same partition in each round, end at the same
 round, and have every element once; two of a group have each what the other has. The
 last line says how it went.
 """
@@ -62,7 +62,7 @@ def read(fleet, consumers, words, workers, rng, group=1):
     if any(len(of) != len(rounds[0]) for of in rounds):
         raise Failed(f"{[len(of) for of in rounds]} rounds")
     for number, of_all in enumerate(zip(*rounds)):
-        whole = number < (COUNT // consumers) - 2 * consumers * len(workers)  # rests come from several partitions
+        whole = number < (COUNT // consumers) - 2 * consumers * len(workers)  # the last ones mix partitions
         if any(int(of.split()[0]) != number for of in of_all) or (whole and len(set(of_all)) != 1):
             raise Failed(f"round {number} is torn: {of_all}")
     for member in range(group):

@@ -109,11 +109,11 @@ class Lines {
 };
 
 template <class Up, class Down, class Peer>
-class Stream final : public Outlet<Down>,
+class Stream final : public StreamWriter<Down>,
                      public Stoppable,
                      public std::enable_shared_from_this<Stream<Up, Down, Peer>> {
  public:
-  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<Outlet<Down>>);
+  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>);
 
   Stream(std::shared_ptr<Line> line, SessionEvents<Down>* events)
       : line_(std::move(line)), events_(events) {}

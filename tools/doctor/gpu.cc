@@ -44,7 +44,7 @@ Finding NoDriver(size_t gpus) {
           .severity = Severity::kWarning,
           .what = absl::StrCat("The machine has ", gpus, " NVIDIA GPU", gpus == 1 ? "" : "s",
                                ", but no driver is loaded."),
-          .why = "Elements can only land in host memory.",
+          .why = "Elements can only be received in host memory.",
           .remedy = "Install and load NVIDIA's driver (`modprobe nvidia`)."};
 }
 
@@ -53,7 +53,7 @@ Finding NoLibrary(const absl::Status& status) {
           .severity = Severity::kWarning,
           .what = absl::StrCat("The GPU's driver is loaded, but libcuda.so.1 cannot be opened (",
                                std::string(status.message()), ")."),
-          .why = "This process cannot use the GPU: elements land in host memory only.",
+          .why = "This process cannot use the GPU: elements are received in host memory only.",
           .remedy =
               "In a container use NVIDIA's container toolkit (`--gpus all`); elsewhere "
               "install the driver's libraries, of the same version as the module."};
@@ -65,7 +65,7 @@ Finding BackendFindsNone(const Probe& probe, const absl::Status& why) {
     return {.id = "gpu.no_backend",
             .severity = Severity::kWarning,
             .what = "The machine has a GPU, and this build of Penstock is without CUDA.",
-            .why = "Segments are not page-locked, and elements land in host memory only.",
+            .why = "Segments are not page-locked, and elements are received in host memory only.",
             .remedy = "Build with the CUDA toolkit (`cmake --preset cuda`)."};
   }
   return {
@@ -74,7 +74,7 @@ Finding BackendFindsNone(const Probe& probe, const absl::Status& why) {
       .what =
           absl::StrCat("The machine has a GPU, but ", probe.DeviceBackendName(),
                        " finds none that this process can use (", std::string(why.message()), ")."),
-      .why = "Elements can only land in host memory.",
+      .why = "Elements can only be received in host memory.",
       .remedy =
           "Look at `nvidia-smi`, at CUDA_VISIBLE_DEVICES, and at what the container was given."};
 }
@@ -89,18 +89,19 @@ Finding Backend(const Probe& probe) {
 }
 
 Finding NoPeerMemory() {
-  return {.id = "gpu.no_peer_memory",
-          .severity = Severity::kWarning,
-          .what =
-              "The NIC cannot write to GPU memory: neither nvidia_peermem nor dma-buf is "
-              "there.",
-          .why =
-              "Elements land in page-locked host memory and are copied to the GPU from there: "
-              "one more pass over host memory.",
-          .remedy =
-              "`modprobe nvidia_peermem`; or NVIDIA's open kernel modules with Linux 5.12 "
-              "or newer, for dma-buf.",
-          .protocols = {"ucx"}};
+  return {
+      .id = "gpu.no_peer_memory",
+      .severity = Severity::kWarning,
+      .what =
+          "The NIC cannot write to GPU memory: neither nvidia_peermem nor dma-buf is "
+          "there.",
+      .why =
+          "Elements are received in page-locked host memory and are copied to the GPU from there: "
+          "one more pass over host memory.",
+      .remedy =
+          "`modprobe nvidia_peermem`; or NVIDIA's open kernel modules with Linux 5.12 "
+          "or newer, for dma-buf.",
+      .protocols = {"ucx"}};
 }
 
 // What of the rungs can be known without a link.
@@ -125,7 +126,7 @@ Finding FarFromNic(const PciDevice& gpu, const PciDevice& nic, Distance distance
               "What the NIC writes to the GPU crosses the processor, or even two: often at a "
               "fraction of the NIC's rate.",
           .remedy =
-              "Put NIC and GPU below one PCIe switch or host bridge; else let elements land "
+              "Put NIC and GPU below one PCIe switch or host bridge; else receive elements "
               "in host memory of the NIC's NUMA node.",
           .protocols = {"ucx"}};
 }

@@ -68,15 +68,16 @@ Finding UcxWithoutVerbs(const UcxLibrary& ucx, bool has_nic) {
 }
 
 Finding WithoutCuda(const UcxLibrary& ucx) {
-  return {.id = "ucx.without_cuda",
-          .severity = Severity::kWarning,
-          .what = absl::StrCat("The machine has a GPU and a NIC, but this UCX no CUDA: ",
-                               ModuleFolder(ucx), " lacks libuct_cuda.so."),
-          .why =
-              "The NIC cannot write to GPU memory through it: elements land in host memory and "
-              "are copied to the GPU from there.",
-          .remedy = "Install a UCX built --with-verbs --with-cuda; Debian's has no CUDA.",
-          .protocols = {"ucx"}};
+  return {
+      .id = "ucx.without_cuda",
+      .severity = Severity::kWarning,
+      .what = absl::StrCat("The machine has a GPU and a NIC, but this UCX no CUDA: ",
+                           ModuleFolder(ucx), " lacks libuct_cuda.so."),
+      .why =
+          "The NIC cannot write to GPU memory through it: elements are received in host memory and "
+          "are copied to the GPU from there.",
+      .remedy = "Install a UCX built --with-verbs --with-cuda; Debian's has no CUDA.",
+      .protocols = {"ucx"}};
 }
 
 Finding OldForSeveralGpus(const UcxLibrary& ucx, size_t gpus) {

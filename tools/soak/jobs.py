@@ -346,7 +346,7 @@ class Job:
         return lost, doubled
 
     def _check_rounds(self):
-        """Each round is one turn of one partition; the rests at the end come from several."""
+        """Each round is one row of one partition; the remainders at the end come from several."""
         rounds = collections.defaultdict(list)
         for log in self.logs:
             for read in history(log):

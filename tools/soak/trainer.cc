@@ -301,7 +301,7 @@ class Trainer {
   int64_t words_ = 0;
   int64_t read_ = 0;  // lines of the log that count
   int log_ = -1;
-  std::ofstream rounds_;  // "round partition turn" of each element of a coordinated read
+  std::ofstream rounds_;  // "round partition row" of each element of a coordinated read
 };
 
 }  // namespace

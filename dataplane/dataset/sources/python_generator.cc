@@ -52,7 +52,7 @@ NodeKind PythonGeneratorKind() {
           .infer = InferGenerator,
           .build = BuildGenerator,
           .plan = PlanGenerator,
-          .remark = [](const Dataset::Node& node) {
+          .explain_details = [](const Dataset::Node& node) {
             return absl::StrCat("one split: ", WayOf(PythonFunctionOf(node.attrs)),
                                 "; goes back to a position by passing over what comes before");
           }};

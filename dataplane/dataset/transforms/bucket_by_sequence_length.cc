@@ -152,7 +152,7 @@ NodeKind BucketBySequenceLengthKind() {
                              {"no_padding", AttrType::kBool}},
                    .infer = InferBucketBatches,
                    .build = BuildBucket,
-                   .remark = RestoresFrom};
+                   .explain_details = RestoresFrom};
   for (const AttrRule& rule : WindowRules()) kind.attrs.push_back(rule);
   for (const AttrRule& rule : PaddingRules(false)) kind.attrs.push_back(rule);
   return kind;

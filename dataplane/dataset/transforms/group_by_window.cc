@@ -61,7 +61,7 @@ NodeKind GroupByWindowKind() {
                    .attrs = {{"key", AttrType::kFunction}, {"window_size", AttrType::kInt}},
                    .infer = InferGroupByWindow,
                    .build = BuildGroupByWindow,
-                   .remark = RestoresFrom};
+                   .explain_details = RestoresFrom};
   for (const AttrRule& rule : WindowRules()) kind.attrs.push_back(rule);
   for (const AttrRule& rule : WindowForm::Rules()) kind.attrs.push_back(rule);
   return kind;

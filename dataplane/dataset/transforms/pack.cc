@@ -267,7 +267,7 @@ NodeKind PackKind() {
                     {"padding_values", AttrType::kElement}},
           .infer = InferPack,
           .build = BuildPack,
-          .remark = OldestSequence};
+          .explain_details = OldestSequence};
 }
 
 Dataset Dataset::Pack(int64_t length, PackOptions options) const {

@@ -22,21 +22,21 @@ bool PaddedRow::Fits(size_t i, absl::Span<const int64_t> dims) {
   return false;
 }
 
-absl::Span<std::byte> PaddedRow::KeepAside(size_t i, DType dtype, absl::Span<const int64_t> dims,
-                                           std::byte* to) {
+absl::Span<std::byte> PaddedRow::Defer(size_t i, DType dtype, absl::Span<const int64_t> dims,
+                                       std::byte* to) {
   const size_t bytes = Product(dims) * SizeOf(dtype);
-  aside_.push_back(
-      Aside{i, std::vector<int64_t>(dims.begin(), dims.end()), std::vector<std::byte>(bytes), to});
-  return absl::MakeSpan(aside_.back().values);
+  deferred_.push_back(Deferred{i, std::vector<int64_t>(dims.begin(), dims.end()),
+                               std::vector<std::byte>(bytes), to});
+  return absl::MakeSpan(deferred_.back().values);
 }
 
 absl::StatusOr<absl::Span<std::byte>> PaddedRow::Place(size_t i, DType dtype,
                                                        absl::Span<const int64_t> dims) {
-  if (!Fits(i, dims)) return KeepAside(i, dtype, dims, nullptr);
+  if (!Fits(i, dims)) return Defer(i, dtype, dims, nullptr);
   const absl::Span<const int64_t> padded = padding_.row.leaves()[i].shape.dims();
   ASSIGN_OR_RETURN(const absl::Span<std::byte> whole, row_.Place(i, dtype, padded));
   if (!dims.empty() && dims.subspan(1) != padded.subspan(1))
-    return KeepAside(i, dtype, dims, whole.data());
+    return Defer(i, dtype, dims, whole.data());
   const size_t bytes = Product(dims) * SizeOf(dtype);
   FillWith(padding_.values->tensor(i), whole.subspan(bytes));
   return whole.first(bytes);
@@ -51,11 +51,11 @@ absl::Status PaddedRow::Copy(size_t i, const Tensor& value) {
 }
 
 absl::Status PaddedRow::Finish() {
-  for (const Aside& aside : aside_) {
-    if (aside.to == nullptr) continue;
-    const TensorSpec& leaf = padding_.row.leaves()[aside.leaf];
-    WritePadded(Tensor(leaf.dtype, aside.dims, aside.values.data()), leaf.shape.dims(),
-                padding_.values->tensor(aside.leaf), aside.to);
+  for (const Deferred& deferred : deferred_) {
+    if (deferred.to == nullptr) continue;
+    const TensorSpec& leaf = padding_.row.leaves()[deferred.leaf];
+    WritePadded(Tensor(leaf.dtype, deferred.dims, deferred.values.data()), leaf.shape.dims(),
+                padding_.values->tensor(deferred.leaf), deferred.to);
   }
   return misfit_;
 }

@@ -29,7 +29,7 @@ class PaddedRow final : public ResultSink {
   absl::Status Finish();
 
  private:
-  struct Aside {
+  struct Deferred {
     size_t leaf;
     std::vector<int64_t> dims;
     std::vector<std::byte> values;
@@ -37,12 +37,11 @@ class PaddedRow final : public ResultSink {
   };
   // Whether leaf `i` fits; keeps the error if not.
   bool Fits(size_t i, absl::Span<const int64_t> dims);
-  absl::Span<std::byte> KeepAside(size_t i, DType dtype, absl::Span<const int64_t> dims,
-                                  std::byte* to);
+  absl::Span<std::byte> Defer(size_t i, DType dtype, absl::Span<const int64_t> dims, std::byte* to);
 
   OpenBatch::Row row_;
   const RowPadding& padding_;
-  absl::InlinedVector<Aside, 1> aside_;
+  absl::InlinedVector<Deferred, 1> deferred_;
   absl::Status misfit_;
   size_t misfit_leaf_ = 0;
 };

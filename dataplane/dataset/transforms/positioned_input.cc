@@ -51,9 +51,9 @@ void PositionedInput::Keep(Remembered here) {
 template <class Read>
 auto PositionedInput::Reading(Read read) {
   if (holds_ == Holds::kNothing) return read();
-  PendingTakes pending;
+  PendingDeliveries pending;
   auto result = [&] {
-    const PendingTakes::Scope scope(&pending);
+    const PendingDeliveries::Scope scope(&pending);
     return read();
   }();
   if (pending.empty()) return result;
@@ -121,7 +121,7 @@ void PositionedInput::Release(int64_t n) {
 
 void PositionedInput::Gave(int64_t number) {
   if (holds_ == Holds::kNothing) return;
-  PendingTakes gone;
+  PendingDeliveries gone;
   {
     MutexLock lock(mu_);
     const auto found = pending_.find(number);
@@ -134,7 +134,7 @@ void PositionedInput::Gave(int64_t number) {
 
 void PositionedInput::GaveBelow(int64_t n) {
   if (holds_ == Holds::kNothing) return;
-  PendingTakes gone;
+  PendingDeliveries gone;
   {
     MutexLock lock(mu_);
     if (static_cast<size_t>(n - gave_below_) > pending_.size()) {

@@ -17,7 +17,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/function.h"
 #include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/pending_takes.h"
+#include "dataplane/dataset/pending_deliveries.h"
 #include "dataplane/dataset/state_bytes.h"
 #include "dataplane/memory/catch_exhausted.h"
 
@@ -103,8 +103,8 @@ class PositionedInput {
   bool exact_ = true;        // the input stands behind element pulled_ - 1, and nowhere else
 
   Mutex mu_;
-  std::deque<Remembered> remembered_ GUARDED_BY(mu_);                   // ascending
-  absl::flat_hash_map<int64_t, PendingTakes> pending_ GUARDED_BY(mu_);  // by number
+  std::deque<Remembered> remembered_ GUARDED_BY(mu_);                        // ascending
+  absl::flat_hash_map<int64_t, PendingDeliveries> pending_ GUARDED_BY(mu_);  // by number
   int64_t gave_below_ GUARDED_BY(mu_) = 0;
 };
 

@@ -26,7 +26,7 @@ constexpr int64_t kLeastRemember = 16;  // elements between two remembered posit
 // Who cancels a run only sets a flag: a wait looks at it this often.
 constexpr std::chrono::milliseconds kLookForCancel{20};
 
-class PrefetchIterator final : public NodeIterator, public KnowsWhatIsReady {
+class PrefetchIterator final : public NodeIterator, public ReadyHint {
  public:
   PrefetchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t least,
                    int64_t most)

@@ -113,7 +113,7 @@ class RepeatIterator final : public NodeIterator {
   // job, may find its share of many repetitions empty: it waits for the feed's answers, or for
   // the others, and its data may be in the next one.
   absl::Status EndPass() {
-    // The last one stays: what Distribute has taken is part of every state.
+    // The last one stays: what Distribute has delivered is part of every state.
     over_ = pass_ + 1 == passes_;
     if (over_) return absl::OkStatus();
     input_.reset();

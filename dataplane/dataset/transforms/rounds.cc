@@ -304,7 +304,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildRounds(const BuildSite& site)
   return std::make_unique<RoundsIterator>(site, std::move(input), std::move(bucketing));
 }
 
-std::string Remark(const Dataset::Node& node) {
+std::string ExplainRounds(const Dataset::Node& node) {
   if (!node.attrs.contains("cost")) return RestoresFrom(node);
   return absl::StrCat(CostBuckets(Get<double>(node.attrs, "cost_spread")).per_doubling(),
                       " buckets for each doubling of the cost; ", RestoresFrom(node));
@@ -321,7 +321,7 @@ NodeKind RoundsKind() {
                     {"max_age", AttrType::kInt, false}},
           .infer = InferRounds,
           .build = BuildRounds,
-          .remark = Remark};
+          .explain_details = ExplainRounds};
 }
 
 Dataset Dataset::Rounds(int64_t num_consumers, RoundsOptions options) const {

@@ -167,7 +167,7 @@ NodeKind WindowKind() {
                              {"drop_remainder", AttrType::kBool}},
                    .infer = InferWindow,
                    .build = BuildWindow,
-                   .remark = ReachText};
+                   .explain_details = ReachText};
   for (const AttrRule& rule : WindowForm::Rules()) kind.attrs.push_back(rule);
   return kind;
 }

@@ -90,13 +90,13 @@ ReceiveStream::ReceiveStream(std::string target,
       channel_(MakeChannel(target_, credentials, options_.max_element_bytes)),
       stub_(channel_),
       events_(std::move(events)),
-      landing_(options_.spec, options_.max_element_bytes) {
+      receiver_(options_.spec, options_.max_element_bytes) {
   LetMallocKeepWhatItFrees();
 }
 
 void ReceiveStream::Grant(Credits credits) {
   if (credits.count <= 0) return;
-  landing_.Grant(credits.count);
+  receiver_.Grant(credits.count);
   MutexLock lock(mu_);
   (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
   WriteNext();
@@ -157,7 +157,7 @@ absl::Status ReceiveStream::Handle() {
   if (!type.ok()) return absl::DataLossError(type.status().message());
   if (open_ && (*type == MessageType::kElement || *type == MessageType::kFrame ||
                 *type == MessageType::kCompressed)) {
-    return Land(*type);
+    return Receive(*type);
   }
   return HandleOther();
 }
@@ -171,34 +171,34 @@ absl::Status ReceiveStream::HandleOther() {
     return absl::OkStatus();
   }
   if (auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(landing_.Use(recalled->count));
+    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(recalled->count));
     events_->OnRecalled({recalled->count});
     return absl::OkStatus();
   }
   if (auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
+    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
     events_->OnError(error->identity, error->error);
-    ReportLanded(1);
+    ReportReceived(1);
     return absl::OkStatus();
   }
   return absl::DataLossError("the worker sent a message that does not belong here");
 }
 
-absl::Status ReceiveStream::Land(MessageType type) {
+absl::Status ReceiveStream::Receive(MessageType type) {
   const bool frame = type == MessageType::kFrame;
-  PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
-  PENSTOCK_ASSIGN_OR_RETURN(Landed landed,
+  PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
+  PENSTOCK_ASSIGN_OR_RETURN(Gathered gathered,
                             Gather(read_, frame ? kFrameBytes : options_.max_element_bytes, pool_));
   int64_t count = 0;
   absl::Status status;
   if (type == MessageType::kCompressed) {
-    status = landing_.Compressed(landed.loan, landed.bytes, pool_, *events_, count);
+    status = receiver_.Compressed(gathered.loan, gathered.bytes, pool_, *events_, count);
   } else if (frame) {
-    status = landing_.Frame(std::move(landed.loan), landed.bytes, *events_, count);
+    status = receiver_.Frame(std::move(gathered.loan), gathered.bytes, *events_, count);
   } else {
-    status = landing_.Element(std::move(landed.loan), landed.bytes, *events_, count);
+    status = receiver_.Element(std::move(gathered.loan), gathered.bytes, *events_, count);
   }
-  ReportLanded(count);
+  ReportReceived(count);
   return status;
 }
 
@@ -211,9 +211,9 @@ void ReceiveStream::Open() {
   events_->OnOpen();
 }
 
-void ReceiveStream::ReportLanded(int64_t count) {
+void ReceiveStream::ReportReceived(int64_t count) {
   MutexLock lock(mu_);
-  waiting_.landed += count;
+  waiting_.received += count;
   WriteNext();
 }
 
@@ -227,7 +227,7 @@ void ReceiveStream::OnWriteDone(bool ok) {
 
 void ReceiveStream::WriteNext() {
   if (busy_) return;
-  const bool update = waiting_.landed > 0 || waiting_.granted > 0 || waiting_.recall;
+  const bool update = waiting_.received > 0 || waiting_.granted > 0 || waiting_.recall;
   if (!over_ && (update || closed_)) {
     if (update) {
       writing_ = ToBuffer(Encode(std::exchange(waiting_, Update())));

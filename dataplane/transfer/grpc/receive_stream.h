@@ -12,8 +12,8 @@
 #include <string>
 
 #include "control/sync/mutex.h"
+#include "dataplane/transfer/element_receiver.h"
 #include "dataplane/transfer/gate.h"
-#include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/transport.h"
 
@@ -46,10 +46,10 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   // Inside the gate:
   absl::Status Handle();
   absl::Status HandleOther();
-  absl::Status Land(MessageType type);
+  absl::Status Receive(MessageType type);
   void Open();
 
-  void ReportLanded(int64_t count);  // with credits that wait, if any
+  void ReportReceived(int64_t count);  // with credits that wait, if any
   // Cancels the call unless the alarm is called off before.
   void CancelAfter(absl::Duration timeout);
   void WriteNext() REQUIRES(mu_);
@@ -64,7 +64,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   std::shared_ptr<ReceiveEvents> events_;  // of the reading side; until OnDone
   Gate gate_;                              // around whatever touches the pool or is an event
   grpc::ByteBuffer read_;
-  Landing landing_;
+  ElementReceiver receiver_;
   bool open_ = false;    // of the reading side
   absl::Status broken_;  // of the reading side: why it stopped reading
 

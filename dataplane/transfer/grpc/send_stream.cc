@@ -28,10 +28,10 @@ SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Owner
     MutexLock lock(stream->mu_);
     stream->alarm_.emplace();
     stream->alarm_->Set(std::chrono::system_clock::now() + hello_timeout,
-                        [stranger = stream->weak_from_this()](bool expired) {
-                          const std::shared_ptr<SendStream> self = stranger.lock();
+                        [weak = stream->weak_from_this()](bool expired) {
+                          const std::shared_ptr<SendStream> self = weak.lock();
                           if (self == nullptr || !expired) return;
-                          self->TurnAway(absl::DeadlineExceededError("the client said no hello"));
+                          self->Reject(absl::DeadlineExceededError("the client said no hello"));
                         });
   }
   stream->StartRead(&stream->read_);
@@ -55,7 +55,7 @@ absl::Status SendStream::Send(Sent&& sent) {
   MutexLock lock(mu_);
   PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   WriteNext();
-  if (queue_.filling() && !alarm_set_) FlushLater();
+  if (queue_.has_open_frame() && !alarm_set_) FlushLater();
   return absl::OkStatus();
 }
 
@@ -68,13 +68,13 @@ void SendStream::Flush() {
 void SendStream::FlushLater() {
   alarm_set_ = true;
   alarm_.emplace();
-  alarm_->Set(absl::ToChronoTime(absl::Now() + absl::FromChrono(kLongestFilling)),
+  alarm_->Set(absl::ToChronoTime(absl::Now() + absl::FromChrono(kFrameFlushDelay)),
               [stream = weak_from_this(), frame = queue_.frame()](bool) {
                 const std::shared_ptr<SendStream> self = stream.lock();
                 if (self == nullptr) return;
                 MutexLock lock(self->mu_);
                 self->alarm_set_ = false;
-                if (!self->queue_.filling()) return;
+                if (!self->queue_.has_open_frame()) return;
                 if (self->queue_.frame() != frame) return self->FlushLater();
                 self->queue_.Seal();
                 self->WriteNext();
@@ -100,7 +100,7 @@ void SendStream::OnReadDone(bool ok) {
 }
 
 absl::Status SendStream::Handle(const std::string& bytes) {
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(bytes, greeted_));
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(bytes, hello_received_));
   if (auto* hello = std::get_if<Hello>(&message)) return Handle(std::move(*hello));
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
   MutexLock lock(mu_);
@@ -109,10 +109,10 @@ absl::Status SendStream::Handle(const std::string& bytes) {
 }
 
 absl::Status SendStream::Handle(Hello hello) {
-  greeted_ = true;
+  hello_received_ = true;
   hello_ = std::move(hello);
-  codec_.Wish(hello_.compression);
-  owner_.OnGreeted(*this);
+  codec_.SetCompression(hello_.compression);
+  owner_.OnHelloReceived(*this);
   PENSTOCK_ASSIGN_OR_RETURN(
       events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this())));
   MutexLock lock(mu_);
@@ -124,11 +124,11 @@ absl::Status SendStream::Handle(Hello hello) {
 absl::Status SendStream::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, landed_));
-    codec_.OnLanded(update.landed);
+    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, received_));
+    codec_.OnReceived(update.received);
     WriteNext();
   }
-  Tell(update, landed_, *events_);
+  NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();
 }
 
@@ -145,7 +145,7 @@ void SendStream::Cancel() {
   context_->TryCancel();
 }
 
-void SendStream::TurnAway(const absl::Status& reason) {
+void SendStream::Reject(const absl::Status& reason) {
   MutexLock lock(mu_);
   if (queue_.answered()) return;
   queue_.Refuse(reason);
@@ -167,7 +167,7 @@ void SendStream::WriteNext() {
   if (busy_ || finished_ || !queue_.answered()) return;
   if (!broken_) {
     if (queue_.empty()) return;
-    SendQueue::Next next = queue_.Take();
+    SendQueue::OutgoingMessage next = queue_.Take();
     if (next.type != MessageType::kClosed) {
       writing_ = MessageOf(std::move(next));
       busy_ = true;
@@ -178,7 +178,7 @@ void SendStream::WriteNext() {
   Finish(ToGrpc(queue_.reason()));
 }
 
-grpc::ByteBuffer SendStream::MessageOf(SendQueue::Next next) {
+grpc::ByteBuffer SendStream::MessageOf(SendQueue::OutgoingMessage next) {
   if (const std::string text = TextOf(next); !text.empty()) {
     if (next.type == MessageType::kError) codec_.OnOther(0);
     return ToBuffer(text);

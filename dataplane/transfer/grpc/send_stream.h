@@ -31,8 +31,8 @@ class SendStream : public grpc::ServerGenericBidiReactor,
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
                                                                std::shared_ptr<SendLink> link) = 0;
-    // It is no stranger any more.
-    virtual void OnGreeted(SendStream& stream) = 0;
+    // Its hello has come: it no longer counts as unauthenticated.
+    virtual void OnHelloReceived(SendStream& stream) = 0;
     // The last that happens.
     virtual void OnOver(SendStream& stream) = 0;
   };
@@ -49,7 +49,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   // For a client that does not read: breaks the call. Not behind OnOver().
   void Cancel();
   // Ends it if it has not been let in. Any thread; not behind OnOver().
-  void TurnAway(const absl::Status& reason);
+  void Reject(const absl::Status& reason);
 
  private:
   SendStream(grpc::GenericCallbackServerContext* context, Owner& owner);
@@ -65,7 +65,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   void Break(const absl::Status& reason) REQUIRES(mu_);
   void FlushLater() REQUIRES(mu_);
   void WriteNext() REQUIRES(mu_);
-  grpc::ByteBuffer MessageOf(SendQueue::Next next) REQUIRES(mu_);
+  grpc::ByteBuffer MessageOf(SendQueue::OutgoingMessage next) REQUIRES(mu_);
 
   grpc::GenericCallbackServerContext* const context_;
   Owner& owner_;
@@ -73,10 +73,10 @@ class SendStream : public grpc::ServerGenericBidiReactor,
 
   // Of the reading side.
   grpc::ByteBuffer read_;
-  bool greeted_ = false;
+  bool hello_received_ = false;
   Hello hello_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> landed_;  // told by one update
+  std::vector<Acknowledged> received_;  // told by one update
 
   LinkCodec codec_{DefaultPool()};
 

@@ -73,7 +73,7 @@ absl::StatusOr<std::string> ToString(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-absl::StatusOr<Landed> Gather(const grpc::ByteBuffer& buffer, int64_t max_bytes, Pool& pool) {
+absl::StatusOr<Gathered> Gather(const grpc::ByteBuffer& buffer, int64_t max_bytes, Pool& pool) {
   if (buffer.Length() < kMessageHeaderBytes) {
     return absl::DataLossError(absl::StrCat("a message of ", buffer.Length(), " bytes"));
   }
@@ -85,7 +85,7 @@ absl::StatusOr<Landed> Gather(const grpc::ByteBuffer& buffer, int64_t max_bytes,
   PENSTOCK_ASSIGN_OR_RETURN(Loan loan, pool.Lend(bytes));
   const size_t copied = CopyOut(SlicesOf(buffer), kMessageHeaderBytes,
                                 reinterpret_cast<char*>(loan.bytes().data()), bytes);
-  return Landed{std::move(loan), copied};
+  return Gathered{std::move(loan), copied};
 }
 
 }  // namespace penstock::transfer

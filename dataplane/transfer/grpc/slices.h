@@ -31,10 +31,10 @@ absl::StatusOr<std::string> ToString(const grpc::ByteBuffer& buffer);
 
 // What is behind the header, gathered into a slot of `pool`; the slot may be
 // longer. DataLoss above `max_bytes`, ResourceExhausted from the pool.
-struct Landed {
+struct Gathered {
   Loan loan;
   size_t bytes = 0;
 };
-absl::StatusOr<Landed> Gather(const grpc::ByteBuffer& buffer, int64_t max_bytes, Pool& pool);
+absl::StatusOr<Gathered> Gather(const grpc::ByteBuffer& buffer, int64_t max_bytes, Pool& pool);
 
 }  // namespace penstock::transfer

@@ -41,20 +41,21 @@ class Refusal : public grpc::ServerGenericBidiReactor {
 // Hands out calls, and knows those that are not over.
 class LinkService : public grpc::CallbackGenericService, public SendStream::Owner {
  public:
-  LinkService(Listener::Accept accept, StrangerLimits limits)
+  LinkService(Listener::Accept accept, UnauthenticatedLimits limits)
       : accept_(std::move(accept)), limits_(limits) {}
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     if (context->method() != kLinkMethod) return new Refusal;
     MutexLock lock(mu_);
-    if (strangers_.size() == limits_.count) {
-      strangers_.front()->TurnAway(absl::ResourceExhaustedError("too many strangers"));
-      strangers_.erase(strangers_.begin());
+    if (unauthenticated_.size() == limits_.count) {
+      unauthenticated_.front()->Reject(
+          absl::ResourceExhaustedError("too many unauthenticated clients"));
+      unauthenticated_.erase(unauthenticated_.begin());
     }
     SendStream* stream = SendStream::Start(context, *this, limits_.hello_timeout);
     streams_.insert(stream);
-    strangers_.push_back(stream);
+    unauthenticated_.push_back(stream);
     if (stopped_) stream->Close(absl::UnavailableError("the worker has stopped"));
     return stream;
   }
@@ -77,30 +78,31 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
                                                      std::shared_ptr<SendLink> link) override {
     return accept_(hello, std::move(link));
   }
-  void OnGreeted(SendStream& stream) override {
+  void OnHelloReceived(SendStream& stream) override {
     MutexLock lock(mu_);
-    std::erase(strangers_, &stream);
+    std::erase(unauthenticated_, &stream);
   }
   void OnOver(SendStream& stream) override {
     MutexLock lock(mu_);
-    std::erase(strangers_, &stream);
+    std::erase(unauthenticated_, &stream);
     streams_.erase(&stream);
     none_.notify_all();
   }
 
   const Listener::Accept accept_;
-  const StrangerLimits limits_;
+  const UnauthenticatedLimits limits_;
   Mutex mu_;
   std::condition_variable none_;
   bool stopped_ GUARDED_BY(mu_) = false;
   std::set<SendStream*> streams_ GUARDED_BY(mu_);
-  std::vector<SendStream*> strangers_ GUARDED_BY(mu_);  // of them; oldest first
+  std::vector<SendStream*> unauthenticated_ GUARDED_BY(mu_);  // of them; oldest first
 };
 
 class GrpcListener : public Listener {
  public:
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const ListenOptions& options,
-                                                         Accept accept, StrangerLimits limits) {
+                                                         Accept accept,
+                                                         UnauthenticatedLimits limits) {
     auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept), limits));
     const std::string wanted = control::JoinHostPort(options.host, options.port);
     int port = 0;
@@ -141,8 +143,8 @@ class GrpcListener : public Listener {
   std::string compatibility() const override { return absl::StrCat("v", kLinkVersion); }
 
  private:
-  GrpcListener(Accept accept, StrangerLimits limits) : service_(std::move(accept), limits) {}
-  static int HelloMilliseconds(const StrangerLimits& limits) {
+  GrpcListener(Accept accept, UnauthenticatedLimits limits) : service_(std::move(accept), limits) {}
+  static int HelloMilliseconds(const UnauthenticatedLimits& limits) {
     return static_cast<int>(limits.hello_timeout.count());
   }
 
@@ -208,7 +210,7 @@ class GrpcTransport : public Transport {
 
 absl::StatusOr<std::unique_ptr<Listener>> StartGrpcListener(const ListenOptions& options,
                                                             Listener::Accept accept,
-                                                            StrangerLimits limits) {
+                                                            UnauthenticatedLimits limits) {
   return GrpcListener::Start(options, std::move(accept), limits);
 }
 

@@ -46,7 +46,7 @@ void LocalLink::Open(const Listener::Accept& accept, std::function<void(LocalLin
     return;
   }
   NeverOpened(sender.status());
-  TellEnded();
+  NotifyEnded();
 }
 
 void LocalLink::NeverOpened(const absl::Status& reason) {
@@ -76,7 +76,7 @@ void LocalLink::CloseByWorker(const absl::Status& reason) {
 
 void LocalLink::WaitEnded() {
   MutexLock lock(mu_);
-  all_told_.wait(lock, [&]() REQUIRES(mu_) { return ended_told_; });
+  all_notified_.wait(lock, [&]() REQUIRES(mu_) { return ended_notified_; });
 }
 
 void LocalLink::Grant(Credits credits) {
@@ -100,7 +100,7 @@ void LocalLink::Deliver(ToClient& event) {
     case ToClient::kOpen:
       return receiver->OnOpen();
     case ToClient::kSent:
-      return Land(event.sent);
+      return Receive(event.sent);
     case ToClient::kRecalled:
       return receiver->OnRecalled({event.count});
     case ToClient::kClosed:
@@ -109,7 +109,7 @@ void LocalLink::Deliver(ToClient& event) {
   }
 }
 
-void LocalLink::Land(Sent& sent) {
+void LocalLink::Receive(Sent& sent) {
   std::shared_ptr<ReceiveEvents> receiver = receiver_;
   absl::Status valid = sent.error.ok() ? Check(sent.element) : absl::OkStatus();
   if (!valid.ok()) {
@@ -120,18 +120,18 @@ void LocalLink::Land(Sent& sent) {
     return receiver->OnClosed(valid);
   }
   const int64_t bytes = sent.element ? static_cast<int64_t>(sent.element.block().size()) : 0;
-  landing_ = Acknowledged{sent.identity, bytes};
+  unreported_ = Acknowledged{sent.identity, bytes};
   if (sent.error.ok()) {
     receiver->OnElements(absl::MakeSpan(&sent.element, 1));
   } else {
     receiver->OnError(sent.identity, sent.error);
   }
-  ReportLanded();
+  ReportReceived();
 }
 
-void LocalLink::ReportLanded() {
-  if (const std::optional<Acknowledged> landed = std::exchange(landing_, std::nullopt))
-    to_worker_.Post({.kind = ToWorker::kLanded, .landed = *landed});
+void LocalLink::ReportReceived() {
+  if (const std::optional<Acknowledged> received = std::exchange(unreported_, std::nullopt))
+    to_worker_.Post({.kind = ToWorker::kReceived, .received = *received});
 }
 
 absl::Status LocalLink::Check(const Element& element) {
@@ -162,7 +162,7 @@ void LocalLink::End(const absl::Status& reason, std::vector<Sent> unconfirmed) {
     if (event.kind == ToClient::kSent) unconfirmed.push_back(std::move(event.sent));
   }
   receiver_.reset();
-  ReportLanded();  // closed inside OnElements
+  ReportReceived();  // closed inside OnElements
   to_worker_.Post(
       {.kind = ToWorker::kClosed, .reason = reason, .unconfirmed = std::move(unconfirmed)});
 }
@@ -171,24 +171,24 @@ void LocalLink::Deliver(ToWorker& event) {
   switch (event.kind) {
     case ToWorker::kCredits:
       return sender_->OnCredits({event.count});
-    case ToWorker::kLanded:
-      return sender_->OnLanded(absl::MakeConstSpan(&event.landed, 1));
+    case ToWorker::kReceived:
+      return sender_->OnReceived(absl::MakeConstSpan(&event.received, 1));
     case ToWorker::kClosed:
       break;
   }
   std::shared_ptr<LocalLink> self = shared_from_this();  // the sender may hold the last handle
   std::exchange(sender_, nullptr)->OnClosed(event.reason, std::move(event.unconfirmed));
   to_worker_.Close();
-  TellEnded();
+  NotifyEnded();
 }
 
-void LocalLink::TellEnded() {
+void LocalLink::NotifyEnded() {
   ended_(this);
   {
     MutexLock lock(mu_);
-    ended_told_ = true;
+    ended_notified_ = true;
   }
-  all_told_.notify_all();
+  all_notified_.notify_all();
 }
 
 }  // namespace penstock::transfer

@@ -47,21 +47,21 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
     absl::Status reason;
   };
   struct ToWorker {
-    enum Kind { kCredits, kLanded, kClosed } kind = kCredits;
+    enum Kind { kCredits, kReceived, kClosed } kind = kCredits;
     int64_t count = 0;
-    Acknowledged landed;
+    Acknowledged received;
     absl::Status reason;
     std::vector<Sent> unconfirmed;
   };
 
   void Deliver(ToClient& event);
   void Deliver(ToWorker& event);
-  void Land(Sent& sent);
+  void Receive(Sent& sent);
   absl::Status Check(const Element& element);
   // The client's side is over; what it did not get goes back to the worker.
   void End(const absl::Status& reason, std::vector<Sent> unconfirmed = {});
-  void TellEnded();
-  void ReportLanded();
+  void NotifyEnded();
+  void ReportReceived();
 
   const DialOptions options_;
   std::atomic<int64_t> credits_{0};
@@ -70,14 +70,14 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
 
   // Used by the events of their side only, and cleared by its last.
   std::shared_ptr<ReceiveEvents> receiver_;
-  std::optional<Acknowledged> landing_;  // at the client, the worker not told yet
-  Spec admitted_;                        // found to fit what the client expects
+  std::optional<Acknowledged> unreported_;  // at the client, the worker not told yet
+  Spec admitted_;                           // found to fit what the client expects
   std::shared_ptr<SendEvents> sender_;
   std::function<void(LocalLink*)> ended_;
 
   Mutex mu_;
-  std::condition_variable all_told_;
-  bool ended_told_ GUARDED_BY(mu_) = false;
+  std::condition_variable all_notified_;
+  bool ended_notified_ GUARDED_BY(mu_) = false;
 
   Mailbox<ToClient> to_client_;
   Mailbox<ToWorker> to_worker_;

@@ -17,12 +17,12 @@ namespace penstock::transfer {
 namespace {
 
 // A listener's part that dials still under way may use when it is gone.
-class LocalDoor {
+class LocalAcceptor {
  public:
-  explicit LocalDoor(Listener::Accept accept) : accept_(std::move(accept)) {}
+  explicit LocalAcceptor(Listener::Accept accept) : accept_(std::move(accept)) {}
 
   // False: closed.
-  bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<LocalDoor>& self) {
+  bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<LocalAcceptor>& self) {
     {
       MutexLock lock(mu_);
       if (closed_) return false;
@@ -65,24 +65,24 @@ class LocalDoor {
 };
 
 // The listeners of this process by address.
-class Doors {
+class LocalAcceptors {
  public:
-  std::string Add(std::shared_ptr<LocalDoor> door) {
+  std::string Add(std::shared_ptr<LocalAcceptor> acceptor) {
     MutexLock lock(mu_);
     std::string address = absl::StrCat(process_, added_++);
-    doors_.emplace(address, std::move(door));
+    acceptors_.emplace(address, std::move(acceptor));
     return address;
   }
   // Whether it is of this process, also where its listener has stopped.
   bool IsHere(std::string_view address) const { return address.starts_with(process_); }
   void Remove(const std::string& address) {
     MutexLock lock(mu_);
-    doors_.erase(address);
+    acceptors_.erase(address);
   }
-  std::shared_ptr<LocalDoor> Find(std::string_view address) {
+  std::shared_ptr<LocalAcceptor> Find(std::string_view address) {
     MutexLock lock(mu_);
-    auto found = doors_.find(address);
-    return found == doors_.end() ? nullptr : found->second;
+    auto found = acceptors_.find(address);
+    return found == acceptors_.end() ? nullptr : found->second;
   }
 
  private:
@@ -94,25 +94,25 @@ class Doors {
   const std::string process_ = ProcessName();
   Mutex mu_;
   uint64_t added_ GUARDED_BY(mu_) = 0;
-  std::map<std::string, std::shared_ptr<LocalDoor>, std::less<>> doors_ GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<LocalAcceptor>, std::less<>> acceptors_ GUARDED_BY(mu_);
 };
 
 class LocalListener : public Listener {
  public:
-  LocalListener(std::shared_ptr<Doors> doors, Accept accept)
-      : doors_(std::move(doors)),
-        door_(std::make_shared<LocalDoor>(std::move(accept))),
-        address_(doors_->Add(door_)) {}
+  LocalListener(std::shared_ptr<LocalAcceptors> acceptors, Accept accept)
+      : acceptors_(std::move(acceptors)),
+        acceptor_(std::make_shared<LocalAcceptor>(std::move(accept))),
+        address_(acceptors_->Add(acceptor_)) {}
   ~LocalListener() override {
-    doors_->Remove(address_);
-    door_->Close();
+    acceptors_->Remove(address_);
+    acceptor_->Close();
   }
   std::string address() const override { return address_; }
   std::string compatibility() const override { return ""; }  // the address says it all
 
  private:
-  const std::shared_ptr<Doors> doors_;
-  const std::shared_ptr<LocalDoor> door_;
+  const std::shared_ptr<LocalAcceptors> acceptors_;
+  const std::shared_ptr<LocalAcceptor> acceptor_;
   const std::string address_;
 };
 
@@ -134,21 +134,21 @@ class LocalTransport : public Transport {
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
                                                    Listener::Accept accept) override {
-    return std::make_unique<LocalListener>(doors_, std::move(accept));
+    return std::make_unique<LocalListener>(acceptors_, std::move(accept));
   }
 
   absl::Status Check(std::string_view address, std::string_view) override {
-    if (doors_->IsHere(address)) return absl::OkStatus();
+    if (acceptors_->IsHere(address)) return absl::OkStatus();
     return absl::NotFoundError("the worker is not in this process");
   }
 
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
       std::string_view address, DialOptions options,
       std::shared_ptr<ReceiveEvents> events) override {
-    std::shared_ptr<LocalDoor> door = doors_->Find(address);
+    std::shared_ptr<LocalAcceptor> acceptor = acceptors_->Find(address);
     auto link = std::make_shared<LocalLink>(std::move(options), events);
     auto handle = std::make_unique<LocalReceiveLink>(link);
-    if (door == nullptr || !door->Open(link, door)) {
+    if (acceptor == nullptr || !acceptor->Open(link, acceptor)) {
       link->NeverOpened(absl::UnavailableError(
           absl::StrCat("no worker listens at ", std::string(address), " in this process")));
     }
@@ -156,7 +156,7 @@ class LocalTransport : public Transport {
   }
 
  private:
-  const std::shared_ptr<Doors> doors_ = std::make_shared<Doors>();
+  const std::shared_ptr<LocalAcceptors> acceptors_ = std::make_shared<LocalAcceptors>();
 };
 
 }  // namespace

@@ -57,24 +57,24 @@ bool Channel::flushed() const {
   return !has_waiting_;
 }
 
-void Channel::RingBy(const PacketSocket& socket) {
+void Channel::SetDoorbell(const PacketSocket& socket) {
   {
-    MutexLock lock(bell_mu_);
-    bell_ = &socket;
+    MutexLock lock(doorbell_mu_);
+    doorbell_ = &socket;
   }
-  Ring();
+  RingDoorbell();
 }
 
-void Channel::StopRinging() {
-  MutexLock lock(bell_mu_);
-  bell_ = nullptr;
+void Channel::ClearDoorbell() {
+  MutexLock lock(doorbell_mu_);
+  doorbell_ = nullptr;
 }
 
 RingReader::Found Channel::Read(uint64_t& word) {
   const RingReader::Found found = reader_.Read(word);
   if (found == RingReader::Found::kWord && other_.blocked.load(std::memory_order_seq_cst) != 0) {
     other_.blocked.store(0, std::memory_order_seq_cst);
-    Ring();
+    RingDoorbell();
   }
   return found;
 }
@@ -83,14 +83,14 @@ void Channel::RingIfAsleep() {
   // Once for each sleep: one that was rung for may be long in getting a processor.
   if (other_.sleeps.load(std::memory_order_seq_cst) != 0 &&
       other_.sleeps.exchange(0, std::memory_order_seq_cst) != 0) {
-    Ring();
+    RingDoorbell();
   }
 }
 
-void Channel::Ring() {
-  MutexLock lock(bell_mu_);
+void Channel::RingDoorbell() {
+  MutexLock lock(doorbell_mu_);
   // One that is full has packets for the other side to wake for.
-  if (bell_ != nullptr) bell_->Send(PacketKind::kRing).IgnoreError();
+  if (doorbell_ != nullptr) doorbell_->Send(PacketKind::kRing).IgnoreError();
 }
 
 }  // namespace penstock::transfer

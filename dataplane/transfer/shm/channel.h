@@ -44,9 +44,9 @@ class Channel {
   // Nothing waits for room.
   bool flushed() const;
   // The link's socket, by which the other side is rung when it sleeps; rung at once, for what was
-  // sent before. REQUIRES: it lives until StopRinging().
-  void RingBy(const PacketSocket& socket);
-  void StopRinging();
+  // sent before. REQUIRES: it lives until ClearDoorbell().
+  void SetDoorbell(const PacketSocket& socket);
+  void ClearDoorbell();
 
   // One thread. Whether the other side has written nothing more; its next word.
   bool empty() { return reader_.empty(); }
@@ -59,7 +59,7 @@ class Channel {
  private:
   void WriteWaiting() REQUIRES(mu_);  // as many as there is room for
   void RingIfAsleep();
-  void Ring();
+  void RingDoorbell();
 
   const SharedSegment control_;
   SideMemory& own_;
@@ -71,8 +71,8 @@ class Channel {
   Fifo<uint64_t> waiting_ GUARDED_BY(mu_);
   std::atomic<bool> has_waiting_ = false;
 
-  Mutex bell_mu_;
-  const PacketSocket* bell_ GUARDED_BY(bell_mu_) = nullptr;
+  Mutex doorbell_mu_;
+  const PacketSocket* doorbell_ GUARDED_BY(doorbell_mu_) = nullptr;
 };
 
 }  // namespace penstock::transfer

@@ -25,7 +25,7 @@ absl::StatusOr<Loop*> Loop::Start() {
   if (!loop->epoll_) {
     return absl::NotFoundError(absl::StrCat("no descriptors are left for a loop: errno ", errno));
   }
-  RETURN_IF_ERROR(loop->ServedLoop::Start("penstock-shm"));
+  RETURN_IF_ERROR(loop->EventLoop::Start("penstock-shm"));
   const absl::Status added = AddPolledLoop(std::shared_ptr<Loop>(loop.get(), [](Loop*) {}));
   if (!added.ok()) {
     loop->Stop();
@@ -34,11 +34,11 @@ absl::StatusOr<Loop*> Loop::Start() {
   return loop.release();
 }
 
-void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd, Tells tells) {
+void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd, Trigger trigger) {
   members_count_.fetch_add(1, std::memory_order_relaxed);
   {
     MutexLock lock(mu_);
-    new_.push_back({0, std::move(member), socket, pidfd, tells});
+    new_.push_back({0, std::move(member), socket, pidfd, trigger});
   }
   has_new_.store(true, std::memory_order_seq_cst);
   Wake();
@@ -47,13 +47,13 @@ void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd, Tells tell
 // --- By whoever serves -----------------------------------------------------------------
 
 bool Loop::Serve(Nanoseconds now, bool descriptors) {
-  if (has_new_.load(std::memory_order_seq_cst)) TakeOnNew();
+  if (has_new_.load(std::memory_order_seq_cst)) AcceptNew();
   bool found = descriptors && HandleDescriptors();
   found = PollAll(now) || found;
   return DropOver() || found;
 }
 
-void Loop::TakeOnNew() {
+void Loop::AcceptNew() {
   std::vector<Served> taken;
   {
     MutexLock lock(mu_);
@@ -64,7 +64,7 @@ void Loop::TakeOnNew() {
     served.number = ++last_number_;
     epoll_event event{};
     event.events = EPOLLIN | EPOLLRDHUP;
-    if (served.tells == Tells::kOnceEach) event.events |= EPOLLET;
+    if (served.trigger == Trigger::kEdge) event.events |= EPOLLET;
     event.data.u64 = served.number << 1;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, served.socket, &event);
     if (served.pidfd >= 0) {

@@ -11,12 +11,12 @@
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/descriptor.h"
-#include "dataplane/memory/forked.h"
-#include "dataplane/transfer/served_loop.h"
+#include "dataplane/memory/fork_guard.h"
+#include "dataplane/transfer/event_loop.h"
 
 namespace penstock::transfer {
 
-class Loop final : public ServedLoop {
+class Loop final : public EventLoop {
  public:
   // What the loop serves. All methods are called by whoever serves, one at a time.
   class Member {
@@ -37,23 +37,24 @@ class Loop final : public ServedLoop {
 
    protected:
     // False in a forked child, which has neither the loop nor the memory.
-    const MadeHere made_here_;
+    const ForkGuard in_creator_;
   };
 
   // Begins, and lasts as long as the process.
   static absl::StatusOr<Loop*> Start();
 
   // How often a member is told that there is something at its socket.
-  enum class Tells : uint8_t {
-    kWhileThere,
-    kOnceEach,  // it takes all that is there, or comes back by its deadline
+  enum class Trigger : uint8_t {
+    kLevel,
+    kEdge,  // it takes all that is there, or comes back by its deadline
   };
 
   // Any thread. The descriptors stay the member's, open until it was dropped.
   // `pidfd` may be below 0.
-  void Add(std::shared_ptr<Member> member, int socket, int pidfd, Tells tells = Tells::kWhileThere);
-  using ServedLoop::Wake;
-  using ServedLoop::WakeAt;
+  void Add(std::shared_ptr<Member> member, int socket, int pidfd,
+           Trigger trigger = Trigger::kLevel);
+  using EventLoop::Wake;
+  using EventLoop::WakeAt;
 
   int descriptor() const override { return epoll_.get(); }
   bool idle() const override { return members_count_.load(std::memory_order_relaxed) == 0; }
@@ -64,14 +65,14 @@ class Loop final : public ServedLoop {
     std::shared_ptr<Member> member;
     int socket;
     int pidfd;
-    Tells tells;
+    Trigger trigger;
   };
 
   Loop() = default;
   bool Serve(Nanoseconds now, bool descriptors) override;
   void SetSleeps(bool sleeps) override;
   Nanoseconds NextDeadline() override;
-  void TakeOnNew();
+  void AcceptNew();
   bool DropOver();  // whether there was one
   bool PollAll(Nanoseconds now);
   bool HandleDescriptors();  // whether there was one

@@ -68,17 +68,17 @@ absl::Status ReceiveEnd::Connect(std::string_view name) {
 }
 
 void ReceiveEnd::Grant(Credits credits) {
-  if (credits.count > 0 && channel_ != nullptr && made_here_) {
+  if (credits.count > 0 && channel_ != nullptr && in_creator_) {
     channel_->Send(Pack(WordKind::kGranted, credits.count));
   }
 }
 
 void ReceiveEnd::Recall() {
-  if (channel_ != nullptr && made_here_) channel_->Send(Pack(WordKind::kRecall, int64_t{0}));
+  if (channel_ != nullptr && in_creator_) channel_->Send(Pack(WordKind::kRecall, int64_t{0}));
 }
 
 void ReceiveEnd::Close() {
-  if (!made_here_) return;
+  if (!in_creator_) return;
   gate_.Close();
   closed_ = true;
   loop_.Wake();
@@ -122,7 +122,7 @@ absl::Status ReceiveEnd::HandlePacket(Packet packet) {
   switch (packet.kind) {
     case PacketKind::kWelcome:
       if (open_) return absl::DataLossError("the worker says welcome twice");
-      channel_->RingBy(socket_);
+      channel_->SetDoorbell(socket_);
       open_ = true;
       if (gate_.Enter()) {
         events_->OnOpen();
@@ -174,7 +174,7 @@ absl::Status ReceiveEnd::MapShared(Packet packet) {
 
 bool ReceiveEnd::ReadRing(int words) {
   int read = 0;
-  while (read < words && !spoilt_ && !channel_->empty() && gate_.Enter()) {
+  while (read < words && !corrupt_ && !channel_->empty() && gate_.Enter()) {
     uint64_t word;
     const RingReader::Found found = channel_->Read(word);
     absl::Status handled;
@@ -185,7 +185,7 @@ bool ReceiveEnd::ReadRing(int words) {
     }
     gate_.Leave();
     if (!handled.ok()) {
-      spoilt_ = true;
+      corrupt_ = true;
       ending_ = handled;
       return false;
     }
@@ -195,7 +195,7 @@ bool ReceiveEnd::ReadRing(int words) {
   return read > 0;
 }
 
-// --- Landing -----------------------------------------------------------------------
+// --- Receiving ---------------------------------------------------------------------
 
 namespace {
 
@@ -229,19 +229,19 @@ absl::Status ReceiveEnd::HandleWord(uint64_t word) {
     case WordKind::kCopiedNoSlot:
     case WordKind::kCopiedForAnother:
     case WordKind::kCopiedElsewhere:
-      status = LandElement(*slots_, SlotOf(word));
+      status = ReceiveElement(*slots_, SlotOf(word));
       break;
     case WordKind::kShared:
-      status = LandElement(*shared_, SlotOf(word));
+      status = ReceiveElement(*shared_, SlotOf(word));
       break;
     case WordKind::kBlock:
-      status = LandBlock(SlotOf(word));
+      status = ReceiveBlock(SlotOf(word));
       break;
     case WordKind::kFrame:
-      status = LandFrame(SlotOf(word));
+      status = ReceiveFrame(SlotOf(word));
       break;
     case WordKind::kError:
-      status = LandError(SlotOf(word));
+      status = ReceiveError(SlotOf(word));
       break;
     case WordKind::kRecalled:
       events_->OnRecalled({CountOf(word)});
@@ -252,7 +252,7 @@ absl::Status ReceiveEnd::HandleWord(uint64_t word) {
   return status.ok() ? status : absl::DataLossError(status.message());
 }
 
-absl::Status ReceiveEnd::LandElement(ReceiveSlots& slots, const SlotWord& word) {
+absl::Status ReceiveEnd::ReceiveElement(ReceiveSlots& slots, const SlotWord& word) {
   ASSIGN_OR_RETURN(ReceiveSlots::Arrived arrived, slots.Arrive(word));
   if (word.head_bytes < sizeof(HeadPrefix) || word.head_bytes > kHeadRoom) {
     return absl::DataLossError(
@@ -267,7 +267,7 @@ absl::Status ReceiveEnd::LandElement(ReceiveSlots& slots, const SlotWord& word) 
   RETURN_IF_ERROR(
       CheckBlock(absl::MakeConstSpan(block, word.head_bytes + arrived.body_bytes), options_.spec)
           .status());
-  return Land(Element(std::move(arrived.loan), block, options_.spec));
+  return Receive(Element(std::move(arrived.loan), block, options_.spec));
 }
 
 template <class Prefix, class BytesOf>
@@ -287,25 +287,25 @@ absl::StatusOr<absl::Span<std::byte>> ReceiveEnd::CopyOut(const SlotWord& word, 
   return copy;
 }
 
-absl::Status ReceiveEnd::LandBlock(const SlotWord& word) {
+absl::Status ReceiveEnd::ReceiveBlock(const SlotWord& word) {
   Loan loan;
   ASSIGN_OR_RETURN(const absl::Span<std::byte> block,
                    CopyOut<HeadPrefix>(word, static_cast<size_t>(options_.max_element_bytes),
                                        BytesOfBlock, loan));
   RETURN_IF_ERROR(CheckBlock(block, options_.spec).status());
-  return Land(Element(std::move(loan), block.data(), options_.spec));
+  return Receive(Element(std::move(loan), block.data(), options_.spec));
 }
 
-absl::Status ReceiveEnd::Land(Element element) {
+absl::Status ReceiveEnd::Receive(Element element) {
   RETURN_IF_ERROR(Check(element));
   // Said before: from the event on the reader may write over the slot, and the
-  // worker takes out of it what has not landed (SendEnd::MoveOut).
-  channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+  // worker takes out of it what was not received (SendEnd::MoveOut).
+  channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   events_->OnElements(absl::MakeSpan(&element, 1));
   return absl::OkStatus();
 }
 
-absl::Status ReceiveEnd::LandFrame(const SlotWord& word) {
+absl::Status ReceiveEnd::ReceiveFrame(const SlotWord& word) {
   Loan loan;
   ASSIGN_OR_RETURN(
       const absl::Span<std::byte> bytes,
@@ -318,24 +318,24 @@ absl::Status ReceiveEnd::LandFrame(const SlotWord& word) {
     absl::StatusOr<std::optional<Element>> element = frame.Next();
     if (element.ok() && !element->has_value()) break;
     status = element.ok() ? Check(**element) : element.status();
-    if (status.ok()) landing_.push_back(std::move(**element));
+    if (status.ok()) frame_elements_.push_back(std::move(**element));
   }
-  if (!landing_.empty()) {
-    channel_->Send(Pack(WordKind::kLanded, static_cast<int64_t>(landing_.size())));
-    events_->OnElements(absl::MakeSpan(landing_));
-    landing_.clear();
+  if (!frame_elements_.empty()) {
+    channel_->Send(Pack(WordKind::kReceived, static_cast<int64_t>(frame_elements_.size())));
+    events_->OnElements(absl::MakeSpan(frame_elements_));
+    frame_elements_.clear();
   }
   return status;
 }
 
-absl::Status ReceiveEnd::LandError(const SlotWord& word) {
+absl::Status ReceiveEnd::ReceiveError(const SlotWord& word) {
   Loan loan;
   ASSIGN_OR_RETURN(const absl::Span<std::byte> block,
                    CopyOut<HeadPrefix>(word, kMaxErrorBlockBytes, BytesOfBlock, loan));
   RETURN_IF_ERROR(CheckBlock(block, Spec()).status());
   const Element error(std::move(loan), block.data(), Spec());
   if (!IsError(error)) return absl::DataLossError("the worker wrote an error that is none");
-  channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+  channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   events_->OnError(error.identity(), ReadErrorBlock(error));
   return absl::OkStatus();
 }
@@ -368,7 +368,7 @@ void ReceiveEnd::End() {
 }
 
 void ReceiveEnd::OnDropped() {
-  channel_->StopRinging();
+  channel_->ClearDoorbell();
   socket_ = PacketSocket();
   pidfd_.Reset();
 }

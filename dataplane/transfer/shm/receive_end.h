@@ -3,7 +3,7 @@
 // them: only their heads are copied, so that what was checked stays as it was. Frames,
 // errors and elements with large heads are copied out, and their slots return.
 //
-// Landed is said in the ring just before the event: whoever reads an element may
+// kReceived goes into the ring just before the event: whoever reads an element may
 // write over it, and by then the worker must not take it for one in doubt, even
 // if this process ends at that moment.
 #pragma once
@@ -53,11 +53,11 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   absl::Status MapShared(Packet packet);
   bool ReadRing(int words);
   absl::Status HandleWord(uint64_t word);
-  absl::Status LandElement(ReceiveSlots& slots, const SlotWord& word);
-  absl::Status LandBlock(const SlotWord& word);
-  absl::Status LandFrame(const SlotWord& word);
-  absl::Status LandError(const SlotWord& word);
-  absl::Status Land(Element element);
+  absl::Status ReceiveElement(ReceiveSlots& slots, const SlotWord& word);
+  absl::Status ReceiveBlock(const SlotWord& word);
+  absl::Status ReceiveFrame(const SlotWord& word);
+  absl::Status ReceiveError(const SlotWord& word);
+  absl::Status Receive(Element element);
   absl::Status Check(const Element& element) const;
   // Copies what begins with a `Prefix` and says how long it is there.
   template <class Prefix, class BytesOf>
@@ -85,9 +85,9 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   // Of whoever serves.
   std::shared_ptr<ReceiveEvents> events_;
   bool open_ = false;
-  bool spoilt_ = false;  // what is in the ring is not read any more
+  bool corrupt_ = false;  // what is in the ring is not read any more
   std::optional<absl::Status> ending_;
-  std::vector<Element> landing_;  // those of a frame; empty between two events
+  std::vector<Element> frame_elements_;  // those of a frame; empty between two events
 };
 
 }  // namespace penstock::transfer

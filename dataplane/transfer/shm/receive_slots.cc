@@ -118,7 +118,7 @@ absl::StatusOr<ReceiveSlots::Arrived> ReceiveSlots::Arrive(const SlotWord& word)
 }
 
 void ReceiveSlots::TakeBack(Slot* returned) noexcept {
-  if (!made_here_) return;  // it is the parent's
+  if (!in_creator_) return;  // it is the parent's
   auto* slot = static_cast<SharedSlot*>(returned);
   if (slot->drop_written != nullptr) {
     slot->drop_written->DropWritten(slot->number & ((1u << kSlotInSegmentBits) - 1));

@@ -2,7 +2,7 @@
 // The slots of a link as its client sees them. The client makes the segments and
 // owns the memory, or the worker does and the client reads them only; which slot an
 // element goes into is the worker's choice. A slot is at the worker (free there, or
-// being filled) or here (landed, lent), and which of the two is written down in
+// being filled) or here (received, lent), and which of the two is written down in
 // private memory.
 #pragma once
 
@@ -86,7 +86,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   void Insert(uint32_t number, Segment segment) REQUIRES(mu_);
   void LetGoOfHold() REQUIRES(mu_);
 
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
   const std::shared_ptr<Channel> channel_;
   PageLocking& page_locking_;
   const WordKind given_back_;

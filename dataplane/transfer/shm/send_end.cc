@@ -77,7 +77,7 @@ SendEnd::SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept)
       socket_(std::move(socket)),
       pidfd_(socket_.OpenPeerPidfd()),
       accept_(std::move(accept)),
-      greet_by_(Loop::Now() + kGreetingTimeout),
+      greeting_deadline_(Loop::Now() + kGreetingTimeout),
       queue_(DefaultPool(), kFrameBytes) {}
 
 void SendEnd::Join() {
@@ -92,15 +92,15 @@ int64_t SendEnd::credits() const {
 // --- Sending ---------------------------------------------------------------------
 
 absl::Status SendEnd::Send(Sent&& sent) {
-  if (!made_here_) return absl::UnavailableError("the link belongs to the parent process");
+  if (!in_creator_) return absl::UnavailableError("the link belongs to the parent process");
   MutexLock lock(mu_);
   if (gone_) return absl::UnavailableError("the link is closed");
   if (queue_.credits() > 0 && !queue_.closed()) AskForMissed(sent);
   RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   Pump();
-  if (queue_.filling() && flush_frame_ != queue_.frame()) {
+  if (queue_.has_open_frame() && flush_frame_ != queue_.frame()) {
     flush_frame_ = queue_.frame();
-    const Loop::Nanoseconds at = Loop::Now() + std::chrono::nanoseconds(kLongestFilling).count();
+    const Loop::Nanoseconds at = Loop::Now() + std::chrono::nanoseconds(kFrameFlushDelay).count();
     flush_at_.store(at, std::memory_order_seq_cst);
     lock.unlock();
     loop_.WakeAt(at);
@@ -109,7 +109,7 @@ absl::Status SendEnd::Send(Sent&& sent) {
 }
 
 void SendEnd::Flush() {
-  if (!made_here_) return;
+  if (!in_creator_) return;
   MutexLock lock(mu_);
   queue_.Seal();
   Pump();
@@ -119,7 +119,7 @@ void SendEnd::FlushFrame(Loop::Nanoseconds now) {
   if (now < flush_at_.load(std::memory_order_seq_cst)) return;
   MutexLock lock(mu_);
   flush_at_.store(Loop::kNever, std::memory_order_seq_cst);
-  if (!queue_.filling() || queue_.frame() != flush_frame_) return;
+  if (!queue_.has_open_frame() || queue_.frame() != flush_frame_) return;
   queue_.Seal();
   Pump();
 }
@@ -129,32 +129,33 @@ void SendEnd::Pump() {
   pumping_ = true;
   while (HasNext() && !gone_) {
     if (!next_.has_value()) {
-      SendQueue::Next message = queue_.Take();
+      SendQueue::OutgoingMessage message = queue_.Take();
       if (message.type == MessageType::kRecalled) {
         channel_->Send(Pack(WordKind::kRecalled, message.count));
         continue;
       }
       if (message.type == MessageType::kWelcome) {
-        socket_.Send(PacketKind::kWelcome).IgnoreError();  // its end is told by the socket
+        socket_.Send(PacketKind::kWelcome).IgnoreError();  // the socket reports its end
         continue;
       }
       if (message.type == MessageType::kClosed) break;  // said when the client can see all before
       const Room room = RoomFor(message);
-      next_.emplace(Next{std::move(message), room, std::nullopt, std::nullopt, std::nullopt});
+      next_.emplace(
+          PendingMessage{std::move(message), room, std::nullopt, std::nullopt, std::nullopt});
       if (room.kind == WordKind::kElement) next_->shared = SharedPool::Find(next_->message.bytes);
     }
     if (!FindSlot(*next_)) {
       if (!next_->shared.has_value()) Ask(next_->room);
       break;
     }
-    const Next next = *std::exchange(next_, std::nullopt);
+    const PendingMessage next = *std::exchange(next_, std::nullopt);
     channel_->Send(Announce(next));
   }
   pumping_ = false;
-  if (gone_ || queue_.told_all()) loop_.Wake();
+  if (gone_ || queue_.close_sent()) loop_.Wake();
 }
 
-SendEnd::Room SendEnd::RoomFor(const SendQueue::Next& message) {
+SendEnd::Room SendEnd::RoomFor(const SendQueue::OutgoingMessage& message) {
   if (message.error.has_value()) return {WordKind::kError, ErrorBlockBytes(message.error->error)};
   // What any frame may take, so that all frames find the same slots.
   if (message.type == MessageType::kFrame) return {WordKind::kFrame, kFrameBytes};
@@ -163,7 +164,7 @@ SendEnd::Room SendEnd::RoomFor(const SendQueue::Next& message) {
   return {WordKind::kElement, message.bytes.size() - head_bytes, head_bytes};
 }
 
-bool SendEnd::FindSlot(Next& next) {
+bool SendEnd::FindSlot(PendingMessage& next) {
   if (next.shared.has_value()) {
     const SendShared::Way way = shared_.WayFor(*next.shared, socket_);
     if (way != SendShared::Way::kCopy) return way == SendShared::Way::kWord;
@@ -180,7 +181,7 @@ bool SendEnd::FindSlot(Next& next) {
   return next.place.has_value();
 }
 
-uint64_t SendEnd::Announce(const Next& next) {
+uint64_t SendEnd::Announce(const PendingMessage& next) {
   const absl::Span<const std::byte> bytes = next.message.bytes;
   if (next.shared.has_value()) {
     return Pack(WordKind::kShared, shared_.GiveAway(*next.shared, next.message.loan.Share()));
@@ -218,7 +219,7 @@ void SendEnd::AskForMissed(const Sent& sent) {
 void SendEnd::Ask(const Room& room, uint64_t more) {
   if (asked_.has_value()) return;
   for (uint32_t number : slots_->TakeIdle(room.bytes)) {
-    socket_.Send(PacketKind::kRetire, number).IgnoreError();  // its end is told by the socket
+    socket_.Send(PacketKind::kRetire, number).IgnoreError();  // the socket reports its end
   }
   // As many as may be sent before one must come back, and those being read meanwhile; but enough
   // for each to rest.
@@ -242,14 +243,14 @@ void SendEnd::AskFor(const Room& room, uint64_t slots) {
 
 bool SendEnd::Poll(Loop::Nanoseconds now) {
   if (channel_ == nullptr) {
-    if (now >= greet_by_) Fail(absl::DeadlineExceededError("the client said no hello"));
+    if (now >= greeting_deadline_) Fail(absl::DeadlineExceededError("the client said no hello"));
     if (gone_) Finish();
     return false;
   }
   channel_->Flush();
-  const bool found = greeted_ && ReadRing();
+  const bool found = accepted_ && ReadRing();
   FlushFrame(now);
-  SayClosed(now);
+  SendClosed(now);
   if (now >= end_by_) gone_ = true;
   if (gone_) Finish();
   return found;
@@ -258,39 +259,39 @@ bool SendEnd::Poll(Loop::Nanoseconds now) {
 bool SendEnd::ReadRing() {
   uint64_t word;
   int words = 0;
-  Told told;
+  PendingCounts pending;
   absl::Status handled;
   while (words < kWordsOfClientAtOnce && handled.ok()) {
     const RingReader::Found found = channel_->Read(word);
     if (found == RingReader::Found::kNothing) break;
     ++words;
     handled = found == RingReader::Found::kWord
-                  ? HandleWord(word, told)
+                  ? HandleWord(word, pending)
                   : absl::DataLossError("the client's ring holds nonsense");
   }
-  const absl::Status settled = Settle(told);
+  const absl::Status settled = Settle(pending);
   if (handled.ok()) handled = settled;
   if (!handled.ok()) Fail(absl::DataLossError(handled.message()));
   return words > 0;
 }
 
-absl::Status SendEnd::HandleWord(uint64_t word, Told& told) {
+absl::Status SendEnd::HandleWord(uint64_t word, PendingCounts& pending) {
   switch (KindOf(word)) {
     case WordKind::kReturn:
-      told.returned = true;
+      pending.returned = true;
       return slots_->OnReturned(SlotOf(word));
     case WordKind::kReturnShared:
       return OnReturnedShared(SlotOf(word));
-    case WordKind::kLanded:
-      if (told.landed > kMaxCount) RETURN_IF_ERROR(Settle(told));
-      told.landed += CountOf(word);
+    case WordKind::kReceived:
+      if (pending.received > kMaxCount) RETURN_IF_ERROR(Settle(pending));
+      pending.received += CountOf(word);
       return absl::OkStatus();
     case WordKind::kGranted:
-      if (told.granted > kMaxCount) RETURN_IF_ERROR(Settle(told));
-      told.granted += CountOf(word);
+      if (pending.granted > kMaxCount) RETURN_IF_ERROR(Settle(pending));
+      pending.granted += CountOf(word);
       return absl::OkStatus();
     case WordKind::kRecall: {
-      RETURN_IF_ERROR(Settle(told));
+      RETURN_IF_ERROR(Settle(pending));
       MutexLock lock(mu_);
       queue_.Recall();
       Pump();
@@ -301,19 +302,19 @@ absl::Status SendEnd::HandleWord(uint64_t word, Told& told) {
   }
 }
 
-absl::Status SendEnd::Settle(Told& told) {
-  const auto [landed, granted, returned] = std::exchange(told, Told());
+absl::Status SendEnd::Settle(PendingCounts& pending) {
+  const auto [received, granted, returned] = std::exchange(pending, PendingCounts());
   const bool sends_on = returned && waits_for_slot_.exchange(false);
-  if (landed == 0 && granted == 0 && !sends_on) return absl::OkStatus();
+  if (received == 0 && granted == 0 && !sends_on) return absl::OkStatus();
   {
     MutexLock lock(mu_);
-    RETURN_IF_ERROR(queue_.OnLanded(landed, landed_));
+    RETURN_IF_ERROR(queue_.OnReceived(received, received_));
     RETURN_IF_ERROR(queue_.Grant(granted));
     most_credits_ = std::max(most_credits_, static_cast<uint64_t>(queue_.credits()));
-    if (sends_on) Pump();  // what has landed is let go of by now, without which no slot is free
+    if (sends_on) Pump();  // what was received is let go of by now, without which no slot is free
   }
-  if (landed > 0) events_->OnLanded(landed_);
-  landed_.clear();
+  if (received > 0) events_->OnReceived(received_);
+  received_.clear();
   if (granted > 0) events_->OnCredits({granted});
   return absl::OkStatus();
 }
@@ -343,7 +344,7 @@ void SendEnd::OnPeerEnd() {
 }
 
 absl::Status SendEnd::HandlePacket(Packet packet) {
-  if (!greeted_) return Greet(std::move(packet));
+  if (!accepted_) return HandleGreeting(std::move(packet));
   switch (packet.kind) {
     case PacketKind::kSegment: {
       if (packet.descriptors.size() != 1) {
@@ -397,22 +398,22 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
   const std::string hello(text, packet.b);  // a copy: the client may still write there
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kWorker);
   channel_->SetSleeps(sleeps_);
-  channel_->RingBy(socket_);
+  channel_->SetDoorbell(socket_);
   if ((packet.c & kReadsShared) != 0) {
     MutexLock lock(mu_);
     shared_.Allow();
   }
-  ASSIGN_OR_RETURN(Message message, DecodeFromClient(hello, /*greeted=*/false));
+  ASSIGN_OR_RETURN(Message message, DecodeFromClient(hello, /*hello_received=*/false));
   return std::get<Hello>(std::move(message));
 }
 
-absl::Status SendEnd::Greet(Packet packet) {
+absl::Status SendEnd::HandleGreeting(Packet packet) {
   absl::Status status = LetIn(std::move(packet));
   if (!status.ok()) {
     SendReason(status);
     return status;
   }
-  greeted_ = true;
+  accepted_ = true;
   MutexLock lock(mu_);
   queue_.Welcome();
   Pump();
@@ -437,7 +438,7 @@ void SendEnd::SendReason(const absl::Status& reason) {
 // --- The end -----------------------------------------------------------------------
 
 void SendEnd::Close(const absl::Status& reason) {
-  if (!made_here_) return;
+  if (!in_creator_) return;
   {
     MutexLock lock(mu_);
     queue_.Close(reason);
@@ -458,12 +459,12 @@ void SendEnd::Fail(const absl::Status& status) {
   gone_ = true;
 }
 
-void SendEnd::SayClosed(Loop::Nanoseconds now) {
-  if (!closing_ || !greeted_ || said_closed_) return;
+void SendEnd::SendClosed(Loop::Nanoseconds now) {
+  if (!closing_ || !accepted_ || closed_sent_) return;
   if (end_by_ == Loop::kNever) end_by_ = now + kClosingTimeout;
   MutexLock lock(mu_);
-  if (!queue_.told_all() || pumping_ || !channel_->flushed()) return;
-  said_closed_ = true;
+  if (!queue_.close_sent() || pumping_ || !channel_->flushed()) return;
+  closed_sent_ = true;
   SendReason(queue_.reason());
 }
 
@@ -494,9 +495,9 @@ void SendEnd::DrainRing() {
   uint64_t word;
   while (channel_->Read(word) == RingReader::Found::kWord) {
     if (KindOf(word) == WordKind::kReturnShared && !OnReturnedShared(SlotOf(word)).ok()) return;
-    Told told;
-    if (KindOf(word) == WordKind::kLanded) told.landed = CountOf(word);
-    if (!Settle(told).ok()) return;
+    PendingCounts pending;
+    if (KindOf(word) == WordKind::kReceived) pending.received = CountOf(word);
+    if (!Settle(pending).ok()) return;
   }
 }
 
@@ -518,12 +519,12 @@ void SendEnd::SetSleeps(bool sleeps) {
 }
 
 Loop::Nanoseconds SendEnd::deadline() const {
-  if (!greeted_) return greet_by_;
+  if (!accepted_) return greeting_deadline_;
   return std::min(flush_at_.load(std::memory_order_seq_cst), end_by_);
 }
 
 void SendEnd::OnDropped() {
-  if (channel_ != nullptr) channel_->StopRinging();
+  if (channel_ != nullptr) channel_->ClearDoorbell();
   socket_ = PacketSocket();
   pidfd_.Reset();
   if (on_over) on_over();

@@ -4,7 +4,7 @@
 // Sending moves an element into a slot of the client, if it was not made there or
 // in a SharedPool that the client reads, and puts a word into the ring: on the thread that sends,
 // or by whoever serves the loop when slots had to be waited for; never on two at a time, so that
-// the order stays. What is sent waits in a SendQueue until it has landed; small elements are packed
+// the order stays. What is sent waits in a SendQueue until received; small elements are packed
 // there. A frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or
 // until Flush().
 #pragma once
@@ -66,35 +66,35 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
     uint32_t head_bytes = 0;  // before it
   };
   // Taken from the queue, and with a slot once one is found.
-  struct Next {
-    SendQueue::Next message;
+  struct PendingMessage {
+    SendQueue::OutgoingMessage message;
     Room room;
     std::optional<SharedPool::Place> shared;  // lies for several readers
     std::optional<SlotWord> in_place;         // made there, and the client's now
     std::optional<SendSlots::Place> place;    // or to be copied
   };
 
-  static Room RoomFor(const SendQueue::Next& message);
+  static Room RoomFor(const SendQueue::OutgoingMessage& message);
 
   // By whoever serves:
   absl::Status HandlePacket(Packet packet);
-  absl::Status Greet(Packet packet);
+  absl::Status HandleGreeting(Packet packet);
   absl::Status LetIn(Packet packet);
   absl::StatusOr<Hello> ReadGreeting(Packet packet);
   bool ReadRing();
   // What words said that need not be handled one by one.
-  struct Told {
-    int64_t landed = 0;
+  struct PendingCounts {
+    int64_t received = 0;
     int64_t granted = 0;
     bool returned = false;  // slots
   };
-  absl::Status HandleWord(uint64_t word, Told& told);
+  absl::Status HandleWord(uint64_t word, PendingCounts& pending);
   // Tells it to the worker.
-  absl::Status Settle(Told& told);
+  absl::Status Settle(PendingCounts& pending);
   absl::Status OnReturnedShared(const SlotWord& word);
   void FlushFrame(Loop::Nanoseconds now);
   void SendReason(const absl::Status& reason);
-  void SayClosed(Loop::Nanoseconds now);
+  void SendClosed(Loop::Nanoseconds now);
   void DrainRing();
   void MoveOut(Sent& sent) const;  // of the client's memory
   void Finish();
@@ -103,9 +103,9 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool HasNext() const REQUIRES(mu_) { return next_.has_value() || !queue_.empty(); }
   // Both let go of the lock where they copy.
   void Pump() REQUIRES(mu_);
-  uint64_t Announce(const Next& next) REQUIRES(mu_);
+  uint64_t Announce(const PendingMessage& next) REQUIRES(mu_);
   // False: none is free, or the client is mapping it. To be announced if not.
-  bool FindSlot(Next& next) REQUIRES(mu_);
+  bool FindSlot(PendingMessage& next) REQUIRES(mu_);
   // For `more` slots; 0: as many as may be on their way.
   void Ask(const Room& room, uint64_t more = 0) REQUIRES(mu_);
   void AskFor(const Room& room, uint64_t slots) REQUIRES(mu_);
@@ -115,7 +115,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   PacketSocket socket_;
   Descriptor pidfd_;
   Listener::Accept accept_;
-  const Loop::Nanoseconds greet_by_;
+  const Loop::Nanoseconds greeting_deadline_;
   const std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
   std::shared_ptr<Channel> channel_;  // from the greeting on
 
@@ -123,9 +123,9 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool sleeps_ = false;
   Hello hello_;
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> landed_;  // told by words that were read together
-  bool greeted_ = false;
-  bool said_closed_ = false;
+  std::vector<Acknowledged> received_;  // reported by words that were read together
+  bool accepted_ = false;
+  bool closed_sent_ = false;
   Loop::Nanoseconds end_by_ = Loop::kNever;
 
   std::atomic<bool> over_{false};
@@ -136,8 +136,8 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
 
   mutable Mutex mu_;
   SendQueue queue_ GUARDED_BY(mu_);
-  std::optional<Next> next_ GUARDED_BY(mu_);  // not announced yet
-  bool pumping_ GUARDED_BY(mu_) = false;      // a thread is at it
+  std::optional<PendingMessage> next_ GUARDED_BY(mu_);  // not announced yet
+  bool pumping_ GUARDED_BY(mu_) = false;                // a thread is at it
   // Slots that the client was asked for, and has not made yet. It may make fewer at a time.
   struct Asked {
     Room room;

@@ -60,16 +60,16 @@ SendShared::Way SendShared::WayFor(const SharedPool::Place& place, const PacketS
   }
   const KnownPtr known = Find(*place.segment);
   if (known == segments_.end()) {
-    const absl::Status told = Tell(place, socket);
-    if (told.ok()) return Way::kLater;
-    Refuse(told);
+    const absl::Status announced = Announce(place, socket);
+    if (announced.ok()) return Way::kLater;
+    Refuse(announced);
     return Way::kCopy;
   }
   if (!known->second.mapped) return Way::kLater;
   return known->second.slots[place.slot].loan ? Way::kCopy : Way::kWord;
 }
 
-absl::Status SendShared::Tell(const SharedPool::Place& place, const PacketSocket& socket) {
+absl::Status SendShared::Announce(const SharedPool::Place& place, const PacketSocket& socket) {
   if (!hold_) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
@@ -120,7 +120,7 @@ absl::Status SendShared::OnMapped(const Packet& packet) {
   if (known == segments_.end() || known->second.mapped) {
     return absl::DataLossError(absl::StrCat(
         "the client says of the worker's segment ", packet.a,
-        known == segments_.end() ? ", which it was not told of," : "", " that it is mapped"));
+        known == segments_.end() ? ", which was not announced to it," : "", " that it is mapped"));
   }
   const absl::Status answer(static_cast<absl::StatusCode>(packet.b), packet.text);
   known->second.mapped = answer.ok();

@@ -62,7 +62,7 @@ class SendShared {
   using KnownPtr = std::map<uint32_t, Known>::iterator;
 
   KnownPtr Find(const SharedPool::Segment& segment);
-  absl::Status Tell(const SharedPool::Place& place, const PacketSocket& socket);
+  absl::Status Announce(const SharedPool::Place& place, const PacketSocket& socket);
   void Refuse(const absl::Status& why);
 
   bool wanted_ = false;

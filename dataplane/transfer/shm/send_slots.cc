@@ -189,7 +189,7 @@ absl::Status SendSlots::OnReturned(const SlotWord& word) {
 }
 
 void SendSlots::TakeBack(Slot* returned) noexcept {
-  if (!made_here_) return;
+  if (!in_creator_) return;
   auto* slot = static_cast<SharedSlot*>(returned);
   std::shared_ptr<SendSlots> last;  // let go of outside the lock
   MutexLock lock(mu_);

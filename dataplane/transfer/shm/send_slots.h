@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its worker sees them: segments that the client made and
 // passed on. A slot is free, held here (an element is made or copied into it, or
-// waits), at the client, or both: held until the element has landed, although it
+// waits), at the client, or both: held until the element was received, although it
 // is the client's already. It is free again when neither has it. Nothing is read from
 // where the client can write: heads lie in private memory until they are given away.
 #pragma once
@@ -99,7 +99,7 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   static SlotWord GiveAwayLocked(SharedSlot& slot, uint32_t head_bytes);
   void RemoveFromFree(const Segment& segment) REQUIRES(mu_);
 
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
 
   std::atomic<uint64_t> missed_{0};
   // Changed with mu_ held, read at any time.

@@ -30,16 +30,16 @@ constexpr char kScheme[] = "shm:";
 constexpr Loop::Nanoseconds kAcceptPause = 100'000'000;
 
 // A listener's part that the loop serves.
-class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor> {
+class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<ShmAcceptor> {
  public:
-  ShmDoor(Loop& loop, Descriptor socket, Listener::Accept accept)
+  ShmAcceptor(Loop& loop, Descriptor socket, Listener::Accept accept)
       : loop_(loop), socket_(std::move(socket)), accept_(std::move(accept)) {}
 
-  void Open() { loop_.Add(shared_from_this(), socket_.get(), -1, Loop::Tells::kOnceEach); }
+  void Open() { loop_.Add(shared_from_this(), socket_.get(), -1, Loop::Trigger::kEdge); }
 
   // Lets nobody in any more, and returns when all links have ended.
   void Close() {
-    if (!made_here_) return;
+    if (!in_creator_) return;
     closing_ = true;
     loop_.Wake();
     MutexLock lock(mu_);
@@ -64,12 +64,12 @@ class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor
     return true;
   }
   void OnSocket() override {
-    const bool told = std::exchange(try_again_, Loop::kNever) != Loop::kNever;
+    const bool retried = std::exchange(try_again_, Loop::kNever) != Loop::kNever;
     while (!closing_) {
       absl::StatusOr<PacketSocket> socket = AcceptFrom(socket_.get());
       if (absl::IsNotFound(socket.status())) return;
       if (absl::IsResourceExhausted(socket.status())) {
-        if (!told) {
+        if (!retried) {
           StderrEventLog()->Write(
               {"clients_wait", {{"reason", std::string(socket.status().message())}}});
         }
@@ -95,7 +95,7 @@ class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor
  private:
   void LetIn(PacketSocket socket) {
     auto end = std::make_shared<SendEnd>(loop_, std::move(socket), accept_);
-    end->on_over = [door = shared_from_this(), over = end.get()] { door->Forget(over); };
+    end->on_over = [acceptor = shared_from_this(), over = end.get()] { acceptor->Forget(over); };
     {
       MutexLock lock(mu_);
       ends_.push_back(end);
@@ -124,17 +124,17 @@ class ShmDoor : public Loop::Member, public std::enable_shared_from_this<ShmDoor
 
 class ShmListener : public Listener {
  public:
-  ShmListener(std::string address, std::shared_ptr<ShmDoor> door)
-      : address_(std::move(address)), door_(std::move(door)) {
-    door_->Open();
+  ShmListener(std::string address, std::shared_ptr<ShmAcceptor> acceptor)
+      : address_(std::move(address)), acceptor_(std::move(acceptor)) {
+    acceptor_->Open();
   }
-  ~ShmListener() override { door_->Close(); }
+  ~ShmListener() override { acceptor_->Close(); }
   std::string address() const override { return address_; }
   std::string compatibility() const override { return DescribeHost(); }
 
  private:
   const std::string address_;
-  const std::shared_ptr<ShmDoor> door_;
+  const std::shared_ptr<ShmAcceptor> acceptor_;
 };
 
 class ShmReceiveLink : public ReceiveLink {
@@ -165,7 +165,7 @@ class ShmTransport : public Transport {
         absl::StrFormat("%s%08x%08x%08x%08x", kScheme, random(), random(), random(), random());
     ASSIGN_OR_RETURN(Descriptor socket, ListenAt(NameIn(address)));
     return std::make_unique<ShmListener>(
-        address, std::make_shared<ShmDoor>(*loop, std::move(socket), std::move(accept)));
+        address, std::make_shared<ShmAcceptor>(*loop, std::move(socket), std::move(accept)));
   }
 
   absl::Status Check(std::string_view, std::string_view compatibility) override {

@@ -27,7 +27,7 @@ enum class WordKind : uint8_t {
   kCopiedElsewhere = 14,   // it was made in memory of a node that holds elements
   // Client to worker.
   kReturn = 8,         // a slot that is the worker's again
-  kLanded = 9,         // so many of the oldest have landed
+  kReceived = 9,       // so many of the oldest were received
   kGranted = 10,       // so many more may be sent
   kRecall = 11,        // credits not used are wanted back
   kReturnShared = 12,  // a slot of the worker's that the client reads no more

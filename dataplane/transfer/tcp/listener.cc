@@ -22,15 +22,16 @@ namespace {
 // Until the next try when there was no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 // Connections accepted before those that are there have their turn: a hello that
-// has come is then read before its sender counts as one stranger too many.
+// has come is then read before its sender counts as one client too many.
 constexpr int kAcceptsPerTurn = 16;
 
 // Accepts connections, and knows the links that are not over.
-class Door : public Loop::Member,
-             public SendSocket::Owner,
-             public std::enable_shared_from_this<Door> {
+class Acceptor : public Loop::Member,
+                 public SendSocket::Owner,
+                 public std::enable_shared_from_this<Acceptor> {
  public:
-  Door(std::shared_ptr<Loop> loop, Socket socket, Listener::Accept accept, StrangerLimits limits)
+  Acceptor(std::shared_ptr<Loop> loop, Socket socket, Listener::Accept accept,
+           UnauthenticatedLimits limits)
       : loop_(std::move(loop)),
         socket_(std::move(socket)),
         accept_(std::move(accept)),
@@ -76,15 +77,16 @@ class Door : public Loop::Member,
   bool is_link() const override { return false; }
 
   void Begin(Socket connection) {
-    if (strangers_.size() == limits_.count) {
-      strangers_.front()->Break(absl::ResourceExhaustedError("too many strangers"));
-      strangers_.erase(strangers_.begin());
+    if (unauthenticated_.size() == limits_.count) {
+      unauthenticated_.front()->Break(
+          absl::ResourceExhaustedError("too many unauthenticated clients"));
+      unauthenticated_.erase(unauthenticated_.begin());
     }
     auto link = std::make_shared<SendSocket>(loop_, std::move(connection), *this);
     MutexLock lock(mu_);
     if (stopped_ || !link->Start(limits_.hello_timeout).ok()) return;  // which closes it
     links_.push_back(link);
-    strangers_.push_back(std::move(link));
+    unauthenticated_.push_back(std::move(link));
   }
 
   absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
@@ -105,13 +107,13 @@ class Door : public Loop::Member,
     }
     while (stripe_loops_.size() <= stripe) {
       PENSTOCK_ASSIGN_OR_RETURN(stripe_loops_.emplace_back(),
-                                Loop::Start(Loop::ServedBy::kItsThread));
+                                Loop::Start(Loop::ServedBy::kOwnThread));
     }
     return stripe_loops_[stripe];
   }
-  void OnGreeted(SendSocket& socket) override { Erase(strangers_, socket); }
+  void OnAuthenticated(SendSocket& socket) override { Erase(unauthenticated_, socket); }
   void OnOver(SendSocket& socket) override {
-    Erase(strangers_, socket);
+    Erase(unauthenticated_, socket);
     {
       MutexLock lock(mu_);
       Erase(links_, socket);
@@ -128,10 +130,10 @@ class Door : public Loop::Member,
   const std::shared_ptr<Loop> loop_;
   const Socket socket_;
   const Listener::Accept accept_;
-  const StrangerLimits limits_;
+  const UnauthenticatedLimits limits_;
   // Touched only by the thread that serves the loop.
-  std::vector<std::shared_ptr<SendSocket>> strangers_;  // oldest first
-  std::vector<std::shared_ptr<Loop>> stripe_loops_;     // by the number of a further connection
+  std::vector<std::shared_ptr<SendSocket>> unauthenticated_;  // oldest first
+  std::vector<std::shared_ptr<Loop>> stripe_loops_;  // by the number of a further connection
 
   Mutex mu_;
   std::condition_variable none_;
@@ -141,19 +143,19 @@ class Door : public Loop::Member,
 
 class TcpListener : public Listener {
  public:
-  TcpListener(std::shared_ptr<Loop> loop, std::shared_ptr<Door> door, std::string address)
-      : loop_(std::move(loop)), door_(std::move(door)), address_(std::move(address)) {}
+  TcpListener(std::shared_ptr<Loop> loop, std::shared_ptr<Acceptor> acceptor, std::string address)
+      : loop_(std::move(loop)), acceptor_(std::move(acceptor)), address_(std::move(address)) {}
   ~TcpListener() override {
-    door_->Close();
+    acceptor_->Close();
     loop_->Stop();
-    door_->StopStripes();
+    acceptor_->StopStripes();
   }
   std::string address() const override { return address_; }
   std::string compatibility() const override { return absl::StrCat("v", kWireVersion); }
 
  private:
   const std::shared_ptr<Loop> loop_;
-  const std::shared_ptr<Door> door_;
+  const std::shared_ptr<Acceptor> acceptor_;
   const std::string address_;
 };
 
@@ -161,14 +163,15 @@ class TcpListener : public Listener {
 
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
                                                         Listener::Accept accept,
-                                                        StrangerLimits limits) {
+                                                        UnauthenticatedLimits limits) {
   const HostAndPort where{.host = control::WithoutBrackets(options.host), .port = options.port};
   PENSTOCK_ASSIGN_OR_RETURN(Bound bound, ListenAt(where));
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, Loop::Start());
   const std::string address = control::JoinHostPort(where.host, bound.port);
-  auto door = std::make_shared<Door>(loop, std::move(bound.socket), std::move(accept), limits);
-  PENSTOCK_RETURN_IF_ERROR(door->Open());
-  return std::make_unique<TcpListener>(std::move(loop), std::move(door), address);
+  auto acceptor =
+      std::make_shared<Acceptor>(loop, std::move(bound.socket), std::move(accept), limits);
+  PENSTOCK_RETURN_IF_ERROR(acceptor->Open());
+  return std::make_unique<TcpListener>(std::move(loop), std::move(acceptor), address);
 }
 
 }  // namespace penstock::transfer::tcp

@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "dataplane/transfer/stranger_limits.h"
 #include "dataplane/transfer/transport.h"
+#include "dataplane/transfer/unauthenticated_limits.h"
 
 namespace penstock::transfer::tcp {
 
 // One thread for the port and all its links; it is joined when the listener goes.
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
                                                         Listener::Accept accept,
-                                                        StrangerLimits limits = {});
+                                                        UnauthenticatedLimits limits = {});
 
 }  // namespace penstock::transfer::tcp

@@ -23,15 +23,15 @@ absl::StatusOr<std::shared_ptr<Loop>> Loop::Start(ServedBy by) {
   Socket epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return BrokenBy("no descriptor to wait for sockets with", errno);
   std::shared_ptr<Loop> loop(new Loop(std::move(epoll)));
-  PENSTOCK_RETURN_IF_ERROR(loop->ServedLoop::Start("penstock-tcp"));
-  if (by == ServedBy::kWhoeverWaits) PENSTOCK_RETURN_IF_ERROR(AddPolledLoop(loop));
+  PENSTOCK_RETURN_IF_ERROR(loop->EventLoop::Start("penstock-tcp"));
+  if (by == ServedBy::kWaitingThreads) PENSTOCK_RETURN_IF_ERROR(AddPolledLoop(loop));
   return loop;
 }
 
 void Loop::Stop() {
   if (stopped_.exchange(true)) return;
   RemovePolledLoop(*this);
-  ServedLoop::Stop();
+  EventLoop::Stop();
   std::unordered_map<uint64_t, std::shared_ptr<Member>> members;  // let go of without the lock
   Fifo<std::shared_ptr<Member>> calls;
   MutexLock lock(mu_);
@@ -93,26 +93,26 @@ void Loop::SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point 
 // --- By whoever serves -----------------------------------------------------------------
 
 bool Loop::Serve(Nanoseconds, bool) {
-  bool found = TellReady();
+  bool found = DispatchReady();
   found = RunCalls() || found;
   return RunDeadlines() || found;
 }
 
-ServedLoop::Nanoseconds Loop::NextDeadline() {
+EventLoop::Nanoseconds Loop::NextDeadline() {
   MutexLock lock(mu_);
   if (deadlines_.empty()) return kNever;
   return deadlines_.front().at.time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-bool Loop::TellReady() {
+bool Loop::DispatchReady() {
   epoll_event events[kEventsPerTurn];
   const int count = ::epoll_wait(epoll_.fd(), events, kEventsPerTurn, 0);
   PENSTOCK_CHECK(count >= 0 || errno == EINTR);
-  for (int i = 0; i < count && !stopped_; ++i) Tell(events[i].data.u64, events[i].events);
+  for (int i = 0; i < count && !stopped_; ++i) Dispatch(events[i].data.u64, events[i].events);
   return count > 0;
 }
 
-void Loop::Tell(uint64_t id, uint32_t events) {
+void Loop::Dispatch(uint64_t id, uint32_t events) {
   std::shared_ptr<Member> member;
   {
     MutexLock lock(mu_);

@@ -11,15 +11,15 @@
 
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
+#include "dataplane/transfer/event_loop.h"
 #include "dataplane/transfer/fifo.h"
-#include "dataplane/transfer/served_loop.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::transfer::tcp {
 
 // Methods are for any thread unless they say otherwise, and do not wait. In a
 // steady state they allocate nothing.
-class Loop final : public ServedLoop {
+class Loop final : public EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -32,7 +32,7 @@ class Loop final : public ServedLoop {
     // until there is no more, or Call() for what is left. 0: after Call().
     virtual void OnReady(uint32_t events) = 0;
     virtual void OnDeadline() = 0;
-    // Whether anybody would come by for what it brings.
+    // Whether a thread may wait for what it brings.
     virtual bool is_link() const { return true; }
 
    private:
@@ -42,11 +42,11 @@ class Loop final : public ServedLoop {
   };
 
   enum class ServedBy {
-    kWhoeverWaits,  // polling.h, else its own thread
-    kItsThread,     // alone: what it does goes on beside what others do
+    kWaitingThreads,  // polling.h, else its own thread
+    kOwnThread,       // alone: what it does goes on beside what others do
   };
   // Unavailable when the system has no thread or descriptor for it.
-  static absl::StatusOr<std::shared_ptr<Loop>> Start(ServedBy by = ServedBy::kWhoeverWaits);
+  static absl::StatusOr<std::shared_ptr<Loop>> Start(ServedBy by = ServedBy::kWaitingThreads);
   ~Loop() override { Stop(); }
 
   // Nothing is called any more, and what is asked of it later does nothing. Not
@@ -78,8 +78,8 @@ class Loop final : public ServedLoop {
   bool Serve(Nanoseconds now, bool descriptors) override;
   void SetSleeps(bool) override {}  // sockets tell in any case
   Nanoseconds NextDeadline() override;
-  bool TellReady();
-  void Tell(uint64_t id, uint32_t events);
+  bool DispatchReady();
+  void Dispatch(uint64_t id, uint32_t events);
   bool RunCalls();
   bool RunDeadlines();
 

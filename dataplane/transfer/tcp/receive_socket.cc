@@ -20,8 +20,8 @@ namespace {
 
 // How long a worker may take to end a connection that the client has closed.
 constexpr std::chrono::seconds kWorkerGoodbyeTimeout(5);
-// What landed is told with the next credits that are granted, or after so long.
-constexpr std::chrono::milliseconds kLongestUnreported(1);
+// What was received is told with the next credits that are granted, or after so long.
+constexpr std::chrono::milliseconds kMaxReportDelay(1);
 Loop::Clock::time_point After(absl::Duration timeout) {
   return Loop::Clock::now() + absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
 }
@@ -41,7 +41,7 @@ ReceiveSocket::ReceiveSocket(std::vector<std::shared_ptr<Loop>> loops, std::stri
       options_(std::move(options)),
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
       events_(std::move(events)),
-      landing_(options_.spec, options_.max_element_bytes),
+      receiver_(options_.spec, options_.max_element_bytes),
       out_(WithPrefix(Encode(options_.hello), (options_.tcp.checksum_values ? kSumOfAll : 0) |
                                                   (loops_.size() > 1 ? kWantsStripes : 0))) {}
 
@@ -61,7 +61,7 @@ void ReceiveSocket::Connect(absl::StatusOr<std::vector<Endpoint>> endpoints) {
 
 void ReceiveSocket::Grant(Credits credits) {
   if (credits.count <= 0) return;
-  landing_.Grant(credits.count);
+  receiver_.Grant(credits.count);
   MutexLock lock(mu_);
   (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
   Write();
@@ -94,17 +94,17 @@ void ReceiveSocket::OnReady(uint32_t events) {
   if (over_) return;
   if (gate_.Enter()) {
     std::optional<absl::Status> reason = Advance(events);
-    if (reason.has_value() && !closed()) TellEnd(*reason);
+    if (reason.has_value() && !closed()) NotifyEnd(*reason);
     gate_.Leave();
   }
-  if (!over_ && closed()) SeeOff(events);
+  if (!over_ && closed()) DrainClosed(events);
 }
 
 void ReceiveSocket::OnDeadline() {
   if (over_) return;
   if (gate_.Enter()) {
     if (!open_) {
-      TellEnd(absl::DeadlineExceededError(
+      NotifyEnd(absl::DeadlineExceededError(
           absl::StrCat("it did not answer within ", absl::FormatDuration(options_.timeout))));
     } else {
       report_due_ = false;
@@ -124,7 +124,7 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   if ((events & EPOLLOUT) != 0) {
-    // An edge says this also where there was room all along: what landed waits then (ReportSoon()).
+    // An edge says this also with room all along: what was received waits then (ReportSoon()).
     MutexLock lock(mu_);
     if (!std::exchange(writable_, true)) Write();
   }
@@ -166,17 +166,17 @@ std::optional<absl::Status> ReceiveSocket::ConnectOn(uint32_t events) {
 // --- Reading ---------------------------------------------------------------------
 
 std::optional<absl::Status> ReceiveSocket::ReadOn() {
-  const uint64_t stop_at = incoming_.total() + kLandedBytesPerTurn;
+  const uint64_t stop_at = incoming_.total() + kMaxReceiveBytesAtOnce;
   while (true) {
     if (incoming_.total() >= stop_at) {
       loop_->Call(shared_from_this());
       break;
     }
-    const absl::StatusOr<bool> landed = LandAwaited();
+    const absl::StatusOr<bool> received = ReceiveAwaited();
     if (closed()) return std::nullopt;  // inside an event
-    if (!landed.ok()) return landed.status();
-    if (!*landed && hung_up_) return absl::UnavailableError("the connection broke");
-    if (!*landed) break;
+    if (!received.ok()) return received.status();
+    if (!*received && hung_up_) return absl::UnavailableError("the connection broke");
+    if (!*received) break;
     absl::StatusOr<Incoming::Got> got = incoming_.Read(socket_.fd());
     if (closed()) return std::nullopt;  // inside an event
     if (!got.ok()) {
@@ -189,7 +189,7 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
       if (absl::Status room = MakeRoom(); !room.ok()) return room;
     } else if (loan_) {
       if (absl::Status good =
-              Land(std::exchange(loan_, Loan()), incoming_.type(), incoming_.body_bytes());
+              Receive(std::exchange(loan_, Loan()), incoming_.type(), incoming_.body_bytes());
           !good.ok()) {
         return good;
       }
@@ -204,9 +204,9 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
 void ReceiveSocket::ReportSoon() {
   if (report_due_) return;
   MutexLock lock(mu_);
-  if (closed_ || waiting_.landed == 0) return;
+  if (closed_ || waiting_.received == 0) return;
   report_due_ = true;
-  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestUnreported);
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kMaxReportDelay);
 }
 
 absl::Status ReceiveSocket::MakeRoom() {
@@ -228,24 +228,24 @@ absl::Status ReceiveSocket::MakeRoom() {
     return absl::DataLossError(
         absl::StrCat("a frame of ", bytes, " bytes; they have ", kFrameBytes, " at most"));
   }
-  PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
+  PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
   PENSTOCK_ASSIGN_OR_RETURN(loan_, pool_.Lend(bytes));
   incoming_.Into(loan_.bytes().first(bytes));
   return absl::OkStatus();
 }
 
-absl::Status ReceiveSocket::Land(Loan loan, MessageType type, size_t bytes) {
+absl::Status ReceiveSocket::Receive(Loan loan, MessageType type, size_t bytes) {
   int64_t count = 0;
   absl::Status status;
   if (type == MessageType::kCompressed) {
-    status = landing_.Compressed(loan, bytes, pool_, *events_, count);
+    status = receiver_.Compressed(loan, bytes, pool_, *events_, count);
   } else if (type == MessageType::kFrame) {
-    status = landing_.Frame(std::move(loan), bytes, *events_, count);
+    status = receiver_.Frame(std::move(loan), bytes, *events_, count);
   } else {
-    status = landing_.Element(std::move(loan), bytes, *events_, count);
+    status = receiver_.Element(std::move(loan), bytes, *events_, count);
   }
   MutexLock lock(mu_);
-  waiting_.landed += count;
+  waiting_.received += count;
   return status;
 }
 
@@ -266,15 +266,15 @@ std::optional<absl::Status> ReceiveSocket::HandleText() {
     return std::nullopt;
   }
   if (const auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
-    if (absl::Status used = landing_.Use(recalled->count); !used.ok()) return used;
+    if (absl::Status used = receiver_.Use(recalled->count); !used.ok()) return used;
     events_->OnRecalled({recalled->count});
     return std::nullopt;
   }
   if (const auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
-    if (absl::Status used = landing_.Use(1); !used.ok()) return used;
+    if (absl::Status used = receiver_.Use(1); !used.ok()) return used;
     events_->OnError(error->identity, error->error);
     MutexLock lock(mu_);
-    ++waiting_.landed;
+    ++waiting_.received;
     return std::nullopt;
   }
   return absl::DataLossError("the worker sent a message that does not belong here");
@@ -298,7 +298,7 @@ absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
   for (uint32_t number = 0; number + 1 < loops_.size(); ++number) {
     stripes_.push_back(std::make_shared<ReceiveStripe>(
         loops_[number + 1], Join{key, number},
-        ReceiveStripe::Link{weak_from_this(), pool_, landing_,
+        ReceiveStripe::Link{weak_from_this(), pool_, receiver_,
                             static_cast<uint64_t>(options_.max_element_bytes), target_}));
     stripes_.back()->Start(worker);
   }
@@ -309,30 +309,30 @@ absl::Status ReceiveSocket::Await(const Striped& striped) {
   if (striped.stripe >= stripes_.size()) {
     return absl::DataLossError("an element comes over a connection that is not there");
   }
-  PENSTOCK_RETURN_IF_ERROR(landing_.UseInTurn());
+  PENSTOCK_RETURN_IF_ERROR(receiver_.UseInTurn());
   awaited_ = stripes_[striped.stripe].get();
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ReceiveSocket::LandAwaited() {
+absl::StatusOr<bool> ReceiveSocket::ReceiveAwaited() {
   if (awaited_ == nullptr) return true;
   PENSTOCK_ASSIGN_OR_RETURN(std::optional<ReceiveStripe::Came> came, awaited_->Take());
   if (!came.has_value()) return false;
   awaited_ = nullptr;
   incoming_.LookAgain();
-  PENSTOCK_RETURN_IF_ERROR(Land(std::move(came->loan), MessageType::kElement, came->bytes));
+  PENSTOCK_RETURN_IF_ERROR(Receive(std::move(came->loan), MessageType::kElement, came->bytes));
   return true;
 }
 
 // --- Ending ----------------------------------------------------------------------
 
-void ReceiveSocket::TellEnd(const absl::Status& reason) {
+void ReceiveSocket::NotifyEnd(const absl::Status& reason) {
   const std::shared_ptr<ReceiveEvents> events = events_;
   End();
   events->OnClosed(Annotate(reason, "worker at ", target_));
 }
 
-void ReceiveSocket::SeeOff(uint32_t events) {
+void ReceiveSocket::DrainClosed(uint32_t events) {
   loan_ = Loan();
   Incoming::Got got = Incoming::Got::kEnd;
   {
@@ -361,7 +361,7 @@ void ReceiveSocket::End() {
   events_.reset();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   MutexLock lock(mu_);
-  Write();  // what has landed, if the worker still listens
+  Write();  // what was received, if the worker still listens
   connected_ = false;
   if (!socket_) return;
   loop_->Remove(socket_, *this);
@@ -394,12 +394,12 @@ void ReceiveSocket::Write() {
 }
 
 void ReceiveSocket::AddWaiting() {
-  if (waiting_.landed > 0 || waiting_.granted > 0 || waiting_.recall) {
+  if (waiting_.received > 0 || waiting_.granted > 0 || waiting_.recall) {
     const size_t at = BeginMessage(out_);
     Append(std::exchange(waiting_, Update()), out_);
     FinishMessage(out_, at);
   }
-  if (closed_ && !std::exchange(goodbye_said_, true)) out_ += WithPrefix(Encode(Goodbye()));
+  if (closed_ && !std::exchange(goodbye_sent_, true)) out_ += WithPrefix(Encode(Goodbye()));
 }
 
 }  // namespace penstock::transfer::tcp

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
+#include "dataplane/transfer/element_receiver.h"
 #include "dataplane/transfer/gate.h"
-#include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/receive_stripe.h"
@@ -21,8 +21,8 @@
 
 namespace penstock::transfer::tcp {
 
-// What one connection may land before others have their turn.
-inline constexpr uint64_t kLandedBytesPerTurn = 4 << 20;
+// What one connection may receive before others have their turn.
+inline constexpr uint64_t kMaxReceiveBytesAtOnce = 4 << 20;
 
 absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes);
 
@@ -57,17 +57,17 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   std::optional<absl::Status> ReadOn();
   std::optional<absl::Status> HandleText();
   absl::Status MakeRoom();
-  absl::Status Land(Loan loan, MessageType type, size_t bytes);
+  absl::Status Receive(Loan loan, MessageType type, size_t bytes);
   absl::Status OpenStripes(const StripeKey& key);
   absl::Status Await(const Striped& striped);
-  // Lands the element that is awaited, if there is one; false: it has not come yet.
-  absl::StatusOr<bool> LandAwaited();
+  // Receives the element that is awaited, if there is one; false: it has not come yet.
+  absl::StatusOr<bool> ReceiveAwaited();
   void ReportSoon();
   void Open();
-  void TellEnd(const absl::Status& reason);
+  void NotifyEnd(const absl::Status& reason);
 
   // By whoever serves:
-  void SeeOff(uint32_t events);  // of a link that the client has closed
+  void DrainClosed(uint32_t events);  // of a link that the client has closed
   void End();
   bool closed();
 
@@ -85,7 +85,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   std::shared_ptr<ReceiveEvents> events_;  // until the last
   Incoming incoming_;
   Loan loan_;  // where the body that comes goes
-  Landing landing_;
+  ElementReceiver receiver_;
   ReceiveStripe* awaited_ = nullptr;  // whose turn it is, if not this connection's
   size_t tried_ = 0;                  // endpoints
   bool hung_up_ = false;              // which is not read while another connection has the turn
@@ -93,7 +93,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   bool open_ = false;
   bool over_ = false;
   bool shut_down_ = false;
-  bool report_due_ = false;    // the deadline is for what has landed
+  bool report_due_ = false;    // the deadline is for what was received
   absl::Status last_failure_;  // of connecting
 
   Mutex mu_;
@@ -104,7 +104,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_ GUARDED_BY(mu_);
   bool writable_ GUARDED_BY(mu_) = false;
   bool closed_ GUARDED_BY(mu_) = false;  // by this client
-  bool goodbye_said_ GUARDED_BY(mu_) = false;
+  bool goodbye_sent_ GUARDED_BY(mu_) = false;
   Update waiting_ GUARDED_BY(mu_);   // what the worker is to be told next
   std::string out_ GUARDED_BY(mu_);  // what is being written
   size_t out_at_ GUARDED_BY(mu_) = 0;

@@ -89,7 +89,7 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
 }
 
 absl::Status ReceiveStripe::ReadOn() {
-  const uint64_t stop_at = incoming_.total() + kLandedBytesPerTurn;
+  const uint64_t stop_at = incoming_.total() + kMaxReceiveBytesAtOnce;
   while (incoming_.total() < stop_at) {
     const absl::StatusOr<Incoming::Got> got = incoming_.Read(socket_.fd());
     if (!got.ok()) return Garbled(got.status());
@@ -111,7 +111,7 @@ absl::Status ReceiveStripe::MakeRoom() {
     return absl::OkStatus();
   }
   if (bytes > link_.max_element_bytes) return AboveLimit(bytes, link_.max_element_bytes);
-  PENSTOCK_RETURN_IF_ERROR(link_.landing.BeginEarly());
+  PENSTOCK_RETURN_IF_ERROR(link_.receiver.BeginEarly());
   PENSTOCK_ASSIGN_OR_RETURN(loan_, link_.pool.Lend(bytes));
   incoming_.Into(loan_.bytes().first(bytes));
   return absl::OkStatus();
@@ -135,14 +135,14 @@ absl::Status ReceiveStripe::Handle() {
 // Nothing comes any more. It is an error of the link's once it waits for something.
 void ReceiveStripe::Fail(const absl::Status& reason) {
   loan_ = Loan();
-  if (!joined_) TellNotJoined(reason);
+  if (!joined_) NotifyNotJoined(reason);
   MutexLock lock(mu_);
   failure_ = reason;
   if (std::exchange(awaited_, false)) CallLink();
 }
 
 // The link goes on with fewer connections than were asked for.
-void ReceiveStripe::TellNotJoined(const absl::Status& reason) {
+void ReceiveStripe::NotifyNotJoined(const absl::Status& reason) {
   if (absl::IsUnavailable(reason) && connected_) return;  // so ends one that was not used, too
   StderrEventLog()->Write({"connection_not_joined",
                            {{"worker", link_.target}, {"reason", std::string(reason.message())}}});

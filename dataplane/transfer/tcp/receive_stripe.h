@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
+#include "dataplane/transfer/element_receiver.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/gate.h"
-#include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
@@ -29,11 +29,11 @@ class ReceiveSocket;
 class ReceiveStripe final : public Loop::Member,
                             public std::enable_shared_from_this<ReceiveStripe> {
  public:
-  // Of that link, of which `pool` and `landing` are, until Close().
+  // Of that link, of which `pool` and `receiver` are, until Close().
   struct Link {
     std::weak_ptr<ReceiveSocket> socket;
     Pool& pool;
-    Landing& landing;
+    ElementReceiver& receiver;
     uint64_t max_element_bytes;
     std::string target;  // of its worker
   };
@@ -65,7 +65,7 @@ class ReceiveStripe final : public Loop::Member,
   absl::Status MakeRoom();
   absl::Status Handle();
   void Fail(const absl::Status& reason);
-  void TellNotJoined(const absl::Status& reason);
+  void NotifyNotJoined(const absl::Status& reason);
   void CallLink();
 
   const std::shared_ptr<Loop> loop_;

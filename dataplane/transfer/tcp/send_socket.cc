@@ -12,7 +12,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/send_handle.h"
-#include "dataplane/transfer/stranger_limits.h"
+#include "dataplane/transfer/unauthenticated_limits.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 
@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 // What one client may send before others have their turn.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
-// What is less than kWorthWriting waits for more if the one before came so short a time ago.
+// What is less than kMinWriteBytes waits for more if the one before came so short a time ago.
 constexpr std::chrono::microseconds kFast(100);
 
 // Smaller elements cost more to bring back into order than to copy.
@@ -59,10 +59,10 @@ int64_t SendSocket::credits() const {
 
 absl::Status SendSocket::Send(Sent&& sent) {
   MutexLock lock(mu_);
-  const size_t bytes = sent.element ? sent.element.block().size() : kWorthWriting;
+  const size_t bytes = sent.element ? sent.element.block().size() : kMinWriteBytes;
   PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   const bool holds = Holds(bytes);
-  if ((queue_.filling() || holds) && !deadline_set_) FlushLater();
+  if ((queue_.has_open_frame() || holds) && !deadline_set_) FlushLater();
   if (!holds) Write();
   return absl::OkStatus();
 }
@@ -72,7 +72,7 @@ bool SendSocket::Holds(size_t bytes) {
   if (bytes < kFrameBelow && held_bytes_ == 0) return false;  // waits in its frame
   const Loop::Clock::time_point now = Loop::Clock::now();
   const bool fast = now - std::exchange(last_send_, now) < kFast;
-  if (!fast || held_bytes_ + bytes >= kWorthWriting) return false;
+  if (!fast || held_bytes_ + bytes >= kMinWriteBytes) return false;
   held_bytes_ += bytes;
   return true;
 }
@@ -99,7 +99,7 @@ void SendSocket::Break(const absl::Status& reason) {
 void SendSocket::OnReady(uint32_t events) {
   if (over_) return;
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
-  if (absl::Status read = ReadOn(); !read.ok()) ReadNoMore(read);
+  if (absl::Status read = ReadOn(); !read.ok()) StopReading(read);
   {
     MutexLock lock(mu_);
     if ((events & EPOLLOUT) != 0) writable_ = true;
@@ -111,7 +111,7 @@ void SendSocket::OnReady(uint32_t events) {
 absl::Status SendSocket::ReadOn() {
   const int fd = socket_.fd();  // changed by this thread only
   const uint64_t stop_at = incoming_.total() + kReadBytesPerTurn;
-  while (!deaf_) {
+  while (!draining_) {
     if (incoming_.total() >= stop_at) {
       loop_->Call(shared_from_this());
       return absl::OkStatus();
@@ -139,9 +139,9 @@ absl::Status SendSocket::ReadOn() {
 }
 
 absl::Status SendSocket::MakeRoom() {
-  const bool hello = !greeted_ && incoming_.type() == MessageType::kHello;
+  const bool hello = !hello_received_ && incoming_.type() == MessageType::kHello;
   const uint64_t most = hello ? kMaxHelloBytes : kMaxRequestBytes;
-  if (!greeted_ && incoming_.type() != MessageType::kHello &&
+  if (!hello_received_ && incoming_.type() != MessageType::kHello &&
       incoming_.type() != MessageType::kJoin) {
     return absl::InvalidArgumentError("a link begins with a hello");
   }
@@ -154,31 +154,31 @@ absl::Status SendSocket::MakeRoom() {
 }
 
 absl::Status SendSocket::Handle() {
-  if (!greeted_ && incoming_.type() == MessageType::kJoin) return HandOver();
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(incoming_.text(), greeted_));
-  if (auto* hello = std::get_if<Hello>(&message)) return Greet(std::move(*hello));
+  if (!hello_received_ && incoming_.type() == MessageType::kJoin) return HandOver();
+  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(incoming_.text(), hello_received_));
+  if (auto* hello = std::get_if<Hello>(&message)) return HandleHello(std::move(*hello));
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
-  deaf_ = true;  // a goodbye
+  draining_ = true;  // a goodbye
   Break(absl::OkStatus());
   return absl::OkStatus();
 }
 
-absl::Status SendSocket::Greet(Hello hello) {
-  greeted_ = true;
+absl::Status SendSocket::HandleHello(Hello hello) {
+  hello_received_ = true;
   hello_ = std::move(hello);
   sums_ = incoming_.flags() & kSumOfAll;
-  codec_.Wish(hello_.compression);
+  codec_.SetCompression(hello_.compression);
   if ((incoming_.flags() & kWantsStripes) != 0) key_ = DrawKey();
   PENSTOCK_ASSIGN_OR_RETURN(
       events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this())));
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
-  owner_.OnGreeted(*this);
+  owner_.OnAuthenticated(*this);
   MutexLock lock(mu_);
   queue_.Welcome();  // written when all was read
   return absl::OkStatus();
 }
 
-// Of a stranger that is a further connection of a link: the link has it from here on.
+// For a connection that joins a link as a further one: the link has it from here on.
 absl::Status SendSocket::HandOver() {
   PENSTOCK_ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
   const auto& join = std::get<Join>(message);
@@ -217,16 +217,16 @@ absl::Status SendSocket::AddStripe(uint32_t number, std::shared_ptr<Loop> loop, 
 absl::Status SendSocket::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, landed_));
-    codec_.OnLanded(update.landed);
+    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, received_));
+    codec_.OnReceived(update.received);
     if (update.recall) held_bytes_ = 0;  // the answer goes behind it, at once
   }
-  Tell(update, landed_, *events_);
+  NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();
 }
 
-void SendSocket::ReadNoMore(const absl::Status& reason) {
-  deaf_ = true;
+void SendSocket::StopReading(const absl::Status& reason) {
+  draining_ = true;
   MutexLock lock(mu_);
   if (absl::IsUnavailable(reason) && queue_.answered()) return BreakLocked(reason);
   queue_.Refuse(reason);
@@ -240,7 +240,7 @@ void SendSocket::OnDeadline() {
       BreakLocked(absl::UnavailableError("the client did not answer"));
     } else {
       deadline_set_ = false;
-      if (queue_.filling() && queue_.frame() != frame_) {
+      if (queue_.has_open_frame() && queue_.frame() != frame_) {
         FlushLater();
       } else {
         queue_.Seal();
@@ -283,7 +283,7 @@ void SendSocket::BreakLocked(const absl::Status& reason) {
 void SendSocket::FlushLater() {
   deadline_set_ = true;
   frame_ = queue_.frame();
-  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kLongestFilling);
+  loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kFrameFlushDelay);
 }
 
 void SendSocket::Write() {
@@ -291,16 +291,16 @@ void SendSocket::Write() {
   if (writing_ || broken_ || shut_down_) return;
   writing_ = true;
   while (true) {
-    TakePieces();
+    TakeMessages();
     if (writer_.empty() || !writable_) break;
     writable_ = false;  // unless the loop says otherwise meanwhile
     mu_.unlock();
-    const PieceWriter::Wrote wrote = writer_.Write(
-        socket_.fd(), [this](Piece& piece) { EncodePiece(piece); },
+    const MessageWriter::Wrote wrote = writer_.Write(
+        socket_.fd(), [this](QueuedMessage& message) { EncodeMessage(message); },
         [this] { return codec_.present() != Codec::kNone; });
     mu_.lock();
-    if (wrote == PieceWriter::Wrote::kAll) writable_ = true;
-    if (wrote == PieceWriter::Wrote::kFailed) {
+    if (wrote == MessageWriter::Wrote::kAll) writable_ = true;
+    if (wrote == MessageWriter::Wrote::kFailed) {
       BreakLocked(BrokenBy("the client's connection broke", writer_.error()));
     }
     if (broken_) break;
@@ -308,65 +308,66 @@ void SendSocket::Write() {
   writing_ = false;
   if (broken_) {
     loop_->Call(shared_from_this());  // which may have waited for this
-  } else if (writer_.empty() && queue_.told_all()) {
+  } else if (writer_.empty() && queue_.close_sent()) {
     ShutDown();
   }
 }
 
-void SendSocket::TakePieces() {
-  // As much for each connection, as most of the pieces may only name another.
-  const size_t most = PieceWriter::kMostPieces * (1 + stripes_.size());
-  while (!queue_.empty() && writer_.size() < most) writer_.Add(NextPiece());
+void SendSocket::TakeMessages() {
+  // As much for each connection, as most of the messages may only name another.
+  const size_t most = MessageWriter::kMaxMessagesPerWrite * (1 + stripes_.size());
+  while (!queue_.empty() && writer_.size() < most) writer_.Add(NextMessage());
 }
 
-Piece SendSocket::NextPiece() {
-  Piece piece;
-  SendQueue::Next next = queue_.Take();
-  piece.type = next.type;
-  piece.count = next.count;
+QueuedMessage SendSocket::NextMessage() {
+  QueuedMessage message;
+  SendQueue::OutgoingMessage next = queue_.Take();
+  message.type = next.type;
+  message.count = next.count;
   if (const std::string text = TextOf(next); !text.empty()) {
-    piece.text = WithPrefix(text);
+    message.text = WithPrefix(text);
     if (next.type == MessageType::kWelcome && key_ != StripeKey()) {
-      piece.text += WithPrefix(Encode(Stripes{key_}));
+      message.text += WithPrefix(Encode(Stripes{key_}));
     }
-    return piece;
+    return message;
   }
-  piece.bytes = next.bytes;
-  piece.loan = std::move(next.loan);
-  return OverStripes(std::move(piece));
+  message.bytes = next.bytes;
+  message.loan = std::move(next.loan);
+  return OverStripes(std::move(message));
 }
 
 // Large elements go over all connections in turns. If it is another connection's turn, a message
 // that says so takes the element's place.
-Piece SendSocket::OverStripes(Piece element) {
+QueuedMessage SendSocket::OverStripes(QueuedMessage element) {
   if (stripes_.empty() || element.type != MessageType::kElement ||
       element.bytes.size() < kStripedFrom || codec_.present() != Codec::kNone) {
     return element;
   }
-  const size_t turn = turn_++ % (stripes_.size() + 1);
+  const size_t turn = next_connection_++ % (stripes_.size() + 1);
   if (turn == 0) return element;
   const Stripe& stripe = stripes_[turn - 1];
   const size_t bytes = element.bytes.size();
   stripe.connection->Send(std::move(element));
-  Piece in_its_place;
+  QueuedMessage in_its_place;
   in_its_place.type = MessageType::kStriped;
   in_its_place.text = WithPrefix(Encode(Striped{stripe.number}));
   in_its_place.elsewhere = bytes;
   return in_its_place;
 }
 
-void SendSocket::EncodePiece(Piece& piece) {
-  if (std::exchange(piece.encoded, true)) return;
-  if (!piece.text.empty()) {
-    const bool lands = piece.type == MessageType::kError || piece.type == MessageType::kStriped;
-    if (lands) codec_.OnOther(piece.elsewhere);
+void SendSocket::EncodeMessage(QueuedMessage& message) {
+  if (std::exchange(message.encoded, true)) return;
+  if (!message.text.empty()) {
+    const bool counts_as_received =
+        message.type == MessageType::kError || message.type == MessageType::kStriped;
+    if (counts_as_received) codec_.OnOther(message.elsewhere);
     return;
   }
   LinkCodec::Encoded encoded =
-      codec_.Encode(piece.type, piece.bytes, std::move(piece.loan), piece.count);
-  piece.bytes = encoded.bytes;
-  piece.loan = std::move(encoded.loan);
-  piece.head = HeadOf(encoded.type, sums_, encoded.bytes);
+      codec_.Encode(message.type, message.bytes, std::move(message.loan), message.count);
+  message.bytes = encoded.bytes;
+  message.loan = std::move(encoded.loan);
+  message.head = HeadOf(encoded.type, sums_, encoded.bytes);
 }
 
 void SendSocket::ShutDown() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link: a connection that somebody made, a stranger until
+// The worker's end of a link: a connection that somebody made, unauthenticated until
 // its hello was accepted. Whoever sends writes to the socket at once, and the
 // loop goes on when it was full. A frame that is not full waits until it was open
 // for 1 ms at least and 2 ms at most, or until Flush(). So do elements that follow
@@ -17,7 +17,7 @@
 #include "dataplane/transfer/send_queue.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
-#include "dataplane/transfer/tcp/piece_writer.h"
+#include "dataplane/transfer/tcp/message_writer.h"
 #include "dataplane/transfer/tcp/send_stripe.h"
 #include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/transport.h"
@@ -37,8 +37,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
     virtual std::shared_ptr<SendSocket> FindLink(const StripeKey& key) = 0;
     // Of the links' further connections with that number.
     virtual absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) = 0;
-    // It is no stranger any more.
-    virtual void OnGreeted(SendSocket& socket) = 0;
+    // Its hello was accepted: it is no longer unauthenticated.
+    virtual void OnAuthenticated(SendSocket& socket) = 0;
     // The last that happens.
     virtual void OnOver(SendSocket& socket) = 0;
   };
@@ -75,10 +75,10 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   absl::Status ReadOn();
   absl::Status MakeRoom();
   absl::Status Handle();
-  absl::Status Greet(Hello hello);
+  absl::Status HandleHello(Hello hello);
   absl::Status HandOver();
   absl::Status Handle(const Update& update);
-  void ReadNoMore(const absl::Status& reason);
+  void StopReading(const absl::Status& reason);
   void EndIfOver();
 
   void BreakLocked(const absl::Status& reason) REQUIRES(mu_);
@@ -88,32 +88,32 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // Writes until the socket is full or all is written, unless another thread does.
   // Lets go of the lock meanwhile.
   void Write() REQUIRES(mu_);
-  void TakePieces() REQUIRES(mu_);
-  Piece NextPiece() REQUIRES(mu_);
-  Piece OverStripes(Piece element) REQUIRES(mu_);
+  void TakeMessages() REQUIRES(mu_);
+  QueuedMessage NextMessage() REQUIRES(mu_);
+  QueuedMessage OverStripes(QueuedMessage element) REQUIRES(mu_);
   void ShutDown() REQUIRES(mu_);
 
   // By whoever writes, without mu_:
-  void EncodePiece(Piece& piece);
+  void EncodeMessage(QueuedMessage& message);
 
   const std::shared_ptr<Loop> loop_;
   Owner& owner_;
 
   // Of whoever serves.
   Incoming incoming_{kMaxRequestBytes};
-  bool greeted_ = false;
-  bool deaf_ = false;  // what still comes is dropped
+  bool hello_received_ = false;
+  bool draining_ = false;  // what still comes is dropped
   bool over_ = false;
   Hello hello_;       // constant once accepted, as is
   uint8_t sums_ = 0;  // whether sums are of whole bodies: kSumOfAll
   StripeKey key_;     // constant once accepted
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> landed_;  // told by one update
+  std::vector<Acknowledged> received_;  // told by one update
 
   LinkCodec codec_{DefaultPool()};
 
   // Of whoever writes.
-  PieceWriter writer_;
+  MessageWriter writer_;
 
   mutable Mutex mu_;
   Socket socket_;  // open until whoever serves ends it with mu_ held, while nobody writes
@@ -127,7 +127,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more goes out; waits for the client's end
   bool broken_ GUARDED_BY(mu_) = false;     // to be ended at once
   std::vector<Stripe> stripes_ GUARDED_BY(mu_);
-  size_t turn_ GUARDED_BY(mu_) = 0;  // of the connections, 0 of this one
+  size_t next_connection_ GUARDED_BY(mu_) =
+      0;  // over which the next large element goes; 0: this one
 };
 
 }  // namespace penstock::transfer::tcp

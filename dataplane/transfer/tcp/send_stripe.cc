@@ -19,11 +19,11 @@ SendStripe::SendStripe(std::shared_ptr<Loop> loop, Socket socket, uint8_t sums,
                        std::weak_ptr<SendSocket> link)
     : loop_(std::move(loop)), sums_(sums), link_(std::move(link)), socket_(std::move(socket)) {}
 
-void SendStripe::Send(Piece piece) {
+void SendStripe::Send(QueuedMessage message) {
   {
     MutexLock lock(mu_);
     if (closed_) return;
-    given_.Push(std::move(piece));
+    given_.Push(std::move(message));
     if (given_.size() > 1) return;  // it was called, and has not come yet
   }
   loop_->Call(shared_from_this());
@@ -55,7 +55,7 @@ void SendStripe::OnReady(uint32_t events) {
 
 // False: closed.
 bool SendStripe::TakeGiven() {
-  Fifo<Piece> dropped;  // let go of outside the lock
+  Fifo<QueuedMessage> dropped;  // let go of outside the lock
   MutexLock lock(mu_);
   if (closed_) {
     std::swap(dropped, given_);
@@ -67,17 +67,17 @@ bool SendStripe::TakeGiven() {
 
 void SendStripe::Write() {
   if (!writable_) return;
-  const auto encode = [this](Piece& piece) {
-    if (std::exchange(piece.encoded, true)) return;
-    piece.head = HeadOf(piece.type, sums_, piece.bytes);
+  const auto encode = [this](QueuedMessage& message) {
+    if (std::exchange(message.encoded, true)) return;
+    message.head = HeadOf(message.type, sums_, message.bytes);
   };
   switch (writer_.Write(socket_.fd(), encode, [] { return false; })) {
-    case PieceWriter::Wrote::kAll:
+    case MessageWriter::Wrote::kAll:
       break;
-    case PieceWriter::Wrote::kSome:
+    case MessageWriter::Wrote::kSome:
       writable_ = false;
       break;
-    case PieceWriter::Wrote::kFailed:
+    case MessageWriter::Wrote::kFailed:
       Break(BrokenBy(kBroke, writer_.error()));
       break;
   }

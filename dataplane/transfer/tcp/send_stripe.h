@@ -11,7 +11,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/tcp/loop.h"
-#include "dataplane/transfer/tcp/piece_writer.h"
+#include "dataplane/transfer/tcp/message_writer.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::transfer::tcp {
@@ -27,7 +27,7 @@ class SendStripe final : public Loop::Member, public std::enable_shared_from_thi
   absl::Status Start() { return loop_->Add(socket_, shared_from_this()); }
 
   // Any thread. An element that is not encoded.
-  void Send(Piece piece);
+  void Send(QueuedMessage message);
   // Any thread. The connection ends, with what is left.
   void Close();
 
@@ -46,12 +46,12 @@ class SendStripe final : public Loop::Member, public std::enable_shared_from_thi
 
   // Of whoever serves.
   Socket socket_;
-  PieceWriter writer_;
+  MessageWriter writer_;
   bool writable_ = true;
   bool broken_ = false;
 
   Mutex mu_;
-  Fifo<Piece> given_ GUARDED_BY(mu_);
+  Fifo<QueuedMessage> given_ GUARDED_BY(mu_);
   bool closed_ GUARDED_BY(mu_) = false;
 };
 

@@ -72,9 +72,9 @@ class TcpTransport : public Transport {
     const auto count = static_cast<size_t>(std::clamp(connections, 1, kMaxTcpConnections));
     MutexLock lock(mu_);
     while (loops_.size() < count) {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          loops_.emplace_back(),
-          Loop::Start(loops_.empty() ? Loop::ServedBy::kWhoeverWaits : Loop::ServedBy::kItsThread));
+      PENSTOCK_ASSIGN_OR_RETURN(loops_.emplace_back(),
+                                Loop::Start(loops_.empty() ? Loop::ServedBy::kWaitingThreads
+                                                           : Loop::ServedBy::kOwnThread));
     }
     return std::vector<std::shared_ptr<Loop>>(loops_.begin(), loops_.begin() + count);
   }

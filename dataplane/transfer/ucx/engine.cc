@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kProgressesPerTurn = 16;
 // UCX does not promise that its descriptor tells of everything that is under way.
-constexpr std::chrono::milliseconds kLongestSleep(1000);
-constexpr std::chrono::milliseconds kLongestSleepAtWork(10);
+constexpr std::chrono::milliseconds kMaxSleep(1000);
+constexpr std::chrono::milliseconds kMaxSleepWhileBusy(10);
 // How long closing may take when the engine stops.
 constexpr std::chrono::seconds kEngineStopTimeout(1);
 
@@ -65,10 +65,10 @@ uint64_t RandomNumber() {
 
 }  // namespace
 
-Engine::Engine(Resources& resources, Lanes lanes, Greet greet)
+Engine::Engine(Resources& resources, Lanes lanes, LinkFactory link_factory)
     : resources_(resources),
       lanes_(lanes),
-      greet_(std::move(greet)),
+      link_factory_(std::move(link_factory)),
       number_(RandomNumber()),
       ports_(lanes == Lanes::kTcp ? Ports({}) : Ports::OfThisMachine()) {}
 
@@ -77,8 +77,8 @@ Engine::~Engine() {
 }
 
 absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lanes lanes,
-                                                      Greet greet) {
-  std::shared_ptr<Engine> engine(new Engine(resources, lanes, std::move(greet)));
+                                                      LinkFactory link_factory) {
+  std::shared_ptr<Engine> engine(new Engine(resources, lanes, std::move(link_factory)));
   PENSTOCK_ASSIGN_OR_RETURN(engine->worker_, resources.fabric.MakeWorker(*engine));
   engine->address_ = EncodeAddress(engine->worker_->address());
   PENSTOCK_ASSIGN_OR_RETURN(engine->thread_, StartThread("serving links over ucx",
@@ -145,9 +145,9 @@ void Engine::Sleep() {
   const Clock::time_point now = Clock::now();
   const auto until_deadline =
       next_deadline_ == Clock::time_point::max()
-          ? kLongestSleep
+          ? kMaxSleep
           : std::chrono::ceil<std::chrono::milliseconds>(next_deadline_ - now);
-  const auto most = under_way_ > 0 ? kLongestSleepAtWork : kLongestSleep;
+  const auto most = under_way_ > 0 ? kMaxSleepWhileBusy : kMaxSleep;
   {
     MutexLock lock(mu_);
     if (!calls_.empty() || stopping_) return;
@@ -192,7 +192,7 @@ void Engine::RunDeadlines(Clock::time_point now) {
     if (!fetching->active) continue;
     if (fetching->deadline <= now) {
       fetching->deadline = Clock::time_point::max();
-      spoilt_ = true;
+      unusable_ = true;
       Fail(fetching->peer, absl::DeadlineExceededError("an element did not come in time"));
     }
     next_deadline_ = std::min(next_deadline_, fetching->deadline);

@@ -22,8 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/device_landing.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
+#include "dataplane/memory/gpu_direct_pool.h"
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/fabric.h"
@@ -44,8 +44,8 @@ class Engine final : private Worker::Events {
     Head head;
     uint32_t text_bytes = 0;
     std::array<char, kMaxInlineText> inline_text;
-    std::string long_text;  // or a block's head, until it is fetched
-    uint32_t wishes = 0;    // of a greeting
+    std::string long_text;        // or a block's head, until it is fetched
+    uint32_t greeting_flags = 0;  // what the client wants (wire.h)
     Loan loan;  // with the block in its first `bytes`; with `on_device` with its head alone
     size_t bytes = 0;
     // Bytes of the body, which is on a device; nullopt: it is in the loan.
@@ -87,17 +87,17 @@ class Engine final : private Worker::Events {
     uint64_t sent_ = 0;     // messages
     uint64_t arrived_ = 0;  // in order
     Fifo<Incoming> waiting_;
-    bool two_pieces_ = false;  // the other end wishes for elements in two pieces
+    bool two_pieces_ = false;  // the other end wants elements in two pieces
     Clock::time_point deadline_ = Clock::time_point::max();
     bool called_ GUARDED_BY(&Engine::mu_) = false;
   };
 
-  // Makes a link for whoever greets; its first message is the hello. Called on the thread.
-  using Greet = std::function<std::shared_ptr<Link>()>;
+  // Makes the link of a greeting; its first message is the hello. Called on the thread.
+  using LinkFactory = std::function<std::shared_ptr<Link>()>;
 
-  // Without `greet` nobody is let in.
+  // Without `link_factory` nobody is let in.
   static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
-                                                       Greet greet);
+                                                       LinkFactory link_factory);
   ~Engine() override;
   // Closes all peers and ends the thread, or has it end if it is that. What is asked of
   // it later does nothing. At the program's end all are stopped.
@@ -107,18 +107,18 @@ class Engine final : private Worker::Events {
   uint64_t number() const { return number_; }              // random
   const std::string& address() const { return address_; }  // as text
   // A receive has not ended, so UCX may be in disorder: dial with another engine.
-  bool spoilt() const { return spoilt_; }
+  bool unusable() const { return unusable_; }
 
   // False in a forked child, where the engine has no thread and UCX must not be called.
-  bool runs() const { return static_cast<bool>(made_here_); }
+  bool runs() const { return static_cast<bool>(in_creator_); }
 
   // Any thread: OnCall() soon.
   void Call(const std::shared_ptr<Link>& link);
 
   // On the thread, as the rest. Attaches the link to a worker object elsewhere, and
-  // greets it.
+  // sends it the greeting.
   absl::Status Dial(const std::shared_ptr<Link>& link, std::string_view address,
-                    std::string_view hello, uint32_t wishes = 0);
+                    std::string_view hello, uint32_t greeting_flags = 0);
   void Send(Link& link, std::string_view text);
   void Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan);
   // Tells the other end that this one is gone for no good reason.
@@ -139,7 +139,7 @@ class Engine final : private Worker::Events {
     Clock::time_point until;
   };
 
-  Engine(Resources& resources, Lanes lanes, Greet greet);
+  Engine(Resources& resources, Lanes lanes, LinkFactory link_factory);
 
   // UCX's, inside Progress():
   void OnMessage(std::string_view head, absl::Span<const std::byte> data) override;
@@ -178,14 +178,14 @@ class Engine final : private Worker::Events {
   Sending& NewSending(Link& link, uint32_t kind);
   void Post(Sending& sending, Worker::Message message);
 
-  const MadeHere made_here_;
+  const ForkGuard in_creator_;
   Resources& resources_;
   const Lanes lanes_;
-  const Greet greet_;
+  const LinkFactory link_factory_;
   const uint64_t number_;
   std::string address_;
   std::unique_ptr<Worker> worker_;
-  std::atomic<bool> spoilt_{false};
+  std::atomic<bool> unusable_{false};
 
   // Of the thread.
   std::map<Key, std::shared_ptr<Link>> links_;

@@ -72,8 +72,8 @@ void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) 
     const size_t most =
         incoming.head.kind == Head::kGreeting ? kMaxGreetingBytes : size_t{kMaxControlBytes};
     if (data.size() > most) return;
-    if (incoming.head.kind == Head::kGreeting && head.size() >= sizeof incoming.wishes)
-      std::memcpy(&incoming.wishes, head.data(), sizeof incoming.wishes);
+    if (incoming.head.kind == Head::kGreeting && head.size() >= sizeof incoming.greeting_flags)
+      std::memcpy(&incoming.greeting_flags, head.data(), sizeof incoming.greeting_flags);
     incoming.long_text.assign(reinterpret_cast<const char*>(data.data()), data.size());
   } else {
     if (head.size() > kMaxInlineText) return;
@@ -254,7 +254,8 @@ void Engine::Deliver(const std::shared_ptr<Link>& link) {
 void Engine::HandleGreeting(const Incoming& incoming) {
   const std::optional<Greeting> greeting = DecodeGreeting(incoming.text());
   const Key key(incoming.head.dialler, incoming.head.link);
-  if (!greeting.has_value() || greet_ == nullptr || key.second == 0 || links_.contains(key)) return;
+  if (!greeting.has_value() || link_factory_ == nullptr || key.second == 0 || links_.contains(key))
+    return;
   std::vector<Worker::Peer> gone;
   for (const auto& [number, peer] : peers_) {
     if (peer->dialler != key.first || peer->closing) continue;
@@ -272,11 +273,11 @@ void Engine::HandleGreeting(const Incoming& incoming) {
   peers_.at(*peer)->dialler = key.first;
   peers_.at(*peer)->answered = true;
   peers_.at(*peer)->connection = greeting->connection;
-  const std::shared_ptr<Link> link = greet_();
+  const std::shared_ptr<Link> link = link_factory_();
   if (link == nullptr) return;
   Attach(link, key, *peer);
   link->arrived_ = 1;
-  link->two_pieces_ = (incoming.wishes & kWishTwoPieces) != 0;
+  link->two_pieces_ = (incoming.greeting_flags & kWantsTwoPieces) != 0;
   Incoming hello;
   hello.state = Incoming::kReady;
   hello.long_text = std::string(greeting->hello);

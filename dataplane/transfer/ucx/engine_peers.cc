@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::seconds kHoldTime(61);
 // In place of UCX's own, which must not run out (module/fabric.cc).
 constexpr std::chrono::seconds kAnswerTimeout(30);
-// At work; asleep it is kLongestSleep. What is shorter is for UCX to get over.
+// At work; asleep it is kMaxSleep. What is shorter is for UCX to get over.
 constexpr std::chrono::milliseconds kPortsEvery(100);
 // For elements that were on their way when the last link to a worker was let go of.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
@@ -146,16 +146,16 @@ void Engine::Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer pee
 }
 
 absl::Status Engine::Dial(const std::shared_ptr<Link>& link, std::string_view address,
-                          std::string_view hello, uint32_t wishes) {
+                          std::string_view hello, uint32_t greeting_flags) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, DecodeAddress(address));
   PENSTOCK_ASSIGN_OR_RETURN(const Worker::Peer peer, PeerAt(std::string(address), bytes));
   Attach(link, {number_, ++last_link_}, peer);
   Sending& sending = NewSending(*link, Head::kGreeting);
   sending.text = Encode(
       Greeting{.connection = peers_.at(peer)->connection, .address = address_, .hello = hello});
-  if (wishes != 0) {
-    std::memcpy(sending.head.data() + sizeof(Head), &wishes, sizeof wishes);
-    sending.head_bytes += sizeof wishes;
+  if (greeting_flags != 0) {
+    std::memcpy(sending.head.data() + sizeof(Head), &greeting_flags, sizeof greeting_flags);
+    sending.head_bytes += sizeof greeting_flags;
   }
   Post(sending, {});
   return absl::OkStatus();

@@ -46,7 +46,7 @@ struct Engine::Peer final : Work {
   Worker::Peer number = 0;
   std::string name;
   std::vector<Worker::Lane> lanes;
-  uint64_t dialler = 0;     // of those that greeted
+  uint64_t dialler = 0;     // of a peer that sent a greeting
   uint64_t connection = 0;  // the dialler's count
   bool answered = false;    // a message of its has come
   Clock::time_point answer_by;

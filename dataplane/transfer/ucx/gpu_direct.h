@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a NIC writes bodies of elements into a GPU's memory by itself. Seven rungs are climbed
-// for the places that a replica's elements land in, of which the last is the report; at
+// for the places that a replica's elements are received in, of which the last is the report; at
 // the first that does not hold, bodies are staged: received in a host slot and copied
-// by the device (dataplane/memory/device_lander.h). Nothing fails for it.
+// by the device (dataplane/memory/device_copy_engine.h). Nothing fails for it.
 //
 // The calls stand behind an interface, which gpu_direct_calls.h has on UCX and CUDA's
 // driver. How a body is then received: engine_messages.cc.
@@ -80,7 +80,7 @@ struct GpuDirectVerdict {
   std::string ToString() const;
 };
 
-// Climbs the rungs with the slots that a GPU's elements land in. What was registered on
+// Climbs the rungs with the slots that a GPU's elements are received in. What was registered on
 // the way is let loose again if it ends in staging, unless that is in doubt.
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots);
 

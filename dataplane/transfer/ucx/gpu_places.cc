@@ -9,7 +9,7 @@
 
 namespace penstock::transfer::ucx {
 
-DeviceLanding::Open OpenGpuPlaces(const Resources& resources) {
+GpuDirectPool::Open OpenGpuPlaces(const Resources& resources) {
   return
       [&resources](DeviceBackend& backend, GpuDirectDriver& driver, int device,
                    absl::Span<std::byte> places) -> absl::StatusOr<std::unique_ptr<Registration>> {

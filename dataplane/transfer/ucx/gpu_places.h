@@ -6,7 +6,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "dataplane/memory/device.h"
-#include "dataplane/memory/device_landing.h"
+#include "dataplane/memory/gpu_direct_pool.h"
 #include "dataplane/memory/registrar.h"
 #include "dataplane/transfer/ucx/fabric.h"
 #include "dataplane/transfer/ucx/memory.h"
@@ -42,7 +42,7 @@ class GpuPlaces final : public Registration {
 };
 
 // Climbs the rungs of gpu_direct.h; the error is the verdict. `resources` outlive all places.
-DeviceLanding::Open OpenGpuPlaces(const Resources& resources);
+GpuDirectPool::Open OpenGpuPlaces(const Resources& resources);
 
 // REQUIRES: its places were opened by OpenGpuPlaces().
 inline const GpuPlaces& GpuPlacesOf(const DevicePlace& place) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "dataplane/memory/forked.h"
+#include "dataplane/memory/fork_guard.h"
 #include "dataplane/memory/heap_pool.h"
 #include "dataplane/transfer/ucx/loader.h"
 #include "penstock/status.h"
@@ -22,7 +22,7 @@ class Memory::Registered final : public Registration {
   ~Registered() override {
     {
       std::lock_guard lock(of_->mu_);
-      of_->pieces_.erase(memory().data());
+      of_->regions_.erase(memory().data());
     }
     of_->fabric_.Unregister(handle_);
   }
@@ -37,30 +37,30 @@ absl::StatusOr<std::unique_ptr<Registration>> Memory::Register(absl::Span<std::b
   PENSTOCK_ASSIGN_OR_RETURN(const Handle handle, fabric_.Register(memory, MemoryType::kHost));
   auto registered = std::make_unique<Registered>(memory, shared_from_this(), handle);
   std::lock_guard lock(mu_);
-  pieces_.emplace(memory.data(), Piece{memory.size(), handle});
+  regions_.emplace(memory.data(), Region{memory.size(), handle});
   return registered;
 }
 
 Handle Memory::Find(absl::Span<const std::byte> bytes) const {
   std::shared_lock lock(mu_);
-  auto behind = pieces_.upper_bound(bytes.data());
-  if (behind == pieces_.begin()) return nullptr;
-  const auto& [begin, piece] = *--behind;
-  return bytes.data() + bytes.size() <= begin + piece.bytes ? piece.handle : nullptr;
+  auto behind = regions_.upper_bound(bytes.data());
+  if (behind == regions_.begin()) return nullptr;
+  const auto& [begin, region] = *--behind;
+  return bytes.data() + bytes.size() <= begin + region.bytes ? region.handle : nullptr;
 }
 
 absl::StatusOr<Resources*> TheResources() {
   static Mutex& mu = *new Mutex;
   static Resources* resources GUARDED_BY(mu) = nullptr;
-  static const MadeHere* made_here GUARDED_BY(mu) = nullptr;
+  static const ForkGuard* in_creator GUARDED_BY(mu) = nullptr;
   MutexLock lock(mu);
-  if (made_here != nullptr && !*made_here) {
+  if (in_creator != nullptr && !*in_creator) {
     return absl::FailedPreconditionError(
         "this process was forked from one that used 'ucx', and UCX cannot go on in a child");
   }
   if (resources == nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(Fabric * fabric, OpenTheFabric());
-    made_here = new MadeHere;
+    in_creator = new ForkGuard;
     auto memory = std::make_shared<Memory>(*fabric);
     resources = new Resources{*fabric, memory, RegisteredPool({}, memory)};
   }

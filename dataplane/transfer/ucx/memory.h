@@ -31,12 +31,12 @@ class Memory final : public Registrar, public std::enable_shared_from_this<Memor
   std::string_view name() const override { return "registration with UCX"; }
   absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) override;
 
-  // Of the registered piece that has all of `bytes`; nullptr if there is none.
+  // Of the registered region that has all of `bytes`; nullptr if there is none.
   Handle Find(absl::Span<const std::byte> bytes) const;
 
  private:
   class Registered;
-  struct Piece {
+  struct Region {
     size_t bytes;
     Handle handle;
   };
@@ -44,7 +44,7 @@ class Memory final : public Registrar, public std::enable_shared_from_this<Memor
   Fabric& fabric_;
   PageLocking& page_locking_;
   mutable std::shared_mutex mu_;
-  std::map<const std::byte*, Piece> pieces_;  // by where they begin; guarded by mu_
+  std::map<const std::byte*, Region> regions_;  // by where they begin; guarded by mu_
 };
 
 // What all links of a process share; never destroyed.

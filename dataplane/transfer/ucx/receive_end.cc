@@ -32,9 +32,9 @@ ReceiveEnd::ReceiveEnd(std::shared_ptr<Engine> engine, Resources& resources, std
       target_(std::move(target)),
       options_(std::move(options)),
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
-      device_(HeadTellsAll(options_.spec) ? DeviceLanding::In(options_.pool) : nullptr),
+      device_(HeadDescribesAll(options_.spec) ? GpuDirectPool::From(options_.pool) : nullptr),
       events_(std::move(events)),
-      landing_(options_.spec, options_.max_element_bytes) {}
+      receiver_(options_.spec, options_.max_element_bytes) {}
 
 void ReceiveEnd::Start() {
   engine_->Call(shared_from_this());
@@ -44,7 +44,7 @@ void ReceiveEnd::Start() {
 
 void ReceiveEnd::Grant(Credits credits) {
   if (credits.count <= 0) return;
-  landing_.Grant(credits.count);
+  receiver_.Grant(credits.count);
   {
     MutexLock lock(mu_);
     (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
@@ -80,15 +80,15 @@ bool ReceiveEnd::closed() {
 
 void ReceiveEnd::OnCall() {
   if (over_) return;
-  if (closed()) return SeeOff();
+  if (closed()) return DrainClosed();
   if (!std::exchange(dialled_, true) && gate_.Enter()) {
     engine_->SetDeadline(*this, After(options_.timeout));
     absl::Status dialled = engine_->Dial(shared_from_this(), target_, Encode(options_.hello),
-                                         device_ != nullptr ? kWishTwoPieces : 0);
+                                         device_ != nullptr ? kWantsTwoPieces : 0);
     if (dialled.ok()) {
       engine_->SetDeadline(*this, After(options_.timeout));
     } else {
-      TellEnd(dialled);
+      NotifyEnd(dialled);
     }
     gate_.Leave();
   }
@@ -98,7 +98,7 @@ void ReceiveEnd::OnCall() {
 void ReceiveEnd::OnDeadline() {
   if (over_ || open_) return;
   if (!gate_.Enter()) return End();
-  TellEnd(absl::DeadlineExceededError(
+  NotifyEnd(absl::DeadlineExceededError(
       absl::StrCat("it did not answer within ", absl::FormatDuration(options_.timeout))));
   gate_.Leave();
 }
@@ -106,7 +106,7 @@ void ReceiveEnd::OnDeadline() {
 void ReceiveEnd::OnLost(const absl::Status& reason) {
   if (over_) return;
   if (!gate_.Enter()) return End();
-  TellEnd(reason);
+  NotifyEnd(reason);
   gate_.Leave();
 }
 
@@ -121,7 +121,7 @@ absl::Status ReceiveEnd::Admit(uint32_t kind, size_t bytes) {
         absl::StrCat("an element of ", bytes,
                      " bytes is above max_element_bytes = ", options_.max_element_bytes));
   }
-  return landing_.Use(1);
+  return receiver_.Use(1);
 }
 
 absl::StatusOr<Loan> ReceiveEnd::Room(size_t bytes) {
@@ -144,19 +144,19 @@ void ReceiveEnd::OnIncoming(Engine::Incoming incoming) {
   if (over_) return;
   if (gate_.Enter()) {
     std::optional<absl::Status> reason = Handle(incoming);
-    if (reason.has_value() && !closed()) TellEnd(*reason);
+    if (reason.has_value() && !closed()) NotifyEnd(*reason);
     gate_.Leave();
   } else if (!open_ && incoming.head.kind == Head::kText) {
     open_ = true;  // or refused: the goodbye does no harm
   }
-  if (!over_ && closed()) SeeOff();
+  if (!over_ && closed()) DrainClosed();
 }
 
 std::optional<absl::Status> ReceiveEnd::Handle(Engine::Incoming& incoming) {
   if (!incoming.status.ok()) return incoming.status;
   if (incoming.head.kind != Head::kText) {
     if (!open_) return absl::DataLossError("the worker sent an element before its welcome");
-    if (absl::Status landed = Land(incoming); !landed.ok()) return landed;
+    if (absl::Status received = Receive(incoming); !received.ok()) return received;
     return std::nullopt;
   }
   absl::StatusOr<Message> message = Decode(incoming.text());
@@ -181,16 +181,16 @@ std::optional<absl::Status> ReceiveEnd::Handle(Engine::Incoming& incoming) {
 
 absl::Status ReceiveEnd::HandleOpen(const Message& message) {
   if (const auto* recalled = std::get_if<Recalled>(&message)) {
-    PENSTOCK_RETURN_IF_ERROR(landing_.Use(recalled->count));
+    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(recalled->count));
     events_->OnRecalled({recalled->count});
     return absl::OkStatus();
   }
   if (const auto* error = std::get_if<ErrorMessage>(&message)) {
-    PENSTOCK_RETURN_IF_ERROR(landing_.Use(1));
+    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
     events_->OnError(error->identity, error->error);
     {
       MutexLock lock(mu_);
-      ++waiting_.landed;
+      ++waiting_.received;
     }
     engine_->Call(shared_from_this());
     return absl::OkStatus();
@@ -198,17 +198,17 @@ absl::Status ReceiveEnd::HandleOpen(const Message& message) {
   return absl::DataLossError("the worker sent a message that does not belong here");
 }
 
-absl::Status ReceiveEnd::Land(Engine::Incoming& incoming) {
+absl::Status ReceiveEnd::Receive(Engine::Incoming& incoming) {
   int64_t count = 0;
   const bool frame = incoming.head.kind == static_cast<uint32_t>(MessageType::kFrame);
   absl::Status status =
       incoming.on_device.has_value()
-          ? landing_.OnDevice(std::move(incoming.loan), *incoming.on_device, *events_, count)
-      : frame ? landing_.Frame(std::move(incoming.loan), incoming.bytes, *events_, count)
-              : landing_.Element(std::move(incoming.loan), incoming.bytes, *events_, count);
+          ? receiver_.OnDevice(std::move(incoming.loan), *incoming.on_device, *events_, count)
+      : frame ? receiver_.Frame(std::move(incoming.loan), incoming.bytes, *events_, count)
+              : receiver_.Element(std::move(incoming.loan), incoming.bytes, *events_, count);
   {
     MutexLock lock(mu_);
-    waiting_.landed += count;
+    waiting_.received += count;
   }
   engine_->Call(shared_from_this());  // behind all that has come with it
   return status;
@@ -217,7 +217,7 @@ absl::Status ReceiveEnd::Land(Engine::Incoming& incoming) {
 void ReceiveEnd::Report() {
   {
     MutexLock lock(mu_);
-    if (waiting_.landed == 0 && waiting_.granted == 0 && !waiting_.recall) return;
+    if (waiting_.received == 0 && waiting_.granted == 0 && !waiting_.recall) return;
     out_.clear();
     Append(std::exchange(waiting_, Update()), out_);
   }
@@ -226,7 +226,7 @@ void ReceiveEnd::Report() {
 
 // --- Ending ----------------------------------------------------------------------
 
-void ReceiveEnd::TellEnd(const absl::Status& reason) {
+void ReceiveEnd::NotifyEnd(const absl::Status& reason) {
   if (open_) {
     Report();
     if (absl::IsDataLoss(reason)) {
@@ -240,7 +240,7 @@ void ReceiveEnd::TellEnd(const absl::Status& reason) {
   events->OnClosed(Annotate(reason, "worker at ", target_));
 }
 
-void ReceiveEnd::SeeOff() {
+void ReceiveEnd::DrainClosed() {
   if (!dialled_) return End();
   if (!open_) {
     return engine_->SetDeadline(*this, Engine::Clock::now() + kLateOpenTimeout);

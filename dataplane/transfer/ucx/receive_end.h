@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's end of a link. Elements are fetched into registered slots by the
-// engine, small ones come with their message; what landed, and credits, go back
+// engine, small ones come with their message; what was received, and credits, go back
 // together.
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <string>
 
 #include "control/sync/mutex.h"
+#include "dataplane/transfer/element_receiver.h"
 #include "dataplane/transfer/gate.h"
-#include "dataplane/transfer/landing.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/engine.h"
 
@@ -20,7 +20,7 @@ namespace penstock::transfer::ucx {
 // Its events come on the engine's thread.
 class ReceiveEnd final : public Engine::Link {
  public:
-  // A link to the worker at `target`; elements that are announced land in the pool of
+  // A link to the worker at `target`; elements that are announced are received in the pool of
   // `resources`, or on a device, if options.pool has places there.
   ReceiveEnd(std::shared_ptr<Engine> engine, Resources& resources, std::string target,
              DialOptions options, std::shared_ptr<ReceiveEvents> events);
@@ -46,13 +46,13 @@ class ReceiveEnd final : public Engine::Link {
 
   // On the engine's thread, inside the gate. What it gives is why the link is over.
   std::optional<absl::Status> Handle(Engine::Incoming& incoming);
-  absl::Status Land(Engine::Incoming& incoming);
+  absl::Status Receive(Engine::Incoming& incoming);
   absl::Status HandleOpen(const Message& message);
-  void TellEnd(const absl::Status& reason);
+  void NotifyEnd(const absl::Status& reason);
 
   // On the engine's thread:
-  void Report();  // landed and credits
-  void SeeOff();  // of a link that the client has closed
+  void Report();       // what was received, and credits
+  void DrainClosed();  // of a link that the client has closed
   void End();
   bool closed();
 
@@ -61,12 +61,12 @@ class ReceiveEnd final : public Engine::Link {
   const std::string target_;
   const DialOptions options_;
   Pool& pool_;                   // for what is not announced
-  DeviceLanding* const device_;  // nullptr: all land in host memory
+  GpuDirectPool* const device_;  // nullptr: all are received in host memory
   Gate gate_;                    // around whatever touches the pools or is an event
 
   // Of the engine's thread.
   std::shared_ptr<ReceiveEvents> events_;  // until the last
-  Landing landing_;
+  ElementReceiver receiver_;
   bool dialled_ = false;
   bool open_ = false;
   bool over_ = false;

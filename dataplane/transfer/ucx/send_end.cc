@@ -66,7 +66,7 @@ void SendEnd::Break(const absl::Status& reason) {
 }
 
 void SendEnd::Ask() {
-  if (queue_.filling() && !deadline_set_ && !std::exchange(deadline_asked_, true)) {
+  if (queue_.has_open_frame() && !deadline_set_ && !std::exchange(deadline_asked_, true)) {
     return engine_->Call(shared_from_this());
   }
   if (!queue_.empty()) engine_->Call(shared_from_this());
@@ -87,7 +87,7 @@ void SendEnd::OnIncoming(Engine::Incoming incoming) {
   absl::Status handled = Handle(incoming);
   if (over_) return;
   if (!handled.ok()) {
-    deaf_ = true;
+    draining_ = true;
     MutexLock lock(mu_);
     queue_.Refuse(handled);
   }
@@ -101,29 +101,29 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
     return absl::OkStatus();
   }
   if (incoming.head.kind != Head::kText) {
-    return deaf_ ? absl::OkStatus() : absl::InvalidArgumentError("a client sends no elements");
+    return draining_ ? absl::OkStatus() : absl::InvalidArgumentError("a client sends no elements");
   }
-  absl::StatusOr<Message> message = DecodeFromClient(incoming.text(), greeted_);
+  absl::StatusOr<Message> message = DecodeFromClient(incoming.text(), hello_received_);
   if (message.ok() && std::holds_alternative<Goodbye>(*message)) {
     End(absl::OkStatus());
     return absl::OkStatus();
   }
-  if (deaf_) return absl::OkStatus();
+  if (draining_) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(message.status());
-  if (auto* hello = std::get_if<Hello>(&*message)) return Greet(std::move(*hello));
+  if (auto* hello = std::get_if<Hello>(&*message)) return HandleHello(std::move(*hello));
   const auto& update = std::get<Update>(*message);
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, landed_));
+    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, received_));
   }
-  // Who still lands what was sent is not silent.
-  if (told_all_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
-  Tell(update, landed_, *events_);
+  // A client that still receives what was sent is not silent.
+  if (close_sent_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
+  NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();
 }
 
-absl::Status SendEnd::Greet(Hello hello) {
-  greeted_ = true;
+absl::Status SendEnd::HandleHello(Hello hello) {
+  hello_received_ = true;
   hello_ = std::move(hello);
   PENSTOCK_ASSIGN_OR_RETURN(events_, owner_.OnHello(hello_, std::make_shared<UcxSendLink>(self())));
   MutexLock lock(mu_);
@@ -141,7 +141,7 @@ void SendEnd::OnCall() {
   if (std::exchange(deadline_asked_, false)) {
     deadline_set_ = true;
     frame_ = queue_.frame();
-    engine_->SetDeadline(*this, Engine::Clock::now() + kLongestFilling);
+    engine_->SetDeadline(*this, Engine::Clock::now() + kFrameFlushDelay);
   }
   lock.unlock();
   Pump();
@@ -150,7 +150,7 @@ void SendEnd::OnCall() {
 void SendEnd::Pump() {
   MutexLock lock(mu_);
   while (!queue_.empty()) {
-    SendQueue::Next next = queue_.Take();
+    SendQueue::OutgoingMessage next = queue_.Take();
     lock.unlock();
     if (const std::string text = TextOf(next); !text.empty()) {
       engine_->Send(*this, text);
@@ -159,20 +159,20 @@ void SendEnd::Pump() {
     }
     lock.lock();
   }
-  if (!queue_.told_all() || std::exchange(told_all_, true)) return;
+  if (!queue_.close_sent() || std::exchange(close_sent_, true)) return;
   engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
 }
 
 void SendEnd::OnDeadline() {
   if (over_) return;
-  if (told_all_) return End(absl::UnavailableError("the client did not answer"));
+  if (close_sent_) return End(absl::UnavailableError("the client did not answer"));
   {
     MutexLock lock(mu_);
     deadline_set_ = false;
-    if (queue_.filling() && queue_.frame() != frame_) {
+    if (queue_.has_open_frame() && queue_.frame() != frame_) {
       deadline_set_ = true;
       frame_ = queue_.frame();
-      engine_->SetDeadline(*this, Engine::Clock::now() + kLongestFilling);
+      engine_->SetDeadline(*this, Engine::Clock::now() + kFrameFlushDelay);
     } else {
       queue_.Seal();
     }

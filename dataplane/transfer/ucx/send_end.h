@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link: somebody who greeted, a stranger until the hello was
+// The worker's end of a link: a client that sent a greeting, unauthenticated until the hello was
 // accepted. Whoever sends hands it to the engine's thread. A frame that is not full
 // waits until it was open for 1 ms at least and 2 ms at most, or until Flush().
 #pragma once
@@ -52,7 +52,7 @@ class SendEnd final : public Engine::Link {
   void OnLost(const absl::Status& reason) override;
 
   absl::Status Handle(const Engine::Incoming& incoming);
-  absl::Status Greet(Hello hello);
+  absl::Status HandleHello(Hello hello);
   void Pump();
   void End(const absl::Status& reason);
   std::shared_ptr<SendEnd> self() { return std::static_pointer_cast<SendEnd>(shared_from_this()); }
@@ -64,13 +64,13 @@ class SendEnd final : public Engine::Link {
   Owner& owner_;
 
   // Of the engine's thread.
-  bool greeted_ = false;
-  bool deaf_ = false;  // what still comes is dropped, but for the end
+  bool hello_received_ = false;
+  bool draining_ = false;  // what still comes is dropped, but for the end
   bool over_ = false;
-  bool told_all_ = false;  // and waits for the client's end
-  Hello hello_;            // constant once accepted
+  bool close_sent_ = false;  // and waits for the client's end
+  Hello hello_;              // constant once accepted
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> landed_;  // told by one update
+  std::vector<Acknowledged> received_;  // told by one update
 
   mutable Mutex mu_;
   SendQueue queue_ GUARDED_BY(mu_);

@@ -113,16 +113,16 @@ class UcxTransport final : public Transport {
   }
 
  private:
-  // One for all links that this process dials, until it is spoilt: then a new one for
+  // One for all links that this process dials, until it is unusable: then a new one for
   // new links.
   absl::StatusOr<std::shared_ptr<Engine>> ClientEngine(const Ready& ready) {
     MutexLock lock(mu_);
     std::erase_if(engines_, [](const std::shared_ptr<Engine>& engine) {
-      if (!engine->spoilt() || engine.use_count() > 1) return false;
+      if (!engine->unusable() || engine.use_count() > 1) return false;
       engine->Stop();
       return true;
     });
-    if (engines_.empty() || engines_.back()->spoilt()) {
+    if (engines_.empty() || engines_.back()->unusable()) {
       PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
                                 Engine::Start(*ready.resources, ready.settings.lanes, nullptr));
       engines_.push_back(std::move(engine));

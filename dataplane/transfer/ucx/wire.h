@@ -19,7 +19,7 @@
 //   kind 1          a greeting, the client's first message; the data is
 //                   u64 connection | u64 bytes | so many bytes of the client's
 //                   worker address | hello
-//                   u32 wishes may follow the head: bit 0, elements in two pieces
+//                   u32 flags may follow the head: bit 0, elements in two pieces
 //
 // `connection` counts the endpoints that the dialler has made to this worker object:
 // links of one connection live and die together.
@@ -63,7 +63,7 @@ struct Greeting {
   std::string_view address;  // of the client's worker object
   std::string_view hello;    // message.h
 };
-inline constexpr uint32_t kWishTwoPieces = 1 << 0;
+inline constexpr uint32_t kWantsTwoPieces = 1 << 0;
 
 inline std::string Encode(const Greeting& greeting) {
   const uint64_t numbers[] = {greeting.connection, greeting.address.size()};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consumers of a coordinated read that the dispatcher hears no more, and what others are
-// told of them; steps that all of them must return alike. The core by a clock that the
+// sent about them; steps that all of them must return alike. The core by a clock that the
 // test sets.
 #include <algorithm>
 #include <deque>
@@ -24,8 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What a consumer's stream was told, in order.
-class ToldConsumer final : public ClientOutlet {
+// What was sent over a consumer's stream, in order.
+class ConsumerInbox final : public ClientStreamWriter {
  public:
   void Send(ClientDown message, uint64_t) override { messages_.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished_ = status; }
@@ -59,7 +59,7 @@ class ToldConsumer final : public ClientOutlet {
 };
 
 // What a worker was given to do.
-class Assigned final : public WorkerOutlet {
+class Assigned final : public WorkerStreamWriter {
  public:
   void Send(WorkerDown message, uint64_t) override {
     if (const auto* assign = std::get_if<Assign>(&message)) of = assign->of;
@@ -70,7 +70,7 @@ class Assigned final : public WorkerOutlet {
 };
 
 struct Consumer {
-  std::shared_ptr<ToldConsumer> told;
+  std::shared_ptr<ConsumerInbox> inbox;
   std::shared_ptr<ClientPeer> peer;
 };
 
@@ -98,12 +98,12 @@ class ConsumersTest : public ::testing::Test {
          .terms = {.mode = ShardingPolicy::kDynamic, .num_consumers = kConsumers}},
         [this](const auto& answer) { job_ = *answer; });
     for (int64_t i = 0; i < kConsumers; ++i) consumers_.push_back(Join(i));
-    for (const Consumer& consumer : consumers_) EXPECT_EQ(consumer.told->Lost(), "");
+    for (const Consumer& consumer : consumers_) EXPECT_EQ(consumer.inbox->Lost(), "");
   }
 
   Consumer Join(int64_t number, uint64_t incarnation = 1) {
-    Consumer consumer{std::make_shared<ToldConsumer>(), nullptr};
-    consumer.peer = core_->OpenClient(consumer.told);
+    Consumer consumer{std::make_shared<ConsumerInbox>(), nullptr};
+    consumer.peer = core_->OpenClient(consumer.inbox);
     core_->OnMessage(consumer.peer, ClientHello{.job = job_.job,
                                                 .client = ClientId(100 + number),
                                                 .incarnation = Incarnation(incarnation),
@@ -147,12 +147,12 @@ class ConsumersTest : public ::testing::Test {
 
 TEST_F(ConsumersTest, OneWhoseConnectionEndsIsSuspectedToTheOthersAtOnce) {
   Pass(absl::Seconds(1), {0, 1, 2});
-  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
   now_ += absl::Milliseconds(500);
   core_->OnClosed(consumers_[2].peer);
-  EXPECT_EQ(consumers_[0].told->Lost(), "2/ 0.5 ");
-  EXPECT_EQ(consumers_[1].told->Lost(), "2/ 0.5 ");
-  EXPECT_EQ(consumers_[2].told->Lost(), "-");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "2/ 0.5 ");
+  EXPECT_EQ(consumers_[1].inbox->Lost(), "2/ 0.5 ");
+  EXPECT_EQ(consumers_[2].inbox->Lost(), "-");
   EXPECT_EQ(WaitsFor(), "consumer 2, silent for 500ms (its connection to the dispatcher ended)");
   EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Seconds(1)).field("consumer"), "2");
   EXPECT_THAT(ProcessMetrics().Render(),
@@ -161,11 +161,11 @@ TEST_F(ConsumersTest, OneWhoseConnectionEndsIsSuspectedToTheOthersAtOnce) {
 
 TEST_F(ConsumersTest, OneThatFallsSilentIsSuspectedWithinTwoSeconds) {
   Pass(absl::Milliseconds(1500), {0, 1});
-  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
   Pass(absl::Milliseconds(500), {0, 1});
-  EXPECT_EQ(consumers_[0].told->Lost(), "2 1.75 ");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "2 1.75 ");
   Beat(2);
-  EXPECT_EQ(consumers_[0].told->Lost(), "");  // nobody is lost
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "");  // nobody is lost
   EXPECT_THAT(WaitsFor(), Not(HasSubstr("silent")));
   EXPECT_EQ(Events("consumer_back"), 1);
   EXPECT_THAT(ProcessMetrics().Render(),
@@ -176,60 +176,60 @@ TEST_F(ConsumersTest, OneThatFallsSilentIsSuspectedWithinTwoSeconds) {
 TEST_F(ConsumersTest, NobodyIsSuspectedWhenTheDispatcherEndsTheStreams) {
   core_->BeginToLeave();
   core_->OnClosed(consumers_[2].peer);
-  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
 }
 
 TEST_F(ConsumersTest, OneThatIsSilentAndThenEndsIsToldAgain) {
   Pass(absl::Seconds(2), {0, 1});
-  EXPECT_EQ(consumers_[0].told->Lost(), "2 1.75 ");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "2 1.75 ");
   core_->OnClosed(consumers_[2].peer);
-  EXPECT_EQ(consumers_[0].told->Lost(), "2/ 2 ");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "2/ 2 ");
   EXPECT_EQ(Events("consumer_suspected"), 2);
 }
 
 TEST_F(ConsumersTest, OneThatStaysAwayIsDeadToTheOthersAfterTheTimeout) {
   core_->OnClosed(consumers_[1].peer);
   Pass(absl::Milliseconds(9750), {0, 2});
-  EXPECT_EQ(consumers_[0].told->Lost(), "1/ 0 ");  // said once
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "1/ 0 ");  // said once
   EXPECT_EQ(Events("consumer_dead"), 0);
   Pass(absl::Milliseconds(250), {0, 2});
-  EXPECT_EQ(consumers_[0].told->Lost(), "1/+ 10 ");
-  EXPECT_EQ(consumers_[2].told->Lost(), "1/+ 10 ");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "1/+ 10 ");
+  EXPECT_EQ(consumers_[2].inbox->Lost(), "1/+ 10 ");
   EXPECT_EQ(Events("consumer_dead"), 1);
   EXPECT_THAT(WaitsFor(), HasSubstr("consumer 1, dead, silent for 10s"));
   Pass(absl::Seconds(5), {0, 2});
-  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
 }
 
 TEST_F(ConsumersTest, OneThatComesLaterIsToldWhoIsLost) {
   core_->OnClosed(consumers_[1].peer);
   core_->OnClosed(consumers_[2].peer);
   consumers_[2] = Join(2);
-  EXPECT_EQ(consumers_[2].told->Lost(), "1/ 0 ");
-  EXPECT_EQ(consumers_[0].told->Lost(), "1/ 0 ");
+  EXPECT_EQ(consumers_[2].inbox->Lost(), "1/ 0 ");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "1/ 0 ");
 }
 
 // It may have heard of some before its connection ended.
 TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
   core_->OnClosed(consumers_[1].peer);
-  EXPECT_EQ(consumers_[2].told->Lost(), "1/ 0 ");
+  EXPECT_EQ(consumers_[2].inbox->Lost(), "1/ 0 ");
   core_->OnClosed(consumers_[2].peer);
   consumers_[1] = Join(1);
   consumers_[2] = Join(2);
-  EXPECT_EQ(consumers_[2].told->Lost(), "");
+  EXPECT_EQ(consumers_[2].inbox->Lost(), "");
 }
 
 // Whose elements it has is its record's, whatever number its process was given.
 TEST_F(ConsumersTest, AStateIsOfTheConsumerThatSavedIt) {
-  const auto told = std::make_shared<ToldConsumer>();
-  core_->OnMessage(core_->OpenClient(told), ClientHello{.job = job_.job,
-                                                        .client = ClientId(101),
-                                                        .incarnation = Incarnation(2),
-                                                        .state = std::vector<PartitionIndices>(),
-                                                        .consumer = 2,
-                                                        .token = job_.token});
-  EXPECT_EQ(told->finished().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(told->finished().message()),
+  const auto inbox = std::make_shared<ConsumerInbox>();
+  core_->OnMessage(core_->OpenClient(inbox), ClientHello{.job = job_.job,
+                                                         .client = ClientId(101),
+                                                         .incarnation = Incarnation(2),
+                                                         .state = std::vector<PartitionIndices>(),
+                                                         .consumer = 2,
+                                                         .token = job_.token});
+  EXPECT_EQ(inbox->finished().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(inbox->finished().message()),
               AllOf(HasSubstr("the state is of consumer 1"), HasSubstr("consumer_index is 2")));
 }
 
@@ -237,12 +237,12 @@ TEST_F(ConsumersTest, OneThatLeavesIsNotSuspected) {
   core_->OnMessage(consumers_[1].peer, Leave{});
   core_->OnClosed(consumers_[1].peer);
   Pass(absl::Seconds(5), {0, 2});
-  EXPECT_EQ(consumers_[0].told->Lost(), "-");
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
   EXPECT_EQ(Events("consumer_suspected"), 0);
 }
 
-StepMark Mark(int64_t step, int64_t turn, uint64_t partition = 1) {
-  return {step, {PartitionId(partition), turn}};
+StepMark Mark(int64_t step, int64_t row, uint64_t partition = 1) {
+  return {step, {PartitionId(partition), row}};
 }
 
 int64_t StepsCompared() {
@@ -258,22 +258,22 @@ TEST_F(ConsumersTest, StepsThatAreAlikeAreCompared) {
   EXPECT_EQ(Events("step_torn"), 0);
 }
 
-TEST_F(ConsumersTest, WhoReturnsAnotherTurnInAStepIsNamedToAll) {
+TEST_F(ConsumersTest, WhoReturnsAnotherRowInAStepIsNamedToAll) {
   Beat(0, {Mark(4, 4)});
   Beat(1, {Mark(8, 4, 2), Mark(4, 4)});
-  EXPECT_TRUE(consumers_[0].told->finished().ok());
+  EXPECT_TRUE(consumers_[0].inbox->finished().ok());
   Beat(2, {Mark(8, 5, 2), Mark(4, 4)});
   for (const Consumer& consumer : consumers_) {
-    EXPECT_EQ(consumer.told->finished().code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(std::string(consumer.told->finished().message()),
+    EXPECT_EQ(consumer.inbox->finished().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(consumer.inbox->finished().message()),
                 AllOf(HasSubstr("job job: step 8 is torn"),
-                      HasSubstr("consumer(s) 1 returned turn 4 of partition 2"),
-                      HasSubstr("consumer(s) 2 returned turn 5 of partition 2")));
+                      HasSubstr("consumer(s) 1 returned row 4 of partition 2"),
+                      HasSubstr("consumer(s) 2 returned row 5 of partition 2")));
   }
   EXPECT_EQ(Events("step_torn"), 1);
 }
 
-// A process that begins anew may see other turns in steps that it had not committed.
+// A process that begins anew may see other rows in steps that it had not committed.
 TEST_F(ConsumersTest, WhatWasHeardBeforeOneCameBackIsNotHeldAgainstIt) {
   Beat(0, {Mark(8, 8)});
   consumers_[0] = Join(0, /*incarnation=*/1);
@@ -284,12 +284,12 @@ TEST_F(ConsumersTest, WhatWasHeardBeforeOneCameBackIsNotHeldAgainstIt) {
 
 // One round of one partition, which is all there is.
 TEST_F(ConsumersTest, WhatWasHeardOfStepsGoesWithTheReading) {
-  const auto outlet = std::make_shared<Assigned>();
-  const auto worker = core_->OpenWorker(outlet);
+  const auto writer = std::make_shared<Assigned>();
+  const auto worker = core_->OpenWorker(writer);
   core_->OnMessage(worker, WorkerHello{.worker = WorkerId(1), .address = "worker:1"});
-  ASSERT_TRUE(outlet->of.has_value());
-  core_->OnMessage(worker, AtEnd{*outlet->of, kConsumers});
-  core_->OnMessage(worker, Ended{*outlet->of, kConsumers});
+  ASSERT_TRUE(writer->of.has_value());
+  core_->OnMessage(worker, AtEnd{*writer->of, kConsumers});
+  core_->OnMessage(worker, Ended{*writer->of, kConsumers});
   const int64_t before = StepsCompared();
   Beat(0, {Mark(0, 0)});
   now_ += absl::Milliseconds(250);
@@ -297,37 +297,37 @@ TEST_F(ConsumersTest, WhatWasHeardOfStepsGoesWithTheReading) {
   Beat(1, {Mark(0, 0)});
   EXPECT_EQ(StepsCompared() - before, 1);
 
-  const PartitionReport all{.partition = outlet->of->partition,
-                            .placement = outlet->of->placement,
-                            .taken = IndexSet::Of(0, 1)};
-  for (int64_t heard :
-       {0, 1}) {  // what is agreed on when all have said what landed; that it was taken
+  const PartitionReport all{.partition = writer->of->partition,
+                            .placement = writer->of->placement,
+                            .delivered = IndexSet::Of(0, 1)};
+  for (int64_t rounds :
+       {0, 1}) {  // what is agreed on when all have said what they received; that it was delivered
     for (const Consumer& consumer : consumers_) {
       core_->OnMessage(consumer.peer,
-                       Report{{all}, protocol::RoundsReport{.taken = heard, .heard = heard}});
+                       Report{{all}, protocol::RoundsReport{.delivered = rounds, .known = rounds}});
     }
   }
-  for (const Consumer& consumer : consumers_) ASSERT_TRUE(consumer.told->HasEnded()) << WaitsFor();
+  for (const Consumer& consumer : consumers_) ASSERT_TRUE(consumer.inbox->HasEnded()) << WaitsFor();
   now_ += absl::Milliseconds(250);
   core_->Sweep();
   Beat(2, {Mark(0, 0)});
   EXPECT_EQ(StepsCompared() - before, 1);  // there was nothing to compare it with
 }
 
-TEST(StepAuditTest, RestsAreNotCompared) {
+TEST(StepAuditTest, RemaindersAreNotCompared) {
   StepAudit audit;
   const IterationId id(1);
-  EXPECT_FALSE(audit.Hear(id, 0, {{Mark(9, 1, 1)}}, /*rests=*/9));
-  EXPECT_FALSE(audit.Hear(id, 1, {{Mark(9, 1, 2)}}, /*rests=*/9));
-  EXPECT_TRUE(audit.Hear(id, 1, {{Mark(9, 1, 1)}}, /*rests=*/10) == std::nullopt);
-  EXPECT_TRUE(audit.Hear(id, 0, {{Mark(9, 1, 2)}}, /*rests=*/10).has_value());
+  EXPECT_FALSE(audit.Hear(id, 0, {{Mark(9, 1, 1)}}, /*remainders_begin=*/9));
+  EXPECT_FALSE(audit.Hear(id, 1, {{Mark(9, 1, 2)}}, /*remainders_begin=*/9));
+  EXPECT_TRUE(audit.Hear(id, 1, {{Mark(9, 1, 1)}}, /*remainders_begin=*/10) == std::nullopt);
+  EXPECT_TRUE(audit.Hear(id, 0, {{Mark(9, 1, 2)}}, /*remainders_begin=*/10).has_value());
 }
 
 TEST(StepAuditTest, NamesWhatItHeardOfUntilThatIsForgotten) {
   StepAudit audit;
   EXPECT_THAT(audit.Iterations(), IsEmpty());
-  audit.Hear(IterationId(1), 0, {{Mark(8, 8)}}, /*rests=*/9);
-  audit.Hear(IterationId(2), 0, {{Mark(8, 8)}}, /*rests=*/9);
+  audit.Hear(IterationId(1), 0, {{Mark(8, 8)}}, /*remainders_begin=*/9);
+  audit.Hear(IterationId(2), 0, {{Mark(8, 8)}}, /*remainders_begin=*/9);
   EXPECT_THAT(audit.Iterations(), ElementsAre(IterationId(1), IterationId(2)));
   audit.Forget(IterationId(1));
   EXPECT_THAT(audit.Iterations(), ElementsAre(IterationId(2)));

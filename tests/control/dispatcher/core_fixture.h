@@ -45,13 +45,13 @@ class ReplayedJournal final : public Journal {
 class CoreTest : public ::testing::Test {
  protected:
   struct Reader {
-    std::shared_ptr<Inbox<ClientOutlet, ClientDown>> told =
-        std::make_shared<Inbox<ClientOutlet, ClientDown>>();
+    std::shared_ptr<Inbox<ClientStreamWriter, ClientDown>> inbox =
+        std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
     std::shared_ptr<ClientPeer> peer;
   };
   struct Worker {
-    std::shared_ptr<Inbox<WorkerOutlet, WorkerDown>> told =
-        std::make_shared<Inbox<WorkerOutlet, WorkerDown>>();
+    std::shared_ptr<Inbox<WorkerStreamWriter, WorkerDown>> inbox =
+        std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
     std::shared_ptr<WorkerPeer> peer;
   };
 
@@ -83,7 +83,7 @@ class CoreTest : public ::testing::Test {
   }
   Worker Work(uint64_t id) {
     Worker worker;
-    worker.peer = core_->OpenWorker(worker.told);
+    worker.peer = core_->OpenWorker(worker.inbox);
     core_->OnMessage(worker.peer,
                      WorkerHello{.worker = WorkerId(id), .address = absl::StrCat("worker", id)});
     return worker;
@@ -92,7 +92,7 @@ class CoreTest : public ::testing::Test {
   Reader Come(const JobAnswer& job, int64_t repetition, uint64_t client,
               std::optional<IndexSet> state = std::nullopt, uint64_t incarnation = 1) {
     Reader reader;
-    reader.peer = core_->OpenClient(reader.told);
+    reader.peer = core_->OpenClient(reader.inbox);
     ClientHello hello{.job = job.job,
                       .repetition = repetition,
                       .client = ClientId(client),
@@ -105,7 +105,7 @@ class CoreTest : public ::testing::Test {
   }
   void Go(Reader& reader, Leave leave = {}) {
     core_->OnMessage(reader.peer, std::move(leave));
-    EXPECT_TRUE(reader.told->Take<Left>().has_value());
+    EXPECT_TRUE(reader.inbox->Take<Left>().has_value());
     core_->OnClosed(reader.peer);
     core_->Sweep();
   }

@@ -153,8 +153,8 @@ TEST_F(DispatcherTest, ASilentClientsElementsGoToOthers) {
   silent.SendReport(assign.of.partition, assign.of.placement, IndexSet::Of(0, 4));
   silent.Send(Commit{1, {{0, {{assign.of.partition, IndexSet::Of(0, 2)}}}}});
   EXPECT_EQ(silent.Next<Committed>().number, 1);
-  absl::Status told = silent.Next<SessionError>().status;
-  EXPECT_EQ(told.code(), absl::StatusCode::kFailedPrecondition);
+  absl::Status error = silent.Next<SessionError>().status;
+  EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
 
   // Another reader is owed what was not committed.
   HandClient other(*stub_, job, 6);

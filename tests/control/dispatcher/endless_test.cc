@@ -33,7 +33,7 @@ class Endless : public CoreTest {
     job_ = Job("job", Register(11, kSplits), {.mode = ShardingPolicy::kDynamic, .keep = keep});
     first_ = {Work(1), {}};
     reader_ = Come(job_, 0, 5);
-    first_.of = first_.worker.told->Take<Assign>().value().of;
+    first_.of = first_.worker.inbox->Take<Assign>().value().of;
   }
   // The splits that it gets of a pass when it asks for all there are.
   std::vector<int64_t> Ask(Runner& runner, int64_t pass) {
@@ -45,7 +45,7 @@ class Endless : public CoreTest {
                                     .repetition = pass,
                                     .first_ordinal = static_cast<int64_t>(numbers.size()),
                                     .wanted = 16});
-      const auto answer = runner.worker.told->Take<Splits>();
+      const auto answer = runner.worker.inbox->Take<Splits>();
       if (!answer) {
         ADD_FAILURE() << "no answer for pass " << pass;
         return numbers;
@@ -55,12 +55,12 @@ class Endless : public CoreTest {
     }
     return numbers;
   }
-  // All of the pass was made and taken, and it is at the beginning of the next one.
+  // All of the pass was made and delivered, and it is at the beginning of the next one.
   void Passes(Runner& runner, int64_t pass, size_t elements) {
     runner.index += static_cast<Index>(elements);
     core_->OnMessage(reader_.peer, Report{{{.partition = runner.of.partition,
                                             .placement = runner.of.placement,
-                                            .taken = IndexSet::Of(0, runner.index)}}});
+                                            .delivered = IndexSet::Of(0, runner.index)}}});
     core_->OnMessage(runner.worker.peer,
                      Bookmark{runner.of, runner.index, "position", {{0, pass + 1, 0}}});
   }
@@ -84,13 +84,13 @@ TEST_F(Endless, SplitsThatNoBookmarkNeedsAreGone) {
   EXPECT_LE(Iteration().splits[0].given.size(), 2u);
   EXPECT_LE(Iteration().handed_out.size(), 2u);
   EXPECT_GE(Iteration().PassesOverOf(0), 198);
-  // Nor are they told to the next worker.
+  // Nor does the next worker get them.
   core_->OnMessage(first_.worker.peer, WorkerLeave{});
   const Worker next = Work(2);
-  const auto fence = reader_.told->Take<Fence>();
+  const auto fence = reader_.inbox->Take<Fence>();
   ASSERT_TRUE(fence.has_value());
   core_->OnMessage(reader_.peer, FenceAnswer{{fence->partition, fence->placement, {}, {}}});
-  const auto assign = next.told->Take<Assign>();
+  const auto assign = next.inbox->Take<Assign>();
   ASSERT_TRUE(assign.has_value());
   EXPECT_GT(assign->bookmark_index, 0);
   EXPECT_LE(assign->splits.size(), 2u);
@@ -101,9 +101,9 @@ TEST_F(Endless, APartitionThatComesLaterFindsNothingOfPassesThatAreOver) {
   for (int64_t pass = 0; pass < 20; ++pass) Passes(first_, pass, Ask(first_, pass).size());
   ASSERT_GE(Iteration().PassesOverOf(0), 18);
   core_->OnMessage(first_.worker.peer, SplitRequest{first_.of, 0, 20, 0, 16});
-  const SplitRun part = first_.worker.told->Take<Splits>().value().run;
+  const SplitRun part = first_.worker.inbox->Take<Splits>().value().run;
   Runner second{Work(2), {}};
-  second.of = second.worker.told->Take<Assign>().value().of;
+  second.of = second.worker.inbox->Take<Assign>().value().of;
   ASSERT_NE(second.of.partition, first_.of.partition);
   const size_t before = SnapshotSize();
   for (int64_t pass = 0; pass < 20; ++pass) EXPECT_THAT(Ask(second, pass), IsEmpty()) << pass;
@@ -119,17 +119,17 @@ TEST_F(Endless, WhoAsksForWhatIsRetiredIsToldSo) {
   Begin();
   for (int64_t pass = 0; pass < 5; ++pass) Passes(first_, pass, Ask(first_, pass).size());
   core_->OnMessage(first_.worker.peer, SplitRequest{first_.of, 0, 1, 0, 1});
-  ASSERT_TRUE(reader_.told->finished.has_value());
-  EXPECT_THAT(std::string(reader_.told->finished->message()), HasSubstr("are retired"));
+  ASSERT_TRUE(reader_.inbox->finished.has_value());
+  EXPECT_THAT(std::string(reader_.inbox->finished->message()), HasSubstr("are retired"));
 }
 
 TEST_F(Endless, WhatOnePartitionStillNeedsStays) {
   Begin();
   Runner second{Work(2), {}};
-  second.of = second.worker.told->Take<Assign>().value().of;
+  second.of = second.worker.inbox->Take<Assign>().value().of;
   for (int64_t pass = 0; pass < 20; ++pass) {
     core_->OnMessage(second.worker.peer, SplitRequest{second.of, 0, pass, 0, 1});
-    EXPECT_TRUE(second.worker.told->Take<Splits>().has_value());
+    EXPECT_TRUE(second.worker.inbox->Take<Splits>().has_value());
     Passes(first_, pass, Ask(first_, pass).size());
   }
   // The second has no bookmark: it would begin anew.
@@ -144,11 +144,11 @@ TEST_F(Endless, WhatOnePartitionStillNeedsStays) {
 TEST_F(Endless, RestoredItGivesNoSplitAgain) {
   Begin(Keep::kCommitted);
   Runner second{Work(2), {}};
-  second.of = second.worker.told->Take<Assign>().value().of;
+  second.of = second.worker.inbox->Take<Assign>().value().of;
   std::set<int64_t> given;
   for (int64_t pass = 0; pass < 20; ++pass) {
     core_->OnMessage(first_.worker.peer, SplitRequest{first_.of, 0, pass, 0, 16});
-    first_.worker.told->Take<Splits>();
+    first_.worker.inbox->Take<Splits>();
     Passes(second, pass, Ask(second, pass).size());
     Passes(first_, pass, Ask(first_, pass).size());
     std::vector<PartitionIndices> kept;
@@ -158,7 +158,7 @@ TEST_F(Endless, RestoredItGivesNoSplitAgain) {
   }
   // One is further, and needs its part of pass 20 no more.
   core_->OnMessage(first_.worker.peer, SplitRequest{first_.of, 0, 20, 0, 16});
-  const SplitRun part = first_.worker.told->Take<Splits>().value().run;
+  const SplitRun part = first_.worker.inbox->Take<Splits>().value().run;
   given.insert(part.numbers.begin(), part.numbers.end());
   RankState rank{.client = ClientId(5), .job = job_.job, .job_mark = 1, .job_name = "job"};
   RankState::Repetition& repetition = rank.repetitions.emplace_back();
@@ -167,8 +167,8 @@ TEST_F(Endless, RestoredItGivesNoSplitAgain) {
   for (const SavedRepetition::Partition& partition : repetition.saved.partitions)
     EXPECT_LE(partition.given.size(), 3u);
   for (const Runner* runner : {&first_, &second})
-    repetition.taken.push_back({runner->of.partition, IndexSet::Of(0, runner->index)});
-  const auto restoration = Union({&rank, 1}, 99);
+    repetition.delivered.push_back({runner->of.partition, IndexSet::Of(0, runner->index)});
+  const auto restoration = MergeRankStates({&rank, 1}, 99);
   ASSERT_TRUE(restoration.ok()) << restoration.status();
   Restoration edited = *restoration;
   EXPECT_EQ(ForgetBookmarks(edited).code(), absl::StatusCode::kInvalidArgument);
@@ -182,7 +182,7 @@ TEST_F(Endless, RestoredItGivesNoSplitAgain) {
                     [&](const auto& answer) { job_ = answer.value(); });
   std::vector<Runner> runners = {{Work(1), {}}, {Work(2), {}}, {Work(3), {}}};
   reader_ = Come(job_, 0, 8);
-  for (Runner& runner : runners) runner.of = runner.worker.told->Take<Assign>().value().of;
+  for (Runner& runner : runners) runner.of = runner.worker.inbox->Take<Assign>().value().of;
   const auto is_late = [](const Runner& its) { return its.of.partition == PartitionId(3); };
   Runner& late = *std::ranges::find_if(runners, is_late);
   for (int64_t pass = 0; pass < 20; ++pass) EXPECT_THAT(Ask(late, pass), IsEmpty()) << pass;

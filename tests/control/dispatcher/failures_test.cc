@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Worker {
-  std::shared_ptr<Inbox<WorkerOutlet, WorkerDown>> told;
+  std::shared_ptr<Inbox<WorkerStreamWriter, WorkerDown>> inbox;
   std::shared_ptr<WorkerPeer> peer;
   absl::Status fails;  // OK: it runs whatever it is given
   std::vector<PartitionId> tried;
@@ -62,29 +62,29 @@ class FailuresTest : public ::testing::Test {
                                        .token = job.token});
   }
   void Connect() {
-    client_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
-    client_ = core_->OpenClient(client_told_);
+    client_inbox_ = std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
+    client_ = core_->OpenClient(client_inbox_);
     Hello(client_, job_);
   }
   // Another job, with a reader of its own.
   void MakeAnotherJob() {
-    other_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
-    other_client_ = core_->OpenClient(other_told_);
+    other_inbox_ = std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
+    other_client_ = core_->OpenClient(other_inbox_);
     Hello(other_client_, MakeJob("other"));
   }
 
   // Another reader of the same job.
   void JoinReader() {
-    other_told_ = std::make_shared<Inbox<ClientOutlet, ClientDown>>();
-    other_client_ = core_->OpenClient(other_told_);
+    other_inbox_ = std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
+    other_client_ = core_->OpenClient(other_inbox_);
     Hello(other_client_, job_, 6);
     Run();
   }
 
   Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus()) {
     Worker& worker = workers_[id];
-    worker.told = std::make_shared<Inbox<WorkerOutlet, WorkerDown>>();
-    worker.peer = core_->OpenWorker(worker.told);
+    worker.inbox = std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
+    worker.peer = core_->OpenWorker(worker.inbox);
     worker.fails = std::move(fails);
     core_->OnMessage(
         worker.peer,
@@ -133,16 +133,16 @@ class FailuresTest : public ::testing::Test {
   void Run() {
     for (bool busy = true; busy;) {
       busy = false;
-      while (auto fence = client_told_->Take<Fence>()) {
+      while (auto fence = client_inbox_->Take<Fence>()) {
         core_->OnMessage(client_, FenceAnswer{{fence->partition, fence->placement, {}, {}}});
         busy = true;
       }
-      while (auto fence = other_told_ ? other_told_->Take<Fence>() : std::nullopt) {
+      while (auto fence = other_inbox_ ? other_inbox_->Take<Fence>() : std::nullopt) {
         core_->OnMessage(other_client_, FenceAnswer{{fence->partition, fence->placement, {}, {}}});
         busy = true;
       }
       for (auto& [id, worker] : workers_) {
-        while (auto assign = worker.told->Take<Assign>()) {
+        while (auto assign = worker.inbox->Take<Assign>()) {
           busy = true;
           if (assign->of.iteration != IterationId(1)) {
             worker.runs_of_others.push_back(assign->of);
@@ -160,7 +160,7 @@ class FailuresTest : public ::testing::Test {
     }
   }
   Worker& RunnerOf(PartitionId partition) { return workers_.at(IdOfRunner(partition)); }
-  bool JobGoesOn() const { return !client_told_->finished.has_value(); }
+  bool JobGoesOn() const { return !client_inbox_->finished.has_value(); }
 
   int Events(std::string_view name) const {
     const std::vector<Event> all = events_->All();
@@ -176,9 +176,9 @@ class FailuresTest : public ::testing::Test {
   std::unique_ptr<Core> core_;
   std::string dataset_;
   JobAnswer job_;
-  std::shared_ptr<Inbox<ClientOutlet, ClientDown>> client_told_;
+  std::shared_ptr<Inbox<ClientStreamWriter, ClientDown>> client_inbox_;
   std::shared_ptr<ClientPeer> client_;
-  std::shared_ptr<Inbox<ClientOutlet, ClientDown>> other_told_;
+  std::shared_ptr<Inbox<ClientStreamWriter, ClientDown>> other_inbox_;
   std::shared_ptr<ClientPeer> other_client_;
   std::map<uint64_t, Worker> workers_;
 };
@@ -188,7 +188,7 @@ TEST_F(FailuresTest, WorkersThatCannotRunADatasetDoNotEndItWhereOthersCan) {
   const Worker& second = Join(2);
   for (uint64_t id : {11, 12, 13}) {
     Join(id, absl::NotFoundError("function tokenize@1 is not registered"));
-    EXPECT_TRUE(JobGoesOn()) << *client_told_->finished;
+    EXPECT_TRUE(JobGoesOn()) << *client_inbox_->finished;
   }
   std::set<PartitionId> running;
   for (const Worker* good : {&first, &second}) {
@@ -203,8 +203,8 @@ TEST_F(FailuresTest, APartitionThatEveryWorkerFailsEndsTheJob) {
   for (auto& [id, worker] : workers_) worker.fails = gone;
   Fail(RunnerOf(PartitionId(1)), PartitionId(1), gone);
   ASSERT_FALSE(JobGoesOn());
-  EXPECT_EQ(client_told_->finished->code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(client_told_->finished->message()), HasSubstr("/data/a is not there"));
+  EXPECT_EQ(client_inbox_->finished->code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(client_inbox_->finished->message()), HasSubstr("/data/a is not there"));
   for (const auto& [id, worker] : workers_) {
     EXPECT_THAT(worker.tried, ::testing::Contains(PartitionId(1))) << "worker " << id;
   }
@@ -222,7 +222,7 @@ TEST_F(FailuresTest, WhatFailedBeforeAPartitionGotFurtherDoesNotCount) {
   for (Index index : {10, 20, 30}) {
     Fail(worker, partition, absl::ResourceExhaustedError("no memory"));
     Fail(worker, partition, absl::ResourceExhaustedError("no memory"));
-    ASSERT_TRUE(JobGoesOn()) << *client_told_->finished;
+    ASSERT_TRUE(JobGoesOn()) << *client_inbox_->finished;
     core_->OnMessage(worker.peer, Bookmark{worker.runs.at(partition), index, "position", {}});
   }
 }
@@ -244,22 +244,22 @@ TEST_F(FailuresTest, APartitionWhoseWorkersDieTakesNoFleetAlong) {
   }
   EXPECT_EQ(killed, 4);
   ASSERT_FALSE(JobGoesOn());
-  EXPECT_EQ(client_told_->finished->code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(client_told_->finished->message()),
+  EXPECT_EQ(client_inbox_->finished->code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(client_inbox_->finished->message()),
               HasSubstr("partition 1 ended 4 workers, 2 of them with nothing else on them, and got "
                         "no further than its bookmark at index 0"));
 }
 
 // Its reader has much of the partition, and returns it while worker after worker dies.
-TEST_F(FailuresTest, WhatLandedBeforeTheDeathsIsNoProgress) {
+TEST_F(FailuresTest, WhatWasReceivedBeforeTheDeathsIsNoProgress) {
   const PartitionId bad(1);
   for (uint64_t id : {1, 2, 3}) Join(id);
   const Placement placement = RunnerOf(bad).runs.at(bad).placement;
-  const auto says = [&](IndexSet taken, IndexSet landed) {
+  const auto says = [&](IndexSet delivered, IndexSet received) {
     core_->OnMessage(client_, Report{{{.partition = bad,
                                        .placement = placement,
-                                       .taken = std::move(taken),
-                                       .landed = std::move(landed)}}});
+                                       .delivered = std::move(delivered),
+                                       .received = std::move(received)}}});
   };
   says({}, IndexSet::Of(0, 100));
   int killed = 0;
@@ -281,7 +281,7 @@ TEST_F(FailuresTest, WhatALivingReaderGetsOfItIsProgress) {
     const IndexSet more = IndexSet::Of(killed, killed + 1);  // received, returned, and then said
     core_->OnMessage(client_, Report{{{.partition = bad,
                                        .placement = RunnerOf(bad).runs.at(bad).placement,
-                                       .taken = more}}});
+                                       .delivered = more}}});
   }
 }
 
@@ -312,10 +312,10 @@ TEST_F(FailuresTest, WhereWorkersComeOneByOneNoOtherJobIsTakenAlong) {
     Kill(id);
   }
   EXPECT_FALSE(JobGoesOn());
-  EXPECT_FALSE(other_told_->finished.has_value()) << *other_told_->finished;
+  EXPECT_FALSE(other_inbox_->finished.has_value()) << *other_inbox_->finished;
 }
 
-// As workers on a cheap machine that is taken away.
+// As workers on a cheap machine that is preempted.
 TEST_F(FailuresTest, WorkersThatDieForOtherReasonsEndNothing) {
   const PartitionId one(1);
   for (uint64_t id : {1, 2, 3}) Join(id);
@@ -323,7 +323,7 @@ TEST_F(FailuresTest, WorkersThatDieForOtherReasonsEndNothing) {
     Kill(IdOfRunner(one));
     Join(next);
     if (next % 3 == 0) Progress(PartitionId());
-    ASSERT_TRUE(JobGoesOn()) << *client_told_->finished;
+    ASSERT_TRUE(JobGoesOn()) << *client_inbox_->finished;
   }
 }
 

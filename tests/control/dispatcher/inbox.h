@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An outlet that keeps what a dispatcher in this thread says.
+// A stream writer that keeps what a dispatcher in this thread says.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "control/dispatcher/outlet.h"
+#include "control/dispatcher/stream_writer.h"
 
 namespace penstock::control {
 
-template <class Outlet, class Down>
-class Inbox final : public Outlet {
+template <class Writer, class Down>
+class Inbox final : public Writer {
  public:
   void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished = status; }

@@ -2,7 +2,7 @@
 // What must hold of a job and does not: that job ends, named, and the others go on.
 #include <stdexcept>
 
-#include "control/dispatcher/turn.h"
+#include "control/dispatcher/transaction.h"
 #include "control/protocol/invariant.h"
 #include "gmock/gmock.h"
 #include "tests/control/dispatcher/core_fixture.h"
@@ -22,26 +22,28 @@ class InvariantsTest : public CoreTest {
     worker_ = Work(1);
     of_broken_ = Come(broken_, 0, 1);
     of_sound_ = Come(sound_, 0, 2);
-    ASSERT_TRUE(of_broken_.told->Take<Welcome>().has_value());
-    ASSERT_TRUE(of_sound_.told->Take<Welcome>().has_value());
+    ASSERT_TRUE(of_broken_.inbox->Take<Welcome>().has_value());
+    ASSERT_TRUE(of_sound_.inbox->Take<Welcome>().has_value());
     iteration_ = recovered_.FindIteration(broken_.job, 0)->id;
   }
   // No reader has that number, so that nothing can follow from its end.
   void BreakIt() {
-    Turn turn(*core_);
-    turn.Guard([&] { turn.Do(IterationAltered{iteration_, protocol::ReaderEnded{ClientId(99)}}); });
+    Transaction txn(*core_);
+    txn.Guard([&] {
+      txn.Apply(IterationAltered{iteration_, protocol::ReaderEnded{ClientId(99)}});
+    });
   }
   void ExpectOnlyThatOneEnded() {
-    ASSERT_TRUE(of_broken_.told->finished.has_value());
-    EXPECT_EQ(of_broken_.told->finished->code(), absl::StatusCode::kInternal);
-    EXPECT_THAT(std::string(of_broken_.told->finished->message()), HasSubstr("cannot be"));
-    EXPECT_TRUE(worker_.told->Take<Unassign>().has_value());
-    // Whoever comes back is told the same, and the other job is read as before.
+    ASSERT_TRUE(of_broken_.inbox->finished.has_value());
+    EXPECT_EQ(of_broken_.inbox->finished->code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(of_broken_.inbox->finished->message()), HasSubstr("cannot be"));
+    EXPECT_TRUE(worker_.inbox->Take<Unassign>().has_value());
+    // Whoever comes back gets the same, and the other job is read as before.
     const Reader back = Come(broken_, 0, 1, std::nullopt, 2);
-    ASSERT_TRUE(back.told->finished.has_value());
-    EXPECT_EQ(back.told->finished->code(), absl::StatusCode::kInternal);
-    EXPECT_FALSE(of_sound_.told->finished.has_value());
-    EXPECT_TRUE(Come(sound_, 0, 3).told->Take<Welcome>().has_value());
+    ASSERT_TRUE(back.inbox->finished.has_value());
+    EXPECT_EQ(back.inbox->finished->code(), absl::StatusCode::kInternal);
+    EXPECT_FALSE(of_sound_.inbox->finished.has_value());
+    EXPECT_TRUE(Come(sound_, 0, 3).inbox->Take<Welcome>().has_value());
     Pass(absl::Seconds(5));
     // And so after a restart.
     EXPECT_TRUE(recovered_.FindIteration(broken_.job, 0)->failure.has_value());
@@ -61,21 +63,21 @@ TEST_F(InvariantsTest, AChangeThatDoesNotFitEndsItsJobAlone) {
 
 TEST_F(InvariantsTest, SoDoesWhatTheProtocolFindsBroken) {
   {
-    Turn turn(*core_);
-    turn.Guard([&] {
-      turn.DeskOf(iteration_);
+    Transaction txn(*core_);
+    txn.Guard([&] {
+      txn.GetContext(iteration_);
       PENSTOCK_INVARIANT(1 + 1 == 3);
     });
   }
-  EXPECT_THAT(std::string(of_broken_.told->finished->message()), HasSubstr("1 + 1 == 3"));
+  EXPECT_THAT(std::string(of_broken_.inbox->finished->message()), HasSubstr("1 + 1 == 3"));
   ExpectOnlyThatOneEnded();
 }
 
 TEST_F(InvariantsTest, SoDoesAnException) {
   {
-    Turn turn(*core_);
-    turn.Guard([&] {
-      turn.DeskOf(iteration_);
+    Transaction txn(*core_);
+    txn.Guard([&] {
+      txn.GetContext(iteration_);
       throw std::out_of_range("map::at");
     });
   }
@@ -87,8 +89,8 @@ using InvariantsDeathTest = InvariantsTest;
 TEST_F(InvariantsDeathTest, WhatIsNoJobsEndsTheDispatcher) {
   EXPECT_DEATH(
       {
-        Turn turn(*core_);
-        turn.Guard([&] { turn.Do(WorkerDraining{WorkerId(99)}); });
+        Transaction txn(*core_);
+        txn.Guard([&] { txn.Apply(WorkerDraining{WorkerId(99)}); });
       },
       "does not hold");
 }

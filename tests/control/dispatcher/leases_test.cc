@@ -51,7 +51,7 @@ class StandingJournal final : public Journal {
 };
 
 // What renews a client's lease.
-class Renewed final : public ClientOutlet {
+class Renewed final : public ClientStreamWriter {
  public:
   void Send(ClientDown message, uint64_t) override {
     if (std::holds_alternative<Welcome>(message)) ++welcomes;
@@ -286,7 +286,7 @@ class ClientLeasesTest : public LeasesTest {
   JobAnswer job_;
 };
 
-// They go by the lease that they were told last.
+// They go by the lease that they got last.
 TEST_F(ClientLeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
   Read(5);
   Restart(absl::Seconds(10));
@@ -341,7 +341,7 @@ class RenewingTest : public LeasesTest {
     peer_ = Hello();
   }
   std::shared_ptr<ClientPeer> Hello() {
-    auto peer = core_->OpenClient(told_);
+    auto peer = core_->OpenClient(inbox_);
     core_->OnMessage(peer, ClientHello{.job = job_.job,
                                        .client = ClientId(5),
                                        .incarnation = Incarnation(1),
@@ -357,7 +357,7 @@ class RenewingTest : public LeasesTest {
     }
   }
 
-  const std::shared_ptr<Renewed> told_ = std::make_shared<Renewed>();
+  const std::shared_ptr<Renewed> inbox_ = std::make_shared<Renewed>();
   StandingJournal* journal_ = nullptr;
   JobAnswer job_;
   std::shared_ptr<ClientPeer> peer_;
@@ -367,35 +367,35 @@ class RenewingTest : public LeasesTest {
 // Another dispatcher may have the folder, and count the time.
 TEST_F(RenewingTest, NoHeartbeatRenewsALeaseWithoutARecordBehindIt) {
   Beat(30);
-  EXPECT_GE(told_->heartbeat, 19u);
+  EXPECT_GE(inbox_->heartbeat, 19u);
   journal_->stands = true;
   const uint64_t last = beats_;
   const uint64_t records = journal_->last();
   Beat(200);
-  EXPECT_LE(told_->heartbeat, last);
+  EXPECT_LE(inbox_->heartbeat, last);
   EXPECT_LE(journal_->last(), records + 1) << "one waits, and others would behind it";
-  EXPECT_LT(told_->answers, 45) << "a dispatcher that does not answer is given up";
+  EXPECT_LT(inbox_->answers, 45) << "a dispatcher that does not answer is given up";
   journal_->GoOn();
   Beat(12);
-  EXPECT_GE(told_->heartbeat, beats_ - 11);
+  EXPECT_GE(inbox_->heartbeat, beats_ - 11);
   EXPECT_EQ(DeadClients(), 0u);
 }
 
 TEST_F(RenewingTest, NoWelcomeGivesALeaseWithoutARecordBehindIt) {
-  EXPECT_EQ(told_->welcomes, 1);
+  EXPECT_EQ(inbox_->welcomes, 1);
   journal_->stands = true;
   peer_ = Hello();
-  EXPECT_EQ(told_->welcomes, 1);
+  EXPECT_EQ(inbox_->welcomes, 1);
   journal_->GoOn();
-  EXPECT_EQ(told_->welcomes, 2);
+  EXPECT_EQ(inbox_->welcomes, 2);
 }
 
 TEST_F(RenewingTest, ThatTakesAFewRecordsForAllClients) {
   const uint64_t records = journal_->last();
   Beat(80);
-  EXPECT_GE(told_->heartbeat, beats_ - 11);
+  EXPECT_GE(inbox_->heartbeat, beats_ - 11);
   EXPECT_LE(journal_->last(), records + 10);
-  EXPECT_EQ(told_->answers, 80) << "all are answered";
+  EXPECT_EQ(inbox_->answers, 80) << "all are answered";
 }
 
 // Such records change nothing.

@@ -137,7 +137,7 @@ TEST_F(LivesTest, AWorkerAheadOfTheJournalEndsWhatEarlierLivesRead) {
   HandClient reader(*stub_, job, 5);
   const Life life = reader.Next<Welcome>().life;
   const PlacedPartition of = worker->Next<Assign>().of;
-  const Heard told = HeardBy(reader, life);
+  const Heard last_heard = HeardBy(reader, life);
   Copy();
   worker->Send(SplitRequest{of, 0, 0, 0, 1});
   worker->Next<Splits>();
@@ -145,7 +145,7 @@ TEST_F(LivesTest, AWorkerAheadOfTheJournalEndsWhatEarlierLivesRead) {
   worker.reset();
   Restart(OfCopy());
 
-  HandClient back(*stub_, job, 5, 1, 0, std::nullopt, told);
+  HandClient back(*stub_, job, 5, 1, 0, std::nullopt, last_heard);
   EXPECT_TRUE(back.Next<Welcome>().iteration);
   HandClient later(*stub_, MakeJob("later"), 6);
   EXPECT_TRUE(later.Next<Welcome>().iteration);

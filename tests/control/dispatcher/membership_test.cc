@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When readers are told which workers there are.
+// When readers get the list of workers.
 #include <string>
 
 #include "gtest/gtest.h"
@@ -13,30 +13,30 @@ class MembershipTest : public CoreTest {
   // Worker 1 comes, with what it holds.
   void Hello(Worker& worker, const std::string& address, std::vector<PlacedPartition> held = {}) {
     if (worker.peer != nullptr) core_->OnClosed(worker.peer);
-    worker.peer = core_->OpenWorker(worker.told);
+    worker.peer = core_->OpenWorker(worker.inbox);
     core_->OnMessage(worker.peer,
                      WorkerHello{.worker = WorkerId(1), .address = address, .held = held});
   }
 };
 
-// A fleet of which each worker's hello told each reader of all workers took hours to come back.
+// A fleet of which each worker's hello sent each reader the whole list took hours to come back.
 TEST_F(MembershipTest, IsToldForAHelloThatChangesSomethingAlone) {
   Start();
   const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});
   Worker worker;
   Hello(worker, "here");
   const Reader reader = Come(job, 0, 1);
-  const auto assign = worker.told->Take<Assign>();
+  const auto assign = worker.inbox->Take<Assign>();
   ASSERT_TRUE(assign.has_value());
-  while (reader.told->Take<Membership>()) {
+  while (reader.inbox->Take<Membership>()) {
   }
   Hello(worker, "here", {assign->of});
-  EXPECT_FALSE(reader.told->Take<Membership>().has_value());
+  EXPECT_FALSE(reader.inbox->Take<Membership>().has_value());
   Hello(worker, "elsewhere", {assign->of});
-  const auto told = reader.told->Take<Membership>();
-  ASSERT_TRUE(told.has_value());
-  ASSERT_EQ(told->workers.size(), 1u);
-  EXPECT_EQ(told->workers[0].address, "elsewhere");
+  const auto membership = reader.inbox->Take<Membership>();
+  ASSERT_TRUE(membership.has_value());
+  ASSERT_EQ(membership->workers.size(), 1u);
+  EXPECT_EQ(membership->workers[0].address, "elsewhere");
 }
 
 }  // namespace

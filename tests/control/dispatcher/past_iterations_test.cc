@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stays of finished iterations: how much, and what those are told who come late.
+// What stays of finished iterations: how much, and what those get who come late.
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,19 +34,18 @@ class PastIterations : public CoreTest {
     std::vector<Reader> all;
     for (Index r = 0; r < readers; ++r)
       all.push_back(Come(job_, repetition, static_cast<uint64_t>(r) + 1));
-    const auto assign = worker_.told->Take<Assign>();
+    const auto assign = worker_.inbox->Take<Assign>();
     ASSERT_TRUE(assign.has_value());
     core_->OnMessage(worker_.peer, Ended{assign->of, kElements});
     for (Index r = 0; r < readers; ++r) {
-      core_->OnMessage(
-          all[r].peer,
-          Report{
-              {{.partition = kOne, .placement = assign->of.placement, .taken = Part(r, readers)}}});
+      core_->OnMessage(all[r].peer, Report{{{.partition = kOne,
+                                             .placement = assign->of.placement,
+                                             .delivered = Part(r, readers)}}});
     }
     for (Index r = 0; r < readers; ++r) {
       core_->OnMessage(all[r].peer,
                        Commit{repetition + 1, {{repetition, {{kOne, Part(r, readers)}}}}});
-      EXPECT_TRUE(all[r].told->Take<End>().has_value());
+      EXPECT_TRUE(all[r].inbox->Take<End>().has_value());
     }
     for (Reader& reader : all) Go(reader);
   }
@@ -73,7 +72,7 @@ TEST_F(PastIterations, AreEndsAndCountsHoweverTheirReadersSharedThem) {
     EXPECT_TRUE(shown.finished);
     EXPECT_EQ(shown.repetition, 150);
     EXPECT_EQ(shown.partitions.at(0).elements, kElements);
-    EXPECT_EQ(shown.partitions.at(0).kept, kElements);
+    EXPECT_EQ(shown.partitions.at(0).committed, kElements);
   }
 }
 
@@ -83,25 +82,25 @@ TEST_F(PastIterations, ToldTheEndIsWhoComesLate) {
     Epoch(0, 2);
     ASSERT_TRUE(recovered_.iterations.empty());
     Reader same = Come(job_, 0, 1);
-    EXPECT_TRUE(same.told->Take<Welcome>().has_value());
-    EXPECT_TRUE(same.told->Take<End>().has_value());
+    EXPECT_TRUE(same.inbox->Take<Welcome>().has_value());
+    EXPECT_TRUE(same.inbox->Take<End>().has_value());
     Reader late = Come(job_, 0, 9, IndexSet());
-    EXPECT_TRUE(late.told->Take<Welcome>().has_value());
-    EXPECT_TRUE(late.told->Take<End>().has_value());
+    EXPECT_TRUE(late.inbox->Take<Welcome>().has_value());
+    EXPECT_TRUE(late.inbox->Take<End>().has_value());
     core_->Sweep();
     EXPECT_EQ(recovered_.iterations.size(), 1u);  // somebody is connected
     Go(late);
     Go(same);
     EXPECT_TRUE(recovered_.iterations.empty());
-    EXPECT_FALSE(worker_.told->Take<Assign>().has_value()) << "nothing of it is read again";
+    EXPECT_FALSE(worker_.inbox->Take<Assign>().has_value()) << "nothing of it is read again";
   }
 }
 
-TEST_F(PastIterations, AStateIsTheOneThatWasKeptOrRefused) {
+TEST_F(PastIterations, AStateIsTheOneThatWasCommittedOrRefused) {
   Begin(Keep::kCommitted);
   Epoch(0, 2);
   const Reader exact = Come(job_, 0, 1, Part(0, 2), /*incarnation=*/2);
-  EXPECT_TRUE(exact.told->Take<End>().has_value());
+  EXPECT_TRUE(exact.inbox->Take<End>().has_value());
   IndexSet older = Part(0, 2);
   older.Remove(IndexSet::Of(0, 1));
   IndexSet newer = Part(0, 2);
@@ -113,11 +112,11 @@ TEST_F(PastIterations, AStateIsTheOneThatWasKeptOrRefused) {
       {std::nullopt, "another process has taken up"}};
   for (const auto& [state, why] : refused) {
     const Reader reader = Come(job_, 0, 1, state, /*incarnation=*/3);
-    ASSERT_TRUE(reader.told->finished.has_value()) << why;
-    EXPECT_THAT(std::string(reader.told->finished->message()), HasSubstr(why));
+    ASSERT_TRUE(reader.inbox->finished.has_value()) << why;
+    EXPECT_THAT(std::string(reader.inbox->finished->message()), HasSubstr(why));
   }
   const Reader stranger = Come(job_, 0, 8, Part(0, 2));
-  EXPECT_TRUE(stranger.told->finished.has_value());
+  EXPECT_TRUE(stranger.inbox->finished.has_value());
 }
 
 TEST_F(PastIterations, ADeadReaderIsToldSo) {
@@ -128,13 +127,13 @@ TEST_F(PastIterations, ADeadReaderIsToldSo) {
     core_->OnMessage(worker_.peer, WorkerHeartbeat{});
     Pass(absl::Seconds(1));
   }
-  while (worker_.told->Take<Assign>()) {
+  while (worker_.inbox->Take<Assign>()) {
   }
   Epoch(0, 2);
   ASSERT_EQ(recovered_.past.size(), 1u);
   const Reader again = Come(job_, 0, 7);
-  ASSERT_TRUE(again.told->finished.has_value());
-  EXPECT_THAT(std::string(again.told->finished->message()), HasSubstr("declared dead"));
+  ASSERT_TRUE(again.inbox->finished.has_value());
+  EXPECT_THAT(std::string(again.inbox->finished->message()), HasSubstr("declared dead"));
 }
 
 // A state contains repetitions that were over when it was saved.
@@ -143,9 +142,9 @@ TEST_F(PastIterations, ACommitMayNameThem) {
   Epoch(0, 2);
   const Reader next = Come(job_, 1, 1);
   core_->OnMessage(next.peer, Commit{2, {{0, {{kOne, Part(0, 2)}}}, {1, {}}}});
-  EXPECT_EQ(next.told->Take<Committed>().value_or(Committed()).number, 2);
+  EXPECT_EQ(next.inbox->Take<Committed>().value_or(Committed()).number, 2);
   core_->OnMessage(next.peer, Commit{3, {{0, {}}, {1, {}}}});
-  EXPECT_EQ(next.told->Take<Committed>().value_or(Committed()).number, 3);
+  EXPECT_EQ(next.inbox->Take<Committed>().value_or(Committed()).number, 3);
   core_->Sweep();
   EXPECT_EQ(recovered_.past.size(), 1u);
 }
@@ -166,11 +165,11 @@ TEST_F(PastIterations, StatesSayHowMuchEachReaderHad) {
   core_->GetReading({job_.job, 0}, [&](const auto& answer) { saved = answer.value(); });
   EXPECT_TRUE(saved.finished);
   ASSERT_EQ(saved.partitions.size(), 1u);
-  EXPECT_EQ(saved.partitions[0].kept_below, kElements);
+  EXPECT_EQ(saved.partitions[0].committed_below, kElements);
   ASSERT_EQ(saved.readers.size(), 2u);
   for (const SavedRepetition::Reader& reader : saved.readers) {
-    EXPECT_EQ(reader.kept_count, kElements / 2);
-    EXPECT_TRUE(reader.kept.empty());
+    EXPECT_EQ(reader.committed_count, kElements / 2);
+    EXPECT_TRUE(reader.committed.empty());
   }
   EXPECT_EQ(recovered_.past.size(), 1u) << "to ask is to change nothing";
 }

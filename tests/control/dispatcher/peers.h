@@ -68,7 +68,7 @@ class Peer {
     return *closed_;
   }
 
-  // Of the latest message, also of one that was not taken from here yet.
+  // Of the latest message, also of one that was not read from here yet.
   uint64_t sequence() {
     std::lock_guard lock(mu_);
     return sequence_;
@@ -139,9 +139,9 @@ class HandClient : public Peer<ClientUp, ClientDown> {
                      .heard = heard});
   }
 
-  void SendReport(PartitionId partition, Placement placement, IndexSet taken,
-                  IndexSet landed = {}) {
-    Send(Report{{{partition, placement, std::move(taken), std::move(landed)}}});
+  void SendReport(PartitionId partition, Placement placement, IndexSet delivered,
+                  IndexSet received = {}) {
+    Send(Report{{{partition, placement, std::move(delivered), std::move(received)}}});
   }
 };
 

@@ -30,7 +30,7 @@ class TimeToLive : public CoreTest {
     return ids;
   }
   // The fields of the last event of that name.
-  std::vector<std::pair<std::string, std::string>> Told(const std::string& name) const {
+  std::vector<std::pair<std::string, std::string>> EventsNamed(const std::string& name) const {
     std::vector<std::pair<std::string, std::string>> fields;
     for (const Event& event : events_->All())
       if (event.name == name) fields = event.fields;
@@ -53,7 +53,7 @@ TEST_F(TimeToLive, ADatasetGoesThatNoJobReadsForSoLong) {
   EXPECT_THAT(Datasets(), ElementsAre(read, unread));
   Pass(absl::Minutes(2));
   EXPECT_THAT(Datasets(), ElementsAre(read));
-  EXPECT_THAT(Told("dataset_forgotten"), Contains(Pair("dataset", unread)));
+  EXPECT_THAT(EventsNamed("dataset_forgotten"), Contains(Pair("dataset", unread)));
   EXPECT_EQ(recovered_.datasets.size(), 1u);
 }
 
@@ -87,8 +87,8 @@ TEST_F(TimeToLive, AJobThatMayOweSomethingStaysUnlessItIsSaidForHowLong) {
       Pass(absl::Minutes(10));
       EXPECT_THAT(Jobs(), IsEmpty());
       const Reader late = Come(committed, 0, 7);
-      ASSERT_TRUE(late.told->finished.has_value());
-      EXPECT_THAT(std::string(late.told->finished->message()), HasSubstr("abandoned_job_ttl"));
+      ASSERT_TRUE(late.inbox->finished.has_value());
+      EXPECT_THAT(std::string(late.inbox->finished->message()), HasSubstr("abandoned_job_ttl"));
     }
   }
 }
@@ -100,17 +100,17 @@ TEST_F(TimeToLive, WhatAJobOwedThatGoesIsNamed) {
       Job("job", Register(1), {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted});
   const Worker worker = Work(1);
   const Reader reader = Come(job, 0, 5);
-  const auto assign = worker.told->Take<Assign>();
+  const auto assign = worker.inbox->Take<Assign>();
   ASSERT_TRUE(assign.has_value());
   core_->OnMessage(worker.peer, Ended{assign->of, 9});
   core_->OnMessage(reader.peer, Report{{{.partition = PartitionId(1),
                                          .placement = assign->of.placement,
-                                         .taken = IndexSet::Of(0, 9)}}});
+                                         .delivered = IndexSet::Of(0, 9)}}});
   core_->OnMessage(reader.peer, Commit{1, {{0, {{PartitionId(1), IndexSet::Of(0, 4)}}}}});
   core_->OnClosed(reader.peer);
   Pass(absl::Minutes(30));
   EXPECT_THAT(Jobs(), IsEmpty());
-  EXPECT_THAT(Told("job_forgotten"),
+  EXPECT_THAT(EventsNamed("job_forgotten"),
               Contains(Pair("owed", "5 elements of repetition 0 not committed")));
 }
 
@@ -120,21 +120,22 @@ TEST_F(TimeToLive, WhatIsGivenUpIsNamed) {
   const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});
   const Worker worker = Work(1);
   const Reader reader = Come(job, 0, 5);
-  const auto assign = worker.told->Take<Assign>();
+  const auto assign = worker.inbox->Take<Assign>();
   ASSERT_TRUE(assign.has_value());
   core_->OnMessage(worker.peer, Ended{assign->of, 9});
   core_->OnMessage(reader.peer, Report{{{.partition = PartitionId(1),
                                          .placement = assign->of.placement,
-                                         .taken = IndexSet::Of(0, 6),
-                                         .landed = IndexSet::Of(6, 9),
+                                         .delivered = IndexSet::Of(0, 6),
+                                         .received = IndexSet::Of(6, 9),
                                          .handed = IndexSet::Of(6, 9)}}});
-  ASSERT_TRUE(reader.told->Take<End>().has_value());
+  ASSERT_TRUE(reader.inbox->Take<End>().has_value());
   core_->OnClosed(reader.peer);
   Pass(absl::Minutes(4));
-  EXPECT_THAT(Told("given_up"), IsEmpty()) << "somebody may come for them";
+  EXPECT_THAT(EventsNamed("given_up"), IsEmpty()) << "somebody may come for them";
   Pass(absl::Minutes(3));
-  EXPECT_THAT(Told("given_up"), Contains(Pair("job", "job")));
-  EXPECT_THAT(Told("given_up"), Contains(Pair("owed", "3 elements of repetition 0 not committed")));
+  EXPECT_THAT(EventsNamed("given_up"), Contains(Pair("job", "job")));
+  EXPECT_THAT(EventsNamed("given_up"),
+              Contains(Pair("owed", "3 elements of repetition 0 not committed")));
 }
 
 }  // namespace

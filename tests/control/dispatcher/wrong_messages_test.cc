@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-template <class Outlet, class Down>
-class Ending final : public Outlet {
+template <class Writer, class Down>
+class Ending final : public Writer {
  public:
   void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished = status; }
@@ -30,8 +30,8 @@ class Ending final : public Outlet {
   std::optional<absl::Status> finished;
   std::vector<Down> messages;
 };
-using ToldClient = Ending<ClientOutlet, ClientDown>;
-using ToldWorker = Ending<WorkerOutlet, WorkerDown>;
+using ClientInbox = Ending<ClientStreamWriter, ClientDown>;
+using WorkerInbox = Ending<WorkerStreamWriter, WorkerDown>;
 
 class WrongMessagesTest : public ::testing::Test {
  protected:
@@ -120,31 +120,31 @@ TEST_F(WrongMessagesTest, StatesOfMoreSplitsThanANumberCanSayAreRefused) {
 
 TEST_F(WrongMessagesTest, ASecondClientOnOneStreamEndsItAndLeavesNobodyBehind) {
   const JobAnswer job = MakeJob();
-  auto told = std::make_shared<ToldClient>();
-  auto peer = core_->OpenClient(told);
+  auto inbox = std::make_shared<ClientInbox>();
+  auto peer = core_->OpenClient(inbox);
   core_->OnMessage(peer, HelloOf(job, 5));
-  EXPECT_FALSE(told->finished.has_value());
+  EXPECT_FALSE(inbox->finished.has_value());
   core_->OnMessage(peer, HelloOf(job, 6));
-  ASSERT_TRUE(told->finished.has_value());
-  EXPECT_EQ(told->finished->code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(inbox->finished.has_value());
+  EXPECT_EQ(inbox->finished->code(), absl::StatusCode::kInvalidArgument);
   core_->OnClosed(peer);
   Pass(absl::Minutes(10));
   EXPECT_TRUE(Status().jobs.empty()) << "a job that nobody reads is forgotten";
 }
 
 TEST_F(WrongMessagesTest, ASecondWorkerOnOneStreamEndsItAndNoneIsConnected) {
-  auto told = std::make_shared<ToldWorker>();
-  auto peer = core_->OpenWorker(told);
+  auto inbox = std::make_shared<WorkerInbox>();
+  auto peer = core_->OpenWorker(inbox);
   core_->OnMessage(peer, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
   core_->OnMessage(peer, WorkerHello{.worker = WorkerId(2), .address = "b:1", .permits = 1});
-  ASSERT_TRUE(told->finished.has_value());
-  EXPECT_EQ(told->finished->code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(inbox->finished.has_value());
+  EXPECT_EQ(inbox->finished->code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(core_->NumWorkers(), 0);
 }
 
 TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsWorkerWhichMayComeAgain) {
-  auto told = std::make_shared<ToldWorker>();
-  auto peer = core_->OpenWorker(told);
+  auto inbox = std::make_shared<WorkerInbox>();
+  auto peer = core_->OpenWorker(inbox);
   core_->OnMessage(peer, WorkerHello{.worker = WorkerId(0xab), .address = "a:1", .permits = 1});
   const Counter& counter = ProcessMetrics().GetCounter("penstock_dispatcher_events_total", "",
                                                        {{"event", "unreadable"}});
@@ -153,42 +153,42 @@ TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsWorkerWhichMayComeAg
   EXPECT_EQ(counter.value(), before + 1);
   EXPECT_EQ(ToString(events_->WaitFor("unreadable", absl::ZeroDuration())),
             "unreadable worker=ab why=\"3 bytes\"");
-  ASSERT_TRUE(told->finished.has_value());
-  EXPECT_EQ(told->finished->code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(told->messages.size(), 1u) << "the welcome, and no refusal";
+  ASSERT_TRUE(inbox->finished.has_value());
+  EXPECT_EQ(inbox->finished->code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(inbox->messages.size(), 1u) << "the welcome, and no refusal";
 }
 
 TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsClientWhichHearsWhy) {
   const JobAnswer job = MakeJob();
-  auto told = std::make_shared<ToldClient>();
-  auto peer = core_->OpenClient(told);
+  auto inbox = std::make_shared<ClientInbox>();
+  auto peer = core_->OpenClient(inbox);
   core_->OnMessage(peer, HelloOf(job, 5));
   core_->OnUnreadable(peer, absl::InvalidArgumentError("3 bytes"));
   EXPECT_EQ(ToString(events_->WaitFor("unreadable", absl::ZeroDuration())),
             "unreadable client=5 why=\"3 bytes\"");
-  const absl::Status error = told->First<SessionError>().status;
+  const absl::Status error = inbox->First<SessionError>().status;
   EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(error.message()),
               HasSubstr("cannot read a message of client 5: 3 bytes"));
-  EXPECT_EQ(told->finished, error);
+  EXPECT_EQ(inbox->finished, error);
   core_->OnClosed(peer);
   Pass(absl::Minutes(10));
   EXPECT_TRUE(Status().jobs.empty()) << "a job that nobody reads is forgotten";
 }
 
-// Turn by turn that took for ever, with the dispatcher's lock held.
+// Row by row that took for ever, with the dispatcher's lock held.
 TEST_F(WrongMessagesTest, AConsumerThatSaysItIsFarAheadHoldsNobodyUp) {
   const JobAnswer job = MakeJob(/*consumers=*/2);
-  auto told = std::make_shared<ToldWorker>();
-  auto worker = core_->OpenWorker(told);
+  auto inbox = std::make_shared<WorkerInbox>();
+  auto worker = core_->OpenWorker(inbox);
   core_->OnMessage(worker, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
-  auto first = core_->OpenClient(std::make_shared<ToldClient>());
-  auto second = core_->OpenClient(std::make_shared<ToldClient>());
+  auto first = core_->OpenClient(std::make_shared<ClientInbox>());
+  auto second = core_->OpenClient(std::make_shared<ClientInbox>());
   core_->OnMessage(first, HelloOf(job, 5, 0));
   core_->OnMessage(second, HelloOf(job, 6, 1));
   const IndexSet far = IndexSet::Of(0, int64_t{1} << 45);
   core_->OnMessage(first, Report{{{PartitionId(1), Placement(1), far, {}}}});
-  core_->OnMessage(worker, Bookmark{told->First<Assign>().of, 4, "position", {}});
+  core_->OnMessage(worker, Bookmark{inbox->First<Assign>().of, 4, "position", {}});
   core_->OnMessage(worker, WorkerLeave{});
   EXPECT_EQ(Status().jobs.size(), 1u);
 }
@@ -200,90 +200,90 @@ class AgreeingConsumersTest : public WrongMessagesTest {
     core_->OnMessage(worker_, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
     for (size_t c = 0; c < 2; ++c) core_->OnMessage(peers_[c], HelloOf(job, 5 + c, int64_t(c)));
   }
-  // Both have landed turns [0, turns) of the only partition.
-  void Landed(int64_t turns, const protocol::RoundsReport& rounds) {
-    const IndexSet landed = IndexSet::Of(0, turns);
+  // Both have received rows [0, rows) of the only partition.
+  void ReportReceived(int64_t rows, const protocol::RoundsReport& rounds) {
+    const IndexSet received = IndexSet::Of(0, rows);
     for (const auto& peer : peers_) {
-      core_->OnMessage(peer, Report{{{PartitionId(1), Placement(1), {}, landed}}, rounds});
+      core_->OnMessage(peer, Report{{{PartitionId(1), Placement(1), {}, received}}, rounds});
     }
   }
-  // Those that the consumer was told of.
-  size_t RoundsToldTo(size_t consumer) const {
+  // Those that were announced to the consumer.
+  size_t RoundsAnnouncedTo(size_t consumer) const {
     size_t rounds = 0;
-    for (const ClientDown& message : told_[consumer]->messages) {
+    for (const ClientDown& message : inbox_[consumer]->messages) {
       if (const auto* agreed = std::get_if<Agreed>(&message)) rounds += agreed->rounds.size();
     }
     return rounds;
   }
 
-  const std::shared_ptr<ToldClient> told_[2] = {std::make_shared<ToldClient>(),
-                                                std::make_shared<ToldClient>()};
-  const std::shared_ptr<ClientPeer> peers_[2] = {core_->OpenClient(told_[0]),
-                                                 core_->OpenClient(told_[1])};
-  const std::shared_ptr<WorkerPeer> worker_ = core_->OpenWorker(std::make_shared<ToldWorker>());
+  const std::shared_ptr<ClientInbox> inbox_[2] = {std::make_shared<ClientInbox>(),
+                                                  std::make_shared<ClientInbox>()};
+  const std::shared_ptr<ClientPeer> peers_[2] = {core_->OpenClient(inbox_[0]),
+                                                 core_->OpenClient(inbox_[1])};
+  const std::shared_ptr<WorkerPeer> worker_ = core_->OpenWorker(std::make_shared<WorkerInbox>());
 };
 
 // Round by round that took for ever, with the dispatcher's lock held.
-TEST_F(AgreeingConsumersTest, AreRefusedRoundsThatTheyWereNotTold) {
-  Landed(2, {});
-  EXPECT_EQ(RoundsToldTo(0), 2u);
-  const protocol::RoundsReport far{.taken = int64_t{1} << 60, .heard = int64_t{1} << 60};
+TEST_F(AgreeingConsumersTest, AreRefusedRoundsThatWereNotAnnounced) {
+  ReportReceived(2, {});
+  EXPECT_EQ(RoundsAnnouncedTo(0), 2u);
+  const protocol::RoundsReport far{.delivered = int64_t{1} << 60, .known = int64_t{1} << 60};
   for (size_t c = 0; c < 2; ++c) {
     core_->OnMessage(peers_[c], Report{{}, far});
-    ASSERT_TRUE(told_[c]->finished.has_value());
-    EXPECT_EQ(told_[c]->finished->code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(told_[c]->finished->message()),
+    ASSERT_TRUE(inbox_[c]->finished.has_value());
+    EXPECT_EQ(inbox_[c]->finished->code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(inbox_[c]->finished->message()),
                 HasSubstr(absl::StrCat("consumer ", c,
                                        " says that it knows of 1152921504606846976 "
-                                       "rounds, and was told of 2")));
+                                       "rounds, and was sent 2")));
   }
 }
 
-TEST_F(AgreeingConsumersTest, AreToldNoMoreRoundsAtATimeThanAnyCouldHold) {
-  Landed(int64_t{1} << 45, {});
-  EXPECT_EQ(RoundsToldTo(0), size_t{1} << 20);
-  EXPECT_FALSE(told_[0]->finished.has_value());
+TEST_F(AgreeingConsumersTest, AreSentNoMoreRoundsAtATimeThanAnyCouldHold) {
+  ReportReceived(int64_t{1} << 45, {});
+  EXPECT_EQ(RoundsAnnouncedTo(0), size_t{1} << 20);
+  EXPECT_FALSE(inbox_[0]->finished.has_value());
 }
 
-TEST_F(AgreeingConsumersTest, WithRoomForEverythingAreSentNoMoreThanThat) {
-  Landed(1, {.room = std::numeric_limits<int64_t>::max()});
-  EXPECT_EQ(RoundsToldTo(1), 1u);
+TEST_F(AgreeingConsumersTest, WithABudgetForEverythingAreSentNoMoreThanThat) {
+  ReportReceived(1, {.receive_budget = std::numeric_limits<int64_t>::max()});
+  EXPECT_EQ(RoundsAnnouncedTo(1), 1u);
   EXPECT_EQ(Status().jobs.size(), 1u);
 }
 
 TEST_F(AgreeingConsumersTest, AreRefusedErrorsOfMoreRoundsThanThereAre) {
   protocol::RoundsReport report;
-  for (int64_t turn = 0; turn < 1 << 15; ++turn)
-    report.errors.push_back({{PartitionId(1), turn}, "late", 1});
+  for (int64_t row = 0; row < 1 << 15; ++row)
+    report.errors.push_back({{PartitionId(1), row}, "late", 1});
   core_->OnMessage(peers_[0], Report{{}, report});
-  ASSERT_TRUE(told_[0]->finished.has_value());
-  EXPECT_THAT(std::string(told_[0]->finished->message()), HasSubstr("more than 16384 rounds"));
+  ASSERT_TRUE(inbox_[0]->finished.has_value());
+  EXPECT_THAT(std::string(inbox_[0]->finished->message()), HasSubstr("more than 16384 rounds"));
   core_->OnMessage(peers_[1],
                    Report{{}, protocol::RoundsReport{.errors = {{{PartitionId(9), 0}}}}});
-  ASSERT_TRUE(told_[1]->finished.has_value());
-  EXPECT_THAT(std::string(told_[1]->finished->message()), HasSubstr("none of this iteration's"));
+  ASSERT_TRUE(inbox_[1]->finished.has_value());
+  EXPECT_THAT(std::string(inbox_[1]->finished->message()), HasSubstr("none of this iteration's"));
 }
 
-// One who has every other turn, and one who has those between.
-TEST_F(AgreeingConsumersTest, WhoHaveNoTurnInCommonHoldNobodyUp) {
+// One who has every other row, and one who has those between.
+TEST_F(AgreeingConsumersTest, WhoHaveNoRowInCommonHoldNobodyUp) {
   for (size_t c = 0; c < 2; ++c) {
-    IndexSet turns;
-    for (int64_t turn = int64_t(c); turn < 1 << 20; turn += 2) turns.Add(turn);
-    core_->OnMessage(peers_[c], Report{{{PartitionId(1), Placement(1), turns, {}}}});
+    IndexSet rows;
+    for (int64_t row = int64_t(c); row < 1 << 20; row += 2) rows.Add(row);
+    core_->OnMessage(peers_[c], Report{{{PartitionId(1), Placement(1), rows, {}}}});
   }
   core_->OnMessage(worker_, WorkerLeave{});
   EXPECT_EQ(Status().jobs.size(), 1u);
 }
 
 TEST_F(WrongMessagesTest, AWorkerForMorePartitionsThanAnyRunsIsRefused) {
-  auto told = std::make_shared<ToldWorker>();
+  auto inbox = std::make_shared<WorkerInbox>();
   core_->OnMessage(
-      core_->OpenWorker(told),
+      core_->OpenWorker(inbox),
       WorkerHello{
           .worker = WorkerId(1), .address = "a:1", .permits = std::numeric_limits<int32_t>::max()});
-  ASSERT_TRUE(told->finished.has_value());
-  EXPECT_EQ(told->finished->code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(told->finished->message()),
+  ASSERT_TRUE(inbox->finished.has_value());
+  EXPECT_EQ(inbox->finished->code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(inbox->finished->message()),
               HasSubstr("the worker at a:1 has 2147483647 permits; the most is 4096"));
   EXPECT_EQ(core_->NumWorkers(), 0);
 }

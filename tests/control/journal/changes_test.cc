@@ -81,13 +81,13 @@ std::vector<Change> OneOfEach() {
           altered(p::PartitionAssigned{one, Placement(1), worker.id}),
           SplitsGiven{{it, one}, {0, 0, 0, {3, 1, 2}, false}},
           SplitsGiven{{it, one}, {0, 0, 3, {}, true}},
-          altered(p::BookmarkKept{one, {4, "position"}}),
+          altered(p::BookmarkAdded{one, {4, "position"}}),
           BookmarkMarked{{it, one}, {4, {{0, 0, 2}}}},
-          altered(p::ReaderKept{client, one, some}),
+          altered(p::ReaderCommitted{client, one, some}),
           altered(p::BookmarksRetired{one, 4}),
           altered(p::PlacementRaised{one, Placement(2)}),
           altered(p::ReaderReplaced{client, Incarnation(9), {some}}),
-          altered(p::ReaderGone{ClientId(6), p::Standing::kDead}),
+          altered(p::ReaderGone{ClientId(6), p::ReaderStatus::kExpired}),
           altered(p::PartitionAssigned{one, Placement(2), worker.id}),
           altered(p::IterationClosed{{10}}),
           altered(p::ReaderEnded{client, {IndexSet::Of(0, 10)}}),
@@ -253,7 +253,7 @@ TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
   state.Apply(IterationAltered{it, p::PartitionOpened{one}});
   state.Apply(SplitsGiven{{it, one}, {0, 0, 0, std::vector<int64_t>(10'000, 5'000), true}});
   for (int64_t i = 1; i <= 8; ++i) {
-    state.Apply(IterationAltered{it, p::BookmarkKept{one, {i, std::string(10'000, 'p')}}});
+    state.Apply(IterationAltered{it, p::BookmarkAdded{one, {i, std::string(10'000, 'p')}}});
   }
   EXPECT_GT(SnapshotBytes(*EncodeState(state)), 100'000u);
   state.Apply(IterationAltered{it, p::IterationClosed{{8}}});

@@ -52,10 +52,10 @@ class Life {
     }
     recovered_ = sequence;
     appended_ = sequence;
-    told_.push_back({files.calls(), sequence});
+    reported_.push_back({files.calls(), sequence});
     const absl::Status started = journal_->Start([this](absl::StatusOr<uint64_t> sequence) {
       std::lock_guard lock(mu_);
-      if (sequence.ok()) told_.push_back({files_.calls(), *sequence});
+      if (sequence.ok()) reported_.push_back({files_.calls(), *sequence});
     });
     EXPECT_TRUE(started.ok()) << started;
   }
@@ -92,10 +92,10 @@ class Life {
   void End() { journal_.reset(); }
 
   // The last record that it said to be durable in those calls.
-  uint64_t ToldAt(size_t calls) const {
+  uint64_t ReportedAt(size_t calls) const {
     std::lock_guard lock(mu_);
     uint64_t last = 0;
-    for (const auto& [call, sequence] : told_) {
+    for (const auto& [call, sequence] : reported_) {
       if (call <= calls) last = std::max(last, sequence);
     }
     return last;
@@ -106,7 +106,7 @@ class Life {
   uint64_t recovered_ = 0;
   uint64_t appended_ = 0;
   mutable std::mutex mu_;
-  std::vector<std::pair<size_t, uint64_t>> told_;
+  std::vector<std::pair<size_t, uint64_t>> reported_;
   std::unique_ptr<Journal> journal_;
 };
 
@@ -132,7 +132,7 @@ class PowerLossTest : public ::testing::Test {
     const size_t first = remaining.calls();
     Life next(remaining);
     if (!next.opened()) return;
-    EXPECT_GE(next.recovered(), life.ToldAt(calls));
+    EXPECT_GE(next.recovered(), life.ReportedAt(calls));
     EXPECT_LE(next.recovered(), life.appended());
     if (again == 0) return;
     next.Work();

@@ -68,7 +68,7 @@ TEST(Splits, BlocksShrinkToOneNearTheEnd) {
 
 // --- A state to decide on ------------------------------------------------------------
 
-class Deciding : public ::testing::Test {
+class PolicyTest : public ::testing::Test {
  protected:
   static constexpr IterationId kIteration{1};
 
@@ -80,7 +80,7 @@ class Deciding : public ::testing::Test {
     state_.Apply(DatasetRegistered{dataset});
     state_.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = terms}});
     state_.Apply(IterationCreated{kIteration, JobId(1), 0});
-    desk_ = p::Desk();
+    context_ = p::IterationContext();
   }
   void AddWorker(uint64_t id, int permits) {
     state_.Apply(WorkerRegistered{{.id = WorkerId(id), .permits = permits}});
@@ -89,7 +89,7 @@ class Deciding : public ::testing::Test {
   PartitionId Open() {
     const PartitionId id(iteration().record.partitions.size() + 1);
     state_.Apply(IterationAltered{kIteration, p::PartitionOpened{id}});
-    desk_.partitions.resize(id.value());
+    context_.partitions.resize(id.value());
     return id;
   }
   void Assign(PartitionId partition, WorkerId worker) {
@@ -111,19 +111,19 @@ class Deciding : public ::testing::Test {
   }
 
   WorkerId Choose(std::vector<WorkerId> avoid = {}) {
-    return ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), desk_),
+    return ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), context_),
                         PartitionId(1), usable_, avoid);
   }
   std::vector<PartitionId> Relieved() {
-    return PartitionsToRelieve(state_, iteration(), desk_, usable_);
+    return PartitionsToRelieve(state_, iteration(), context_, usable_);
   }
 
   State state_;
-  p::Desk desk_;
+  p::IterationContext context_;
   std::vector<WorkerId> usable_;
 };
 
-TEST_F(Deciding, AllPartitionsTogetherGetEachSplitOnce) {
+TEST_F(PolicyTest, AllPartitionsTogetherGetEachSplitOnce) {
   Make(ShardingPolicy::kDynamic, 103, /*shuffled=*/true);
   Open();
   Open();
@@ -146,7 +146,7 @@ TEST_F(Deciding, AllPartitionsTogetherGetEachSplitOnce) {
 }
 
 // However that came about: it was journaled once, and comes back with the journal.
-TEST_F(Deciding, ARecordOfMoreSplitsThanThereAreEndsItsJob) {
+TEST_F(PolicyTest, ARecordOfMoreSplitsThanThereAreEndsItsJob) {
   for (const bool shuffled : {false, true}) {
     state_ = State();
     Make(ShardingPolicy::kDynamic, 10, shuffled);
@@ -160,7 +160,7 @@ TEST_F(Deciding, ARecordOfMoreSplitsThanThereAreEndsItsJob) {
   }
 }
 
-TEST_F(Deciding, UnderAFixedOrderSplitsAreDealtWhoeverAsksFirst) {
+TEST_F(PolicyTest, UnderAFixedOrderSplitsAreAssignedWhoeverAsksFirst) {
   Make(ShardingPolicy::kDynamic, 103, /*shuffled=*/true, {.deterministic = true, .partitions = 3});
   for (int i = 0; i < 3; ++i) Open();
   const uint64_t permutation = PermutationKey(0, 0, {0, 0});
@@ -175,15 +175,15 @@ TEST_F(Deciding, UnderAFixedOrderSplitsAreDealtWhoeverAsksFirst) {
                      decision->answer.numbers.end());
       done = decision->answer.no_more;
     }
-    std::vector<int64_t> dealt;
+    std::vector<int64_t> expected;
     for (int64_t k = static_cast<int64_t>(partition) - 1; k < 103; k += 3) {
-      dealt.push_back(PermutedSplit(permutation, 103, k));
+      expected.push_back(PermutedSplit(permutation, 103, k));
     }
-    EXPECT_EQ(numbers, dealt);
+    EXPECT_EQ(numbers, expected);
   }
 }
 
-TEST_F(Deciding, UnderAFixedOrderThereAreAsManyPartitionsAsItNames) {
+TEST_F(PolicyTest, UnderAFixedOrderThereAreAsManyPartitionsAsItNames) {
   Make(ShardingPolicy::kDynamic, 2, false, {.deterministic = true, .partitions = 5});
   EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 5);
   for (int i = 0; i < 5; ++i) Open();
@@ -191,7 +191,7 @@ TEST_F(Deciding, UnderAFixedOrderThereAreAsManyPartitionsAsItNames) {
   EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
 }
 
-TEST_F(Deciding, ASplitAskedForAgainIsTheSame) {
+TEST_F(PolicyTest, ASplitAskedForAgainIsTheSame) {
   Make(ShardingPolicy::kDynamic, 10);
   Open();
   auto first = Decide(Ask(1, 0, 3));
@@ -201,7 +201,7 @@ TEST_F(Deciding, ASplitAskedForAgainIsTheSame) {
   EXPECT_FALSE(again->given.has_value());
 }
 
-TEST_F(Deciding, WhoAsksForAllSplitsOfAHugeSourceGetsSome) {
+TEST_F(PolicyTest, WhoAsksForAllSplitsOfAHugeSourceGetsSome) {
   constexpr int32_t kAll = std::numeric_limits<int32_t>::max();
   for (const JobTerms& terms : {JobTerms(), JobTerms{.deterministic = true, .partitions = 1}}) {
     state_ = State();
@@ -214,7 +214,7 @@ TEST_F(Deciding, WhoAsksForAllSplitsOfAHugeSourceGetsSome) {
   }
 }
 
-TEST_F(Deciding, SplitsThatCannotBeAskedForAreRefused) {
+TEST_F(PolicyTest, SplitsThatCannotBeAskedForAreRefused) {
   Make(ShardingPolicy::kDynamic, 10);
   Open();
   EXPECT_EQ(Decide(Ask(1, 5, 1)).status().code(), absl::StatusCode::kOutOfRange);
@@ -225,7 +225,7 @@ TEST_F(Deciding, SplitsThatCannotBeAskedForAreRefused) {
 
 // --- Placing -----------------------------------------------------------------------
 
-TEST_F(Deciding, DynamicOpensAPartitionPerPermit) {
+TEST_F(PolicyTest, DynamicOpensAPartitionPerPermit) {
   Make(ShardingPolicy::kDynamic, 100);
   EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 1);
   AddWorker(1, 2);
@@ -235,7 +235,7 @@ TEST_F(Deciding, DynamicOpensAPartitionPerPermit) {
   EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
 }
 
-TEST_F(Deciding, DynamicOpensNoMoreThanThereAreSplitsLeft) {
+TEST_F(PolicyTest, DynamicOpensNoMoreThanThereAreSplitsLeft) {
   Make(ShardingPolicy::kDynamic, 2);
   AddWorker(1, 5);
   EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
@@ -244,7 +244,7 @@ TEST_F(Deciding, DynamicOpensNoMoreThanThereAreSplitsLeft) {
   EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
 }
 
-TEST_F(Deciding, OffOpensAPartitionPerWorker) {
+TEST_F(PolicyTest, OffOpensAPartitionPerWorker) {
   Make(ShardingPolicy::kOff, 0);
   AddWorker(1, 4);
   AddWorker(2, 4);
@@ -255,7 +255,7 @@ TEST_F(Deciding, OffOpensAPartitionPerWorker) {
   EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
 }
 
-TEST_F(Deciding, TheWorkerWithTheFewestPartitionsPerPermitIsChosen) {
+TEST_F(PolicyTest, TheWorkerWithTheFewestPartitionsPerPermitIsChosen) {
   Make(ShardingPolicy::kDynamic, 100);
   EXPECT_EQ(Choose(), WorkerId());
   AddWorker(1, 1);
@@ -266,7 +266,7 @@ TEST_F(Deciding, TheWorkerWithTheFewestPartitionsPerPermitIsChosen) {
   EXPECT_EQ(Choose({WorkerId(2)}), WorkerId(1));
 }
 
-TEST_F(Deciding, PartitionsThatHaveEndedDoNotCountForAWorker) {
+TEST_F(PolicyTest, PartitionsThatHaveEndedDoNotCountForAWorker) {
   Make(ShardingPolicy::kDynamic, 100);
   AddWorker(1, 1);
   AddWorker(2, 1);
@@ -274,11 +274,11 @@ TEST_F(Deciding, PartitionsThatHaveEndedDoNotCountForAWorker) {
   Place(1);
   Place(2);
   EXPECT_EQ(Choose(), WorkerId(2));
-  desk_.partitions[0].ended = desk_.partitions[1].ended = 5;
+  context_.partitions[0].ended = context_.partitions[1].ended = 5;
   EXPECT_EQ(Choose(), WorkerId(1));
 }
 
-TEST_F(Deciding, AWorkerIsGivenNoMoreThanItMayHoldOpenUntilSomeHaveEnded) {
+TEST_F(PolicyTest, AWorkerIsGivenNoMoreThanItMayHoldOpenUntilSomeHaveEnded) {
   Make(ShardingPolicy::kDynamic, 100);
   AddWorker(1, 2);
   for (int64_t i = 0; i < 2 * kMostPerPermit; ++i) {
@@ -287,15 +287,15 @@ TEST_F(Deciding, AWorkerIsGivenNoMoreThanItMayHoldOpenUntilSomeHaveEnded) {
   }
   EXPECT_EQ(Choose(), WorkerId());
   EXPECT_EQ(Choose({WorkerId(3)}), WorkerId(1)) << "one that failed elsewhere does not wait";
-  desk_.partitions[1].ended = 5;
+  context_.partitions[1].ended = 5;
   EXPECT_EQ(Choose(), WorkerId(1));
-  desk_.partitions[1].ended.reset();
+  context_.partitions[1].ended.reset();
   AddWorker(2, 1);
   EXPECT_EQ(Choose(), WorkerId(2));
 }
 
 // Others would wait for ever: for an end that does not come, or for elements that are next in turn.
-TEST_F(Deciding, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
+TEST_F(PolicyTest, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
   for (const auto& [terms, ends] :
        {std::pair(JobTerms{}, false), std::pair(JobTerms{.num_consumers = 2}, true),
         std::pair(JobTerms{.deterministic = true, .partitions = 9}, true)}) {
@@ -308,20 +308,20 @@ TEST_F(Deciding, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
   }
 }
 
-TEST_F(Deciding, AJoinerTakesItsShareFromThoseWithMoreThanTheirPermits) {
+TEST_F(PolicyTest, AJoinerTakesItsShareFromThoseWithMoreThanTheirPermits) {
   Make(ShardingPolicy::kOff, 100);
   AddWorker(1, 1);
   for (int i = 0; i < 5; ++i) Place(1);
   EXPECT_THAT(Relieved(), ElementsAre());
   AddWorker(2, 1);
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(1), PartitionId(2)));
-  desk_.partitions[0].ended = 5;
+  context_.partitions[0].ended = 5;
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(2), PartitionId(3)));
   AddWorker(3, 4);  // four times as much of it
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(2), PartitionId(3), PartitionId(4)));
 }
 
-TEST_F(Deciding, WhoHasAPermitForEachOfItsPartitionsKeepsThem) {
+TEST_F(PolicyTest, WhoHasAPermitForEachOfItsPartitionsKeepsThem) {
   Make(ShardingPolicy::kOff, 100);
   AddWorker(1, 2);
   Place(1);
@@ -330,7 +330,7 @@ TEST_F(Deciding, WhoHasAPermitForEachOfItsPartitionsKeepsThem) {
   EXPECT_THAT(Relieved(), ElementsAre());
 }
 
-TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
+TEST_F(PolicyTest, MovingWhatIsRelievedLeavesNothingToRelieve) {
   for (int permits = 1; permits <= 3; ++permits) {
     for (int partitions = 1; partitions <= 12; ++partitions) {
       SCOPED_TRACE(absl::StrCat("permits ", permits, " partitions ", partitions));
@@ -345,7 +345,7 @@ TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
       for (PartitionId partition : relieved) Raise(partition);
       for (PartitionId partition : relieved) {
         Assign(partition,
-               ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), desk_),
+               ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), context_),
                             partition, usable_));
       }
       EXPECT_THAT(Relieved(), ElementsAre());
@@ -353,22 +353,23 @@ TEST_F(Deciding, MovingWhatIsRelievedLeavesNothingToRelieve) {
   }
 }
 
-TEST_F(Deciding, SeveralArePlacedByCountsThatAreKeptInStep) {
+TEST_F(PolicyTest, SeveralArePlacedByCountsThatAreKeptInStep) {
   Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // none waits for others
   for (uint64_t id : {1, 2, 3}) AddWorker(id, static_cast<int>(id));
   Place(2);
-  PartitionCounts counts(state_, iteration(), desk_);
+  PartitionCounts counts(state_, iteration(), context_);
   for (int i = 0; i < 12; ++i) {
     const PartitionId partition = Open();
     const WorkerId chosen = ChooseWorker(state_, iteration(), counts, partition, usable_);
-    EXPECT_EQ(chosen, ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), desk_),
-                                   partition, usable_));
+    EXPECT_EQ(chosen,
+              ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), context_),
+                           partition, usable_));
     Assign(partition, chosen);
     counts.Add(chosen);
   }
 }
 
-TEST_F(Deciding, NothingIsRelievedWhileAPartitionWaitsOrAReaderIsAway) {
+TEST_F(PolicyTest, NothingIsRelievedWhileAPartitionWaitsOrAReaderIsAway) {
   Make(ShardingPolicy::kOff, 100);
   AddWorker(1, 1);
   Place(1);
@@ -376,9 +377,9 @@ TEST_F(Deciding, NothingIsRelievedWhileAPartitionWaitsOrAReaderIsAway) {
   AddWorker(2, 1);
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(1)));
   state_.Apply(IterationAltered{kIteration, p::ReaderJoined{ClientId(5), Incarnation(1)}});
-  desk_ = p::OpenDesk(iteration().record);
+  context_ = p::MakeIterationContext(iteration().record);
   EXPECT_THAT(Relieved(), ElementsAre());
-  desk_.present[0] = true;
+  context_.present[0] = true;
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(1)));
   Open();
   EXPECT_THAT(Relieved(), ElementsAre());

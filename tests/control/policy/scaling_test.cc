@@ -128,13 +128,13 @@ class ScalingTest : public ::testing::Test {
     for (size_t c = 0; c < job.clients.size(); ++c) {
       Source& client = job.clients[c];
       client.RunUntil(seconds, fed / client.own());
-      scaling_.ClientSays(JobId(j + 1), ClientId(c + 1), Incarnation(1),
-                          {client.elements(), client.busy(), client.waited()}, now_);
+      scaling_.OnClientSteps(JobId(j + 1), ClientId(c + 1), Incarnation(1),
+                             {client.elements(), client.busy(), client.waited()}, now_);
     }
     for (size_t w = 0; w < job.workers.size(); ++w) {
       Source& worker = job.workers[w];
       worker.RunUntil(seconds, fed * demand / static_cast<double>(job.workers.size()));
-      scaling_.WorkerSays(
+      scaling_.OnWorkerHeartbeat(
           state_, WorkerId(w + 1),
           {.iterations = {{IterationId(j + 1), worker.elements(), worker.busy(), 1}}}, now_);
     }
@@ -293,8 +293,8 @@ TEST_F(ScalingTest, WithoutBothKindsOfReportThereIsNone) {
   AddJob({{}, 0.5});  // no worker says anything of it
   for (int64_t second = 1; second <= 30; ++second) {
     now_ += kBeat;
-    scaling_.ClientSays(JobId(2), ClientId(1), Incarnation(1),
-                        {5 * second, absl::Seconds(second), absl::ZeroDuration()}, now_);
+    scaling_.OnClientSteps(JobId(2), ClientId(1), Incarnation(1),
+                           {5 * second, absl::Seconds(second), absl::ZeroDuration()}, now_);
   }
   EXPECT_EQ(scaling_.Decide(state_, 2, now_).workers, 0);
   EXPECT_DOUBLE_EQ(scaling_.latest().jobs.at(JobId(2)).wanted_per_s, 5);
@@ -306,12 +306,15 @@ TEST_F(ScalingTest, NumbersThatCannotBeAreIgnored) {
   Run(absl::Seconds(30));
   const int64_t before = wanted();
   for (int i = 0; i < 50; ++i) {
-    scaling_.ClientSays(JobId(1), ClientId(1), Incarnation(1), {-1, absl::Seconds(9), {}}, now_);
-    scaling_.ClientSays(JobId(1), ClientId(1), Incarnation(1), {1 << 30, -absl::Seconds(9), {}},
-                        now_);
-    scaling_.WorkerSays(state_, WorkerId(1), {.iterations = {{IterationId(1), -5, {}, 1}}}, now_);
-    scaling_.WorkerSays(state_, WorkerId(9), {.iterations = {{IterationId(1), 5, {}, 1}}}, now_);
-    scaling_.WorkerSays(state_, WorkerId(1), {.iterations = {{IterationId(9), 5, {}, 1}}}, now_);
+    scaling_.OnClientSteps(JobId(1), ClientId(1), Incarnation(1), {-1, absl::Seconds(9), {}}, now_);
+    scaling_.OnClientSteps(JobId(1), ClientId(1), Incarnation(1), {1 << 30, -absl::Seconds(9), {}},
+                           now_);
+    scaling_.OnWorkerHeartbeat(state_, WorkerId(1), {.iterations = {{IterationId(1), -5, {}, 1}}},
+                               now_);
+    scaling_.OnWorkerHeartbeat(state_, WorkerId(9), {.iterations = {{IterationId(1), 5, {}, 1}}},
+                               now_);
+    scaling_.OnWorkerHeartbeat(state_, WorkerId(1), {.iterations = {{IterationId(9), 5, {}, 1}}},
+                               now_);
   }
   EXPECT_EQ(scaling_.Decide(state_, 3, now_).workers, before);
 }
@@ -354,14 +357,14 @@ TEST_F(ScalingTest, WhatNodesReadAheadDoesNotMakeAWorkerQuick) {
   SetWorkers(1);
   for (int second = 1; second <= 30; ++second) {
     now_ += kBeat;
-    scaling_.ClientSays(JobId(1), ClientId(1), Incarnation(1), {second, absl::Seconds(second), {}},
-                        now_);
+    scaling_.OnClientSteps(JobId(1), ClientId(1), Incarnation(1),
+                           {second, absl::Seconds(second), {}}, now_);
     WorkerHeartbeat beat{.iterations = {{IterationId(1), second, absl::Microseconds(second), 1}}};
     NodeStats map{
         .node = "Map#1", .elements = second, .busy = absl::Seconds(second * 4), .parallelism = 2};
     NodeStats prefetch{.node = "Prefetch#2", .elements = second, .ahead = 2};
     beat.work.push_back({"11", {{map, prefetch}}});
-    scaling_.WorkerSays(state_, WorkerId(1), beat, now_);
+    scaling_.OnWorkerHeartbeat(state_, WorkerId(1), beat, now_);
   }
   EXPECT_EQ(scaling_.Decide(state_, 1, now_).workers, 2);  // 0.9 · 1 · 2 s
 }

@@ -134,9 +134,10 @@ class Sharded : public ::testing::Test {
   }
   const IterationState& iteration() const { return state_.iterations.at(kIteration); }
   WorkerId Choose(uint64_t partition) {
-    return ChooseWorker(state_, iteration(),
-                        PartitionCounts(state_, iteration(), p::OpenDesk(iteration().record)),
-                        PartitionId(partition), usable_);
+    return ChooseWorker(
+        state_, iteration(),
+        PartitionCounts(state_, iteration(), p::MakeIterationContext(iteration().record)),
+        PartitionId(partition), usable_);
   }
   // All splits of a partition, asked for by three.
   std::vector<int64_t> SplitsOf(uint64_t partition, int64_t repetition = 0) {
@@ -213,12 +214,13 @@ TEST_F(Sharded, AWorkerThatComesGetsTheShardOfItsPlaceBack) {
   AddWorker(1, 1);
   Place(1, 1);
   Place(2, 1);
-  p::Desk desk = p::OpenDesk(iteration().record);
-  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), desk, usable_).empty());
+  p::IterationContext context = p::MakeIterationContext(iteration().record);
+  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), context, usable_).empty());
   AddWorker(2, 0);
-  EXPECT_THAT(PartitionsToRelieve(state_, iteration(), desk, usable_), ElementsAre(PartitionId(1)));
-  desk.partitions[0].ended = 5;
-  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), desk, usable_).empty());
+  EXPECT_THAT(PartitionsToRelieve(state_, iteration(), context, usable_),
+              ElementsAre(PartitionId(1)));
+  context.partitions[0].ended = 5;
+  EXPECT_TRUE(PartitionsToRelieve(state_, iteration(), context, usable_).empty());
 }
 
 TEST(Reading, FollowsTheTargetAndTheTags) {

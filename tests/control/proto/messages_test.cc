@@ -64,7 +64,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                            {7, absl::Seconds(8), absl::Seconds(9)},
                            {{10, {PartitionId(11), 12}}, {0, {PartitionId(1), 0}}}},
            FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
-           Leave{indices}, Ahead{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
+           Leave{indices}, ReceiveLimit{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
     ExpectRoundTrip<wire::ClientUp>(up);
   }
   for (const ClientDown& down : std::vector<ClientDown>{

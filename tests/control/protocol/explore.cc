@@ -125,14 +125,14 @@ Explored Explore(const Scene& scene, int64_t max_states) {
   return explored;
 }
 
-std::string Tell(const Scene& scene, const std::vector<Step>& path) {
+std::string DescribePath(const Scene& scene, const std::vector<Step>& path) {
   World world(scene);
-  std::string told = world.ToString();
+  std::string text = world.ToString();
   for (const Step& step : path) {
     world.Take(step);
-    absl::StrAppend(&told, "-- ", ToString(step), "\n", world.ToString());
+    absl::StrAppend(&text, "-- ", ToString(step), "\n", world.ToString());
   }
-  return told;
+  return text;
 }
 
 }  // namespace penstock::protocol

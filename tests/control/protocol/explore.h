@@ -32,6 +32,6 @@ struct Explored {
 Explored Explore(const Scene& scene, int64_t max_states);
 
 // The path told step by step, for a fault to be understood.
-std::string Tell(const Scene& scene, const std::vector<Step>& path);
+std::string DescribePath(const Scene& scene, const std::vector<Step>& path);
 
 }  // namespace penstock::protocol

@@ -32,7 +32,7 @@ std::string NameOf(const testing::TestParamInfo<Named>& info) {
 Explored ExpectNoFault(const Scene& scene) {
   const char* enough = std::getenv("PENSTOCK_STATES");
   Explored explored = Explore(scene, enough ? std::atoll(enough) : kMostStates);
-  EXPECT_EQ(explored.fault, "") << Tell(scene, explored.path);
+  EXPECT_EQ(explored.fault, "") << DescribePath(scene, explored.path);
   EXPECT_TRUE(explored.complete || enough);
   return explored;
 }
@@ -262,21 +262,31 @@ INSTANTIATE_TEST_SUITE_P(SlowTwo, Exploring,
 INSTANTIATE_TEST_SUITE_P(
     UnitOrder, Exploring,
     testing::Values(
-        Named{"OrderNoFailure", {.elements = 4, .states = true, .dealt = true}},
-        Named{"OrderTwoPartitions",
-              {.elements = 2, .lacks = 1, .partitions = 2, .states = true, .dealt = true}},
+        Named{"OrderNoFailure", {.elements = 4, .states = true, .order_consumers = true}},
+        Named{
+            "OrderTwoPartitions",
+            {.elements = 2, .lacks = 1, .partitions = 2, .states = true, .order_consumers = true}},
         Named{"OrderWorkerStops",
-              {.elements = 3, .states = true, .dealt = true, .budget = {.worker_stops = 1}}},
+              {.elements = 3,
+               .states = true,
+               .order_consumers = true,
+               .budget = {.worker_stops = 1}}},
         Named{"OrderConsumerDies",
-              {.elements = 2, .states = true, .dealt = true, .budget = {.client_deaths = 1}}},
-        Named{"OrderOfThreeInTwoPartitions",
-              {.elements = 2, .partitions = 2, .workers = 1, .clients = 3, .dealt = true}},
+              {.elements = 2,
+               .states = true,
+               .order_consumers = true,
+               .budget = {.client_deaths = 1}}},
+        Named{
+            "OrderOfThreeInTwoPartitions",
+            {.elements = 2, .partitions = 2, .workers = 1, .clients = 3, .order_consumers = true}},
         Named{"OrderDispatcherRestarts",
-              {.elements = 2, .dealt = true, .budget = {.dispatcher_restarts = 1}}},
-        Named{"OrderLinkBreaks", {.elements = 3, .dealt = true, .budget = {.broken_links = 1}}},
-        Named{"OrderConsumerLeaves", {.elements = 3, .dealt = true, .budget = {.leaves = 1}}},
+              {.elements = 2, .order_consumers = true, .budget = {.dispatcher_restarts = 1}}},
+        Named{"OrderLinkBreaks",
+              {.elements = 3, .order_consumers = true, .budget = {.broken_links = 1}}},
+        Named{"OrderConsumerLeaves",
+              {.elements = 3, .order_consumers = true, .budget = {.leaves = 1}}},
         Named{"OrderConsumerLeavesWithAState",
-              {.elements = 2, .states = true, .dealt = true, .budget = {.leaves = 1}}}),
+              {.elements = 2, .states = true, .order_consumers = true, .budget = {.leaves = 1}}}),
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -313,7 +323,7 @@ INSTANTIATE_TEST_SUITE_P(Long, Exploring,
                                                 .partitions = 2,
                                                 .workers = 1,
                                                 .states = true,
-                                                .dealt = true,
+                                                .order_consumers = true,
                                                 .budget = {.client_deaths = 1}}},
                                          Named{"StatesTwoPartitionsClientDies",
                                                {.elements = 1,
@@ -329,7 +339,7 @@ TEST_P(ExploringByHand, DISABLED_NothingIsLostDoubledOrStuck) {
   std::printf("%-40s %10lld states %11lld steps %6.1f s  %s\n", GetParam().name,
               static_cast<long long>(explored.states), static_cast<long long>(explored.steps),
               explored.seconds, explored.fault.empty() ? "ok" : explored.fault.c_str());
-  EXPECT_EQ(explored.fault, "") << Tell(GetParam().scene, explored.path);
+  EXPECT_EQ(explored.fault, "") << DescribePath(GetParam().scene, explored.path);
   EXPECT_TRUE(explored.complete);
 }
 INSTANTIATE_TEST_SUITE_P(
@@ -388,8 +398,8 @@ INSTANTIATE_TEST_SUITE_P(
                  Broken::kAssignWithoutFence,
                  {.budget = {.worker_stops = 1}},
                  "doubled"},
-        Mutation{"SkipWithoutLanded",
-                 Broken::kSkipWithoutLanded,
+        Mutation{"SkipWithoutReceived",
+                 Broken::kSkipWithoutReceived,
                  {.budget = {.worker_stops = 1}},
                  "doubled"},
         Mutation{"AcceptOldPlacements",
@@ -398,13 +408,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "doubled"},
         Mutation{
             "NoRaiseOnDeath", Broken::kNoRaiseOnDeath, {.budget = {.client_deaths = 1}}, "stuck"},
-        Mutation{"CloseOnDeadsLanded",
-                 Broken::kCloseOnDeadsLanded,
+        Mutation{"CloseOnReceivedByDead",
+                 Broken::kCloseOnReceivedByDead,
                  {.budget = {.client_deaths = 1}},
                  "lost"},
-        Mutation{"CloseOnLanded", Broken::kCloseOnLanded, {.budget = {.client_deaths = 1}}, "lost"},
+        Mutation{
+            "CloseOnReceived", Broken::kCloseOnReceived, {.budget = {.client_deaths = 1}}, "lost"},
         Mutation{"HandedIsKept",
-                 Broken::kHandedIsKept,
+                 Broken::kHandedIsCommitted,
                  {.workers = 1, .behind = Scene::kSomeNodes, .budget = {.leaves = 1}},
                  "lost"},
         Mutation{"HandedKeepsOpen",
@@ -461,7 +472,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {.workers = 1, .clients = 1, .budget = {.client_joins = 1, .empty_starts = 1}},
                  "lost"},
         Mutation{"RetireBelowTaken",
-                 Broken::kRetireBelowTaken,
+                 Broken::kRetireBelowDelivered,
                  {.elements = 3, .bookmarks = true, .budget = {.client_deaths = 1}},
                  "lost"}),
     [](const testing::TestParamInfo<Mutation>& info) { return info.param.name; });
@@ -491,7 +502,7 @@ INSTANTIATE_TEST_SUITE_P(
                               .clients = 1,
                               .beside = Beside::kTakenOver,
                               .budget = {.second_lives = 1}},
-                             "taken"},
+                             "delivered"},
                     Mutation{"AnyTokenBesideAnEmptyOne",
                              Broken::kAnyToken,
                              {.elements = 1,

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <vector>
 
-#include "control/protocol/iteration_desk.h"
-#include "control/protocol/loose_turns.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/protocol/order_queue.h"
+#include "control/protocol/partial_rows.h"
 #include "control/protocol/restore.h"
 
 namespace penstock::protocol {
@@ -19,7 +19,7 @@ namespace {
 
 using Element = std::pair<uint64_t, Index>;  // partition, index
 
-TEST(PositionsTest, DealElementsInTurnFromTheFirst) {
+TEST(PositionsTest, GiveElementsInRotationFromTheFirst) {
   const Positions positions{.partitions = 2, .consumers = 3, .first = 5};
   EXPECT_EQ(positions.At(PartitionId(2), 2), 5);
   EXPECT_EQ(positions.ConsumerOf(PartitionId(2), 2), 0);
@@ -53,47 +53,47 @@ TEST(PositionsTest, AConsumerHasOneOfEachStrideOrNone) {
   }
 }
 
-TEST(DealtTest, IsTheIndicesOfAllConsumersTurns) {
+TEST(RowUnionTest, IsTheIndicesOfAllConsumersRows) {
   const Positions positions{.partitions = 2, .consumers = 6, .first = 3};
   ASSERT_EQ(positions.stride(), 3);
-  Dealt dealt(positions, PartitionId(1));
+  RowUnion row_union(positions, PartitionId(1));
   IndexSet expected;
   for (int64_t c = 0; c < 6; ++c) {
-    const IndexSet turns = IndexSet::Of(c % 2, 40 + c);
-    dealt.Add(c, turns);
+    const IndexSet rows = IndexSet::Of(c % 2, 40 + c);
+    row_union.Add(c, rows);
     const auto offset = positions.OffsetOf(PartitionId(1), c);
-    for (int64_t turn = c % 2; offset && turn < 40 + c; ++turn) expected.Add(turn * 3 + *offset);
+    for (int64_t row = c % 2; offset && row < 40 + c; ++row) expected.Add(row * 3 + *offset);
   }
-  const IndexSet indices = std::move(dealt).Indices();
+  const IndexSet indices = std::move(row_union).Indices();
   EXPECT_EQ(indices, expected);
-  EXPECT_EQ(positions.TurnsIn(indices, PartitionId(1), 1).size() +
-                positions.TurnsIn(indices, PartitionId(1), 3).size() +
-                positions.TurnsIn(indices, PartitionId(1), 5).size() +
-                positions.TurnsIn(indices, PartitionId(1), 0).size() +
-                positions.TurnsIn(indices, PartitionId(1), 2).size() +
-                positions.TurnsIn(indices, PartitionId(1), 4).size(),
+  EXPECT_EQ(positions.RowsIn(indices, PartitionId(1), 1).size() +
+                positions.RowsIn(indices, PartitionId(1), 3).size() +
+                positions.RowsIn(indices, PartitionId(1), 5).size() +
+                positions.RowsIn(indices, PartitionId(1), 0).size() +
+                positions.RowsIn(indices, PartitionId(1), 2).size() +
+                positions.RowsIn(indices, PartitionId(1), 4).size(),
             indices.size());
 }
 
 // What is said may be wrong: it costs neither time nor memory without bounds.
-TEST(DealtTest, OfOneThatSaysItIsFarAheadTheLowestCount) {
-  Dealt dealt({.partitions = 1, .consumers = 2}, PartitionId(1));
-  dealt.Add(0, IndexSet::Of(0, int64_t{1} << 45));
-  dealt.Add(1, IndexSet::Of(0, 3));
-  const IndexSet indices = std::move(dealt).Indices();
+TEST(RowUnionTest, OfOneThatSaysItIsFarAheadTheLowestCount) {
+  RowUnion row_union({.partitions = 1, .consumers = 2}, PartitionId(1));
+  row_union.Add(0, IndexSet::Of(0, int64_t{1} << 45));
+  row_union.Add(1, IndexSet::Of(0, 3));
+  const IndexSet indices = std::move(row_union).Indices();
   EXPECT_EQ(indices.FirstMissing(), 7);
-  EXPECT_EQ(indices.size(), 6 + kMostLooseTurns);
+  EXPECT_EQ(indices.size(), 6 + kMaxPartialRows);
 }
 
-TEST(OrderQueueTest, WaitsForTheEndOfAPartitionWhoseTurnItIs) {
+TEST(OrderQueueTest, WaitsForTheEndOfThePartitionThatIsNext) {
   OrderQueue queue({.partitions = 3, .consumers = 2}, /*consumer=*/1, {{}, {}, {}});
-  EXPECT_EQ(*queue.Next(), (TurnOf{PartitionId(2), 0}));
-  queue.Take();
-  EXPECT_EQ(*queue.Next(), (TurnOf{PartitionId(1), 0}));  // index 1
-  EXPECT_FALSE(queue.Expects(PartitionId(1), 0));         // the other's
+  EXPECT_EQ(*queue.Next(), (PartitionRow{PartitionId(2), 0}));
+  queue.Pop();
+  EXPECT_EQ(*queue.Next(), (PartitionRow{PartitionId(1), 0}));  // index 1
+  EXPECT_FALSE(queue.Expects(PartitionId(1), 0));               // the other's
   EXPECT_TRUE(queue.Expects(PartitionId(1), 1));
   queue.SetEnd(PartitionId(1), 1);
-  EXPECT_EQ(*queue.Next(), (TurnOf{PartitionId(3), 0}));
+  EXPECT_EQ(*queue.Next(), (PartitionRow{PartitionId(3), 0}));
   queue.SetEnd(PartitionId(2), 1);
   queue.SetEnd(PartitionId(3), 1);
   EXPECT_FALSE(queue.Next().has_value());
@@ -105,7 +105,7 @@ TEST(OrderQueueTest, WaitsForTheEndOfAPartitionWhoseTurnItIs) {
 class Launches {
  public:
   Launches(std::vector<Index> lengths) : lengths_(std::move(lengths)) {
-    kept_.resize(lengths_.size());
+    committed_.resize(lengths_.size());
   }
 
   // Each consumer takes its elements of steps below `steps`; all save there.
@@ -117,50 +117,50 @@ class Launches {
     const auto consumers = static_cast<int64_t>(steps.size());
     const IterationRecord record = Begun(consumers);
     const Positions positions = PositionsOf(record);
-    std::vector<std::tuple<int64_t, int64_t, Element>> taken;  // by step and consumer
+    std::vector<std::tuple<int64_t, int64_t, Element>> delivered;  // by step and consumer
     std::vector<control::RankState> states;
     for (int64_t c = 0; c < consumers; ++c) {
       std::vector<IndexSet> passed;
       for (size_t p = 0; p < lengths_.size(); ++p) {
         passed.push_back(
-            positions.TurnsIn(Kept(record, PartitionId(p + 1)), PartitionId(p + 1), c));
+            positions.RowsIn(CommittedIndices(record, PartitionId(p + 1)), PartitionId(p + 1), c));
       }
       OrderQueue queue(positions, c, std::move(passed));
       for (size_t p = 0; p < lengths_.size(); ++p) queue.SetEnd(PartitionId(p + 1), lengths_[p]);
-      std::vector<IndexSet> turns(lengths_.size());
+      std::vector<IndexSet> rows(lengths_.size());
       while (const auto next = queue.Next()) {
         const Index index = *queue.NextOf(next->partition);
         const int64_t step = positions.StepOf(next->partition, index);
         if (step >= steps[static_cast<size_t>(c)]) break;
-        taken.emplace_back(step, c, Element(next->partition.value(), index));
-        turns[next->partition.value() - 1].Add(next->turn);
-        queue.Take();
+        delivered.emplace_back(step, c, Element(next->partition.value(), index));
+        rows[next->partition.value() - 1].Add(next->row);
+        queue.Pop();
       }
-      states.push_back(StateOf(c, turns));
+      states.push_back(StateOf(c, rows));
     }
-    std::sort(taken.begin(), taken.end());
-    for (const auto& [step, consumer, element] : taken) order_.push_back(element);
+    std::sort(delivered.begin(), delivered.end());
+    for (const auto& [step, consumer, element] : delivered) order_.push_back(element);
     for (control::RankState& state : states) {
       control::SavedRepetition& saved = state.repetitions[0].saved;
-      saved.dealt = positions;
+      saved.positions = positions;
       saved.partitions.resize(lengths_.size());
       for (int64_t c = 0; c < consumers; ++c) {
         saved.readers.push_back({.client = ClientId(static_cast<uint64_t>(c) + 1), .consumer = c});
       }
       for (size_t p = 0; p < lengths_.size(); ++p) {
-        saved.partitions[p].kept_below = kept_[p].FirstMissing();
-        if (kept_[p].empty()) continue;
+        saved.partitions[p].committed_below = committed_[p].FirstMissing();
+        if (committed_[p].empty()) continue;
         if (saved.readers.size() == static_cast<size_t>(consumers)) {
           saved.readers.push_back({.client = ClientId(1000), .gone = true});
         }
-        saved.readers.back().kept.push_back({PartitionId(p + 1), kept_[p]});
+        saved.readers.back().committed.push_back({PartitionId(p + 1), committed_[p]});
       }
     }
-    const auto united = control::Union(states, 7);
-    ASSERT_TRUE(united.ok()) << united.status();
-    kept_.clear();
-    for (const auto& partition : united->repetitions.at(0).partitions) {
-      kept_.push_back(partition.kept);
+    const auto merged = control::MergeRankStates(states, 7);
+    ASSERT_TRUE(merged.ok()) << merged.status();
+    committed_.clear();
+    for (const auto& partition : merged->repetitions.at(0).partitions) {
+      committed_.push_back(partition.committed);
     }
   }
 
@@ -180,30 +180,30 @@ class Launches {
   // As a job begins behind states.
   IterationRecord Begun(int64_t consumers) const {
     IterationRecord record;
-    record.dealt_to = consumers;
-    Holdings kept;
+    record.order_consumers = consumers;
+    ReceivedSets committed;
     for (size_t p = 0; p < lengths_.size(); ++p) {
       Apply(record, PartitionOpened{PartitionId(p + 1)});
-      At(kept, PartitionId(p + 1)) = kept_[p];
+      At(committed, PartitionId(p + 1)) = committed_[p];
     }
     Apply(record, ReaderJoined{ClientId(1000), Incarnation(1)});
-    Apply(record, ReaderReplaced{ClientId(1000), Incarnation(1), std::move(kept)});
-    Apply(record, ReaderGone{ClientId(1000), Standing::kLeft});
+    Apply(record, ReaderReplaced{ClientId(1000), Incarnation(1), std::move(committed)});
+    Apply(record, ReaderGone{ClientId(1000), ReaderStatus::kLeft});
     return record;
   }
-  static control::RankState StateOf(int64_t consumer, const std::vector<IndexSet>& turns) {
+  static control::RankState StateOf(int64_t consumer, const std::vector<IndexSet>& rows) {
     control::RankState state{.client = ClientId(static_cast<uint64_t>(consumer) + 1),
                              .job = JobId(1),
                              .job_name = "job"};
     control::RankState::Repetition& repetition = state.repetitions.emplace_back();
-    for (size_t p = 0; p < turns.size(); ++p) {
-      if (!turns[p].empty()) repetition.taken.push_back({PartitionId(p + 1), turns[p]});
+    for (size_t p = 0; p < rows.size(); ++p) {
+      if (!rows[p].empty()) repetition.delivered.push_back({PartitionId(p + 1), rows[p]});
     }
     return state;
   }
 
   const std::vector<Index> lengths_;
-  std::vector<IndexSet> kept_;
+  std::vector<IndexSet> committed_;
   std::vector<Element> order_;
 };
 
@@ -249,110 +249,110 @@ TEST(OrderOfLaunches, BehindStatesOfUnequalStepsIsThatOfWhatNobodyHas) {
 class OrderOfConsumers : public testing::Test {
  protected:
   OrderOfConsumers() {
-    record_.dealt_to = 2;
-    desk_ = OpenDesk(record_);
-    for (int p = 0; p < 2; ++p) Settle(OpenPartition(record_, desk_));
+    record_.order_consumers = 2;
+    context_ = MakeIterationContext(record_);
+    for (int p = 0; p < 2; ++p) Settle(OpenPartition(record_, context_));
   }
   void Settle(Decision decision) {
     do {
       for (const IterationChange& change : decision.changes) Apply(record_, change);
-      said_.insert(said_.end(), decision.messages.begin(), decision.messages.end());
-      decision = Consequences(record_, desk_);
+      sent_.insert(sent_.end(), decision.messages.begin(), decision.messages.end());
+      decision = Consequences(record_, context_);
     } while (!decision.empty());
   }
-  void Join(uint64_t client, int64_t consumer, std::optional<Holdings> state = std::nullopt) {
-    Settle(OnPresents(record_, desk_,
-                      {ClientId(client), Incarnation(++incarnation_), std::move(state), consumer}));
+  void Join(uint64_t client, int64_t consumer, std::optional<ReceivedSets> state = std::nullopt) {
+    Settle(OnConnect(record_, context_,
+                     {ClientId(client), Incarnation(++incarnation_), std::move(state), consumer}));
   }
   void Place() {
-    for (PartitionId partition : Assignable(record_, desk_)) {
-      Settle(AssignTo(record_, desk_, partition, WorkerId(1)));
+    for (PartitionId partition : Assignable(record_, context_)) {
+      Settle(AssignTo(record_, context_, partition, WorkerId(1)));
     }
   }
   template <class What>
-  std::vector<What> Said() const {
-    std::vector<What> said;
-    for (const Message& message : said_)
-      if (const auto* what = std::get_if<What>(&message)) said.push_back(*what);
-    return said;
+  std::vector<What> Sent() const {
+    std::vector<What> sent;
+    for (const Message& message : sent_)
+      if (const auto* what = std::get_if<What>(&message)) sent.push_back(*what);
+    return sent;
   }
 
   IterationRecord record_;
-  Desk desk_;
-  std::vector<Message> said_;
+  IterationContext context_;
+  std::vector<Message> sent_;
   uint64_t incarnation_ = 0;
 };
 
 TEST_F(OrderOfConsumers, SaysWhoIsMissingUntilAllAreThere) {
   Join(1, 1);
-  ASSERT_EQ(Said<Agreed>().size(), 1u);
-  EXPECT_EQ(Said<Agreed>().back().waits_for, "consumer 0 has not joined");
+  ASSERT_EQ(Sent<Agreed>().size(), 1u);
+  EXPECT_EQ(Sent<Agreed>().back().waits_for, "consumer 0 has not joined");
   Join(2, 0);
-  EXPECT_EQ(Said<Agreed>().back().waits_for, "");
-  EXPECT_EQ(Said<Agreed>().size(), 3u);  // to both
-  Settle(OnReaderDead(record_, desk_, ClientId(2)));
-  EXPECT_EQ(Said<Agreed>().back().waits_for, "consumer 0 is gone and has not come back");
-  EXPECT_EQ(Said<Agreed>().back().client, ClientId(1));
-  OnDisconnects(record_, desk_, ClientId(1));
-  Settle(OnPresents(record_, desk_, {ClientId(1), Incarnation(1), std::nullopt, 1}));
-  EXPECT_EQ(Said<Agreed>().size(), 5u);  // again, on its new stream
+  EXPECT_EQ(Sent<Agreed>().back().waits_for, "");
+  EXPECT_EQ(Sent<Agreed>().size(), 3u);  // to both
+  Settle(OnReaderExpired(record_, context_, ClientId(2)));
+  EXPECT_EQ(Sent<Agreed>().back().waits_for, "consumer 0 is gone and has not come back");
+  EXPECT_EQ(Sent<Agreed>().back().client, ClientId(1));
+  OnDisconnect(record_, context_, ClientId(1));
+  Settle(OnConnect(record_, context_, {ClientId(1), Incarnation(1), std::nullopt, 1}));
+  EXPECT_EQ(Sent<Agreed>().size(), 5u);  // again, on its new stream
 }
 
 TEST_F(OrderOfConsumers, ANumberIsOneProcesss) {
   Join(1, 1);
   Join(2, 1);
-  ASSERT_EQ(Said<Refused>().size(), 1u);
-  EXPECT_EQ(Said<Refused>()[0].why, Refusal::kConsumerTaken);
-  Settle(OnReaderDead(record_, desk_, ClientId(1)));
+  ASSERT_EQ(Sent<Refused>().size(), 1u);
+  EXPECT_EQ(Sent<Refused>()[0].why, Refusal::kConsumerTaken);
+  Settle(OnReaderExpired(record_, context_, ClientId(1)));
   Join(2, 1);  // follows
   EXPECT_EQ(record_.readers.size(), 2u);
-  Join(1, 1, Holdings());  // and the one before comes too late
-  ASSERT_EQ(Said<Refused>().size(), 3u);
-  EXPECT_EQ(Said<Refused>()[2].why, Refusal::kConsumerTaken);
+  Join(1, 1, ReceivedSets());  // and the one before comes too late
+  ASSERT_EQ(Sent<Refused>().size(), 3u);
+  EXPECT_EQ(Sent<Refused>()[2].why, Refusal::kConsumerTaken);
 }
 
 TEST_F(OrderOfConsumers, APartitionGoesAsFarAsAllWhoShareItHaveRoom) {
   Join(1, 0);
   Join(2, 1);
   Place();
-  ASSERT_EQ(Said<Assign>().size(), 2u);
-  EXPECT_EQ(Said<Assign>()[0].dealt, (Positions{2, 2, 0}));
-  EXPECT_EQ(Said<Assign>()[0].turns, 0);
+  ASSERT_EQ(Sent<Assign>().size(), 2u);
+  EXPECT_EQ(Sent<Assign>()[0].positions, (Positions{2, 2, 0}));
+  EXPECT_EQ(Sent<Assign>()[0].rows, 0);
   // Of two partitions and two consumers each partition is one consumer's.
-  OnAhead(record_, desk_, ClientId(2), Incarnation(2), PartitionId(2), 6);
+  OnReceiveLimit(record_, context_, ClientId(2), Incarnation(2), PartitionId(2), 6);
   Settle({});
-  ASSERT_EQ(Said<AllowTurns>().size(), 1u);
-  EXPECT_EQ(Said<AllowTurns>()[0].partition, PartitionId(2));
-  EXPECT_EQ(Said<AllowTurns>()[0].turns, 6);
+  ASSERT_EQ(Sent<AllowRows>().size(), 1u);
+  EXPECT_EQ(Sent<AllowRows>()[0].partition, PartitionId(2));
+  EXPECT_EQ(Sent<AllowRows>()[0].rows, 6);
 }
 
 TEST(OrderOfThree, APartitionGoesAsFarAsTheOneWithTheLeastRoom) {
   IterationRecord record;
-  record.dealt_to = 3;
-  Desk desk = OpenDesk(record);
+  record.order_consumers = 3;
+  IterationContext context = MakeIterationContext(record);
   const auto settle = [&](Decision decision) {
-    std::vector<AllowTurns> allowed;
+    std::vector<AllowRows> allowed;
     do {
       for (const IterationChange& change : decision.changes) Apply(record, change);
       for (const Message& message : decision.messages)
-        if (const auto* allow = std::get_if<AllowTurns>(&message)) allowed.push_back(*allow);
-      decision = Consequences(record, desk);
+        if (const auto* allow = std::get_if<AllowRows>(&message)) allowed.push_back(*allow);
+      decision = Consequences(record, context);
     } while (!decision.empty());
     return allowed;
   };
-  settle(OpenPartition(record, desk));
+  settle(OpenPartition(record, context));
   for (uint64_t c = 0; c < 3; ++c) {
-    settle(OnPresents(record, desk,
-                      {ClientId(c + 1), Incarnation(1), std::nullopt, static_cast<int64_t>(c)}));
+    settle(OnConnect(record, context,
+                     {ClientId(c + 1), Incarnation(1), std::nullopt, static_cast<int64_t>(c)}));
   }
-  settle(AssignTo(record, desk, PartitionId(1), WorkerId(1)));
-  OnAhead(record, desk, ClientId(1), Incarnation(1), PartitionId(1), 30);
-  OnAhead(record, desk, ClientId(2), Incarnation(1), PartitionId(1), 31);
+  settle(AssignTo(record, context, PartitionId(1), WorkerId(1)));
+  OnReceiveLimit(record, context, ClientId(1), Incarnation(1), PartitionId(1), 30);
+  OnReceiveLimit(record, context, ClientId(2), Incarnation(1), PartitionId(1), 31);
   EXPECT_TRUE(settle({}).empty());  // nobody knows of the third yet
-  OnAhead(record, desk, ClientId(3), Incarnation(1), PartitionId(1), 5);
-  EXPECT_EQ(settle({}).at(0).turns, 5);
-  OnAhead(record, desk, ClientId(3), Incarnation(1), PartitionId(1), 50);
-  EXPECT_EQ(settle({}).at(0).turns, 30);
+  OnReceiveLimit(record, context, ClientId(3), Incarnation(1), PartitionId(1), 5);
+  EXPECT_EQ(settle({}).at(0).rows, 5);
+  OnReceiveLimit(record, context, ClientId(3), Incarnation(1), PartitionId(1), 50);
+  EXPECT_EQ(settle({}).at(0).rows, 30);
 }
 
 }  // namespace

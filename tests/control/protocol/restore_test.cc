@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The union of all ranks' states: by hand, and over random histories in which
+// The merge of all ranks' states: by hand, and over random histories in which
 // each rule is broken once.
 #include "control/protocol/restore.h"
 
@@ -17,14 +17,14 @@
 namespace penstock::control {
 namespace {
 
-using Broken = BrokenUnion;
+using Broken = BrokenMerge;
 using ::testing::HasSubstr;
 
 constexpr PartitionId kFirst(1);
 
-SavedRepetition::Reader Reads(uint64_t client, IndexSet kept = {}) {
-  SavedRepetition::Reader reader{.client = ClientId(client), .kept_count = kept.size()};
-  if (!kept.empty()) reader.kept.push_back({kFirst, std::move(kept)});
+SavedRepetition::Reader Reads(uint64_t client, IndexSet committed = {}) {
+  SavedRepetition::Reader reader{.client = ClientId(client), .committed_count = committed.size()};
+  if (!committed.empty()) reader.committed.push_back({kFirst, std::move(committed)});
   return reader;
 }
 
@@ -34,85 +34,89 @@ SavedRepetition Saved(uint64_t version, std::vector<SavedRepetition::Reader> rea
   return saved;
 }
 
-RankState StateOf(uint64_t client, SavedRepetition saved, IndexSet taken) {
+RankState StateOf(uint64_t client, SavedRepetition saved, IndexSet delivered) {
   return {.client = ClientId(client),
           .job = JobId(1),
           .job_name = "job",
-          .repetitions = {{std::move(saved), {{kFirst, std::move(taken)}}}}};
+          .repetitions = {{std::move(saved), {{kFirst, std::move(delivered)}}}}};
 }
 
-std::string Why(const absl::StatusOr<Restoration>& united) {
-  EXPECT_EQ(united.status().code(), absl::StatusCode::kInvalidArgument) << united.status();
-  return std::string(united.status().message());
+std::string Why(const absl::StatusOr<Restoration>& merged) {
+  EXPECT_EQ(merged.status().code(), absl::StatusCode::kInvalidArgument) << merged.status();
+  return std::string(merged.status().message());
 }
 
-TEST(Union, IsWhatAllTookAndTheNewestKnows) {
+TEST(MergeRankStates, IsWhatAllTookAndTheNewestKnows) {
   SavedRepetition newer = Saved(9, {Reads(1), Reads(2)});
   newer.partitions[0].given[0].numbers = {4, 2, 7};
-  const auto united = Union({StateOf(1, Saved(5, {Reads(1), Reads(2)}), IndexSet::Of(0, 3)),
-                             StateOf(2, newer, IndexSet::Of(5, 9))},
-                            17);
-  ASSERT_TRUE(united.ok()) << united.status();
-  EXPECT_EQ(united->name, 17);
-  ASSERT_EQ(united->repetitions.size(), 1u);
-  const Restoration::Partition& partition = united->repetitions[0].partitions.at(0);
-  EXPECT_EQ(partition.kept.ToString(), "[0,3) [5,9)");
+  const auto merged =
+      MergeRankStates({StateOf(1, Saved(5, {Reads(1), Reads(2)}), IndexSet::Of(0, 3)),
+                       StateOf(2, newer, IndexSet::Of(5, 9))},
+                      17);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ(merged->name, 17);
+  ASSERT_EQ(merged->repetitions.size(), 1u);
+  const Restoration::Partition& partition = merged->repetitions[0].partitions.at(0);
+  EXPECT_EQ(partition.committed.ToString(), "[0,3) [5,9)");
   EXPECT_EQ(partition.given[0].numbers, (std::vector<int64_t>{4, 2, 7}));
   EXPECT_EQ(partition.bookmarks.at(0).bytes, "start");
 }
 
-TEST(Union, HoldsWhatDepartedReadersKept) {
+TEST(MergeRankStates, HoldsWhatDepartedReadersCommitted) {
   SavedRepetition::Reader gone = Reads(7, IndexSet::Of(10, 12));
   gone.gone = true;
-  const auto united = Union({StateOf(1, Saved(1, {Reads(1), gone}), IndexSet::Of(0, 1))}, 0);
-  ASSERT_TRUE(united.ok()) << united.status();
-  EXPECT_EQ(united->repetitions[0].partitions[0].kept.ToString(), "[0,1) [10,12)");
+  const auto merged =
+      MergeRankStates({StateOf(1, Saved(1, {Reads(1), gone}), IndexSet::Of(0, 1))}, 0);
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ(merged->repetitions[0].partitions[0].committed.ToString(), "[0,1) [10,12)");
 }
 
-TEST(Union, RefusesAMissingState) {
-  const auto united = Union({StateOf(1, Saved(1, {Reads(1), Reads(0xab)}), {})}, 0);
-  EXPECT_THAT(Why(united), HasSubstr("client ab"));
-  EXPECT_THAT(Why(united), HasSubstr("is missing"));
+TEST(MergeRankStates, RefusesAMissingState) {
+  const auto merged = MergeRankStates({StateOf(1, Saved(1, {Reads(1), Reads(0xab)}), {})}, 0);
+  EXPECT_THAT(Why(merged), HasSubstr("client ab"));
+  EXPECT_THAT(Why(merged), HasSubstr("is missing"));
 }
 
-TEST(Union, RefusesAnElementClaimedTwice) {
+TEST(MergeRankStates, RefusesAnElementClaimedTwice) {
   const SavedRepetition saved = Saved(1, {Reads(1), Reads(2)});
   EXPECT_THAT(
-      Why(Union({StateOf(1, saved, IndexSet::Of(0, 3)), StateOf(2, saved, IndexSet::Of(2, 5))}, 0)),
+      Why(MergeRankStates(
+          {StateOf(1, saved, IndexSet::Of(0, 3)), StateOf(2, saved, IndexSet::Of(2, 5))}, 0)),
       HasSubstr("two states contain the same elements of partition 1"));
 }
 
-TEST(Union, RefusesStatesOfDifferentCommits) {
+TEST(MergeRankStates, RefusesStatesOfDifferentCommits) {
   const SavedRepetition later = Saved(2, {Reads(1, IndexSet::Of(0, 3)), Reads(2)});
-  EXPECT_THAT(Why(Union({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 2)),
-                         StateOf(2, later, IndexSet::Of(5, 6))},
-                        0)),
+  EXPECT_THAT(Why(MergeRankStates({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 2)),
+                                   StateOf(2, later, IndexSet::Of(5, 6))},
+                                  0)),
               HasSubstr("older than what it had committed"));
 }
 
-TEST(Union, RefusesWhatADeadRankNeverCommitted) {
+TEST(MergeRankStates, RefusesWhatADeadRankNeverCommitted) {
   SavedRepetition::Reader dead = Reads(1, IndexSet::Of(0, 3));
   dead.gone = true;
-  EXPECT_THAT(Why(Union({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 5)),
-                         StateOf(2, Saved(2, {dead, Reads(2)}), {})},
-                        0)),
+  EXPECT_THAT(Why(MergeRankStates({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 5)),
+                                   StateOf(2, Saved(2, {dead, Reads(2)}), {})},
+                                  0)),
               HasSubstr("went to others"));
 }
 
-TEST(Union, RefusesOtherJobsAndTwoStatesOfOneRank) {
+TEST(MergeRankStates, RefusesOtherJobsAndTwoStatesOfOneRank) {
   const SavedRepetition saved = Saved(1, {Reads(1)});
-  EXPECT_THAT(Why(Union({StateOf(1, saved, {}), StateOf(1, saved, {})}, 0)),
+  EXPECT_THAT(Why(MergeRankStates({StateOf(1, saved, {}), StateOf(1, saved, {})}, 0)),
               HasSubstr("two states are of client 1"));
   RankState other = StateOf(2, saved, {});
   other.job_mark = 5;
-  EXPECT_THAT(Why(Union({StateOf(1, saved, {}), other}, 0)), HasSubstr("of different jobs"));
+  EXPECT_THAT(Why(MergeRankStates({StateOf(1, saved, {}), other}, 0)),
+              HasSubstr("of different jobs"));
 }
 
-TEST(Union, NeedsSplitsFromWhereAReplayBegins) {
+TEST(MergeRankStates, NeedsSplitsFromWhereAReplayBegins) {
   RankState state = StateOf(1, Saved(1, {Reads(1)}), IndexSet::Of(0, 3));
   state.repetitions[0].saved.partitions[0].given[0].first_ordinal = 2;
   state.repetitions[0].saved.partitions[0].bookmarks = {{8, "later"}};
-  EXPECT_EQ(Union({state}, 0).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(MergeRankStates({state}, 0).status().code(), absl::StatusCode::kDataLoss);
 }
 
 // --- Random histories -----------------------------------------------------------
@@ -137,18 +141,18 @@ class History {
     if (states.empty()) return "";  // nobody is left to go on
     if (states.size() > 1 && Chance(8)) states.pop_back();
     if (states.size() > 1 && Chance(8)) {  // a state that another's bytes were written into
-      states[0].repetitions[0].taken = states[1].repetitions[0].taken;
+      states[0].repetitions[0].delivered = states[1].repetitions[0].delivered;
     }
-    const absl::StatusOr<Restoration> united = Union(states, 0, broken);
-    if (!united.ok()) return "";
-    // The histories: of the given states; of the gone, what they kept.
+    const absl::StatusOr<Restoration> merged = MergeRankStates(states, 0, broken);
+    if (!merged.ok()) return "";
+    // The histories: of the given states; of the gone, what they committed.
     IndexSet histories;
     std::string wrong;
     auto add = [&](const IndexSet& its) {
       if (histories.Intersects(its)) wrong = "doubled";
       histories.Add(its);
     };
-    for (const RankState& state : states) add(state.repetitions[0].taken[0].indices);
+    for (const RankState& state : states) add(state.repetitions[0].delivered[0].indices);
     // Whom the states know of is among them, or has a history that ended.
     std::map<uint64_t, const Rank*> known;
     for (const RankState& state : states) {
@@ -160,18 +164,18 @@ class History {
     }
     for (const auto& [client, rank] : known) {
       if (!rank->gone) wrong = "without a rank";
-      add(rank->kept);
+      add(rank->committed);
     }
-    const IndexSet& kept = united->repetitions[0].partitions[0].kept;
-    if (!histories.Contains(kept)) return "lost";
-    if (!kept.Contains(histories)) return "doubled";
+    const IndexSet& committed = merged->repetitions[0].partitions[0].committed;
+    if (!histories.Contains(committed)) return "lost";
+    if (!committed.Contains(histories)) return "doubled";
     return wrong;
   }
 
  private:
   struct Rank {
-    IndexSet taken;
-    IndexSet kept;
+    IndexSet delivered;
+    IndexSet committed;
     bool gone = false;
     std::vector<RankState> states;
   };
@@ -193,11 +197,12 @@ class History {
         rank.states.push_back(Save(client));
         break;
       case 1:
-        if (!rank.states.empty()) rank.kept = rank.states.back().repetitions[0].taken[0].indices;
+        if (!rank.states.empty())
+          rank.committed = rank.states.back().repetitions[0].delivered[0].indices;
         break;
       case 2:
         if (!Chance(10)) break;
-        rank.gone = true;  // what it had not kept is owed to others
+        rank.gone = true;  // what it had not committed is owed to others
         break;
       default:
         Take(rank);
@@ -207,27 +212,28 @@ class History {
   // An index that nobody has: the lowest that is owed, or a later one.
   void Take(Rank& rank) {
     IndexSet has;
-    for (const auto& [client, other] : ranks_) has.Add(other.gone ? other.kept : other.taken);
+    for (const auto& [client, other] : ranks_)
+      has.Add(other.gone ? other.committed : other.delivered);
     Index index = has.FirstMissing();
     if (Chance(2)) index = has.FirstMissing(index + 1);
-    rank.taken.Add(index);
+    rank.delivered.Add(index);
   }
 
   RankState Save(uint64_t client) {
     SavedRepetition saved{.version = version_};
-    IndexSet all_kept;
-    for (const auto& [id, rank] : ranks_) all_kept.Add(rank.kept);
-    const Index below = all_kept.FirstMissing();
-    saved.partitions.push_back({.kept_below = below});
+    IndexSet all_committed;
+    for (const auto& [id, rank] : ranks_) all_committed.Add(rank.committed);
+    const Index below = all_committed.FirstMissing();
+    saved.partitions.push_back({.committed_below = below});
     for (const auto& [id, rank] : ranks_) {
-      IndexSet kept = rank.kept;
+      IndexSet committed = rank.committed;
       SavedRepetition::Reader reader{
-          .client = ClientId(id), .gone = rank.gone, .kept_count = kept.size()};
-      kept.Remove(IndexSet::Of(0, below));
-      if (!kept.empty()) reader.kept.push_back({kFirst, std::move(kept)});
+          .client = ClientId(id), .gone = rank.gone, .committed_count = committed.size()};
+      committed.Remove(IndexSet::Of(0, below));
+      if (!committed.empty()) reader.committed.push_back({kFirst, std::move(committed)});
       saved.readers.push_back(std::move(reader));
     }
-    return StateOf(client, std::move(saved), ranks_[client].taken);
+    return StateOf(client, std::move(saved), ranks_[client].delivered);
   }
 
   std::mt19937 random_;
@@ -244,12 +250,12 @@ std::string FirstFault(Broken broken, int64_t histories = 20'000) {
   return "";
 }
 
-TEST(UnionOfRandomHistories, IsEachOfThemOnce) {
+TEST(MergeOfRandomHistories, IsEachOfThemOnce) {
   const char* enough = std::getenv("PENSTOCK_HISTORIES");
   EXPECT_EQ(FirstFault(Broken::kNone, enough ? std::atoll(enough) : 20'000), "");
 }
 
-TEST(UnionOfRandomHistories, NoticesEachRuleThatIsBroken) {
+TEST(MergeOfRandomHistories, NoticesEachRuleThatIsBroken) {
   EXPECT_NE(FirstFault(Broken::kMissingState), "");
   EXPECT_NE(FirstFault(Broken::kClaimedTwice), "");
   EXPECT_NE(FirstFault(Broken::kOlderState), "");

@@ -15,14 +15,14 @@ void Add(Schedule& schedule, int64_t round, Kind kind, uint64_t partition) {
   schedule.Add({round, kind, PartitionId(partition)});
 }
 
-std::vector<TurnOf> Rounds(const Schedule& schedule, int64_t from, int64_t to) {
+std::vector<PartitionRow> Rounds(const Schedule& schedule, int64_t from, int64_t to) {
   RoundCursor cursor(schedule);
   cursor.MoveTo(schedule, from);
-  std::vector<TurnOf> turns;
+  std::vector<PartitionRow> rows;
   for (; cursor.round() < to; cursor.Advance(schedule)) {
-    turns.push_back(cursor.Turn(schedule).value_or(TurnOf()));
+    rows.push_back(cursor.Row(schedule).value_or(PartitionRow()));
   }
-  return turns;
+  return rows;
 }
 
 Schedule Eventful() {
@@ -35,18 +35,19 @@ Schedule Eventful() {
   return schedule;
 }
 
-TEST(Rounds, PartitionsHaveRoundsInTurn) {
+TEST(Rounds, PartitionsTakeRoundsInRotation) {
   const PartitionId a(1), b(2), c(3);
   EXPECT_THAT(Rounds(Eventful(), 0, 12),
-              ::testing::ElementsAre(TurnOf{a, 0}, TurnOf{a, 1}, TurnOf{a, 2}, TurnOf{b, 0},
-                                     TurnOf{c, 0}, TurnOf{a, 3}, TurnOf{c, 1}, TurnOf{a, 4},
-                                     TurnOf{b, 1}, TurnOf{a, 5}, TurnOf{b, 2}, TurnOf{a, 6}));
+              ::testing::ElementsAre(PartitionRow{a, 0}, PartitionRow{a, 1}, PartitionRow{a, 2},
+                                     PartitionRow{b, 0}, PartitionRow{c, 0}, PartitionRow{a, 3},
+                                     PartitionRow{c, 1}, PartitionRow{a, 4}, PartitionRow{b, 1},
+                                     PartitionRow{a, 5}, PartitionRow{b, 2}, PartitionRow{a, 6}));
 }
 
 TEST(Rounds, AreTheSameFromAnyPlaceAndAfterForgetting) {
-  const std::vector<TurnOf> all = Rounds(Eventful(), 0, 40);
+  const std::vector<PartitionRow> all = Rounds(Eventful(), 0, 40);
   for (int64_t from = 0; from < 40; ++from) {
-    const std::vector<TurnOf> rest(all.begin() + from, all.end());
+    const std::vector<PartitionRow> rest(all.begin() + from, all.end());
     EXPECT_EQ(Rounds(Eventful(), from, 40), rest);
     Schedule forgetful = Eventful();
     ForgetBefore(forgetful, from);
@@ -58,11 +59,11 @@ TEST(Rounds, ACursorMayBeOlderThanWhatIsForgotten) {
   Schedule schedule = Eventful();
   RoundCursor cursor(schedule);
   cursor.MoveTo(schedule, 8);
-  const TurnOf before = *cursor.Turn(schedule);
+  const PartitionRow before = *cursor.Row(schedule);
   ForgetBefore(schedule, 7);
-  EXPECT_EQ(*cursor.Turn(schedule), before);
+  EXPECT_EQ(*cursor.Row(schedule), before);
   cursor.MoveTo(schedule, 11);
-  EXPECT_EQ(cursor.Turn(schedule), Rounds(Eventful(), 11, 12)[0]);
+  EXPECT_EQ(cursor.Row(schedule), Rounds(Eventful(), 11, 12)[0]);
 }
 
 TEST(Rounds, AScheduleThatCannotBeWalkedAlongIsNotSound) {
@@ -79,16 +80,16 @@ TEST(Rounds, AScheduleThatCannotBeWalkedAlongIsNotSound) {
   EXPECT_FALSE(with(9, Kind::kLeaves, 3)) << "it has left";
   EXPECT_FALSE(with(9, Kind::kSkips, 4)) << "it never joined";
   EXPECT_FALSE(with(8, Kind::kLeaves, 2)) << "events ascend";
-  EXPECT_FALSE(with(9, Kind::kJoins, 1)) << "it is in turn";
+  EXPECT_FALSE(with(9, Kind::kJoins, 1)) << "it is in rotation";
   Schedule skips_nobody;
   Add(skips_nobody, 0, Kind::kSkips, 1);
   EXPECT_FALSE(skips_nobody.IsSound());
   Schedule outside = forgetful;
-  outside.next = static_cast<int64_t>(outside.lanes.size());
+  outside.next = static_cast<int64_t>(outside.rotation.size());
   EXPECT_FALSE(outside.IsSound());
 }
 
-TEST(Rounds, EachConsumerGetsOneOfEachRestRound) {
+TEST(Rounds, EachConsumerGetsOneOfEachRemainderRound) {
   for (int64_t consumers = 1; consumers <= 5; ++consumers) {
     for (const Ends& ends : {Ends{7, 3, 0, 9}, Ends{1, 1, 1}, Ends{5}, Ends{0, 10, 4}}) {
       for (const Rests rests : {Rests::kPad, Rests::kDrop}) {
@@ -96,18 +97,18 @@ TEST(Rounds, EachConsumerGetsOneOfEachRestRound) {
         std::set<std::pair<PartitionId, Index>> indices;
         for (int64_t r = WholeRounds(ends, consumers); r < AllRounds(ends, consumers); ++r) {
           for (int64_t c = 0; c < consumers; ++c) {
-            const auto turn = RestTurn(ends, consumers, rests, r, c);
-            if (!turn) {
+            const auto row = RemainderRow(ends, consumers, rests, r, c);
+            if (!row) {
               ++lacking;
               continue;
             }
-            const Index end = ends[turn->partition.value() - 1];
-            const RestOf rest = RestOfPartition(ends, consumers, rests, turn->partition);
-            const Index index = IndexOf(turn->turn, c, consumers, end, rest);
-            EXPECT_LT(index, end + rest.pads);
+            const Index end = ends[row->partition.value() - 1];
+            const Remainder remainder = ComputeRemainder(ends, consumers, rests, row->partition);
+            const Index index = IndexOf(row->row, c, consumers, end, remainder);
+            EXPECT_LT(index, end + remainder.pads);
             EXPECT_GE(index, end / consumers * consumers);
-            EXPECT_EQ(ConsumerOf(index, consumers, end, rest), c);
-            EXPECT_TRUE(indices.emplace(turn->partition, index).second);
+            EXPECT_EQ(ConsumerOf(index, consumers, end, remainder), c);
+            EXPECT_TRUE(indices.emplace(row->partition, index).second);
           }
         }
         EXPECT_EQ(lacking, rests == Rests::kPad ? 0 : LacksInLast(ends, consumers));

@@ -58,19 +58,19 @@ RoundsExplored Explore(const RoundsScene& scene, size_t most = 3'000'000) {
   return explored;
 }
 
-std::string Tell(const RoundsScene& scene, const RoundsExplored& explored) {
-  std::string told = explored.fault + "\n";
+std::string DescribePath(const RoundsScene& scene, const RoundsExplored& explored) {
+  std::string text = explored.fault + "\n";
   RoundsWorld world(scene);
   for (const RoundsStep& step : explored.path) {
     world.Take(step);
-    told += ToString(step) + "\n";
+    text += ToString(step) + "\n";
   }
-  return told + world.Describe();
+  return text + world.Describe();
 }
 
 void Holds(const RoundsScene& scene) {
   const RoundsExplored explored = Explore(scene);
-  EXPECT_EQ(explored.fault, "") << Tell(scene, explored);
+  EXPECT_EQ(explored.fault, "") << DescribePath(scene, explored);
   EXPECT_TRUE(explored.complete || !explored.fault.empty()) << explored.states << " states";
   std::printf("[  states  ] %zu\n", explored.states);
 }
@@ -103,7 +103,7 @@ void WalksHold(const RoundsScene& scene) {
   const uint64_t walks = asked ? std::strtoull(asked, nullptr, 10) : 3000;
   for (uint64_t seed = 0; seed < walks; ++seed) {
     const RoundsExplored explored = Walk(scene, seed);
-    ASSERT_EQ(explored.fault, "") << "seed " << seed << "\n" << Tell(scene, explored);
+    ASSERT_EQ(explored.fault, "") << "seed " << seed << "\n" << DescribePath(scene, explored);
   }
 }
 
@@ -122,28 +122,28 @@ TEST(RoundsWalks, WithoutFailures) {
   WalksHold({.ends = {1, 1, 1}});
   WalksHold({.ends = {0, 3}});
 }
-// Partition 2 joins, and then nothing of it lands until 5 rounds were taken.
+// Partition 2 joins, and then nothing of it is received until 5 rounds were delivered.
 TEST(RoundsWalks, ALatePartitionIsSkipped) {
   const RoundsScene scene{.ends = {16, 6}};
   for (uint64_t seed = 0; seed < 300; ++seed) {
     std::mt19937_64 random(seed);
     RoundsWorld world(scene);
-    int landed = 0;
+    int received = 0;
     while (!world.Done()) {
       std::vector<RoundsStep> steps = world.Next();
       std::erase_if(steps, [&](const RoundsStep& step) {
-        const bool late = landed >= 2 && world.taken(0) < 5;
-        return step.kind == RoundsStep::Kind::kLand && step.b == 1 && late;
+        const bool late = received >= 2 && world.delivered(0) < 5;
+        return step.kind == RoundsStep::Kind::kReceive && step.b == 1 && late;
       });
       ASSERT_FALSE(steps.empty()) << world.Describe();
       const RoundsStep step = steps[random() % steps.size()];
-      landed += step.kind == RoundsStep::Kind::kLand && step.b == 1 ? 1 : 0;
+      received += step.kind == RoundsStep::Kind::kReceive && step.b == 1 ? 1 : 0;
       world.Take(step);
       ASSERT_EQ(world.fault(), "");
     }
   }
 }
-TEST(RoundsWalks, RestsByPolicy) {
+TEST(RoundsWalks, RemaindersByPolicy) {
   for (const Rests rests : {Rests::kPad, Rests::kDrop, Rests::kError}) {
     WalksHold({.ends = {11, 11}, .consumers = 4, .rests = rests});
     WalksHold({.ends = {3, 2, 4}, .consumers = 4, .rests = rests});
@@ -160,7 +160,7 @@ TEST(RoundsWalks, TheDispatcherRestarts) {
   WalksHold({.ends = {12, 5}, .consumers = 3, .worker_deaths = 2, .dispatcher_restarts = 2});
 }
 TEST(RoundsWalks, ConsumersGoBack) {
-  WalksHold({.ends = {2, 2}, .consumer_deaths = 1, .room = 1, .state_every = 1});
+  WalksHold({.ends = {2, 2}, .consumer_deaths = 1, .receive_budget = 1, .state_every = 1});
   WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .state_every = 2});
   WalksHold({.ends = {9, 4},
              .worker_deaths = 1,
@@ -176,7 +176,7 @@ TEST(RoundsWalks, LeasesRunOut) {
              .dispatcher_restarts = 1,
              .consumer_deaths = 2,
              .leases_run_out = 2,
-             .room = 3,
+             .receive_budget = 3,
              .state_every = 1});
   WalksHold({.ends = {7, 8, 5},
              .consumers = 3,
@@ -184,13 +184,17 @@ TEST(RoundsWalks, LeasesRunOut) {
              .leases_run_out = 3,
              .state_every = 3});
 }
-TEST(RoundsWalks, WithLittleRoom) {
-  for (const int64_t room : {1, 2, 3, 5}) {
-    WalksHold({.ends = {9, 4}, .room = room});
-    WalksHold({.ends = {7, 8, 0, 1, 5}, .consumers = 3, .room = room});
-    WalksHold({.ends = {9, 4, 4}, .late = 2, .room = room});
-    WalksHold({.ends = {9, 4}, .worker_deaths = 2, .dispatcher_restarts = 1, .room = room});
-    WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .room = room, .state_every = 2});
+TEST(RoundsWalks, WithSmallReceiveBudgets) {
+  for (const int64_t receive_budget : {1, 2, 3, 5}) {
+    WalksHold({.ends = {9, 4}, .receive_budget = receive_budget});
+    WalksHold({.ends = {7, 8, 0, 1, 5}, .consumers = 3, .receive_budget = receive_budget});
+    WalksHold({.ends = {9, 4, 4}, .late = 2, .receive_budget = receive_budget});
+    WalksHold({.ends = {9, 4},
+               .worker_deaths = 2,
+               .dispatcher_restarts = 1,
+               .receive_budget = receive_budget});
+    WalksHold(
+        {.ends = {9, 4}, .consumer_deaths = 2, .receive_budget = receive_budget, .state_every = 2});
   }
 }
 TEST(RoundsWalks, AllAtOnce) {
@@ -204,7 +208,7 @@ TEST(RoundsWalks, AllAtOnce) {
 }
 TEST(RoundsWalks, BrokenRulesAreNoticed) {
   EXPECT_TRUE(WalksNotice({.ends = {4, 4}}, Broken::kAgreeOnSome));
-  EXPECT_TRUE(WalksNotice({.ends = {8, 8}, .dispatcher_restarts = 2}, Broken::kAgreeUnheard));
+  EXPECT_TRUE(WalksNotice({.ends = {8, 8}, .dispatcher_restarts = 2}, Broken::kAgreeBeforeReports));
   EXPECT_TRUE(WalksNotice({.ends = {8, 8}, .dispatcher_restarts = 2}, Broken::kReschedulePast));
 }
 TEST(RoundsExplore, OnePartition) {
@@ -217,19 +221,19 @@ TEST(RoundsExplore, OnePartitionWithFailures) {
   Holds({.ends = {2}, .dispatcher_restarts = 1});
 }
 TEST(RoundsExplore, TwoPartitions) {
-  Holds({.ends = {2, 2}, .room = 1});
-  Holds({.ends = {2, 2}, .late = 1, .room = 1});
-  Holds({.ends = {2, 2}, .room = 2});
+  Holds({.ends = {2, 2}, .receive_budget = 1});
+  Holds({.ends = {2, 2}, .late = 1, .receive_budget = 1});
+  Holds({.ends = {2, 2}, .receive_budget = 2});
 }
 TEST(RoundsExplore, TwoPartitionsAndAWorkerThatDies) {
-  Holds({.ends = {2, 2}, .worker_deaths = 1, .room = 1});
+  Holds({.ends = {2, 2}, .worker_deaths = 1, .receive_budget = 1});
 }
 // Half a minute: in the slow tier.
 TEST(SlowRoundsExplore, TwoPartitionsAndARestart) {
-  Holds({.ends = {2, 2}, .dispatcher_restarts = 1, .room = 1});
+  Holds({.ends = {2, 2}, .dispatcher_restarts = 1, .receive_budget = 1});
 }
 TEST(SlowRoundsExplore, TwoPartitionsAndASkip) {
-  Holds({.ends = {4, 2}, .room = 3});
+  Holds({.ends = {4, 2}, .receive_budget = 3});
 }
 
 }  // namespace

@@ -15,33 +15,34 @@ PartitionId PartitionOf(size_t position) {
   return PartitionId(position + 1);
 }
 
-std::string TextOf(const Holdings& holdings) {
+std::string TextOf(const ReceivedSets& sets) {
   std::string text;
-  for (const IndexSet& set : holdings) absl::StrAppend(&text, set.ToString(), ";");
+  for (const IndexSet& set : sets) absl::StrAppend(&text, set.ToString(), ";");
   return text;
 }
 
 }  // namespace
 
 std::string ToString(const RoundsStep& step) {
-  static constexpr const char* kNames[] = {"deliver", "land",  "take",    "report", "present",
-                                           "at end",  "ended", "leave",   "commit", "kill",
-                                           "restart", "break", "go back", "expire", "join"};
+  static constexpr const char* kNames[] = {"deliver", "receive", "take",    "report", "present",
+                                           "at end",  "ended",   "leave",   "commit", "kill",
+                                           "restart", "break",   "go back", "expire", "join"};
   return absl::StrCat(kNames[static_cast<size_t>(step.kind)], " ", step.a, " ", step.b);
 }
 
 RoundsWorld::RoundsWorld(const RoundsScene& scene) : scene_(&scene) {
   record_.rounds.consumers = scene.consumers;
   record_.rounds.rests = scene.rests;
-  record_.keep = scene.state_every > 0 ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
-  desk_ = OpenDesk(record_, scene.broken);
+  record_.commit_policy =
+      scene.state_every > 0 ? CommitPolicy::kExplicit : CommitPolicy::kOnDelivery;
+  context_ = MakeIterationContext(record_, scene.broken);
   workers_.resize(scene.ends.size());
   consumers_.resize(static_cast<size_t>(scene.consumers));
   for (Consumer& consumer : consumers_) {
     for (size_t p = 0; p < scene.ends.size(); ++p) consumer.receivers.emplace_back(PartitionOf(p));
   }
   for (size_t p = 0; p + static_cast<size_t>(scene.late) < scene.ends.size(); ++p) {
-    Settle(OpenPartition(record_, desk_));
+    Settle(OpenPartition(record_, context_));
   }
 }
 
@@ -52,10 +53,10 @@ void RoundsWorld::Settle(Decision decision) {
       Apply(record_, change);
     }
     for (const Message& message : decision.messages) Route(message);
-    decision = Consequences(record_, desk_);
+    decision = Consequences(record_, context_);
   } while (!decision.empty());
-  for (PartitionId partition : Assignable(record_, desk_)) {
-    Decision assigned = AssignTo(record_, desk_, partition, WorkerId(next_worker_++));
+  for (PartitionId partition : Assignable(record_, context_)) {
+    Decision assigned = AssignTo(record_, context_, partition, WorkerId(next_worker_++));
     for (const IterationChange& change : assigned.changes) Apply(record_, change);
     for (const Message& message : assigned.messages) Route(message);
   }
@@ -66,15 +67,15 @@ void RoundsWorld::Route(const Message& message) {
     Sending& sending = workers_[assign->partition.value() - 1];
     sending = {.worker = assign->worker, .placement = assign->placement, .skip = assign->skip};
     if (assign->copied) sending.skip.Add(*assign->copied);
-    sending.turns = assign->turns;
-    sending.rest = assign->rest;
+    sending.rows = assign->rows;
+    sending.remainder = assign->remainder;
     return;
   }
-  if (const auto* allow = std::get_if<AllowTurns>(&message)) {
+  if (const auto* allow = std::get_if<AllowRows>(&message)) {
     Sending& sending = workers_[allow->partition.value() - 1];
     if (sending.placement != allow->placement) return;
-    sending.turns = std::max(sending.turns, allow->turns);
-    if (allow->rest) sending.rest = allow->rest;
+    sending.rows = std::max(sending.rows, allow->rows);
+    if (allow->remainder) sending.remainder = allow->remainder;
     return;
   }
   if (const auto* unassign = std::get_if<Unassign>(&message)) {
@@ -103,14 +104,14 @@ void RoundsWorld::Hear(Consumer& consumer, const Message& message) {
     for (const Placed& placed : welcome->placements) {
       consumer.receivers[placed.partition.value() - 1].OnWelcome(placed.placement);
     }
-    for (Receiver& receiver : consumer.receivers) receiver.OnPresented();
+    for (Receiver& receiver : consumer.receivers) receiver.OnConnected();
     return Report(static_cast<int>(number), /*all=*/true);
   }
   if (const auto* fence = std::get_if<Fence>(&message)) {
     const protocol::Report answer =
         consumer.receivers[fence->partition.value() - 1].OnFence(fence->placement);
     return Settle(
-        OnReport(record_, desk_, ClientOf(number), Incarnation(consumer.incarnation), answer));
+        OnReport(record_, context_, ClientOf(number), Incarnation(consumer.incarnation), answer));
   }
   if (const auto* end = std::get_if<End>(&message)) {
     consumer.end = true;
@@ -122,29 +123,30 @@ void RoundsWorld::Hear(Consumer& consumer, const Message& message) {
   if (agreed == nullptr) return;
   for (size_t i = 0; i < agreed->rounds.size(); ++i) {
     const size_t round = static_cast<size_t>(agreed->first) + i;
-    if (static_cast<int64_t>(round) < consumer.queue.heard()) continue;
-    told_.resize(std::max(told_.size(), round + 1), std::vector<TurnOf>(consumers_.size()));
-    const std::optional<TurnOf>& turn = agreed->rounds[i].turn;
-    if (!turn) continue;
-    TurnOf& first = told_[round][number];
-    if (first.partition && !(first == *turn))
+    if (static_cast<int64_t>(round) < consumer.queue.known()) continue;
+    announced_.resize(std::max(announced_.size(), round + 1),
+                      std::vector<PartitionRow>(consumers_.size()));
+    const std::optional<PartitionRow>& row = agreed->rounds[i].row;
+    if (!row) continue;
+    PartitionRow& first = announced_[round][number];
+    if (first.partition && !(first == *row))
       Fault(absl::StrCat("torn: round ", round, " is another"));
-    first = *turn;
-    const Receiver& receiver = consumer.receivers[turn->partition.value() - 1];
-    if (!receiver.landed().Contains(turn->turn))
-      Fault(absl::StrCat("torn: round ", round, " has not landed"));
+    first = *row;
+    const Receiver& receiver = consumer.receivers[row->partition.value() - 1];
+    if (!receiver.received().Contains(row->row))
+      Fault(absl::StrCat("torn: round ", round, " was not received"));
     if (record_.rounds.ends.empty() ||
         static_cast<int64_t>(round) < WholeRounds(record_.rounds.ends, record_.rounds.consumers)) {
-      for (const std::vector<TurnOf>& of : {told_[round]}) {
-        for (const TurnOf& other : of) {
-          if (other.partition && !(other == *turn))
-            Fault(absl::StrCat("torn: round ", round, " is not one turn"));
+      for (const std::vector<PartitionRow>& of : {announced_[round]}) {
+        for (const PartitionRow& other : of) {
+          if (other.partition && !(other == *row))
+            Fault(absl::StrCat("torn: round ", round, " is not one row"));
         }
       }
       for (const Consumer& other : consumers_) {
         if (deaths_ == 0 &&
-            !other.receivers[turn->partition.value() - 1].Has().Contains(turn->turn)) {
-          Fault(absl::StrCat("torn: round ", round, " has not landed everywhere"));
+            !other.receivers[row->partition.value() - 1].AllIndices().Contains(row->row)) {
+          Fault(absl::StrCat("torn: round ", round, " was not received everywhere"));
         }
       }
     }
@@ -158,17 +160,17 @@ void RoundsWorld::Report(int number, bool all) {
   const Incarnation incarnation(consumer.incarnation);
   const ClientId client = ClientOf(static_cast<size_t>(number));
   for (Receiver& receiver : consumer.receivers) {
-    std::optional<protocol::Report> news = all ? receiver.News() : receiver.LandedNews();
-    if (news) Settle(OnReport(record_, desk_, client, incarnation, *news));
+    std::optional<protocol::Report> news = all ? receiver.News() : receiver.ReceivedNews();
+    if (news) Settle(OnReport(record_, context_, client, incarnation, *news));
   }
   consumer.says = false;
-  const RoundsReport report{.taken = consumer.queue.taken(),
-                            .heard = consumer.queue.heard(),
-                            .room = scene_->room,
+  const RoundsReport report{.delivered = consumer.queue.delivered(),
+                            .known = consumer.queue.known(),
+                            .receive_budget = scene_->receive_budget,
                             .errors = {}};
-  const absl::Status may_be = CheckRoundsReport(record_, desk_, client, incarnation, report);
+  const absl::Status may_be = CheckRoundsReport(record_, context_, client, incarnation, report);
   if (!may_be.ok()) return Fault(absl::StrCat("refused: ", may_be.message()));
-  Settle(OnRoundsReport(record_, desk_, client, incarnation, report));
+  Settle(OnRoundsReport(record_, context_, client, incarnation, report));
 }
 
 Index RoundsWorld::Whole(int partition) const {
@@ -179,12 +181,13 @@ std::optional<Index> RoundsWorld::NextFor(int partition, int consumer) const {
   const Sending& sending = workers_[static_cast<size_t>(partition)];
   if (!sending.worker) return std::nullopt;
   const Index end = scene_->ends[static_cast<size_t>(partition)];
-  const Index all = sending.rest ? end + sending.rest->pads : Whole(partition);
+  const Index all = sending.remainder ? end + sending.remainder->pads : Whole(partition);
   for (Index index = sending.skip.FirstMissing(); index < all;
        index = sending.skip.FirstMissing(index + 1)) {
-    if (index / scene_->consumers >= sending.turns) break;
-    const std::optional<Index> known = sending.rest ? std::optional(end) : std::nullopt;
-    if (ConsumerOf(index, scene_->consumers, known, sending.rest.value_or(RestOf())) == consumer)
+    if (index / scene_->consumers >= sending.rows) break;
+    const std::optional<Index> known = sending.remainder ? std::optional(end) : std::nullopt;
+    if (ConsumerOf(index, scene_->consumers, known, sending.remainder.value_or(Remainder())) ==
+        consumer)
       return index;
   }
   return std::nullopt;
@@ -193,15 +196,15 @@ std::optional<Index> RoundsWorld::NextFor(int partition, int consumer) const {
 bool RoundsWorld::AllSent(int partition) const {
   const Sending& sending = workers_[static_cast<size_t>(partition)];
   const Index end = scene_->ends[static_cast<size_t>(partition)];
-  if (end != Whole(partition) && !sending.rest) return false;
-  return sending.skip.FirstMissing() >= end + (sending.rest ? sending.rest->pads : 0);
+  if (end != Whole(partition) && !sending.remainder) return false;
+  return sending.skip.FirstMissing() >= end + (sending.remainder ? sending.remainder->pads : 0);
 }
 
 bool RoundsWorld::MayExpire(int consumer) const {
   const auto found = record_.FindReader(ClientOf(static_cast<size_t>(consumer)));
   if (!found) return false;
   const ReaderRecord& reader = record_.readers[*found];
-  return reader.standing == Standing::kLiving &&
+  return reader.status == ReaderStatus::kActive &&
          reader.incarnation.value() < consumers_[static_cast<size_t>(consumer)].incarnation;
 }
 
@@ -212,7 +215,7 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
     const Consumer& consumer = consumers_[static_cast<size_t>(c)];
     if (consumer.left) continue;
     if (!consumer.presented) {
-      steps.push_back({Kind::kPresent, c});
+      steps.push_back({Kind::kConnect, c});
       if (expired_ < scene_->leases_run_out && MayExpire(c)) steps.push_back({Kind::kExpire, c});
     } else {
       if (!consumer.inbox.empty()) steps.push_back({Kind::kDeliver, c});
@@ -224,11 +227,12 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
       if (!reader || record_.readers[*reader].incarnation.value() != consumer.incarnation) continue;
       const bool knows = workers_[static_cast<size_t>(p)].placement >=
                          consumer.receivers[static_cast<size_t>(p)].lowest();
-      if (knows && NextFor(p, c)) steps.push_back({Kind::kLand, c, p});
+      if (knows && NextFor(p, c)) steps.push_back({Kind::kReceive, c, p});
     }
-    const bool kept =
-        scene_->state_every == 0 || consumer.committed_rounds == consumer.queue.taken();
-    if (consumer.presented && consumer.end && kept && consumer.queue.taken() == consumer.rounds) {
+    const bool committed =
+        scene_->state_every == 0 || consumer.committed_rounds == consumer.queue.delivered();
+    if (consumer.presented && consumer.end && committed &&
+        consumer.queue.delivered() == consumer.rounds) {
       steps.push_back({Kind::kLeave, c});
     }
     if (consumer.presented && consumer.committed_rounds < consumer.state_rounds) {
@@ -240,8 +244,8 @@ std::vector<RoundsStep> RoundsWorld::Next() const {
   for (int p = 0; p < static_cast<int>(workers_.size()); ++p) {
     const Sending& sending = workers_[static_cast<size_t>(p)];
     if (!sending.worker) continue;
-    if (!sending.said_end) steps.push_back({Kind::kAtEnd, 0, p});
-    if (!sending.said_ended && AllSent(p)) steps.push_back({Kind::kEnded, 0, p});
+    if (!sending.sent_end) steps.push_back({Kind::kAtEnd, 0, p});
+    if (!sending.sent_ended && AllSent(p)) steps.push_back({Kind::kEnded, 0, p});
     if (kills_ < scene_->worker_deaths) steps.push_back({Kind::kKill, 0, p});
   }
   if (record_.partitions.size() < workers_.size() && !record_.closed) {
@@ -263,106 +267,107 @@ void RoundsWorld::Take(const RoundsStep& step) {
       consumer.inbox.pop_front();
       return Hear(consumer, message);
     }
-    case Kind::kLand: {
+    case Kind::kReceive: {
       const Index index = *NextFor(step.b, step.a);
       sending.skip.Add(index);
       Receiver& receiver = consumer.receivers[static_cast<size_t>(step.b)];
       receiver.OnElement(sending.placement, index / scene_->consumers);
       consumer.says = true;
       int64_t held = 0;
-      for (const Receiver& its : consumer.receivers) held += its.landed().size();
+      for (const Receiver& its : consumer.receivers) held += its.received().size();
       // What failures bring on top: docs/exactly_once.md, rule 24.
-      if (scene_->room > 0 && held > scene_->room && kills_ + restarts_ + deaths_ == 0)
+      if (scene_->receive_budget > 0 && held > scene_->receive_budget &&
+          kills_ + restarts_ + deaths_ == 0)
         Fault(absl::StrCat(held, " elements are held at consumer ", step.a));
       return;
     }
     case Kind::kTake: {
       const Agreed::Round round = *consumer.queue.Next();
-      consumer.queue.Take();
-      if (round.turn)
-        consumer.receivers[round.turn->partition.value() - 1].OnTaken(round.turn->turn);
+      consumer.queue.Pop();
+      if (round.row)
+        consumer.receivers[round.row->partition.value() - 1].OnDelivered(round.row->row);
       consumer.says = true;
-      if (scene_->state_every > 0 && consumer.queue.taken() % scene_->state_every == 0) {
+      if (scene_->state_every > 0 && consumer.queue.delivered() % scene_->state_every == 0) {
         for (size_t p = 0; p < workers_.size(); ++p) {
-          At(consumer.state, PartitionOf(p)) = consumer.receivers[p].taken();
+          At(consumer.state, PartitionOf(p)) = consumer.receivers[p].delivered();
         }
-        consumer.state_rounds = consumer.queue.taken();
+        consumer.state_rounds = consumer.queue.delivered();
       }
       return;
     }
     case Kind::kReport:
-      // A heartbeat: under keep = taken what was taken is said as well.
+      // A heartbeat: under keep = kTaken what was delivered is said as well.
       return Report(step.a, /*all=*/true);
-    case Kind::kPresent: {
+    case Kind::kConnect: {
       consumer.presented = true;
       consumer.inbox.clear();
-      Presents presents{ClientOf(static_cast<size_t>(step.a)), Incarnation(consumer.incarnation),
-                        std::nullopt, step.a, 0};
+      Connect connect{ClientOf(static_cast<size_t>(step.a)), Incarnation(consumer.incarnation),
+                      std::nullopt, step.a, 0};
       if (consumer.incarnation > 1) {
-        const auto found = record_.FindReader(presents.client);
-        if (!found || record_.readers[*found].incarnation != presents.incarnation) {
-          presents.state = consumer.state;
-          presents.round = consumer.state_rounds;
+        const auto found = record_.FindReader(connect.client);
+        if (!found || record_.readers[*found].incarnation != connect.incarnation) {
+          connect.state = consumer.state;
+          connect.round = consumer.state_rounds;
         }
       }
-      return Settle(OnPresents(record_, desk_, presents));
+      return Settle(OnConnect(record_, context_, connect));
     }
     case Kind::kAtEnd:
-      sending.said_end = true;
-      return Settle(OnAtEnd(record_, desk_, sending.worker, partition, sending.placement, end));
+      sending.sent_end = true;
+      return Settle(OnAtEnd(record_, context_, sending.worker, partition, sending.placement, end));
     case Kind::kEnded:
-      sending.said_ended = true;
-      return Settle(OnEnded(record_, desk_, sending.worker, partition, sending.placement,
-                            end + (sending.rest ? sending.rest->pads : 0)));
+      sending.sent_ended = true;
+      return Settle(OnEnded(record_, context_, sending.worker, partition, sending.placement,
+                            end + (sending.remainder ? sending.remainder->pads : 0)));
     case Kind::kLeave: {
       Leave leave;
       for (size_t p = 0; p < workers_.size(); ++p) {
-        At(leave.taken, PartitionOf(p)) = consumer.receivers[p].taken();
+        At(leave.delivered, PartitionOf(p)) = consumer.receivers[p].delivered();
       }
       consumer.left = true;
-      return Settle(OnLeave(record_, desk_, ClientOf(static_cast<size_t>(step.a)),
+      return Settle(OnLeave(record_, context_, ClientOf(static_cast<size_t>(step.a)),
                             Incarnation(consumer.incarnation), leave));
     }
     case Kind::kCommit:
       consumer.committed_rounds = consumer.state_rounds;
-      return Settle(OnCommit(record_, desk_, ClientOf(static_cast<size_t>(step.a)),
+      return Settle(OnCommit(record_, context_, ClientOf(static_cast<size_t>(step.a)),
                              Incarnation(consumer.incarnation),
-                             {.number = consumer.state_rounds, .kept = consumer.state}));
+                             {.number = consumer.state_rounds, .committed = consumer.state}));
     case Kind::kExpire:
       ++expired_;
-      return Settle(OnReaderDead(record_, desk_, ClientOf(static_cast<size_t>(step.a))));
+      return Settle(OnReaderExpired(record_, context_, ClientOf(static_cast<size_t>(step.a))));
     case Kind::kJoin:
-      return Settle(OpenPartition(record_, desk_));
+      return Settle(OpenPartition(record_, context_));
     case Kind::kBreak:
       ++breaks_;
       consumer.presented = false;
       consumer.inbox.clear();
-      return OnDisconnects(record_, desk_, ClientOf(static_cast<size_t>(step.a)));
+      return OnDisconnect(record_, context_, ClientOf(static_cast<size_t>(step.a)));
     case Kind::kKill: {
       ++kills_;
       const WorkerId worker = sending.worker;
       sending.worker = {};
-      return Settle(OnWorkerGone(record_, desk_, worker));
+      return Settle(OnWorkerGone(record_, context_, worker));
     }
     case Kind::kRestart: {
       ++restarts_;
-      desk_ = OpenDesk(record_, scene_->broken);
+      context_ = MakeIterationContext(record_, scene_->broken);
       for (Consumer& its : consumers_) {
         its.presented = false;
         its.inbox.clear();
       }
       for (size_t p = 0; p < workers_.size(); ++p) {
         Sending& its = workers_[p];
-        its.said_end = its.said_ended = false;
+        its.sent_end = its.sent_ended = false;
         if (!its.worker) continue;
-        const Held held[] = {{PartitionOf(p), its.placement}};
-        Settle(OnWorkerRegisters(record_, desk_, its.worker, held));
+        const HeldPlacement held[] = {{PartitionOf(p), its.placement}};
+        Settle(OnWorkerRegisters(record_, context_, its.worker, held));
       }
       return;
     }
     case Kind::kGoBack: {
       ++deaths_;
-      OnDisconnects(record_, desk_, ClientOf(static_cast<size_t>(step.a)));
+      OnDisconnect(record_, context_, ClientOf(static_cast<size_t>(step.a)));
       Consumer back;
       back.incarnation = consumer.incarnation + 1;
       back.state = consumer.state;
@@ -372,8 +377,8 @@ void RoundsWorld::Take(const RoundsStep& step) {
       for (size_t p = 0; p < workers_.size(); ++p) {
         back.receivers.emplace_back(PartitionOf(p), Of(consumer.state, PartitionOf(p)));
       }
-      for (size_t r = static_cast<size_t>(consumer.state_rounds); r < told_.size(); ++r) {
-        told_[r][static_cast<size_t>(step.a)] = {};
+      for (size_t r = static_cast<size_t>(consumer.state_rounds); r < announced_.size(); ++r) {
+        announced_[r][static_cast<size_t>(step.a)] = {};
       }
       consumer = std::move(back);
       return;
@@ -386,14 +391,14 @@ bool RoundsWorld::Done() const {
   const auto opened = static_cast<ptrdiff_t>(record_.partitions.size());
   const Ends ends(scene_->ends.begin(), scene_->ends.begin() + opened);
   for (const Consumer& consumer : consumers_) {
-    if (!consumer.end || consumer.queue.taken() != consumer.rounds) return false;
+    if (!consumer.end || consumer.queue.delivered() != consumer.rounds) return false;
     if (consumer.rounds != AllRounds(ends, consumers)) return false;
   }
   return true;
 }
 
 bool RoundsWorld::WaitsForStates() const {
-  return desk_.rounds.waits_for.find("states of one step") != std::string::npos;
+  return context_.rounds.waits_for.find("states of one step") != std::string::npos;
 }
 
 std::string RoundsWorld::Describe() const {
@@ -402,39 +407,39 @@ std::string RoundsWorld::Describe() const {
   for (size_t p = 0; p < record_.partitions.size(); ++p) {
     const Sending& s = workers_[p];
     const PartitionRecord& r = record_.partitions[p];
-    const PartitionDesk& d = desk_.partitions[p];
-    absl::StrAppend(&text, "|", bool{s.worker}, s.placement.value(), s.skip.ToString(), s.turns,
-                    s.rest ? absl::StrCat(s.rest->before, "+", s.rest->pads) : "-", s.said_end,
-                    s.said_ended, "/", r.placement.value(), r.collecting(), "/");
-    absl::StrAppend(&text, d.ended.value_or(-1), " ", d.at_end.value_or(-1), " ", d.turns_allowed,
-                    " ", d.turns_sent, d.rest_told);
-    for (const Heard& heard : d.readers)
-      absl::StrAppend(&text, ",", heard.at.value(), heard.has.ToString());
+    const PartitionContext& d = context_.partitions[p];
+    absl::StrAppend(&text, "|", bool{s.worker}, s.placement.value(), s.skip.ToString(), s.rows,
+                    s.remainder ? absl::StrCat(s.remainder->before, "+", s.remainder->pads) : "-",
+                    s.sent_end, s.sent_ended, "/", r.placement.value(), r.collecting(), "/");
+    absl::StrAppend(&text, d.ended.value_or(-1), " ", d.at_end.value_or(-1), " ", d.rows_allowed,
+                    " ", d.rows_sent, d.remainder_announced);
+    for (const AckState& ack : d.readers)
+      absl::StrAppend(&text, ",", ack.at.value(), ack.reported.ToString());
   }
   const Schedule& schedule = record_.rounds.schedule;
   for (const RoundEvent& e : schedule.events) {
     absl::StrAppend(&text, "e", e.round, " ", static_cast<int>(e.kind), e.partition.value());
   }
   absl::StrAppend(&text, "n", record_.rounds.ends.size());
-  if (desk_.rounds.agreed) absl::StrAppend(&text, "a", desk_.rounds.agreed->round());
-  if (desk_.rounds.floor) absl::StrAppend(&text, "f", desk_.rounds.floor->round());
-  for (const ConsumerDesk& c : desk_.rounds.consumers) {
-    absl::StrAppend(&text, ";", c.said, c.taken, " ", c.heard, " ", c.told ? c.told->round() : -1,
-                    " ", c.room);
+  if (context_.rounds.agreed) absl::StrAppend(&text, "a", context_.rounds.agreed->round());
+  if (context_.rounds.floor) absl::StrAppend(&text, "f", context_.rounds.floor->round());
+  for (const ConsumerContext& c : context_.rounds.consumers) {
+    absl::StrAppend(&text, ";", c.reported, c.delivered, " ", c.known, " ",
+                    c.announced ? c.announced->round() : -1, " ", c.receive_budget);
   }
-  absl::StrAppend(&text, desk_.rounds.waits_for);
+  absl::StrAppend(&text, context_.rounds.waits_for);
   for (const ReaderRecord& r : record_.readers) {
-    absl::StrAppend(&text, "r", r.client.value(), r.incarnation.value(),
-                    static_cast<int>(r.standing), r.told_end, r.fresh, r.start, TextOf(r.kept),
-                    TextOf(r.final));
+    absl::StrAppend(&text, "r", r.client.value(), r.incarnation.value(), static_cast<int>(r.status),
+                    r.end_notified, r.fresh, r.start, TextOf(r.committed), TextOf(r.final));
   }
-  for (const bool present : desk_.present) absl::StrAppend(&text, present);
+  for (const bool present : context_.present) absl::StrAppend(&text, present);
   for (const Consumer& c : consumers_) {
     absl::StrAppend(&text, "\nc", c.incarnation, c.presented, c.says, c.end, c.left, c.rounds, " ",
-                    c.committed_rounds, " ", c.queue.taken(), " ", c.queue.heard(), " ",
+                    c.committed_rounds, " ", c.queue.delivered(), " ", c.queue.known(), " ",
                     TextOf(c.state));
     for (const Receiver& r : c.receivers) {
-      absl::StrAppend(&text, "[", r.lowest().value(), r.taken().ToString(), r.landed().ToString());
+      absl::StrAppend(&text, "[", r.lowest().value(), r.delivered().ToString(),
+                      r.received().ToString());
     }
     for (const Message& m : c.inbox) {
       absl::StrAppend(&text, "m", m.index());
@@ -444,9 +449,9 @@ std::string RoundsWorld::Describe() const {
         absl::StrAppend(&text, fence->partition.value(), ":", fence->placement.value());
     }
   }
-  for (const auto& of : told_) {
-    for (const TurnOf& turn : of)
-      absl::StrAppend(&text, "t", turn.partition.value(), ".", turn.turn);
+  for (const auto& of : announced_) {
+    for (const PartitionRow& row : of)
+      absl::StrAppend(&text, "t", row.partition.value(), ".", row.row);
   }
   return text;
 }

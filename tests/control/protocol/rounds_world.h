@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coordinated read in small: the dispatcher's record and desk, the consumers'
+// A coordinated read in small: the dispatcher's record and context, the consumers'
 // Receivers and RoundQueues as they are, and workers that send what they may. What is
 // on its way to a consumer waits in a queue; what a consumer or a worker has to say it
 // says at some later step. So each order of events is a path of steps.
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "control/protocol/iteration_desk.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/round_queue.h"
 
@@ -26,18 +26,18 @@ struct RoundsScene {
   int consumer_deaths = 0;  // each comes back with the state it wrote last
   int leases_run_out = 0;   // of consumers that have died and are not back
   int broken_streams = 0;
-  int64_t room = 0;     // elements that a consumer holds; 0: it does not say
-  int state_every = 0;  // rounds between two states; 0: none are written
+  int64_t receive_budget = 0;  // elements that a consumer holds; 0: it does not say
+  int state_every = 0;         // rounds between two states; 0: none are written
   Broken broken = Broken::kNone;
 };
 
 struct RoundsStep {
   enum class Kind : uint8_t {
     kDeliver,  // the next message to consumer `a`
-    kLand,     // an element of partition `b` at consumer `a`
+    kReceive,  // an element of partition `b` at consumer `a`
     kTake,     // consumer `a` takes a round
     kReport,   // consumer `a` says what is new
-    kPresent,  // consumer `a` opens its stream
+    kConnect,  // consumer `a` opens its stream
     kAtEnd,    // of partition `b`, is said
     kEnded,    // of partition `b`, is said
     kLeave,    // consumer `a`, at its end
@@ -65,8 +65,8 @@ class RoundsWorld {
   // What does not hold here; empty: everything does.
   const std::string& fault() const { return fault_; }
   bool Done() const;
-  int64_t taken(int consumer) const {
-    return consumers_[static_cast<size_t>(consumer)].queue.taken();
+  int64_t delivered(int consumer) const {
+    return consumers_[static_cast<size_t>(consumer)].queue.delivered();
   }
   // One came back at a round that others are past: nothing more is given out.
   bool WaitsForStates() const;
@@ -83,7 +83,7 @@ class RoundsWorld {
     bool end = false;
     bool left = false;
     int64_t rounds = 0;
-    Holdings state;  // the last written
+    ReceivedSets state;  // the last written
     int64_t state_rounds = 0;
     int64_t committed_rounds = 0;
   };
@@ -91,10 +91,10 @@ class RoundsWorld {
     WorkerId worker;
     Placement placement;
     IndexSet skip;  // and what was delivered
-    int64_t turns = 0;
-    std::optional<RestOf> rest;
-    bool said_end = false;
-    bool said_ended = false;
+    int64_t rows = 0;
+    std::optional<Remainder> remainder;
+    bool sent_end = false;
+    bool sent_ended = false;
   };
 
   void Settle(Decision decision);
@@ -111,7 +111,7 @@ class RoundsWorld {
 
   const RoundsScene* scene_;
   IterationRecord record_;
-  Desk desk_;
+  IterationContext context_;
   std::vector<Consumer> consumers_;
   std::vector<Sending> workers_;
   uint64_t next_worker_ = 1;
@@ -120,7 +120,7 @@ class RoundsWorld {
   int deaths_ = 0;
   int expired_ = 0;
   int breaks_ = 0;
-  std::vector<std::vector<TurnOf>> told_;  // by round, the first word of it, by consumer
+  std::vector<std::vector<PartitionRow>> announced_;  // by round, the first word of it, by consumer
   std::string fault_;
 };
 

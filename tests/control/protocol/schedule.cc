@@ -77,15 +77,15 @@ void Run::Strike(Fault fault, Worker& worker, Client& client, bool last_client) 
     case Fault::kBreakStream:
       client.to_dispatcher.Break();
       client.from_dispatcher.Break();
-      OnDisconnects(durable_.record, desk_, client.id);
-      Present(client);
+      OnDisconnect(durable_.record, context_, client.id);
+      OpenStream(client);
       break;
     case Fault::kDrainOrMove:
       if (clock_.OneIn(2) && worker.running) {
         StartWorker();
         Drain(worker);
       } else {
-        Settle(OnRelieve(durable_.record, desk_,
+        Settle(OnRelieve(durable_.record, context_,
                          PartitionId(static_cast<uint64_t>(clock_.Draw(
                              1, static_cast<int64_t>(durable_.record.partitions.size()))))));
       }
@@ -95,7 +95,7 @@ void Run::Strike(Fault fault, Worker& worker, Client& client, bool last_client) 
         StartClient();
       } else if (!client.end) {
         client.leaving = true;
-        Present(client);  // says Leave
+        OpenStream(client);  // says Leave
       }
       break;
     case Fault::kAddOrRemoveWorker: {
@@ -113,7 +113,7 @@ void Run::Strike(Fault fault, Worker& worker, Client& client, bool last_client) 
 
 void Run::Drain(Worker& worker) {
   worker.draining = true;
-  Settle(OnWorkerGone(durable_.record, desk_, worker.id));
+  Settle(OnWorkerGone(durable_.record, context_, worker.id));
 }
 
 // --- What must hold --------------------------------------------------------------
@@ -127,19 +127,19 @@ bool Run::Done() const {
     if (reader.reads()) return false;
   for (const auto& [id, client] : clients_) {
     auto reader = durable_.record.FindReader(id);
-    const bool living = reader && durable_.record.readers[*reader].standing == Standing::kLiving;
+    const bool active = reader && durable_.record.readers[*reader].status == ReaderStatus::kActive;
     if (!client.running) {
-      if (living && !durable_.record.finished) return false;  // to be declared dead
+      if (active && !durable_.record.finished) return false;  // to be declared dead
       continue;
     }
     if (client.paused || client.leaving || !client.welcomed || !client.end) return false;
     for (const auto& [partition, receiver] : client.receivers)
-      if (!receiver.landed().empty()) return false;
+      if (!receiver.received().empty()) return false;
   }
   return true;
 }
 
-std::string Run::Tell() const {
+std::string Run::Describe() const {
   std::string text;
   const IterationRecord& record = durable_.record;
   absl::StrAppend(&text, "\n", record.closed ? "closed" : "open", " splits given ",
@@ -148,14 +148,14 @@ std::string Run::Tell() const {
     const PartitionRecord& partition = record.partitions[p];
     absl::StrAppend(&text, "\n", ToString(PartitionId(p + 1)), " g ", partition.placement.value(),
                     " on ", ToString(partition.worker), " ended ",
-                    desk_.partitions[p].ended.value_or(-1));
+                    context_.partitions[p].ended.value_or(-1));
     for (size_t r = 0; r < record.readers.size(); ++r)
-      absl::StrAppend(&text, "\n  ", ToString(record.readers[r].client), " standing ",
-                      static_cast<int>(record.readers[r].standing),
-                      record.readers[r].told_end ? " told end" : "", " heard at ",
-                      desk_.partitions[p].readers[r].at.value(), " has ",
-                      desk_.partitions[p].readers[r].has.ToString(), " kept ",
-                      Of(record.readers[r].kept, PartitionId(p + 1)).ToString());
+      absl::StrAppend(&text, "\n  ", ToString(record.readers[r].client), " status ",
+                      static_cast<int>(record.readers[r].status),
+                      record.readers[r].end_notified ? " told end" : "", " heard at ",
+                      context_.partitions[p].readers[r].at.value(), " has ",
+                      context_.partitions[p].readers[r].reported.ToString(), " committed ",
+                      Of(record.readers[r].committed, PartitionId(p + 1)).ToString());
   }
   for (const auto& [id, client] : clients_)
     absl::StrAppend(&text, "\n", ToString(id), client.running ? " running" : "",
@@ -190,11 +190,11 @@ void Run::Check() {
     std::vector<int> times(static_cast<size_t>(size), 0);
     for (const ReaderRecord& reader : durable_.record.readers) {
       const Client& client = clients_.at(reader.client);
-      const bool lives = reader.standing == Standing::kLiving && client.running;
+      const bool lives = reader.status == ReaderStatus::kActive && client.running;
       auto receiver = client.receivers.find(id);
-      const IndexSet history = !lives                               ? Of(reader.kept, id)
+      const IndexSet history = !lives                               ? Of(reader.committed, id)
                                : receiver == client.receivers.end() ? IndexSet{}
-                                                                    : receiver->second.taken();
+                                                                    : receiver->second.delivered();
       for (const auto& interval : history.intervals())
         for (Index i = interval.begin; i < interval.end; ++i) {
           PENSTOCK_CHECK(i < size);
@@ -224,20 +224,20 @@ Outcome Run::Play() {
     rows_.push_back(clock_.Draw(0, 12));
     outcome_.elements += rows_.back();
   }
-  durable_.record.keep = states_ ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
-  desk_ = OpenDesk(durable_.record, broken_);
+  durable_.record.commit_policy = states_ ? CommitPolicy::kExplicit : CommitPolicy::kOnDelivery;
+  context_ = MakeIterationContext(durable_.record, broken_);
   const int64_t partitions = clock_.Draw(1, 4);
-  for (int64_t p = 0; p < partitions; ++p) Settle(OpenPartition(durable_.record, desk_));
+  for (int64_t p = 0; p < partitions; ++p) Settle(OpenPartition(durable_.record, context_));
   for (int64_t w = clock_.Draw(1, 4); w > 0; --w) StartWorker();
   for (int64_t c = clock_.Draw(1, 4); c > 0; --c) StartClient();
   failures_left_ = static_cast<int>(clock_.Draw(0, 12));
   clock_.After(clock_.Draw(5, 200), [this] { Fail(); });
   Tick();
   while (outcome_.fault.empty() && !Done() && clock_.Step())
-    if (clock_.now() > kTooLong) outcome_.fault = "stuck: not all have shown the end" + Tell();
+    if (clock_.now() > kTooLong) outcome_.fault = "stuck: not all have shown the end" + Describe();
   if (outcome_.fault.empty()) {
     Check();
-    if (!outcome_.fault.empty()) outcome_.fault += Tell();
+    if (!outcome_.fault.empty()) outcome_.fault += Describe();
   }
   outcome_.events = clock_.count();
   return outcome_;

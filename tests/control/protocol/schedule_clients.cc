@@ -22,19 +22,19 @@ void Run::StartProcess(Client& client) {
   client.pending.reset();
   client.incarnation = Incarnation(++names_);
   client.receivers.clear();
-  for (auto& [id, worker] : workers_) worker.links[client.id].landed.clear();
+  for (auto& [id, worker] : workers_) worker.links[client.id].received.clear();
   client.last_heard = clock_.now();
-  Present(client);
+  OpenStream(client);
   clock_.After(1, [this, id = client.id, i = client.incarnation] { Act(id, i); });
 }
 
 Receiver& Run::ReceiverOf(Client& client, PartitionId partition) {
   auto found = client.receivers.find(partition);
   if (found == client.receivers.end()) {
-    const IndexSet taken = client.written.size() >= partition.value() && states_
-                               ? Of(client.written, partition)
-                               : IndexSet{};
-    found = client.receivers.emplace(partition, Receiver(partition, taken, broken_)).first;
+    const IndexSet delivered = client.written.size() >= partition.value() && states_
+                                   ? Of(client.written, partition)
+                                   : IndexSet{};
+    found = client.receivers.emplace(partition, Receiver(partition, delivered, broken_)).first;
   }
   return found->second;
 }
@@ -48,27 +48,27 @@ void Run::Send(Client& client, std::function<void()> arrives) {
   });
 }
 
-void Run::Present(Client& client) {
-  Presents presents{client.id, client.incarnation, client.from_state};
-  for (auto& [partition, receiver] : client.receivers) receiver.OnPresented();
-  Send(client, [this, presents] {
-    client_stream_[presents.client] = presents.incarnation;
-    client_seen_[presents.client] = clock_.now();
-    Settle(OnPresents(durable_.record, desk_, presents));
+void Run::OpenStream(Client& client) {
+  Connect connect{client.id, client.incarnation, client.from_state};
+  for (auto& [partition, receiver] : client.receivers) receiver.OnConnected();
+  Send(client, [this, connect] {
+    client_stream_[connect.client] = connect.incarnation;
+    client_seen_[connect.client] = clock_.now();
+    Settle(OnConnect(durable_.record, context_, connect));
   });
   auto again = [this, id = client.id, incarnation = client.incarnation] {
     return std::make_tuple(this, id, incarnation);
   };
   if (client.pending)
     Send(client, [this, a = again(), commit = *client.pending] {
-      Settle(OnCommit(durable_.record, desk_, std::get<1>(a), std::get<2>(a), commit));
+      Settle(OnCommit(durable_.record, context_, std::get<1>(a), std::get<2>(a), commit));
     });
   if (client.leaving) {
     Leave leave;
     for (auto& [partition, receiver] : client.receivers)
-      At(leave.taken, partition) = receiver.taken();
+      At(leave.delivered, partition) = receiver.delivered();
     Send(client, [this, a = again(), leave] {
-      Settle(OnLeave(durable_.record, desk_, std::get<1>(a), std::get<2>(a), leave));
+      Settle(OnLeave(durable_.record, context_, std::get<1>(a), std::get<2>(a), leave));
     });
   }
 }
@@ -77,7 +77,7 @@ void Run::Report(Client& client) {
   for (auto& [partition, receiver] : client.receivers)
     if (auto news = receiver.News())
       Send(client, [this, id = client.id, incarnation = client.incarnation, news = *news] {
-        Settle(OnReport(durable_.record, desk_, id, incarnation, news));
+        Settle(OnReport(durable_.record, context_, id, incarnation, news));
       });
 }
 
@@ -93,29 +93,29 @@ void Run::Act(ClientId id, Incarnation incarnation) {
     if (worker.running && !worker.links[id].up) Dial(client, worker);
   // Rule 6: without word from the dispatcher it stops before it is declared dead.
   const bool leased = clock_.now() - client.last_heard < kLease;
-  std::vector<std::pair<PartitionId, Index>> landed;
+  std::vector<std::pair<PartitionId, Index>> received;
   for (auto& [partition, receiver] : client.receivers)
-    for (const auto& interval : receiver.landed().intervals())
-      for (Index i = interval.begin; i < interval.end; ++i) landed.emplace_back(partition, i);
-  if (leased && !landed.empty() && (client.slow ? clock_.OneIn(12) : !clock_.OneIn(3))) {
+    for (const auto& interval : receiver.received().intervals())
+      for (Index i = interval.begin; i < interval.end; ++i) received.emplace_back(partition, i);
+  if (leased && !received.empty() && (client.slow ? clock_.OneIn(12) : !clock_.OneIn(3))) {
     auto [partition, index] =
-        landed[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(landed.size()) - 1))];
-    client.receivers.at(partition).OnTaken(index);
+        received[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(received.size()) - 1))];
+    client.receivers.at(partition).OnDelivered(index);
   }
   if (clock_.OneIn(3)) Report(client);
-  if (landed.empty() && clock_.OneIn(8))
+  if (received.empty() && clock_.OneIn(8))
     Send(client, [this, id, incarnation] {
-      OnWaits(durable_.record, desk_, id, incarnation);
+      OnWaits(durable_.record, context_, id, incarnation);
       Settle({});
     });
   if (!states_ || !clock_.OneIn(8)) return;
-  Holdings state;
-  for (auto& [partition, receiver] : client.receivers) At(state, partition) = receiver.taken();
+  ReceivedSets state;
+  for (auto& [partition, receiver] : client.receivers) At(state, partition) = receiver.delivered();
   client.written = state;
   if (client.pending || clock_.OneIn(3)) return;  // written, and not (yet) committed
   client.pending = Commit{++client.commits, state};
   Send(client, [this, id, incarnation, commit = *client.pending] {
-    Settle(OnCommit(durable_.record, desk_, id, incarnation, commit));
+    Settle(OnCommit(durable_.record, context_, id, incarnation, commit));
   });
 }
 
@@ -126,15 +126,15 @@ void Run::Dial(Client& client, Worker& worker) {
   link.to_client.Break();
   link.dialled = ++link.dials;
   link.to_worker.Send(clock_, [&worker, &link, id = client.id, i = client.incarnation,
-                               number = link.dialled, holdings = link.landed] {
+                               number = link.dialled, received = link.received] {
     if (!worker.running || link.accepted == number) return;  // or said twice
     link.accepted = number;
     link.open = true;
     link.incarnation = i;
     for (auto& [partition, task] : worker.tasks) {
       if (!task.sender) continue;
-      auto held = holdings.find({partition, task.sender->placement()});
-      task.sender->OnLinkUp(id, i, held == holdings.end() ? IndexSet{} : held->second);
+      auto held = received.find({partition, task.sender->placement()});
+      task.sender->OnLinkUp(id, i, held == received.end() ? IndexSet{} : held->second);
     }
   });
 }

@@ -17,7 +17,7 @@ void Run::Settle(Decision decision) {
     for (IterationChange& change : decision.changes) Journal(std::move(change));
     for (Message& message : decision.messages)
       outbox_.emplace_back(journal_.size(), [this, m = std::move(message)] { Deliver(m); });
-    decision = Consequences(durable_.record, desk_);
+    decision = Consequences(durable_.record, context_);
   } while (!decision.empty());
 }
 
@@ -29,60 +29,61 @@ void Run::Flush() {
   }
 }
 
-void Run::Says(ClientId client, Incarnation incarnation, std::function<void(Client&)> hears) {
+void Run::SendToClient(ClientId client, Incarnation incarnation,
+                       std::function<void(Client&)> handler) {
   Client& to = clients_.at(client);
   auto stream = client_stream_.find(client);
   if (stream == client_stream_.end() || stream->second != incarnation) return;
-  to.from_dispatcher.Send(clock_, [&to, incarnation, hears = std::move(hears)] {
-    if (to.running && to.incarnation == incarnation) hears(to);
+  to.from_dispatcher.Send(clock_, [&to, incarnation, handler = std::move(handler)] {
+    if (to.running && to.incarnation == incarnation) handler(to);
   });
 }
 
-void Run::Tells(WorkerId worker, std::function<void(Worker&)> hears) {
+void Run::SendToWorker(WorkerId worker, std::function<void(Worker&)> handler) {
   if (!registered_.contains(worker)) return;
   Worker& to = workers_.at(worker);
-  to.from_dispatcher.Send(clock_, [&to, hears = std::move(hears)] {
-    if (to.running) hears(to);
+  to.from_dispatcher.Send(clock_, [&to, handler = std::move(handler)] {
+    if (to.running) handler(to);
   });
 }
 
 void Run::Deliver(const Message& message) {
   if (const auto* m = std::get_if<Welcome>(&message)) {
-    Says(m->client, m->incarnation, [this, placed = m->placements](Client& client) {
+    SendToClient(m->client, m->incarnation, [this, placed = m->placements](Client& client) {
       client.welcomed = true;
       client.from_state.reset();
       for (const Placed& p : placed) ReceiverOf(client, p.partition).OnWelcome(p.placement);
     });
   } else if (const auto* m = std::get_if<Refused>(&message)) {
-    Says(m->client, m->incarnation, [](Client& client) {
+    SendToClient(m->client, m->incarnation, [](Client& client) {
       client.running = false;
       client.over = true;
     });
   } else if (const auto* m = std::get_if<Fence>(&message)) {
-    Says(m->client, m->incarnation, [this, m = *m](Client& client) {
+    SendToClient(m->client, m->incarnation, [this, m = *m](Client& client) {
       Receiver& receiver = ReceiverOf(client, m.partition);
       IndexSet returns;
       if (m.give_back) {
-        for (const auto& interval : receiver.landed().intervals())
+        for (const auto& interval : receiver.received().intervals())
           for (Index i = interval.begin; i < interval.end; ++i)
             if (clock_.OneIn(2)) returns.Add(i);
       }
       const protocol::Report answer = receiver.OnFence(m.placement, returns);
       Send(client, [this, id = client.id, incarnation = client.incarnation, answer] {
-        Settle(OnReport(durable_.record, desk_, id, incarnation, answer));
+        Settle(OnReport(durable_.record, context_, id, incarnation, answer));
       });
     });
   } else if (const auto* m = std::get_if<End>(&message)) {
-    Says(m->client, m->incarnation, [](Client& client) { client.end = true; });
+    SendToClient(m->client, m->incarnation, [](Client& client) { client.end = true; });
   } else if (const auto* m = std::get_if<CommitDone>(&message)) {
-    Says(m->client, m->incarnation, [number = m->number](Client& client) {
+    SendToClient(m->client, m->incarnation, [number = m->number](Client& client) {
       if (client.pending && client.pending->number == number) client.pending.reset();
     });
   } else if (const auto* m = std::get_if<LeaveDone>(&message)) {
-    Says(m->client, m->incarnation, [this](Client& client) {
+    SendToClient(m->client, m->incarnation, [this](Client& client) {
       KillClient(client);
       const auto reader = durable_.record.FindReader(client.id);
-      client.over = !reader || durable_.record.readers[*reader].standing != Standing::kLiving;
+      client.over = !reader || durable_.record.readers[*reader].status != ReaderStatus::kActive;
       if (!client.over && clock_.OneIn(2))  // with what it wrote
         clock_.After(clock_.Draw(1, 3 * kLease), [this, id = client.id] { Restart(id); });
     });
@@ -90,10 +91,10 @@ void Run::Deliver(const Message& message) {
     if ((m->bookmark ? m->bookmark->index : 0) < durable_.retired[m->partition.value() - 1] &&
         outcome_.fault.empty())
       outcome_.fault = "lost: a replay begins below what was retired";
-    Tells(m->worker, [this, m = *m, splits = durable_.given[m->partition.value() - 1]](
-                         Worker& worker) { OnAssign(worker, m, splits); });
+    SendToWorker(m->worker, [this, m = *m, splits = durable_.given[m->partition.value() - 1]](
+                                Worker& worker) { OnAssign(worker, m, splits); });
   } else if (const auto* m = std::get_if<AddReader>(&message)) {
-    Tells(m->worker, [m = *m](Worker& worker) {
+    SendToWorker(m->worker, [m = *m](Worker& worker) {
       Task& task = worker.tasks[m.partition];
       if (!task.sender || task.sender->placement() != m.placement) return;
       if (!task.sender->OnAddReader(m.reader)) return;
@@ -102,7 +103,7 @@ void Run::Deliver(const Message& message) {
         task.sender->OnLinkUp(m.reader.client, link->second.incarnation, {});
     });
   } else if (const auto* m = std::get_if<Unassign>(&message)) {
-    Tells(m->worker, [m = *m](Worker& worker) {
+    SendToWorker(m->worker, [m = *m](Worker& worker) {
       Task& task = worker.tasks[m.partition];
       if (task.sender && task.sender->placement() == m.placement) task.sender.reset();
     });
@@ -118,7 +119,7 @@ void Run::OnSplitRequest(WorkerId worker, PartitionId partition, Placement place
   const bool no_more =
       given.size() <= have && durable_.next_split >= static_cast<int64_t>(rows_.size());
   outbox_.emplace_back(journal_.size(), [=, this, splits = given] {
-    Tells(worker, [=](Worker& to) {
+    SendToWorker(worker, [=](Worker& to) {
       Task& task = to.tasks[partition];
       if (!task.sender || task.sender->placement() != placement) return;
       task.splits = splits;
@@ -133,25 +134,25 @@ void Run::Tick() {
   Flush();
   for (const auto& [id, seen] : std::map(client_seen_)) {
     auto reader = durable_.record.FindReader(id);
-    if (!reader || durable_.record.readers[*reader].standing != Standing::kLiving ||
+    if (!reader || durable_.record.readers[*reader].status != ReaderStatus::kActive ||
         clock_.now() - seen <= 2 * kLease)
       continue;
-    Settle(OnReaderDead(durable_.record, desk_, id));
+    Settle(OnReaderExpired(durable_.record, context_, id));
   }
   for (const auto& [id, seen] : std::map(worker_seen_)) {
     if (clock_.now() - seen <= kLease) continue;
     worker_seen_.erase(id);
     registered_.erase(id);
     workers_.at(id).from_dispatcher.Break();
-    Settle(OnWorkerGone(durable_.record, desk_, id));
+    Settle(OnWorkerGone(durable_.record, context_, id));
   }
-  for (PartitionId partition : Assignable(durable_.record, desk_)) {
+  for (PartitionId partition : Assignable(durable_.record, context_)) {
     std::vector<WorkerId> able;
     for (WorkerId id : registered_)
       if (!workers_.at(id).draining) able.push_back(id);
     if (!able.empty() && clock_.OneIn(2))
       Settle(AssignTo(
-          durable_.record, desk_, partition,
+          durable_.record, context_, partition,
           able[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(able.size()) - 1))]));
   }
   // Somebody comes to read on in the end, where all have died.
@@ -165,10 +166,10 @@ void Run::RestartDispatcher() {
   journal_.resize(flushed_);
   outbox_.clear();
   Durable recovered;
-  recovered.record.keep = durable_.record.keep;
+  recovered.record.commit_policy = durable_.record.commit_policy;
   for (const Journaled& change : journal_) recovered.Apply(change);
   durable_ = std::move(recovered);
-  desk_ = OpenDesk(durable_.record, broken_);
+  context_ = MakeIterationContext(durable_.record, broken_);
   registered_.clear();
   worker_seen_.clear();
   client_seen_.clear();
@@ -181,7 +182,7 @@ void Run::RestartDispatcher() {
   for (auto& [id, client] : clients_) {
     client.to_dispatcher.Break();
     client.from_dispatcher.Break();
-    if (client.running) Present(client);
+    if (client.running) OpenStream(client);
   }
   for (auto& [id, worker] : workers_) {
     worker.to_dispatcher.Break();

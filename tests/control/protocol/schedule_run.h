@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "control/protocol/iteration_desk.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/sender.h"
 #include "tests/control/protocol/schedule.h"
@@ -70,8 +70,8 @@ class Run {
     bool welcomed = false;
     bool end = false;
     int64_t last_heard = 0;  // by its own clock: its lease
-    std::optional<Holdings> from_state;
-    Holdings written;  // the newest state on its disk
+    std::optional<ReceivedSets> from_state;
+    ReceivedSets written;  // the newest state on its disk
     std::optional<Commit> pending;
     int64_t commits = 0;
     std::map<PartitionId, Receiver> receivers;
@@ -85,11 +85,11 @@ class Run {
     int accepted = 0;   // the newest one the worker knows
     int dials = 0;
     Incarnation incarnation;
-    // What landed on the newest connection on which anything did, and under which placement: that
-    // is all the client says on the next (rule 5). What landed under an earlier placement may have
+    // What came on the newest connection on which anything did, and under which placement: that
+    // is all the client says on the next (rule 5). What came under an earlier placement may have
     // been given back.
-    std::map<std::pair<PartitionId, Placement>, IndexSet> landed;
-    int landed_on = 0;
+    std::map<std::pair<PartitionId, Placement>, IndexSet> received;
+    int received_on = 0;
     Pipe to_client, to_worker;
   };
   struct Task {
@@ -98,8 +98,8 @@ class Run {
     std::vector<int64_t> splits;
     bool no_more = false;
     bool asked = false;
-    bool said_end = false;
-    Index said_bookmark = 0;
+    bool sent_end = false;
+    Index sent_bookmark = 0;
   };
   struct Worker {
     WorkerId id;
@@ -118,13 +118,13 @@ class Run {
   void Deliver(const Message& message);
   void Tick();
   void RestartDispatcher();
-  void Says(ClientId client, Incarnation incarnation, std::function<void(Client&)> hears);
-  void Tells(WorkerId worker, std::function<void(Worker&)> hears);
+  void SendToClient(ClientId client, Incarnation incarnation, std::function<void(Client&)> handler);
+  void SendToWorker(WorkerId worker, std::function<void(Worker&)> handler);
   void OnSplitRequest(WorkerId worker, PartitionId partition, Placement placement, size_t have);
   // --- clients ---
   ClientId StartClient();
   void StartProcess(Client& client);
-  void Present(Client& client);
+  void OpenStream(Client& client);
   void Send(Client& client, std::function<void()> arrives);
   void Act(ClientId id, Incarnation incarnation);
   void Report(Client& client);
@@ -149,7 +149,7 @@ class Run {
   std::vector<ClientId> Living() const;
   // --- what must hold ---
   bool Done() const;
-  std::string Tell() const;  // how it stands, for a fault to be understood
+  std::string Describe() const;  // how it stands, for a fault to be understood
   void Check();
   int64_t RowsBefore(const std::vector<int64_t>& splits, size_t count) const;
 
@@ -163,7 +163,7 @@ class Run {
   uint64_t names_ = 0;
 
   Durable durable_;  // as the dispatcher has it in memory
-  Desk desk_;
+  IterationContext context_;
   std::vector<Journaled> journal_;
   size_t flushed_ = 0;
   std::deque<std::pair<size_t, std::function<void()>>> outbox_;  // leaves at that length

@@ -25,16 +25,16 @@ void Run::Send(Worker& worker, std::function<void()> arrives) {
 }
 
 void Run::Register(Worker& worker) {
-  std::vector<Held> held;
+  std::vector<HeldPlacement> held;
   for (auto& [partition, task] : worker.tasks) {
     if (task.sender) held.push_back({partition, task.sender->placement()});
-    task.said_end = task.asked = false;
-    task.said_bookmark = 0;
+    task.sent_end = task.asked = false;
+    task.sent_bookmark = 0;
   }
   Send(worker, [this, id = worker.id, held] {
     registered_.insert(id);
     worker_seen_[id] = clock_.now();
-    Settle(OnWorkerRegisters(durable_.record, desk_, id, held));
+    Settle(OnWorkerRegisters(durable_.record, context_, id, held));
   });
 }
 
@@ -104,27 +104,27 @@ void Run::SendOne(Worker& worker, PartitionId partition, Task& task) {
                                    incarnation = link.incarnation, number = link.dialled] {
         Client& client = clients_.at(to);
         if (!client.running || client.incarnation != incarnation || client.leaving) return;
-        if (std::exchange(link.landed_on, number) != number) link.landed.clear();
-        if (ReceiverOf(client, partition).OnElement(g, index) != Landing::kOldPlacement)
-          link.landed[{partition, g}].Add(index);
+        if (std::exchange(link.received_on, number) != number) link.received.clear();
+        if (ReceiverOf(client, partition).OnElement(g, index) != ReceiveResult::kOldPlacement)
+          link.received[{partition, g}].Add(index);
         link.to_worker.Send(clock_, [&worker, to, partition, g, index] {
           Task& sent = worker.tasks[partition];
           if (sent.sender && sent.sender->placement() == g)
-            sent.sender->OnLanded(to, IndexSet::Of(index, index + 1));
+            sent.sender->OnReceived(to, IndexSet::Of(index, index + 1));
         });
       });
   }
-  if (sender.next() > task.said_bookmark && clock_.OneIn(5)) {
-    task.said_bookmark = sender.next();
+  if (sender.next() > task.sent_bookmark && clock_.OneIn(5)) {
+    task.sent_bookmark = sender.next();
     const Bookmark bookmark{sender.next(), absl::StrCat(sender.next())};
     Send(worker, [this, id = worker.id, partition, g, bookmark] {
-      Settle(OnBookmark(durable_.record, desk_, id, partition, g, bookmark));
+      Settle(OnBookmark(durable_.record, context_, id, partition, g, bookmark));
     });
   }
-  if (sender.ended() && !task.said_end) {
-    task.said_end = true;
+  if (sender.ended() && !task.sent_end) {
+    task.sent_end = true;
     Send(worker, [this, id = worker.id, partition, g, end = *sender.end()] {
-      Settle(OnEnded(durable_.record, desk_, id, partition, g, end));
+      Settle(OnEnded(durable_.record, context_, id, partition, g, end));
     });
   }
 }

@@ -81,10 +81,10 @@ TEST_P(BrokenSchedules, AreNoticed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, BrokenSchedules,
-                         testing::Values(Broken::kAssignWithoutFence, Broken::kSkipWithoutLanded,
+                         testing::Values(Broken::kAssignWithoutFence, Broken::kSkipWithoutReceived,
                                          Broken::kAcceptOldPlacements, Broken::kNoRaiseOnDeath,
                                          Broken::kResendWithoutAsking, Broken::kNoRaiseOnRestart,
-                                         Broken::kNewestBookmark, Broken::kRetireBelowTaken,
+                                         Broken::kNewestBookmark, Broken::kRetireBelowDelivered,
                                          Broken::kGiveBackAndKeep));
 
 }  // namespace

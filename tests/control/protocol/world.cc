@@ -22,10 +22,10 @@ World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
     Client& client = clients_[c];
     client.process = Process::kRunning;
     client.incarnation = 1;
-    if (scene.dealt) client.consumer = static_cast<int8_t>(c);
+    if (scene.order_consumers) client.consumer = static_cast<int8_t>(c);
     for (int p = 0; p < scene.partitions; ++p)
       client.receivers.emplace_back(Partition(p), IndexSet{}, scene.broken);
-    Present(c);
+    OpenStream(c);
     ArrivesFromClient(c, client.out.front());
     client.out.clear();
     ArrivesAtClient(c, client.in.front(), false);
@@ -36,11 +36,11 @@ World::World(const Scene& scene) : scene_(&scene), left_(scene.budget) {
 
 void World::OpenRecord() {
   record_ = {};
-  record_.keep = scene_->states ? KeepPolicy::kCommitted : KeepPolicy::kTaken;
+  record_.commit_policy = scene_->states ? CommitPolicy::kExplicit : CommitPolicy::kOnDelivery;
   record_.at_least_once = scene_->at_least_once;
-  record_.dealt_to = scene_->dealt ? scene_->clients : 0;
-  desk_ = OpenDesk(record_, scene_->broken);
-  for (int p = 0; p < scene_->partitions; ++p) Settle(OpenPartition(record_, desk_));
+  record_.order_consumers = scene_->order_consumers ? scene_->clients : 0;
+  context_ = MakeIterationContext(record_, scene_->broken);
+  for (int p = 0; p < scene_->partitions; ++p) Settle(OpenPartition(record_, context_));
 }
 
 // --- At once ---------------------------------------------------------------------
@@ -50,14 +50,14 @@ void World::Tidy() {
     for (Client& client : clients_)
       if (client.with_old && client.process == Process::kRunning && client.other == IsOfTwoJobs())
         client.process = Process::kGone;
-  SpeakUp();
+  SendPending();
   Clear();
 }
 
 // A message said as soon as there is cause, and delivered late, does all that one
 // said late does: only its delivery is a step. Reports to be delivered one after
 // the other are one.
-void World::SpeakUp() {
+void World::SendPending() {
   for (int c = 0; c < kMaxClients; ++c) {
     Client& client = clients_[c];
     if (client.process != Process::kRunning || !client.welcomed) continue;
@@ -79,25 +79,25 @@ void World::SpeakUp() {
     for (int p = 0; p < scene_->partitions; ++p) {
       if (!worker.senders[p]) continue;
       Sender& sender = *worker.senders[p];
-      auto say_bookmark = [&] {
-        if (!scene_->bookmarks || sender.next() <= worker.said_bookmark[p] ||
+      auto send_bookmark = [&] {
+        if (!scene_->bookmarks || sender.next() <= worker.sent_bookmark[p] ||
             sender.next() >= ElementsOf(p))
           return;
-        worker.said_bookmark[p] = Byte(sender.next());
+        worker.sent_bookmark[p] = Byte(sender.next());
         worker.out.push_back({.kind = Wire::kBookmark,
                               .p = Byte(p),
                               .g = Byte(sender.placement()),
                               .a = Byte(sender.next()),
                               .life = LifeOf(worker)});
       };
-      say_bookmark();
+      send_bookmark();
       while (sender.next() < ElementsOf(p) && !sender.Wants(sender.next())) {
         sender.OnPassed(sender.next());
-        say_bookmark();
+        send_bookmark();
       }
       if (sender.next() == ElementsOf(p) && !sender.end()) sender.OnEnd(ElementsOf(p));
-      if (sender.ended() && !worker.said_end[p]) {
-        worker.said_end[p] = true;
+      if (sender.ended() && !worker.sent_end[p]) {
+        worker.sent_end[p] = true;
         worker.out.push_back({.kind = Wire::kEnded,
                               .p = Byte(p),
                               .g = Byte(sender.placement()),
@@ -163,14 +163,14 @@ void World::Clear() {
       if (!sender) continue;
       if (Byte(sender->placement()) < lowest[p] && !strict) {
         sender.reset();
-        worker.said_end[p] = false;
-        worker.said_bookmark[p] = 0;
+        worker.sent_end[p] = false;
+        worker.sent_bookmark[p] = 0;
         continue;
       }
       if (left_.broken_links) continue;
       for (const Sender::Served& served : sender->readers())
         if (served.linked && !served.unconfirmed.empty())
-          sender->OnLanded(served.reader.client, IndexSet(served.unconfirmed));
+          sender->OnReceived(served.reader.client, IndexSet(served.unconfirmed));
     }
   }
 }
@@ -182,19 +182,19 @@ const ReaderRecord* World::ReaderOf(int c) const {
   return found ? &record_.readers[*found] : nullptr;
 }
 
-// What it took, if it lives; what was kept, if it went. A process that is down
+// What it took, if it lives; what was committed, if it went. A process that is down
 // has what it wrote, until it is declared dead.
 World::Masks World::HistoryOf(int c) const {
   const ReaderRecord* reader = ReaderOf(c);
   const Client& client = clients_[c];
   Masks history = {};
-  if (reader && (reader->standing != Standing::kLiving || client.process == Process::kGone)) {
-    history = MasksOf<Masks>(reader->kept);
+  if (reader && (reader->status != ReaderStatus::kActive || client.process == Process::kGone)) {
+    history = MasksOf<Masks>(reader->committed);
   } else if (client.process == Process::kDown || client.process == Process::kLeaving) {
     history = client.written;
   } else {
     for (size_t p = 0; p < client.receivers.size(); ++p)
-      history[p] = Mask(client.receivers[p].taken());
+      history[p] = Mask(client.receivers[p].delivered());
   }
   for (int p = 0; p < scene_->partitions; ++p) history[p] = IndicesOf(c, p, history[p]);
   return history;
@@ -203,7 +203,7 @@ World::Masks World::HistoryOf(int c) const {
 std::string World::Fault() const {
   if (replays_what_is_gone_) return "lost: a replay begins below what was retired";
   if (served_by_old_) return "old: who heard the newer life is heard by the older one";
-  if (took_when_dead_) return "taken: by a client that was declared dead";
+  if (took_when_dead_) return "delivered: to a client that was declared dead";
   // What each of two that go on gives out is doubled at once; all end, or somebody is told.
   if (older_ && scene_->beside == Beside::kCopy && !Done()) return "";
   std::string fault = FaultOfOne();
@@ -216,14 +216,14 @@ std::string World::Fault() const {
 std::string World::FaultOfOne() const {
   bool limbo = false;  // somebody's history is still to be decided
   Masks histories = {};
-  Masks landed = {};
+  Masks received = {};
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
     if (client.process == Process::kAbsent || !IsOf(client)) continue;
     const ReaderRecord* reader = ReaderOf(c);
-    const bool living = reader && reader->standing == Standing::kLiving;
+    const bool active = reader && reader->status == ReaderStatus::kActive;
     limbo |= client.process == Process::kLeaving ||
-             (client.process == Process::kDown && living && !record_.finished) ||
+             (client.process == Process::kDown && active && !record_.finished) ||
              (client.process == Process::kRunning && !client.welcomed);
     const Masks history = HistoryOf(c);
     for (int p = 0; p < scene_->partitions; ++p) {
@@ -232,21 +232,22 @@ std::string World::FaultOfOne() const {
                             Set(histories[p] & history[p]).ToString(), " in two histories");
       histories[p] |= history[p];
       if (client.process == Process::kRunning && client.welcomed && reader) {
-        const unsigned kept = Mask(Of(reader->kept, Partition(p)));
-        if (kept & ~unsigned{Mask(client.receivers[p].taken())})
-          return absl::StrCat("lost: partition ", p + 1, " indices ", Set(Byte(kept)).ToString(),
-                              " are kept, and not all taken");
+        const unsigned committed = Mask(Of(reader->committed, Partition(p)));
+        if (committed & ~unsigned{Mask(client.receivers[p].delivered())})
+          return absl::StrCat("lost: partition ", p + 1, " indices ",
+                              Set(Byte(committed)).ToString(),
+                              " are committed, and not all delivered");
       }
-      if (living && client.process == Process::kRunning)
-        landed[p] |= record_.shared() && !scene_->at_least_once
-                         ? Mask(client.receivers[p].handed())
-                         : IndicesOf(c, p, Mask(client.receivers[p].landed()));
+      if (active && client.process == Process::kRunning)
+        received[p] |= record_.shared() && !scene_->at_least_once
+                           ? Mask(client.receivers[p].handed())
+                           : IndicesOf(c, p, Mask(client.receivers[p].received()));
     }
   }
   if (!record_.closed || limbo || failed_) return "";
   for (int p = 0; p < scene_->partitions; ++p) {
     const unsigned missing =
-        ((1u << ElementsOf(p)) - 1) & ~unsigned(histories[p] | landed[p] | excused_[p]);
+        ((1u << ElementsOf(p)) - 1) & ~unsigned(histories[p] | received[p] | excused_[p]);
     if (missing)
       return absl::StrCat("lost: partition ", p + 1, " indices ", Set(Byte(missing)).ToString(),
                           " in no history at closing");
@@ -273,14 +274,14 @@ bool World::IsDone() const {
       case Process::kGone:
         break;
       case Process::kDown:
-        if (reader && reader->standing == Standing::kLiving && !record_.finished) return false;
+        if (reader && reader->status == ReaderStatus::kActive && !record_.finished) return false;
         break;
       case Process::kLeaving:
         return false;
       case Process::kRunning:
         if (!client.welcomed || !client.end || client.with_old != acts_old_) return false;
         for (const Receiver& receiver : client.receivers)
-          if (!receiver.landed().empty()) return false;
+          if (!receiver.received().empty()) return false;
     }
   }
   return true;

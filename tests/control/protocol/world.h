@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small world around the protocol's machines: a dispatcher (record and desk),
+// A small world around the protocol's machines: a dispatcher (record and context),
 // workers (senders) and clients (receivers), joined by FIFO channels, with a
 // budget of what may go wrong. The machines are those of control/protocol; what
 // this file adds is what surrounds them in the program: processes, streams,
@@ -20,7 +20,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "control/protocol/iteration_desk.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/protocol/lives.h"
 #include "control/protocol/order_queue.h"
 #include "control/protocol/receiver.h"
@@ -72,7 +72,7 @@ struct Scene {
   bool at_least_once = false;  // elements may be in two histories
   // Order kDeterministic: each client is a consumer with room for one element of each partition,
   // and another follows one that is gone.
-  bool dealt = false;
+  bool order_consumers = false;
   // What stands behind Distribute: nothing; nodes that give on what they hold in any order, at any
   // time; or only once they were told the end, as a large shuffle does.
   enum Behind : uint8_t { kNothing, kSomeNodes, kUntilTheEnd } behind = kNothing;
@@ -87,14 +87,14 @@ struct Scene {
 struct Wire {
   enum Kind : uint8_t {
     // client → dispatcher
-    kPresents,  // a: incarnation, b: names a state, m: the state
-    kReport,    // p, g, a: incarnation, and kWhole; b: returned, m[0]: taken, m[1]: landed, handed
-    kCommit,    // a: incarnation, m: kept
-    kLeave,     // a: incarnation, m: taken
-    kWaits,     // a: incarnation
+    kConnect,  // a: incarnation, b: names a state, m: the state
+    kReport,   // p, g, a: incarnation + kWhole; b: returned, m[0] delivered, [1] received, handed
+    kCommit,   // a: incarnation, m: committed
+    kLeave,    // a: incarnation, m: delivered
+    kWaits,    // a: incarnation
     // dispatcher → client
     kWelcome,  // m: placements
-    kFence,    // p, g, a: asks for what is not taken
+    kFence,    // p, g, a: asks for what is not delivered
     kEnd,
     kCommitDone,
     kLeaveDone,
@@ -135,7 +135,7 @@ struct Step {
     kFromWorker,
     kToClient,
     kFromClient,  // the head of a channel arrives; to a client, index 1: it gives back
-    kElement,     // worker, client: the head of a link lands or is dropped
+    kElement,     // worker, client: the head of a link is received or dropped
     kSend,        // worker, client, partition
     kTake,        // client, partition, index
     kHand,        // client, partition, index: to nodes behind Distribute
@@ -207,7 +207,7 @@ class World {
     Process process = Process::kAbsent;
     uint8_t incarnation = 0;
     int8_t consumer = -1;
-    Masks passed = {};  // turns: told with its Welcome
+    Masks passed = {};  // rows: told with its Welcome
     bool welcomed = false;
     bool end = false;
     bool commit_pending = false;
@@ -235,8 +235,8 @@ class World {
     bool with_old = false;
     bool newer = false;
     std::array<std::optional<Sender>, kMaxPartitions> senders;
-    std::array<bool, kMaxPartitions> said_end = {};
-    std::array<uint8_t, kMaxPartitions> said_bookmark = {};
+    std::array<bool, kMaxPartitions> sent_end = {};
+    std::array<uint8_t, kMaxPartitions> sent_bookmark = {};
     Channel in;
     Channel out;
     Channel left;
@@ -247,7 +247,7 @@ class World {
   // One of two dispatchers.
   struct Dispatcher {
     IterationRecord record;
-    Desk desk;
+    IterationContext context;
     Masks excused = {};
     Masks retired = {};
     bool changed = false;
@@ -279,8 +279,8 @@ class World {
   void ArrivesAtClient(int c, const Wire& wire, bool gives_back);
   void ArrivesAtWorker(int w, const Wire& wire);
   static Wire ReportWire(const Client& client, const Report& report);
-  void Lands(int c, const Wire& wire);
-  void Present(int c);
+  void ReceiveElement(int c, const Wire& wire);
+  void OpenStream(int c);
   void Restart(int c);
   void RestartDispatcher();
   void BeginFromCopy();
@@ -299,7 +299,7 @@ class World {
   }
   // Two dispatchers.
   void BeginBeside();
-  void PresentAnew(int c);
+  void ReopenStream(int c);
   void Register(int w);
   void Turn(int c);
   void TurnWorker(int w);
@@ -312,7 +312,7 @@ class World {
   // What happens at once: the next message that is due anyway is put on its
   // channel; what can have no effect any more is cleared.
   void Tidy();
-  void SpeakUp();
+  void SendPending();
   void Clear();
   bool Running(int c) const { return clients_[c].process == Process::kRunning; }
   const ReaderRecord* ReaderOf(int c) const;
@@ -320,25 +320,26 @@ class World {
   int ElementsOf(int p) const {
     return p + 1 == scene_->partitions ? scene_->elements - scene_->lacks : scene_->elements;
   }
-  // Turns of the client as indices; where nothing is dealt they are the same.
-  uint8_t IndicesOf(int c, int p, uint8_t turns) const;
-  uint8_t TurnOf(int index) const;
+  // Rows of the client as indices; without consumers of an order they are the same.
+  uint8_t IndicesOf(int c, int p, uint8_t rows) const;
+  uint8_t RowOf(int index) const;
   OrderQueue QueueOf(int c) const;
   bool HasRoom(int p, int index) const;
   bool IsIdle(int c) const { return scene_->idle && c == 0; }
   bool MayWait(int c) const;
-  bool HasLanded(int c) const;  // and not handed on
+  bool HasReceived(int c) const;  // and not handed on
   void AddTakes(int c, Steps& steps) const;
   void AddFollowers(Steps& steps) const;
   size_t PackClient(int c, uint8_t* bytes) const;
-  uint8_t* PutReader(int c, const IterationRecord& record, const Desk& desk, uint8_t* at) const;
+  uint8_t* PutReader(int c, const IterationRecord& record, const IterationContext& context,
+                     uint8_t* at) const;
   uint8_t* PutCopied(int c, uint8_t* at) const;
   size_t PackWorker(int w, const std::array<uint8_t, kMaxClients>& order, uint8_t* bytes) const;
 
   const Scene* scene_;  // outlives the world
   Budget left_;
   IterationRecord record_;
-  Desk desk_;
+  IterationContext context_;
   std::array<Client, kMaxClients> clients_;
   std::array<Worker, kMaxWorkers> workers_;
   Masks excused_ = {};  // owed under states after closing, when nobody could read

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "control/protocol/iteration_desk.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/protocol/sender.h"
 #include "tests/control/protocol/world.h"
 
@@ -53,17 +53,17 @@ inline IndexSet Set(uint8_t mask) {
 }
 
 template <class Masks>
-Masks MasksOf(const Holdings& holdings) {
+Masks MasksOf(const ReceivedSets& sets) {
   Masks masks = {};
-  for (size_t p = 0; p < holdings.size(); ++p) masks[p] = Mask(holdings[p]);
+  for (size_t p = 0; p < sets.size(); ++p) masks[p] = Mask(sets[p]);
   return masks;
 }
 
 template <class Masks>
-Holdings HoldingsOf(const Masks& masks, int partitions) {
-  Holdings holdings;
-  for (int p = 0; p < partitions; ++p) holdings.push_back(Set(masks[static_cast<size_t>(p)]));
-  return holdings;
+ReceivedSets ReceivedSetsOf(const Masks& masks, int partitions) {
+  ReceivedSets sets;
+  for (int p = 0; p < partitions; ++p) sets.push_back(Set(masks[static_cast<size_t>(p)]));
+  return sets;
 }
 
 // Two bits for each client: the incarnation that is a reader.

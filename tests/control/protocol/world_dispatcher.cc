@@ -25,7 +25,7 @@ void World::Settle(Decision decision) {
       if (std::holds_alternative<IterationReopened>(change)) excused_ = {};  // somebody reads it
     }
     for (const Message& message : decision.messages) Post(message);
-    decision = Consequences(record_, desk_);
+    decision = Consequences(record_, context_);
   } while (!decision.empty());
 }
 
@@ -36,7 +36,7 @@ void World::Post(const Message& message) {
     Client& client = clients_[At(id)];
     if (client.with_old != acts_old_) return;
     // Over a stream of which it knows.
-    if (older_ && !client.out.empty() && client.out.front().kind == Wire::kPresents) return;
+    if (older_ && !client.out.empty() && client.out.front().kind == Wire::kConnect) return;
     if ((client.process == Process::kRunning || client.process == Process::kLeaving) &&
         client.incarnation == Byte(incarnation))
       client.in.push_back(wire);
@@ -56,9 +56,9 @@ void World::Post(const Message& message) {
           for (const Placed& placed : m.placements) {
             const auto p = static_cast<size_t>(At(placed.partition));
             wire.m[p] = Byte(placed.placement);
-            if (!scene_->dealt || client.welcomed) continue;
-            client.passed[p] = Mask(PositionsOf(record_).TurnsIn(
-                Kept(record_, placed.partition), placed.partition, client.consumer));
+            if (!scene_->order_consumers || client.welcomed) continue;
+            client.passed[p] = Mask(PositionsOf(record_).RowsIn(
+                CommittedIndices(record_, placed.partition), placed.partition, client.consumer));
           }
           to_client(m.client, m.incarnation, wire);
         } else if constexpr (std::is_same_v<M, Refused>) {
@@ -94,7 +94,7 @@ void World::Post(const Message& message) {
           to_worker(m.worker,
                     {.kind = Wire::kUnassign, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
         } else {  // of coordinated reads: rounds_world.h
-          static_assert(std::is_same_v<M, Agreed> || std::is_same_v<M, AllowTurns>);
+          static_assert(std::is_same_v<M, Agreed> || std::is_same_v<M, AllowRows>);
         }
       },
       message);
@@ -104,35 +104,36 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
   const ClientId id = ClientName(c);
   const Incarnation incarnation(wire.a & ~Wire::kWhole);
   switch (wire.kind) {
-    case Wire::kPresents: {
+    case Wire::kConnect: {
       if (IsClientRefused(c, wire)) return;
       // A lease is given by a dispatcher whose journal took a record behind the hello.
       if (IsFrozen() && scene_->broken != Broken::kRenewWithoutJournal) {
         hung_ = true;
         return;
       }
-      Presents presents{id, incarnation, std::nullopt, clients_[c].consumer};
-      if (wire.b) presents.state = HoldingsOf(wire.m, scene_->partitions);
-      return Settle(OnPresents(record_, desk_, presents));
+      Connect connect{id, incarnation, std::nullopt, clients_[c].consumer};
+      if (wire.b) connect.state = ReceivedSetsOf(wire.m, scene_->partitions);
+      return Settle(OnConnect(record_, context_, connect));
     }
     case Wire::kReport: {
       const Report report{.partition = Partition(wire.p),
                           .placement = Placement(wire.g),
-                          .taken = Set(wire.m[0]),
-                          .landed = Set(wire.m[1]),
+                          .delivered = Set(wire.m[0]),
+                          .received = Set(wire.m[1]),
                           .handed = Set(wire.handed),
                           .returned = Set(wire.b),
                           .whole = (wire.a & Wire::kWhole) != 0};
-      return Settle(OnReport(record_, desk_, id, incarnation, report));
+      return Settle(OnReport(record_, context_, id, incarnation, report));
     }
     case Wire::kCommit:
-      return Settle(
-          OnCommit(record_, desk_, id, incarnation, {1, HoldingsOf(wire.m, scene_->partitions)}));
+      return Settle(OnCommit(record_, context_, id, incarnation,
+                             {1, ReceivedSetsOf(wire.m, scene_->partitions)}));
     case Wire::kWaits:
-      OnWaits(record_, desk_, id, incarnation);
+      OnWaits(record_, context_, id, incarnation);
       return Settle({});
     case Wire::kLeave:
-      Settle(OnLeave(record_, desk_, id, incarnation, {HoldingsOf(wire.m, scene_->partitions)}));
+      Settle(OnLeave(record_, context_, id, incarnation,
+                     {ReceivedSetsOf(wire.m, scene_->partitions)}));
       return NoteWhatNobodyCanRead();
     default:
       PENSTOCK_CHECK(false);
@@ -146,7 +147,7 @@ void World::ArrivesFromWorker(int w, const Wire& wire) {
     return;
   switch (wire.kind) {
     case Wire::kRegisters: {
-      absl::InlinedVector<Held, kMaxPartitions> held;
+      absl::InlinedVector<HeldPlacement, kMaxPartitions> held;
       for (int p = 0; p < scene_->partitions; ++p)
         if (wire.m[static_cast<size_t>(p)])
           held.push_back({Partition(p), Placement(wire.m[static_cast<size_t>(p)])});
@@ -159,13 +160,13 @@ void World::ArrivesFromWorker(int w, const Wire& wire) {
       }
       if (is_here) worker.registered = true;
       served_by_old_ |= HearsNewer(wire.life);
-      return Settle(OnWorkerRegisters(record_, desk_, id, held));
+      return Settle(OnWorkerRegisters(record_, context_, id, held));
     }
     case Wire::kEnded:
       return Settle(
-          OnEnded(record_, desk_, id, Partition(wire.p), Placement(wire.g), ElementsOf(wire.p)));
+          OnEnded(record_, context_, id, Partition(wire.p), Placement(wire.g), ElementsOf(wire.p)));
     case Wire::kBookmark:
-      return Settle(OnBookmark(record_, desk_, id, Partition(wire.p), Placement(wire.g),
+      return Settle(OnBookmark(record_, context_, id, Partition(wire.p), Placement(wire.g),
                                {.index = wire.a, .bytes = {}}));
     default:
       PENSTOCK_CHECK(false);
@@ -173,20 +174,20 @@ void World::ArrivesFromWorker(int w, const Wire& wire) {
 }
 
 void World::DeclareDead(int c) {
-  Settle(OnReaderDead(record_, desk_, ClientName(c)));
+  Settle(OnReaderExpired(record_, context_, ClientName(c)));
   NoteWhatNobodyCanRead();
 }
 
 void World::NoteWhatNobodyCanRead() {
   for (int p = 0; p < scene_->partitions; ++p) excused_[p] = 0;
-  // All is kept then, but for what is in states or with nodes behind Distribute.
+  // All is committed then, but for what is in states or with nodes behind Distribute.
   if (!record_.closed || (record_.shared() && !scene_->states && !scene_->behind)) return;
   for (const ReaderRecord& reader : record_.readers)
     if (reader.reads()) return;
   for (int p = 0; p < scene_->partitions; ++p) {
     Together had(record_, Partition(p));
     for (const ReaderRecord& reader : record_.readers) {
-      had.Add(reader, Of(reader.kept, Partition(p)));
+      had.Add(reader, Of(reader.committed, Partition(p)));
       had.Add(reader, Of(reader.final, Partition(p)));
     }
     excused_[p] = Byte(((1u << ElementsOf(p)) - 1) & ~unsigned{Mask(std::move(had).Indices())});

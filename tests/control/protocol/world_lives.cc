@@ -78,7 +78,7 @@ bool World::IsWorkerRefused(int w, const Wire& wire) {
     next.with_old = acts_old_;
     break;
   }
-  Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
+  Settle(OnWorkerGone(record_, context_, WorkerName(w)));
   return true;
 }
 
@@ -91,7 +91,7 @@ void World::BeginFromCopy() {
   changed_ = false;
   RestartDispatcher();
   for (int w = 0; w < kMaxWorkers; ++w)  // their leases run out
-    if (workers_[w].lost) Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
+    if (workers_[w].lost) Settle(OnWorkerGone(record_, context_, WorkerName(w)));
 }
 
 void World::BeginEmpty() {
@@ -112,13 +112,13 @@ void World::BeginEmpty() {
 }
 
 void World::RestartDispatcher() {
-  desk_ = OpenDesk(record_, scene_->broken);
-  Settle(OnDispatcherStarts(record_, desk_));
+  context_ = MakeIterationContext(record_, scene_->broken);
+  Settle(OnDispatcherStarts(record_, context_));
   for (int c = 0; c < kMaxClients; ++c) {
     Client& client = clients_[c];
     client.in.clear();
     client.out.clear();
-    PresentAnew(c);
+    ReopenStream(c);
   }
   for (int w = 0; w < kMaxWorkers; ++w) {
     Worker& worker = workers_[w];
@@ -130,10 +130,10 @@ void World::RestartDispatcher() {
 }
 
 // Over a new stream.
-void World::PresentAnew(int c) {
+void World::ReopenStream(int c) {
   Client& client = clients_[c];
   if (client.process != Process::kRunning && client.process != Process::kLeaving) return;
-  Present(c);
+  OpenStream(c);
   if (client.commit_pending)
     client.out.push_back({.kind = Wire::kCommit, .a = client.incarnation, .m = client.committed});
   if (client.process == Process::kLeaving)
@@ -145,8 +145,8 @@ void World::Register(int w) {
   Wire registers{.kind = Wire::kRegisters, .life = LifeOf(worker)};
   for (int p = 0; p < scene_->partitions; ++p) {
     if (worker.senders[p]) registers.m[p] = Byte(worker.senders[p]->placement());
-    worker.said_end[p] = false;
-    worker.said_bookmark[p] = 0;
+    worker.sent_end[p] = false;
+    worker.sent_bookmark[p] = 0;
   }
   worker.out.push_back(registers);
 }
@@ -164,7 +164,7 @@ World::Older::~Older() {
 void World::Exchange() {
   acts_old_ = !acts_old_;
   std::swap(record_, older_->record);
-  std::swap(desk_, older_->desk);
+  std::swap(context_, older_->context);
   std::swap(excused_, older_->excused);
   std::swap(retired_, older_->retired);
   std::swap(changed_, older_->changed);
@@ -173,7 +173,7 @@ void World::Exchange() {
 
 // All are with the older one, and turn to the newer one sooner or later: it ends.
 void World::BeginBeside() {
-  older_ = Dispatcher{record_, desk_, excused_, retired_, changed_, failed_};
+  older_ = Dispatcher{record_, context_, excused_, retired_, changed_, failed_};
   for (Client& client : clients_) client.with_old = client.process != Process::kAbsent;
   for (Worker& worker : workers_) worker.with_old = worker.joined;
   changed_ = false;
@@ -188,8 +188,8 @@ void World::BeginBeside() {
     retired_ = excused_ = {};
     OpenRecord();
   }
-  desk_ = OpenDesk(record_, scene_->broken);
-  Settle(OnDispatcherStarts(record_, desk_));
+  context_ = MakeIterationContext(record_, scene_->broken);
+  Settle(OnDispatcherStarts(record_, context_));
 }
 
 void World::Turn(int c) {
@@ -198,7 +198,7 @@ void World::Turn(int c) {
   client.in.clear();
   client.left = client.out;
   client.out.clear();
-  PresentAnew(c);
+  ReopenStream(c);
 }
 
 void World::TurnWorker(int w) {
@@ -228,7 +228,7 @@ void World::AddStepsOfTwo(Steps& steps) const {
       if (old && OlderIsDone()) continue;
       const IterationRecord& record = old ? older_->record : record_;
       const auto reader = record.FindReader(ClientName(c));
-      if (!reader || record.readers[*reader].standing != Standing::kLiving || record.finished ||
+      if (!reader || record.readers[*reader].status != ReaderStatus::kActive || record.finished ||
           record.closed)
         continue;
       if (client.process == Process::kGone) {
@@ -253,7 +253,7 @@ void World::AddStepsOfTwo(Steps& steps) const {
     }
   }
   if (OlderIsDone()) return;
-  for (PartitionId partition : Assignable(older_->record, older_->desk))
+  for (PartitionId partition : Assignable(older_->record, older_->context))
     for (int w = 0; w < kMaxWorkers; ++w)
       if (workers_[w].registered && !workers_[w].lost && workers_[w].with_old)
         add(Step::kAssign, w, 0, At(partition), true);

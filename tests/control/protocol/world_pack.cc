@@ -23,9 +23,9 @@ uint8_t* Put(uint8_t* at, const Channel& channel) {
   return at;
 }
 
-uint8_t* Put(uint8_t* at, const PartitionRecord& partition, const PartitionDesk& desk) {
+uint8_t* Put(uint8_t* at, const PartitionRecord& partition, const PartitionContext& context) {
   *at++ = Byte(partition.placement);
-  *at++ = Byte(partition.collecting() | desk.ended.has_value() << 1 | desk.gives_back << 2);
+  *at++ = Byte(partition.collecting() | context.ended.has_value() << 1 | context.gives_back << 2);
   unsigned bookmarks = 0;
   for (const Bookmark& bookmark : partition.bookmarks) bookmarks |= 1u << bookmark.index;
   *at++ = Byte(bookmarks);
@@ -45,47 +45,47 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
   if (copy_) at = PutCopied(c, at);
   if (client.process == Process::kAbsent) return static_cast<size_t>(at - bytes);
   *at++ = client.incarnation;
-  if (scene_->dealt) *at++ = Byte(client.consumer);
+  if (scene_->order_consumers) *at++ = Byte(client.consumer);
   for (int p = 0; p < scene_->partitions; ++p) {
     if (scene_->states) {
       *at++ = client.written[p];
       *at++ = client.committed[p];
     }
-    if (scene_->dealt) *at++ = client.passed[p];
+    if (scene_->order_consumers) *at++ = client.passed[p];
     if (client.receivers.empty()) continue;
     *at++ = Byte(client.receivers[p].lowest());
-    *at++ = Mask(client.receivers[p].taken());
-    *at++ = Mask(client.receivers[p].landed());
+    *at++ = Mask(client.receivers[p].delivered());
+    *at++ = Mask(client.receivers[p].received());
     if (scene_->behind) *at++ = Mask(client.receivers[p].handed());
   }
-  at = PutReader(c, record_, desk_, at);
+  at = PutReader(c, record_, context_, at);
   at = Put(at, client.in);
   at = Put(at, client.out);
   if (older_) {
-    if (!OlderIsDone()) at = PutReader(c, older_->record, older_->desk, at);
+    if (!OlderIsDone()) at = PutReader(c, older_->record, older_->context, at);
     at = Put(at, client.left);
   }
   return static_cast<size_t>(at - bytes);
 }
 
-uint8_t* World::PutReader(int c, const IterationRecord& record, const Desk& desk,
+uint8_t* World::PutReader(int c, const IterationRecord& record, const IterationContext& context,
                           uint8_t* at) const {
   const auto found = record.FindReader(ClientName(c));
   *at++ = found.has_value();
   if (!found) return at;
   const ReaderRecord& reader = record.readers[*found];
-  *at++ = Byte(static_cast<int>(reader.standing) | reader.told_end << 2 |
-               desk.present[*found] << 3 | desk.waits[*found] << 4);
+  *at++ = Byte(static_cast<int>(reader.status) | reader.end_notified << 2 |
+               context.present[*found] << 3 | context.waits[*found] << 4);
   *at++ = Byte(reader.incarnation);
-  const bool desk_matters = reader.reads() || scene_->broken == Broken::kCloseOnDeadsLanded;
+  const bool context_matters = reader.reads() || scene_->broken == Broken::kCloseOnReceivedByDead;
   for (int p = 0; p < scene_->partitions; ++p) {
-    *at++ = Mask(Of(reader.kept, Partition(p)));
+    *at++ = Mask(Of(reader.committed, Partition(p)));
     *at++ = Mask(Of(reader.final, Partition(p)));
-    if (!desk_matters) continue;
-    const Heard& heard = desk.partitions[p].readers[*found];
-    *at++ = heard.at == record.partitions[p].placement;
-    *at++ = Mask(heard.has);
-    if (scene_->states || scene_->behind) *at++ = Mask(heard.claimed);
+    if (!context_matters) continue;
+    const AckState& ack = context.partitions[p].readers[*found];
+    *at++ = ack.at == record.partitions[p].placement;
+    *at++ = Mask(ack.reported);
+    if (scene_->states || scene_->behind) *at++ = Mask(ack.claimed);
   }
   return at;
 }
@@ -96,10 +96,10 @@ uint8_t* World::PutCopied(int c, uint8_t* at) const {
   *at++ = found.has_value();
   if (!found) return at;
   const ReaderRecord& reader = copy_->record.readers[*found];
-  *at++ = Byte(static_cast<int>(reader.standing) | reader.told_end << 2 | *found << 3);
+  *at++ = Byte(static_cast<int>(reader.status) | reader.end_notified << 2 | *found << 3);
   *at++ = Byte(reader.incarnation);
   for (int p = 0; p < scene_->partitions; ++p) {
-    *at++ = Mask(Of(reader.kept, Partition(p)));
+    *at++ = Mask(Of(reader.committed, Partition(p)));
     *at++ = Mask(Of(reader.final, Partition(p)));
   }
   return at;
@@ -124,7 +124,7 @@ size_t World::PackWorker(int w, const std::array<uint8_t, kMaxClients>& order,
     const Sender& sender = *worker.senders[p];
     *at++ = Byte(sender.placement());
     *at++ = Byte(sender.next());
-    *at++ = Byte(worker.said_end[p] | sender.end().has_value() << 1 | worker.said_bookmark[p] << 2);
+    *at++ = Byte(worker.sent_end[p] | sender.end().has_value() << 1 | worker.sent_bookmark[p] << 2);
     // What it passed is sent or was skipped: only the rest of skip matters.
     *at++ = Byte(Mask(sender.skip()) >> sender.next());
     *at++ = Mask(sender.again());
@@ -177,7 +177,7 @@ size_t World::Pack(uint8_t* bytes) const {
     }
   }
   for (int p = 0; p < scene_->partitions; ++p) {
-    at = Put(at, record_.partitions[p], desk_.partitions[p]);
+    at = Put(at, record_.partitions[p], context_.partitions[p]);
     *at++ = excused_[p];
     *at++ = retired_[p];
   }
@@ -185,7 +185,7 @@ size_t World::Pack(uint8_t* bytes) const {
     *at++ = Byte(older_->record.closed | older_->record.finished << 1 | older_->changed << 2 |
                  older_->failed << 3 | hung_ << 4 | served_by_old_ << 5 | took_when_dead_ << 6);
     for (int p = 0; p < scene_->partitions && !OlderIsDone(); ++p) {
-      at = Put(at, older_->record.partitions[p], older_->desk.partitions[p]);
+      at = Put(at, older_->record.partitions[p], older_->context.partitions[p]);
       *at++ = older_->excused[p];
       *at++ = older_->retired[p];
     }

@@ -10,14 +10,14 @@ namespace penstock::protocol {
 
 // --- Clients ---------------------------------------------------------------------
 
-void World::Present(int c) {
+void World::OpenStream(int c) {
   Client& client = clients_[c];
-  client.out.push_back({.kind = Wire::kPresents,
+  client.out.push_back({.kind = Wire::kConnect,
                         .a = client.incarnation,
                         .b = client.from_state,
                         .life = LifeOf(client),
                         .m = client.written});
-  for (Receiver& receiver : client.receivers) receiver.OnPresented();
+  for (Receiver& receiver : client.receivers) receiver.OnConnected();
 }
 
 Wire World::ReportWire(const Client& client, const Report& report) {
@@ -27,7 +27,7 @@ Wire World::ReportWire(const Client& client, const Report& report) {
           .a = Byte(client.incarnation | (report.whole ? Wire::kWhole : 0)),
           .b = Mask(report.returned),
           .handed = Mask(report.handed),
-          .m = {Mask(report.taken), Mask(report.landed)}};
+          .m = {Mask(report.delivered), Mask(report.received)}};
 }
 
 void World::Restart(int c) {
@@ -42,7 +42,7 @@ void World::Restart(int c) {
   client.receivers.clear();
   for (int p = 0; p < scene_->partitions; ++p)
     client.receivers.emplace_back(Partition(p), Set(client.written[p]), scene_->broken);
-  Present(c);
+  OpenStream(c);
 }
 
 void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
@@ -67,7 +67,7 @@ void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
     }
     case Wire::kFence: {
       Receiver& receiver = client.receivers[wire.p];
-      IndexSet returns = gives_back ? receiver.landed() : IndexSet();
+      IndexSet returns = gives_back ? receiver.received() : IndexSet();
       returns.Remove(receiver.handed());
       client.out.push_back(ReportWire(client, receiver.OnFence(Placement(wire.g), returns)));
       client.gave_back |= gives_back && IsIdle(c);
@@ -84,10 +84,10 @@ void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
   }
 }
 
-void World::Lands(int c, const Wire& wire) {
+void World::ReceiveElement(int c, const Wire& wire) {
   Client& client = clients_[c];
   if (client.process == Process::kRunning && client.incarnation == wire.b)
-    client.receivers[wire.p].OnElement(Placement(wire.g), TurnOf(wire.a));
+    client.receivers[wire.p].OnElement(Placement(wire.g), RowOf(wire.a));
 }
 
 // --- Workers ---------------------------------------------------------------------
@@ -115,8 +115,8 @@ void World::ArrivesAtWorker(int w, const Wire& wire) {
                     .readers = ReadersOf(wire.m[1])};
       if (wire.a) assign.bookmark = Bookmark{wire.a, {}};
       sender.emplace(assign, scene_->broken);
-      worker.said_end[wire.p] = false;
-      worker.said_bookmark[wire.p] = wire.a;
+      worker.sent_end[wire.p] = false;
+      worker.sent_bookmark[wire.p] = wire.a;
       return ConnectLinks(w, wire.p);
     }
     case Wire::kAddReader:

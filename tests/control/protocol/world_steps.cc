@@ -51,7 +51,7 @@ void World::Take(const Step& step) {
     }
     case Step::kLoseWorker: {
       Older older(*this, step.old);
-      Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
+      Settle(OnWorkerGone(record_, context_, WorkerName(w)));
       break;
     }
     case Step::kReturn:
@@ -71,7 +71,7 @@ void World::Take(const Step& step) {
       BeginBeside();
       break;
     case Step::kElement:
-      Lands(c, pop(worker.links[c]));
+      ReceiveElement(c, pop(worker.links[c]));
       break;
     case Step::kSend: {
       Sender& sender = *worker.senders[p];
@@ -86,9 +86,9 @@ void World::Take(const Step& step) {
       break;
     }
     case Step::kTake: {
-      client.receivers[p].OnTaken(step.index);
+      client.receivers[p].OnDelivered(step.index);
       const ReaderRecord* reader = ReaderOf(c);
-      took_when_dead_ |= reader && reader->standing == Standing::kDead;
+      took_when_dead_ |= reader && reader->status == ReaderStatus::kExpired;
       break;
     }
     case Step::kHand:
@@ -96,7 +96,7 @@ void World::Take(const Step& step) {
       break;
     case Step::kWrite:
       for (int q = 0; q < scene_->partitions; ++q)
-        client.written[q] = Mask(client.receivers[q].taken());
+        client.written[q] = Mask(client.receivers[q].delivered());
       client.wrote_beyond = client.beyond;
       break;
     case Step::kCommit:
@@ -109,11 +109,11 @@ void World::Take(const Step& step) {
       for (int q = 0; q < scene_->partitions; ++q)
         if (worker.senders[q])
           worker.senders[q]->OnLinkUp(ClientName(c), Incarnation(client.incarnation),
-                                      Set(IndicesOf(c, q, Mask(client.receivers[q].Has()))));
+                                      Set(IndicesOf(c, q, Mask(client.receivers[q].AllIndices()))));
       break;
     case Step::kAssign: {
       Older older(*this, step.old);
-      Settle(AssignTo(record_, desk_, Partition(p), WorkerName(w)));
+      Settle(AssignTo(record_, context_, Partition(p), WorkerName(w)));
       break;
     }
     case Step::kDeclareSplit:
@@ -135,7 +135,7 @@ void World::Take(const Step& step) {
       --left_.worker_stops;
       worker.lost = true;
       worker.in.clear();
-      Settle(OnWorkerGone(record_, desk_, WorkerName(w)));
+      Settle(OnWorkerGone(record_, context_, WorkerName(w)));
       break;
     case Step::kKillClient:
       --left_.client_deaths;
@@ -173,7 +173,7 @@ void World::Take(const Step& step) {
       break;
     case Step::kMove:
       --left_.moves;
-      Settle(OnRelieve(record_, desk_, Partition(p)));
+      Settle(OnRelieve(record_, context_, Partition(p)));
       break;
     case Step::kWaits:
       if (!scene_->idle) --left_.waits;
@@ -188,7 +188,7 @@ void World::Take(const Step& step) {
       client.incarnation = 1;
       for (int q = 0; q < scene_->partitions; ++q)
         client.receivers.emplace_back(Partition(q), IndexSet{}, scene_->broken);
-      Present(c);
+      OpenStream(c);
       break;
     case Step::kJoinWorker:
       --left_.worker_joins;
@@ -196,14 +196,15 @@ void World::Take(const Step& step) {
       break;
     case Step::kLeave: {
       --left_.leaves;
-      Masks taken = {};
-      for (int q = 0; q < scene_->partitions; ++q) taken[q] = Mask(client.receivers[q].taken());
-      client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = taken});
+      Masks delivered = {};
+      for (int q = 0; q < scene_->partitions; ++q)
+        delivered[q] = Mask(client.receivers[q].delivered());
+      client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = delivered});
       if (scene_->states) {  // what it wrote may come back
         client.process = Process::kDown;
       } else {
         client.process = Process::kLeaving;
-        client.written = taken;
+        client.written = delivered;
       }
       break;
     }
@@ -243,7 +244,7 @@ void World::Next(Steps& steps) const {
         const bool again = !sender->again().empty();
         const Index index = again ? sender->again().intervals()[0].begin : sender->next();
         if (!again && (index >= ElementsOf(p) || !HasRoom(p, static_cast<int>(index)))) continue;
-        if (scene_->dealt &&
+        if (scene_->order_consumers &&
             PositionsOf(record_).ConsumerOf(Partition(p), index) != client.consumer)
           continue;
         add(Step::kSend, w, c, p, static_cast<int>(index));
@@ -256,20 +257,20 @@ void World::Next(Steps& steps) const {
     if (!client.in.empty()) {
       const Wire& head = client.in.front();
       const bool asked = head.kind == Wire::kFence && head.a && Running(c) &&
-                         client.receivers[head.p].landed() != client.receivers[head.p].handed();
+                         client.receivers[head.p].received() != client.receivers[head.p].handed();
       if (asked) add(Step::kToClient, 0, c, 0, 1);
       if (!asked || !IsIdle(c)) add(Step::kToClient, 0, c);
     }
     if (!client.out.empty()) add(Step::kFromClient, 0, c);
     const ReaderRecord* reader = ReaderOf(c);
     if (client.process == Process::kDown) {
-      const bool living = reader && reader->standing == Standing::kLiving && !record_.finished;
-      if (living) add(Step::kDeclareDead, 0, c);
-      add(living ? Step::kRestart : Step::kLateRestart, 0, c);
+      const bool active = reader && reader->status == ReaderStatus::kActive && !record_.finished;
+      if (active) add(Step::kDeclareDead, 0, c);
+      add(active ? Step::kRestart : Step::kLateRestart, 0, c);
     }
     // Of whom the copy does not know that it is gone.
     if (scene_->budget.old_copies && client.process == Process::kGone && reader &&
-        reader->standing == Standing::kLiving && !record_.finished)
+        reader->status == ReaderStatus::kActive && !record_.finished)
       add(Step::kDeclareDead, 0, c);
     if (client.process == Process::kAbsent && left_.client_joins) {
       add(Step::kJoinClient, 0, c);
@@ -280,7 +281,7 @@ void World::Next(Steps& steps) const {
     bool write = false;
     if (!IsIdle(c)) AddTakes(c, steps);
     for (int p = 0; p < scene_->partitions; ++p)
-      write |= client.written[p] != Mask(client.receivers[p].taken());
+      write |= client.written[p] != Mask(client.receivers[p].delivered());
     if (scene_->states) {
       if (write) add(Step::kWrite, 0, c);
       if (client.written != client.committed && !client.commit_pending) add(Step::kCommit, 0, c);
@@ -291,8 +292,8 @@ void World::Next(Steps& steps) const {
     }
     if (left_.leaves && (!client.end || scene_->behind)) add(Step::kLeave, 0, c);
   }
-  if (scene_->dealt) AddFollowers(steps);
-  for (PartitionId partition : Assignable(record_, desk_))
+  if (scene_->order_consumers) AddFollowers(steps);
+  for (PartitionId partition : Assignable(record_, context_))
     for (int w = 0; w < kMaxWorkers; ++w)
       if (workers_[w].registered && !workers_[w].lost && !workers_[w].with_old)
         add(Step::kAssign, w, 0, At(partition));
@@ -318,21 +319,21 @@ void World::Next(Steps& steps) const {
 // Beside an idle one it says so whenever that was not heard, or something was given back for it.
 bool World::MayWait(int c) const {
   const Client& client = clients_[c];
-  if (client.end || record_.closed || HasLanded(c) || IsIdle(c)) return false;
+  if (client.end || record_.closed || HasReceived(c) || IsIdle(c)) return false;
   if (!scene_->idle) return left_.waits > 0;
   const auto said = [](const Wire& wire) { return wire.kind == Wire::kWaits; };
   const std::optional<size_t> reader = record_.FindReader(ClientName(c));
-  return reader && !desk_.waits[*reader] &&
+  return reader && !context_.waits[*reader] &&
          std::none_of(client.out.begin(), client.out.end(), said);
 }
 
-bool World::HasLanded(int c) const {
+bool World::HasReceived(int c) const {
   for (const Receiver& receiver : clients_[c].receivers)
-    if (receiver.landed() != receiver.handed()) return true;
+    if (receiver.received() != receiver.handed()) return true;
   return false;
 }
 
-// What Next() may return: anything that landed, or the one whose turn it is. Of what nodes hold,
+// What Next() may return: anything received, or the element that is next. Of what nodes hold,
 // anything.
 void World::AddTakes(int c, Steps& steps) const {
   const Client& client = clients_[c];
@@ -342,28 +343,28 @@ void World::AddTakes(int c, Steps& steps) const {
     if (!hand && scene_->behind == Scene::kUntilTheEnd && !client.end) return;
     steps.push_back({hand ? Step::kHand : Step::kTake, 0, Byte(c), Byte(p), Byte(index)});
   };
-  if (scene_->dealt) {
-    const std::optional<protocol::TurnOf> next = QueueOf(c).Next();
-    if (next && client.receivers[At(next->partition)].landed().Contains(next->turn))
-      add(At(next->partition), next->turn);
+  if (scene_->order_consumers) {
+    const std::optional<protocol::PartitionRow> next = QueueOf(c).Next();
+    if (next && client.receivers[At(next->partition)].received().Contains(next->row))
+      add(At(next->partition), next->row);
     return;
   }
   for (int p = 0; p < scene_->partitions; ++p)
-    for (const IndexSet::Interval& i : client.receivers[p].landed().intervals())
+    for (const IndexSet::Interval& i : client.receivers[p].received().intervals())
       for (Index index = i.begin; index < i.end; ++index) add(p, index);
 }
 
 // --- Order kDeterministic ----------------------------------------------------------
 
-uint8_t World::IndicesOf(int c, int p, uint8_t turns) const {
-  if (!scene_->dealt) return turns;
-  Dealt dealt(PositionsOf(record_), Partition(p));
-  dealt.Add(clients_[c].consumer, Set(turns));
-  return Mask(std::move(dealt).Indices());
+uint8_t World::IndicesOf(int c, int p, uint8_t rows) const {
+  if (!scene_->order_consumers) return rows;
+  RowUnion row_union(PositionsOf(record_), Partition(p));
+  row_union.Add(clients_[c].consumer, Set(rows));
+  return Mask(std::move(row_union).Indices());
 }
 
-uint8_t World::TurnOf(int index) const {
-  return scene_->dealt ? Byte(PositionsOf(record_).TurnOf(index)) : Byte(index);
+uint8_t World::RowOf(int index) const {
+  return scene_->order_consumers ? Byte(PositionsOf(record_).RowOf(index)) : Byte(index);
 }
 
 OrderQueue World::QueueOf(int c) const {
@@ -371,17 +372,17 @@ OrderQueue World::QueueOf(int c) const {
   std::vector<IndexSet> passed;
   for (int p = 0; p < scene_->partitions; ++p) {
     passed.push_back(Set(client.passed[p]));
-    passed.back().Add(client.receivers[p].taken());
+    passed.back().Add(client.receivers[p].delivered());
   }
   OrderQueue queue(PositionsOf(record_), client.consumer, std::move(passed));
   for (int p = 0; p < scene_->partitions; ++p)
-    if (record_.closed || desk_.partitions[p].ended) queue.SetEnd(Partition(p), ElementsOf(p));
+    if (record_.closed || context_.partitions[p].ended) queue.SetEnd(Partition(p), ElementsOf(p));
   return queue;
 }
 
-// Whether each that reads has taken all of its elements of the partition below the last turn.
+// Whether each that reads got all of its elements of the partition below the last row.
 bool World::HasRoom(int p, int index) const {
-  if (!scene_->dealt) return true;
+  if (!scene_->order_consumers) return true;
   const Positions positions = PositionsOf(record_);
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
@@ -395,7 +396,7 @@ bool World::HasRoom(int p, int index) const {
 // A new process under the number of a consumer that will not come back.
 void World::AddFollowers(Steps& steps) const {
   if (record_.closed) return;
-  for (int number = 0; number < record_.dealt_to; ++number) {
+  for (int number = 0; number < record_.order_consumers; ++number) {
     int absent = -1;
     bool there = false;
     for (int c = 0; c < kMaxClients; ++c) {
@@ -403,7 +404,7 @@ void World::AddFollowers(Steps& steps) const {
       if (process == Process::kAbsent) absent = absent < 0 ? c : absent;
       if (process == Process::kAbsent || clients_[c].consumer != number) continue;
       const ReaderRecord* reader = ReaderOf(c);
-      there |= process == Process::kDown ? reader && reader->standing == Standing::kLiving
+      there |= process == Process::kDown ? reader && reader->status == ReaderStatus::kActive
                                          : process != Process::kGone;
     }
     if (!there && absent >= 0) steps.push_back({Step::kFollow, 0, Byte(absent), 0, Byte(number)});

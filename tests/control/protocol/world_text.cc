@@ -9,7 +9,7 @@ namespace penstock::protocol {
 std::string ToString(const Step& step) {
   static constexpr const char* kNames[] = {"to worker",      "from worker",
                                            "to client",      "from client",
-                                           "lands",          "send",
+                                           "receive",        "send",
                                            "take",           "hand",
                                            "write",          "commit",
                                            "dial",           "assign",
@@ -40,7 +40,7 @@ std::string World::ToString() const {
   for (int p = 0; p < scene_->partitions; ++p)
     absl::StrAppend(&text, "partition ", p + 1, " g ", record_.partitions[p].placement.value(),
                     " worker ", record_.partitions[p].worker.value(),
-                    desk_.partitions[p].ended ? " ended" : "", record_.closed ? " closed" : "",
+                    context_.partitions[p].ended ? " ended" : "", record_.closed ? " closed" : "",
                     "\n");
   for (int c = 0; c < kMaxClients; ++c) {
     const Client& client = clients_[c];
@@ -50,12 +50,13 @@ std::string World::ToString() const {
                     client.with_old ? " with the older" : "", " life ", int{LifeOf(client)}, " in ",
                     client.in.size(), " out ", client.out.size());
     for (const Receiver& receiver : client.receivers)
-      absl::StrAppend(&text, " | lowest ", receiver.lowest().value(), " taken ",
-                      receiver.taken().ToString(), " landed ", receiver.landed().ToString());
+      absl::StrAppend(&text, " | lowest ", receiver.lowest().value(), " delivered ",
+                      receiver.delivered().ToString(), " received ",
+                      receiver.received().ToString());
     if (const ReaderRecord* reader = ReaderOf(c))
-      absl::StrAppend(&text, " | standing ", static_cast<int>(reader->standing), " kept ",
-                      Of(reader->kept, Partition(0)).ToString(),
-                      reader->told_end ? " told end" : "");
+      absl::StrAppend(&text, " | status ", static_cast<int>(reader->status), " committed ",
+                      Of(reader->committed, Partition(0)).ToString(),
+                      reader->end_notified ? " told end" : "");
     text += "\n";
   }
   for (int w = 0; w < kMaxWorkers; ++w) {

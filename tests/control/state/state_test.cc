@@ -66,7 +66,7 @@ TEST(State, SplitsAreRetiredWithTheBookmarksThatNeededThem) {
   State state = WithAnIteration();
   state.Apply(Give(0, {7, 3, 9, 4}));
   for (int64_t i = 1; i <= 3; ++i) {
-    state.Apply(IterationAltered{kIteration, p::BookmarkKept{kOne, {10 * i, "position"}}});
+    state.Apply(IterationAltered{kIteration, p::BookmarkAdded{kOne, {10 * i, "position"}}});
     state.Apply(BookmarkMarked{{kIteration, kOne}, {10 * i, {{0, 0, i}}}});
   }
   EXPECT_EQ(Given(state).first_ordinal, 0);
@@ -82,7 +82,7 @@ TEST(State, SplitsAreRetiredWithTheBookmarksThatNeededThem) {
 TEST(State, AnIterationThatIsOverKeepsOnlyHowManySplitsItGave) {
   State open = WithAnIteration();
   open.Apply(Give(0, {7, 3}, /*no_more=*/true));
-  open.Apply(IterationAltered{kIteration, p::BookmarkKept{kOne, {1, "position"}}});
+  open.Apply(IterationAltered{kIteration, p::BookmarkAdded{kOne, {1, "position"}}});
   open.Apply(BookmarkMarked{{kIteration, kOne}, {1, {{0, 0, 1}}}});
   const std::vector<std::vector<Change>> ways = {
       {IterationAltered{kIteration, p::IterationClosed{{0}}},
@@ -103,7 +103,7 @@ TEST(State, AnIterationThatIsOverKeepsOnlyHowManySplitsItGave) {
 TEST(State, ManyBookmarksAreThinnedAndTheirMarksWithThem) {
   State state = WithAnIteration();
   for (int64_t i = 1; i <= 100; ++i) {
-    state.Apply(IterationAltered{kIteration, p::BookmarkKept{kOne, {i, "position"}}});
+    state.Apply(IterationAltered{kIteration, p::BookmarkAdded{kOne, {i, "position"}}});
     state.Apply(BookmarkMarked{{kIteration, kOne}, {i, {}}});
   }
   const IterationState& iteration = state.iterations.at(kIteration);
@@ -135,23 +135,23 @@ TEST(State, OfAFinishedIterationNobodysHistoryIsKept) {
     const auto alter = [&](p::IterationChange change) {
       state.Apply(IterationAltered{kIteration, std::move(change)});
     };
-    const auto kept = [&]() -> const p::ReaderRecord& {
+    const auto reader = [&]() -> const p::ReaderRecord& {
       return state.iterations.at(kIteration).record.readers[0];
     };
     alter(p::ReaderJoined{ClientId(5), Incarnation(1)});
     alter(p::PlacementRaised{kOne, Placement(2)});
     alter(p::PartitionAssigned{kOne, Placement(2), WorkerId(1)});
-    alter(p::ReaderKept{ClientId(5), kOne, IndexSet::Of(0, 9)});
+    alter(p::ReaderCommitted{ClientId(5), kOne, IndexSet::Of(0, 9)});
     alter(p::IterationClosed{{9}});
     alter(p::ReaderEnded{ClientId(5), {IndexSet::Of(0, 9)}});
-    EXPECT_EQ(p::Of(kept().kept, kOne).size(), 9);
+    EXPECT_EQ(p::Of(reader().committed, kOne).size(), 9);
     alter(p::IterationFinished{});
-    EXPECT_TRUE(kept().kept.empty());
-    EXPECT_TRUE(kept().final.empty());
-    EXPECT_EQ(kept().mark.count, 9);
+    EXPECT_TRUE(reader().committed.empty());
+    EXPECT_TRUE(reader().final.empty());
+    EXPECT_EQ(reader().mark.count, 9);
     const p::IterationRecord& record = state.iterations.at(kIteration).record;
     EXPECT_EQ(record.partitions[0].end, 9);
-    EXPECT_EQ(p::Kept(record, kOne), IndexSet::Of(0, 9));
+    EXPECT_EQ(p::CommittedIndices(record, kOne), IndexSet::Of(0, 9));
   }
 }
 
@@ -162,8 +162,8 @@ TEST(State, APastIterationComesBackAsItWas) {
   };
   alter(p::ReaderJoined{ClientId(5), Incarnation(1)});
   EXPECT_FALSE(Fits(state, IterationRetired{kIteration}).ok());
-  alter(p::ReaderKept{ClientId(5), kOne, IndexSet::Of(0, 9)});
-  alter(p::ReaderGone{ClientId(5), p::Standing::kLeft});
+  alter(p::ReaderCommitted{ClientId(5), kOne, IndexSet::Of(0, 9)});
+  alter(p::ReaderGone{ClientId(5), p::ReaderStatus::kLeft});
   alter(p::IterationClosed{{9}});
   alter(p::IterationFinished{});
   const IterationState before = state.iterations.at(kIteration);

@@ -34,10 +34,11 @@ class ClientSettingsTest : public testing::Test {
       return value->second;
     });
   }
-  absl::StatusOr<transfer::Wish> TheWish(const DistributeOptions& options = {}) {
+  absl::StatusOr<transfer::TransportPreference> GetPreference(
+      const DistributeOptions& options = {}) {
     absl::StatusOr<ClientSettings> settings = Read();
     if (!settings.ok()) return settings.status();
-    return WishOf(options, *settings);
+    return MakeTransportPreference(options, *settings);
   }
 
   std::filesystem::path path_;
@@ -45,40 +46,40 @@ class ClientSettingsTest : public testing::Test {
 };
 
 TEST_F(ClientSettingsTest, WhoAsksForNothingTakesWhatTheWorkerPrefers) {
-  auto wish = TheWish();
-  ASSERT_TRUE(wish.ok()) << wish.status();
-  EXPECT_EQ(wish->protocol, "");
-  EXPECT_THAT(wish->fallback, IsEmpty());
+  auto preference = GetPreference();
+  ASSERT_TRUE(preference.ok()) << preference.status();
+  EXPECT_EQ(preference->protocol, "");
+  EXPECT_THAT(preference->fallback, IsEmpty());
 }
 
 TEST_F(ClientSettingsTest, TheProgramCountsBeforeTheEnvironmentBeforeTheFile) {
   WriteFile("[client]\ndata_transfer_protocol = 'shm'\nfallback = ['grpc']\n");
-  auto wish = TheWish();
-  ASSERT_TRUE(wish.ok()) << wish.status();
-  EXPECT_EQ(wish->protocol, "shm");
-  EXPECT_EQ(wish->source, path_.string() + ":2");
-  EXPECT_THAT(wish->fallback, ElementsAre("grpc"));
+  auto preference = GetPreference();
+  ASSERT_TRUE(preference.ok()) << preference.status();
+  EXPECT_EQ(preference->protocol, "shm");
+  EXPECT_EQ(preference->source, path_.string() + ":2");
+  EXPECT_THAT(preference->fallback, ElementsAre("grpc"));
 
   environment_["PENSTOCK_DATA_TRANSFER_PROTOCOL"] = "ucx";
   environment_["PENSTOCK_FALLBACK"] = "tcp,shm";
-  wish = TheWish();
-  ASSERT_TRUE(wish.ok()) << wish.status();
-  EXPECT_EQ(wish->protocol, "ucx");
-  EXPECT_EQ(wish->source, "PENSTOCK_DATA_TRANSFER_PROTOCOL");
-  EXPECT_THAT(wish->fallback, ElementsAre("tcp", "shm"));
+  preference = GetPreference();
+  ASSERT_TRUE(preference.ok()) << preference.status();
+  EXPECT_EQ(preference->protocol, "ucx");
+  EXPECT_EQ(preference->source, "PENSTOCK_DATA_TRANSFER_PROTOCOL");
+  EXPECT_THAT(preference->fallback, ElementsAre("tcp", "shm"));
 
-  wish = TheWish({.data_transfer_protocol = "local", .fallback = {"tcp"}});
-  ASSERT_TRUE(wish.ok()) << wish.status();
-  EXPECT_EQ(wish->protocol, "local");
-  EXPECT_EQ(wish->source, "DistributeOptions");
-  EXPECT_THAT(wish->fallback, ElementsAre("tcp"));
+  preference = GetPreference({.data_transfer_protocol = "local", .fallback = {"tcp"}});
+  ASSERT_TRUE(preference.ok()) << preference.status();
+  EXPECT_EQ(preference->protocol, "local");
+  EXPECT_EQ(preference->source, "DistributeOptions");
+  EXPECT_THAT(preference->fallback, ElementsAre("tcp"));
 }
 
 TEST_F(ClientSettingsTest, AProgramThatSaysAutoMeansIt) {
   environment_["PENSTOCK_DATA_TRANSFER_PROTOCOL"] = "tcp";
-  auto wish = TheWish({.data_transfer_protocol = "auto"});
-  ASSERT_TRUE(wish.ok()) << wish.status();
-  EXPECT_EQ(wish->protocol, "auto");
+  auto preference = GetPreference({.data_transfer_protocol = "auto"});
+  ASSERT_TRUE(preference.ok()) << preference.status();
+  EXPECT_EQ(preference->protocol, "auto");
 }
 
 TEST_F(ClientSettingsTest, NamesLibrariesToLoad) {
@@ -90,7 +91,7 @@ TEST_F(ClientSettingsTest, NamesLibrariesToLoad) {
 
 TEST_F(ClientSettingsTest, AMistakeInTheFileIsNamed) {
   WriteFile("[client]\nprotocol = 'shm'\n");
-  const absl::Status status = TheWish().status();
+  const absl::Status status = GetPreference().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(":2: [client] has no key 'protocol'; it has data_transfer_protocol, "

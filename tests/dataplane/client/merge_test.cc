@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/client/ahead.h"
+#include "dataplane/client/receive_limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Landed From(uint64_t worker, Index index) {
+ReceivedElement From(uint64_t worker, Index index) {
   return {.identity = {.index = index}, .from = WorkerId(worker)};
 }
 
@@ -24,7 +24,7 @@ std::vector<Index> Drain(Merge& merge) {
   return order;
 }
 
-TEST(MergeTest, AnyKeepsTheOrderOfLanding) {
+TEST(MergeTest, AnyKeepsTheOrderOfReceiving) {
   Merge merge(MergeOrder::kAny);
   for (Index i : {0, 1, 2, 3}) merge.Push(From(i < 3 ? 1 : 2, i));
   EXPECT_THAT(Drain(merge), ElementsAre(0, 1, 2, 3));
@@ -62,16 +62,17 @@ TEST(MergeTest, FairGoesOnBehindWhoseTurnWas) {
 
 TEST(MergeTest, GivesBackTheLaterOnesOfOnePartition) {
   Merge merge(MergeOrder::kFair);
-  const auto landed = [](uint64_t worker, uint64_t partition, Index index) {
-    return Landed{.identity = {.partition = PartitionId(partition), .index = index},
-                  .from = WorkerId(worker)};
+  const auto received = [](uint64_t worker, uint64_t partition, Index index) {
+    return ReceivedElement{.identity = {.partition = PartitionId(partition), .index = index},
+                           .from = WorkerId(worker)};
   };
-  for (Index i : {10, 11, 12}) merge.Push(landed(1, 1, i));
-  for (Index i : {20, 21}) merge.Push(landed(1, 2, i));
-  merge.Push(landed(2, 1, 13));
+  for (Index i : {10, 11, 12}) merge.Push(received(1, 1, i));
+  for (Index i : {20, 21}) merge.Push(received(1, 2, i));
+  merge.Push(received(2, 1, 13));
   EXPECT_EQ(merge.CountOf(PartitionId(1)), 4u);
   std::vector<Index> back;
-  for (const Landed& its : merge.GiveBack(PartitionId(1), 2)) back.push_back(its.identity.index);
+  for (const ReceivedElement& its : merge.GiveBack(PartitionId(1), 2))
+    back.push_back(its.identity.index);
   EXPECT_THAT(back, ElementsAre(12, 13));
   EXPECT_EQ(merge.size(), 4u);
   EXPECT_THAT(Drain(merge), ElementsAre(10, 11, 20, 21));
@@ -79,7 +80,7 @@ TEST(MergeTest, GivesBackTheLaterOnesOfOnePartition) {
 
 // --- In a fixed order --------------------------------------------------------------
 
-Landed At(uint64_t partition, Index index) {
+ReceivedElement At(uint64_t partition, Index index) {
   return {.identity = {.partition = PartitionId(partition), .index = index}};
 }
 
@@ -87,15 +88,15 @@ Landed At(uint64_t partition, Index index) {
 std::vector<std::pair<uint64_t, Index>> DrainOrdered(Merge& merge) {
   std::vector<std::pair<uint64_t, Index>> order;
   while (merge.ready()) {
-    const Landed landed = merge.Pop();
-    order.emplace_back(landed.identity.partition.value(), landed.identity.index);
+    const ReceivedElement received = merge.Pop();
+    order.emplace_back(received.identity.partition.value(), received.identity.index);
   }
   return order;
 }
 
 using Order = std::vector<std::pair<uint64_t, Index>>;
 
-TEST(OrderedMergeTest, TakesOneOfEachPartitionHoweverTheyLand) {
+TEST(OrderedMergeTest, TakesOneOfEachPartitionHoweverTheyCome) {
   Merge merge(MergeOrder::kDeterministic);
   merge.ordered().Open({.partitions = 3}, 0, {{}, {}, {}});
   for (Index i : {1, 0}) merge.Push(At(3, i));
@@ -135,7 +136,7 @@ TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
   EXPECT_EQ(DrainOrdered(merge), (Order{{3, 4}, {1, 5}, {2, 5}, {3, 5}}));
 }
 
-TEST(OrderedMergeTest, WhatHasNotLandedAtTheEndIsNotThere) {
+TEST(OrderedMergeTest, WhatWasNotReceivedAtTheEndIsNotThere) {
   Merge merge(MergeOrder::kDeterministic);
   merge.ordered().Open({.partitions = 3}, 0, {{}, {}, {}});
   merge.Push(At(2, 0));
@@ -148,7 +149,7 @@ TEST(OrderedMergeTest, WhatHasNotLandedAtTheEndIsNotThere) {
 
 TEST(OrderedMergeTest, OfOneConsumerHasItsElementsAlone) {
   Merge merge(MergeOrder::kDeterministic);
-  // Positions 3, 4, 5 … are of consumers 0, 1, 0 …; 5, of partition 2, was taken before.
+  // Positions 3, 4, 5 … are of consumers 0, 1, 0 …; 5, of partition 2, was delivered before.
   merge.ordered().Open({.partitions = 3, .consumers = 2, .first = 3}, 0,
                        {{}, IndexSet::Of(0, 1), {}});
   EXPECT_FALSE(merge.ordered().Expects(PartitionId(2), 1));
@@ -159,41 +160,41 @@ TEST(OrderedMergeTest, OfOneConsumerHasItsElementsAlone) {
   EXPECT_TRUE(merge.ordered().Expects(PartitionId(2), 2));
 }
 
-// --- How far ahead -----------------------------------------------------------------
+// --- Receive limits ----------------------------------------------------------------
 
-TEST(AheadTest, DividesTheWindowBetweenPartitions) {
-  Ahead ahead(64, 1 << 30);
-  ahead.Open(4, 4, 1);
-  EXPECT_EQ(ahead.News(PartitionId(1), 0), 16);
-  EXPECT_EQ(ahead.News(PartitionId(1), 7), std::nullopt);
-  EXPECT_EQ(ahead.News(PartitionId(1), 8), 24);
-  EXPECT_EQ(ahead.News(PartitionId(2), 0), 16);
+TEST(ReceiveLimitsTest, DividesTheWindowBetweenPartitions) {
+  ReceiveLimits limits(64, 1 << 30);
+  limits.Open(4, 4, 1);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 0), 16);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 7), std::nullopt);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 8), 24);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(2), 0), 16);
 }
 
-TEST(AheadTest, CountsTheElementsOfThisReader) {
-  Ahead ahead(64, 1 << 30);
-  ahead.Open(4, 2, 3);  // each third of two partitions
-  EXPECT_EQ(ahead.room(), 32);
-  EXPECT_EQ(ahead.News(PartitionId(1), 1), 97);
-  EXPECT_EQ(ahead.News(PartitionId(1), 46), std::nullopt);
-  EXPECT_EQ(ahead.News(PartitionId(1), 49), 145);
+TEST(ReceiveLimitsTest, CountsTheElementsOfThisReader) {
+  ReceiveLimits limits(64, 1 << 30);
+  limits.Open(4, 2, 3);  // each third of two partitions
+  EXPECT_EQ(limits.partition_budget(), 32);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 1), 97);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 46), std::nullopt);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 49), 145);
 }
 
-TEST(AheadTest, AnElementOfEachFitsHoweverLargeTheyAre) {
-  Ahead ahead(0, 1 << 20);
-  ahead.Open(8, 8, 1);
-  EXPECT_EQ(ahead.room(), 2);
-  ahead.OnLanded(1 << 20);
-  EXPECT_EQ(ahead.room(), 1);
+TEST(ReceiveLimitsTest, AnElementOfEachFitsHoweverLargeTheyAre) {
+  ReceiveLimits limits(0, 1 << 20);
+  limits.Open(8, 8, 1);
+  EXPECT_EQ(limits.partition_budget(), 2);
+  limits.OnReceived(1 << 20);
+  EXPECT_EQ(limits.partition_budget(), 1);
 }
 
-TEST(AheadTest, SaysAllAgainWhenItMayBeLost) {
-  Ahead ahead(8, 1 << 20);
-  ahead.Open(2, 2, 1);
-  EXPECT_EQ(ahead.News(PartitionId(2), 10), 14);
-  EXPECT_EQ(ahead.News(PartitionId(2), 10), std::nullopt);
-  ahead.Forget();
-  EXPECT_EQ(ahead.News(PartitionId(2), 10), 14);
+TEST(ReceiveLimitsTest, SaysAllAgainWhenItMayBeLost) {
+  ReceiveLimits limits(8, 1 << 20);
+  limits.Open(2, 2, 1);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(2), 10), 14);
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(2), 10), std::nullopt);
+  limits.Forget();
+  EXPECT_EQ(limits.TakeUpdate(PartitionId(2), 10), 14);
 }
 
 }  // namespace

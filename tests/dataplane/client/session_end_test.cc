@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST_F(SessionTest, StoppingTellsWhatWasTakenAndNoMore) {
+TEST_F(SessionTest, StoppingReportsWhatWasDeliveredAndNoMore) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -18,7 +18,7 @@ TEST_F(SessionTest, StoppingTellsWhatWasTakenAndNoMore) {
   EXPECT_EQ(NextValue(), 1);
   cancelled_ = true;
   EXPECT_EQ(session_->Next().status().code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
 }
 
@@ -31,7 +31,7 @@ TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
   session_->Leave(absl::Minutes(1));  // not yet: it may still commit
   EXPECT_EQ(NextValue(), 1);
   auto destroyed = std::async(std::launch::async, [&] { session_.reset(); });
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
   dispatcher_.Say(control::Left{});
   destroyed.get();
@@ -136,7 +136,7 @@ TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
   options.spec = Scalar(kInt64);
   options.client = ClientId(3);
   options.incarnation = Incarnation(4);
-  options.state = Taken{{kPartition, IndexSet::Of(0, 4)}};
+  options.state = IndicesByPartition{{kPartition, IndexSet::Of(0, 4)}};
   options.claims_only = true;
   absl::StatusOr<std::unique_ptr<Session>> begun = Session::Begin(std::move(options), dispatcher_);
   ASSERT_TRUE(begun.ok()) << begun.status();
@@ -144,7 +144,7 @@ TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
   EXPECT_TRUE(dispatcher_.Heard<control::ClientHello>().state.has_value());
   dispatcher_.Say(Welcome());
   dispatcher_.Say(Membership());
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 4)}));
   EXPECT_TRUE(session_->ended());
   session_.reset();
@@ -162,7 +162,7 @@ TEST_F(SessionTest, WhoLeavesWithoutAStreamSaysSoOnTheNext) {
     ASSERT_TRUE(Send(link->link(), 1).ok());
   }
   dispatcher_.Say(Welcome());
-  EXPECT_FALSE(dispatcher_.Heard<control::Leave>().taken.empty());
+  EXPECT_FALSE(dispatcher_.Heard<control::Leave>().delivered.empty());
   left.get();
 }
 
@@ -181,7 +181,7 @@ TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
   EXPECT_FALSE(end->has_value());
 }
 
-// Its end and that of others need not wait until it has taken what it received.
+// Its end and that of others need not wait until what it received is delivered.
 TEST_F(SessionTest, WithAnEarlyEndItGivesNothingBack) {
   early_end_ = true;
   Begin();
@@ -195,7 +195,7 @@ TEST_F(SessionTest, WithAnEarlyEndItGivesNothingBack) {
   EXPECT_EQ(NextValue(), 1);
   EXPECT_FALSE(session_->ended());
   EXPECT_EQ(NextValue(), 2);
-  EXPECT_EQ(session_->taken().at(kPartition), IndexSet::Of(0, 3));
+  EXPECT_EQ(session_->delivered().at(kPartition), IndexSet::Of(0, 3));
 }
 
 }  // namespace

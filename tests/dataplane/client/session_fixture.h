@@ -44,14 +44,15 @@ class SessionTest : public testing::Test {
             .placements = {{kPartition, Placement(1)}}};
   }
   control::Membership Membership(Placement placement = Placement(1)) const {
-    const transfer::Offer offer = worker_.offer(protocol_);
+    const transfer::TransportOffer offer = worker_.offer(protocol_);
     return {.version = 1,
             .partitions = {{kPartition, placement, kWorker}},
             .workers = {{kWorker, "w:1", {{offer.protocol, offer.address, offer.compatibility}}}}};
   }
 
-  void Begin(std::optional<Taken> state = std::nullopt, absl::Duration lease = absl::Hours(1),
-             absl::Duration timeout = absl::Minutes(1), bool served = true) {
+  void Begin(std::optional<IndicesByPartition> state = std::nullopt,
+             absl::Duration lease = absl::Hours(1), absl::Duration timeout = absl::Minutes(1),
+             bool served = true) {
     SessionOptions options;
     options.distribute.max_outstanding_requests = 8;
     options.distribute.timeout = timeout;
@@ -64,8 +65,8 @@ class SessionTest : public testing::Test {
     options.state = std::move(state);
     options.cancelled = &cancelled_;
     options.events = events_;
-    options.wish = wish_;
-    options.takes_later = takes_later_;
+    options.transport_preference = transport_preference_;
+    options.delivers_later = delivers_later_;
     options.distribute.early_end = early_end_;
     absl::StatusOr<std::unique_ptr<Session>> begun =
         Session::Begin(std::move(options), dispatcher_);
@@ -129,11 +130,11 @@ class SessionTest : public testing::Test {
 
   Keep keep_ = Keep::kTaken;
   absl::Duration heartbeat_interval_ = absl::Milliseconds(5);
-  bool takes_later_ = false;
+  bool delivers_later_ = false;
   bool early_end_ = false;
   std::string token_ = "sesame";      // of the job, which workers know
   std::optional<int64_t> consumers_;  // of which it is number 0
-  transfer::Wish wish_;
+  transfer::TransportPreference transport_preference_;
   std::atomic<bool> cancelled_{false};
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   const std::string protocol_;

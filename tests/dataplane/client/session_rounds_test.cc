@@ -100,17 +100,17 @@ TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
   dispatcher_.Say(Lost(4, /*dead=*/true));
   dispatcher_.Say(control::ConsumersLost());
 
-  std::vector<std::pair<int64_t, State>> told;
+  std::vector<std::pair<int64_t, State>> changes;
   for (int i = 0; i < 5; ++i) {
     const std::optional<LostConsumer> change = watch.Next(absl::Now() + absl::Minutes(1));
     ASSERT_TRUE(change.has_value());
     EXPECT_EQ(change->job, "j");
-    told.emplace_back(change->consumer, change->state);
+    changes.emplace_back(change->consumer, change->state);
   }
-  using Told = std::pair<int64_t, State>;
-  EXPECT_THAT(told,
-              ElementsAre(Told(4, State::kSilent), Told(3, State::kBack), Told(4, State::kEnded),
-                          Told(4, State::kDead), Told(4, State::kBack)));
+  using Change = std::pair<int64_t, State>;
+  EXPECT_THAT(changes, ElementsAre(Change(4, State::kSilent), Change(3, State::kBack),
+                                   Change(4, State::kEnded), Change(4, State::kDead),
+                                   Change(4, State::kBack)));
   back.get_future().wait();
   EXPECT_THAT(called, ElementsAre(State::kSilent, State::kEnded, State::kDead, State::kBack));
   watch.Stop();
@@ -147,95 +147,95 @@ class RoundsSessionTest : public SessionTest {
     consumers_ = 2;
     heartbeat_interval_ = absl::Hours(1);  // a heartbeat reports whatever there is
   }
-  // This consumer's elements of turns `begin` to `end`, each of them one round.
-  void Land(transfer::SendLink& link, int64_t begin, int64_t end) {
-    for (int64_t turn = begin; turn < end; ++turn) ASSERT_TRUE(Send(link, turn * 2).ok());
+  // This consumer's elements of rows `begin` to `end`, each of them one round.
+  void SendElements(transfer::SendLink& link, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) ASSERT_TRUE(Send(link, row * 2).ok());
   }
   static control::Agreed AgreedOn(int64_t begin, int64_t end) {
     control::Agreed agreed{.first = begin};
-    for (int64_t turn = begin; turn < end; ++turn)
-      agreed.rounds.push_back({.turn = protocol::TurnOf{kPartition, turn}});
+    for (int64_t row = begin; row < end; ++row)
+      agreed.rounds.push_back({.row = protocol::PartitionRow{kPartition, row}});
     return agreed;
   }
   void Take(int64_t begin, int64_t end) {
-    for (int64_t turn = begin; turn < end; ++turn) ASSERT_EQ(NextValue(), turn * 2);
+    for (int64_t row = begin; row < end; ++row) ASSERT_EQ(NextValue(), row * 2);
   }
-  // Eight turns, as many as the window has, and a report of each.
-  void LandOneByOne(transfer::SendLink& link) {
-    Land(link, 0, 1);
+  // Eight rows, as many as the window has, and a report of each.
+  void SendOneByOne(transfer::SendLink& link) {
+    SendElements(link, 0, 1);
     size_t report = 0;  // those of the welcome come first
-    while (LandedOf(report).empty()) ++report;
-    for (int64_t turn = 1; turn < 8; ++turn) {
-      Land(link, turn, turn + 1);
-      EXPECT_EQ(LandedOf(++report), IndexSet::Of(turn, turn + 1));
+    while (ReceivedOf(report).empty()) ++report;
+    for (int64_t row = 1; row < 8; ++row) {
+      SendElements(link, row, row + 1);
+      EXPECT_EQ(ReceivedOf(++report), IndexSet::Of(row, row + 1));
     }
   }
-  // Takes one of eight turns that have landed and are agreed on; the number of the next report.
+  // Takes one of eight rows that were received and are agreed on; the number of the next report.
   size_t TakeOneOfEight(transfer::SendLink& link) {
-    LandOneByOne(link);
+    SendOneByOne(link);
     const size_t next = dispatcher_.Count<control::Report>();
     dispatcher_.Say(AgreedOn(0, 8));
     Take(0, 1);
     return next;
   }
-  IndexSet LandedOf(size_t report) {
+  IndexSet ReceivedOf(size_t report) {
     const auto partitions = dispatcher_.Heard<control::Report>(report).partitions;
-    return partitions.empty() ? IndexSet() : partitions[0].landed;
+    return partitions.empty() ? IndexSet() : partitions[0].received;
   }
-  int64_t TakenOf(size_t report) {
-    return dispatcher_.Heard<control::Report>(report).rounds->taken;
+  int64_t DeliveredIn(size_t report) {
+    return dispatcher_.Heard<control::Report>(report).rounds->delivered;
   }
 };
 
 TEST_F(RoundsSessionTest, WhatTheNextStepWaitsForIsReportedAtOnce) {
   Begin();
-  LandOneByOne(Link()->link());
+  SendOneByOne(Link()->link());
 }
 
 TEST_F(RoundsSessionTest, WhatNobodyWaitsForIsReportedTogether) {
   Begin();
   auto link = Link();
-  LandOneByOne(link->link());
+  SendOneByOne(link->link());
   const size_t next = dispatcher_.Count<control::Report>();
   const absl::Time begin = BootTime();
   dispatcher_.Say(AgreedOn(0, 8));
-  Take(0, 4);  // of a window of 8: the dispatcher gets to know what there is room for
+  Take(0, 4);  // of a window of 8: the dispatcher gets to know its receive budget
   size_t last = next;
-  while (TakenOf(last) < 4) ++last;
-  Land(link->link(), 8, 12);
+  while (DeliveredIn(last) < 4) ++last;
+  SendElements(link->link(), 8, 12);
   Take(4, 7);  // one more is agreed on
-  IndexSet landed;
-  for (++last; TakenOf(last) < 7; ++last) landed.Add(LandedOf(last));
-  landed.Add(LandedOf(last));
-  EXPECT_EQ(landed, IndexSet::Of(8, 12));
+  IndexSet received;
+  for (++last; DeliveredIn(last) < 7; ++last) received.Add(ReceivedOf(last));
+  received.Add(ReceivedOf(last));
+  EXPECT_EQ(received, IndexSet::Of(8, 12));
   // Where this thread stood still, the time was up for some more.
   const int64_t by_time = (BootTime() - begin) / absl::Milliseconds(50);
   EXPECT_LE(last + 1 - next, 2 + static_cast<size_t>(by_time));
 }
 
 // Others may have fewer places than this consumer, so that a worker sends no more before.
-TEST_F(RoundsSessionTest, WhatWasTakenIsReportedSoonByOneThatWaits) {
+TEST_F(RoundsSessionTest, WhatWasDeliveredIsReportedSoonByOneThatWaits) {
   Begin();
   auto link = Link();
-  LandOneByOne(link->link());
+  SendOneByOne(link->link());
   const size_t next = dispatcher_.Count<control::Report>();
   dispatcher_.Say(AgreedOn(0, 2));
   Take(0, 2);
   auto waits = std::async(std::launch::async, [this] { return NextValue(); });
-  EXPECT_EQ(TakenOf(next), 2);
+  EXPECT_EQ(DeliveredIn(next), 2);
   dispatcher_.Say(AgreedOn(2, 3));
   EXPECT_EQ(waits.get(), 4);
 }
 
 // As of a consumer that evaluates for a while, and for which the others wait.
-TEST_F(RoundsSessionTest, WhatLandedIsReportedSoonThoughNobodyCalls) {
+TEST_F(RoundsSessionTest, WhatWasReceivedIsReportedSoonThoughNobodyCalls) {
   Begin();
   auto link = Link();
   const size_t next = TakeOneOfEight(link->link());
-  Land(link->link(), 8, 9);
-  IndexSet landed;
-  for (size_t i = next; !landed.Contains(8); ++i) landed.Add(LandedOf(i));
-  EXPECT_EQ(landed, IndexSet::Of(8, 9));
+  SendElements(link->link(), 8, 9);
+  IndexSet received;
+  for (size_t i = next; !received.Contains(8); ++i) received.Add(ReceivedOf(i));
+  EXPECT_EQ(received, IndexSet::Of(8, 9));
 }
 
 // Before its worker may be replaced, after which nobody sends it again.
@@ -244,7 +244,7 @@ TEST_F(RoundsSessionTest, AnErrorIsReportedAtOnce) {
   auto link = Link();
   const size_t next = TakeOneOfEight(link->link());
   ASSERT_TRUE(link->link().Send({IdentityOf(16), absl::DataLossError("torn")}).ok());
-  ASSERT_TRUE(link->AwaitLanded(9));
+  ASSERT_TRUE(link->AwaitReceived(9));
   dispatcher_.Say(control::Fence{kPartition, Placement(2)});
   dispatcher_.Heard<control::FenceAnswer>();
   ASSERT_GT(dispatcher_.Count<control::Report>(), next);

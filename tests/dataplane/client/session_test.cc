@@ -26,7 +26,7 @@ TEST_F(SessionTest, ReturnsWhatWorkersSendAndThenTheEnd) {
     ASSERT_TRUE(end.ok()) << end.status();
     EXPECT_FALSE(end->has_value());
   }
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 5)}));
 }
 
@@ -69,7 +69,7 @@ TEST_F(SessionTest, ALinkIsAnEventThatNamesItsProtocolAndWhy) {
 }
 
 TEST_F(SessionTest, AFallbackIsAnEventOncePerWorker) {
-  wish_ = {"carrier_pigeon", {"local"}, "penstock.toml:2"};
+  transport_preference_ = {"carrier_pigeon", {"local"}, "penstock.toml:2"};
   Begin();
   Link(0)->link().Close(absl::UnavailableError("broken"));
   Link(1);
@@ -113,7 +113,7 @@ TEST_F(SessionTest, AnErrorIsReturnedInItsPlace) {
   EXPECT_EQ(NextValue(), 0);
   EXPECT_EQ(session_->Next().status(), absl::DataLossError("file at 7"));
   EXPECT_EQ(NextValue(), 2);
-  EXPECT_EQ(session_->taken().at(kPartition), IndexSet::Of(0, 3));
+  EXPECT_EQ(session_->delivered().at(kPartition), IndexSet::Of(0, 3));
 }
 
 TEST_F(SessionTest, AFenceIsAnsweredAndWhatIsOlderIsDropped) {
@@ -129,17 +129,17 @@ TEST_F(SessionTest, AFenceIsAnsweredAndWhatIsOlderIsDropped) {
   EXPECT_EQ(NextValue(), 1);
   EXPECT_EQ(NextValue(), 2);
   EXPECT_EQ(NextValue(), 4);
-  IndexSet taken = IndexSet::Of(0, 3);
-  taken.Add(4);
-  EXPECT_EQ(session_->taken().at(kPartition), taken);
+  IndexSet delivered = IndexSet::Of(0, 3);
+  delivered.Add(4);
+  EXPECT_EQ(session_->delivered().at(kPartition), delivered);
 }
 
-TEST_F(SessionTest, HalfOfWhatIsNotTakenIsGivenBackToAFenceThatAsksForIt) {
+TEST_F(SessionTest, HalfOfWhatIsNotDeliveredIsGivenBackToAFenceThatAsksForIt) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 5; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
   EXPECT_EQ(NextValue(), 0);
-  ASSERT_TRUE(link->AwaitLanded(5));
+  ASSERT_TRUE(link->AwaitReceived(5));
   dispatcher_.Say(control::Fence{kPartition, Placement(2), /*give_back=*/true});
   const control::PartitionReport answer = dispatcher_.Heard<control::FenceAnswer>().report;
   EXPECT_EQ(answer.returned, IndexSet::Of(3, 5));
@@ -155,7 +155,7 @@ TEST_F(SessionTest, AllIsGivenBackWhereNobodyCallsAndComesAgainOnceSomebodyDoes)
   Begin();
   auto link = Link();
   for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
-  ASSERT_TRUE(link->AwaitLanded(4));
+  ASSERT_TRUE(link->AwaitReceived(4));
   dispatcher_.Say(control::Fence{kPartition, Placement(2), /*give_back=*/true});
   EXPECT_EQ(dispatcher_.Heard<control::FenceAnswer>().report.returned, IndexSet::Of(0, 4));
   auto next = std::async(std::launch::async, [&] { return NextValue(); });
@@ -182,10 +182,10 @@ TEST_F(SessionTest, TheDispatcherIsToldEverMoreRarelyThatACallWaits) {
   ASSERT_TRUE(HeartbeatsGoOnFor(absl::Milliseconds(20)));
   dispatcher_.Say(control::ReportAtOnce());
   absl::Time first = absl::InfiniteFuture();
-  for (size_t i = 0, told = 0; told < 8; ++i) {
+  for (size_t i = 0, reported = 0; reported < 8; ++i) {
     if (!dispatcher_.Heard<control::Report>(i).waits) continue;
     first = std::min(first, absl::Now());
-    ++told;
+    ++reported;
   }
   EXPECT_GE(absl::Now() - first, absl::Milliseconds(100));
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -220,12 +220,12 @@ TEST_F(SessionTest, ALinkThatBreaksIsDialledAgainWithWhatIsHere) {
 
 TEST_F(SessionTest, AProtocolThatLacksTheMeansAgainAndAgainGivesWayToTheFallback) {
   transfer::Worker other(**transfer::FindTransport("grpc"));
-  wish_ = {"local", {"grpc"}, "DistributeOptions"};
+  transport_preference_ = {"local", {"grpc"}, "DistributeOptions"};
   Begin(std::nullopt, absl::Hours(1), absl::Minutes(1), /*served=*/false);
   control::Membership membership = Membership();
   // A worker of whom this process has not said yet that it falls back.
   membership.partitions[0].worker = membership.workers[0].worker = WorkerId(10);
-  const transfer::Offer offer = other.offer("grpc");
+  const transfer::TransportOffer offer = other.offer("grpc");
   membership.workers[0].offers.push_back({offer.protocol, offer.address, offer.compatibility});
   dispatcher_.Say(membership);
   for (int i = 0; i < 3; ++i) Link(i)->link().Close(absl::ResourceExhaustedError("no memory left"));
@@ -239,7 +239,7 @@ TEST_F(SessionTest, AProtocolThatLacksTheMeansAgainAndAgainGivesWayToTheFallback
 }
 
 TEST_F(SessionTest, AProtocolThatLacksTheMeansIsAnErrorWhereNoOtherMayBeTaken) {
-  wish_ = {"local", {}, "DistributeOptions"};
+  transport_preference_ = {"local", {}, "DistributeOptions"};
   Begin();
   for (int i = 0; i < 3; ++i) Link(i)->link().Close(absl::ResourceExhaustedError("no memory left"));
   const absl::Status status = session_->Next().status();
@@ -262,7 +262,7 @@ TEST_F(SessionTest, AProtocolThatHasCarriedElementsIsTriedAgain) {
 }
 
 TEST_F(SessionTest, AWorkerIsNotToldWhatItNeverSent) {
-  Begin(Taken{{kPartition, IndexSet::Of(0, 4)}, {PartitionId(2), IndexSet::Of(0, 9)}});
+  Begin(IndicesByPartition{{kPartition, IndexSet::Of(0, 4)}, {PartitionId(2), IndexSet::Of(0, 9)}});
   EXPECT_TRUE(Link()->link().hello().holdings.empty());
 }
 
@@ -272,9 +272,9 @@ class SessionOverGrpcTest : public SessionTest {
 };
 
 TEST_F(SessionOverGrpcTest, AMillionElementsWithGapsDoNotKeepALinkFromOpening) {
-  IndexSet taken;
-  for (Index i = 0; i < 2'400'000; i += 2) taken.Add(i);
-  Begin(Taken{{kPartition, taken}});
+  IndexSet delivered;
+  for (Index i = 0; i < 2'400'000; i += 2) delivered.Add(i);
+  Begin(IndicesByPartition{{kPartition, delivered}});
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 1).ok());
   EXPECT_EQ(NextValue(), 1);
@@ -296,25 +296,25 @@ TEST_F(SessionTest, ANewStreamIsToldEverythingAgain) {
   EXPECT_FALSE(again.state.has_value());
   dispatcher_.Say(Welcome());
   dispatcher_.Say(Membership());
-  IndexSet told;
-  for (size_t i = 0; !told.Contains(0) && i < 100; ++i) {
+  IndexSet reported;
+  for (size_t i = 0; !reported.Contains(0) && i < 100; ++i) {
     for (const control::PartitionReport& report :
          dispatcher_.Heard<control::Report>(i).partitions) {
-      told.Add(report.taken);
+      reported.Add(report.delivered);
     }
   }
-  EXPECT_TRUE(told.Contains(0));
+  EXPECT_TRUE(reported.Contains(0));
   ASSERT_TRUE(Send(link->link(), 1).ok());  // the links have stayed
   EXPECT_EQ(NextValue(), 1);
 }
 
 TEST_F(SessionTest, ARestoredSessionPresentsItsState) {
-  Begin(Taken{{kPartition, IndexSet::Of(0, 4)}});
+  Begin(IndicesByPartition{{kPartition, IndexSet::Of(0, 4)}});
   control::ClientHello hello = dispatcher_.Heard<control::ClientHello>();
   ASSERT_TRUE(hello.state.has_value());
   EXPECT_THAT(*hello.state, ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 4)}));
   auto link = Link();
-  ASSERT_TRUE(Send(link->link(), 3).ok());  // taken already
+  ASSERT_TRUE(Send(link->link(), 3).ok());  // delivered already
   ASSERT_TRUE(Send(link->link(), 4).ok());
   EXPECT_EQ(NextValue(), 4);
 }
@@ -324,41 +324,41 @@ TEST_F(SessionTest, WithoutALeaseNothingIsReturned) {
   Begin(std::nullopt, absl::ZeroDuration());
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
-  ASSERT_TRUE(link->AwaitLanded(1));
+  ASSERT_TRUE(link->AwaitReceived(1));
   auto next = std::async(std::launch::async, [&] { return session_->Next(); });
   dispatcher_.Heard<control::ClientHeartbeat>(3);
   cancelled_ = true;
   EXPECT_EQ(next.get().status().code(), absl::StatusCode::kCancelled);
-  EXPECT_TRUE(session_->taken().empty());
+  EXPECT_TRUE(session_->delivered().empty());
 }
 
 // As nodes behind Distribute do, which hold what they were given.
 class SessionBehindNodesTest : public SessionTest {
  protected:
-  SessionBehindNodesTest() { takes_later_ = true; }
+  SessionBehindNodesTest() { delivers_later_ = true; }
   int64_t NodesPull() {
-    const PendingTakes::Scope scope(&pending_);
+    const PendingDeliveries::Scope scope(&pending_);
     return NextValue();
   }
   bool NodesSeeTheEnd() {
-    const PendingTakes::Scope scope(&pending_);
+    const PendingDeliveries::Scope scope(&pending_);
     const absl::StatusOr<std::optional<Element>> next = session_->Next();
     return next.ok() && !next->has_value();
   }
 
-  PendingTakes pending_;
+  PendingDeliveries pending_;
 };
 
-TEST_F(SessionBehindNodesTest, WhatTheyHoldIsHandedAndTakenOnceTheyGiveIt) {
+TEST_F(SessionBehindNodesTest, WhatTheyHoldIsHandedAndDeliveredOnceTheyGiveIt) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
   for (Index i = 0; i < 3; ++i) EXPECT_EQ(NodesPull(), i);
-  EXPECT_TRUE(session_->taken().empty());
+  EXPECT_TRUE(session_->delivered().empty());
   EXPECT_TRUE(Reported(&control::PartitionReport::handed, IndexSet::Of(0, 3)));
-  EXPECT_TRUE(pending_.Take().ok());
-  EXPECT_EQ(session_->taken().at(kPartition), IndexSet::Of(0, 3));
-  EXPECT_TRUE(Reported(&control::PartitionReport::taken, IndexSet::Of(0, 3)));
+  EXPECT_TRUE(pending_.Deliver().ok());
+  EXPECT_EQ(session_->delivered().at(kPartition), IndexSet::Of(0, 3));
+  EXPECT_TRUE(Reported(&control::PartitionReport::delivered, IndexSet::Of(0, 3)));
 }
 
 TEST_F(SessionBehindNodesTest, WhatTheyHoldIsNotTakenAlongWhenItLeaves) {
@@ -366,12 +366,12 @@ TEST_F(SessionBehindNodesTest, WhatTheyHoldIsNotTakenAlongWhenItLeaves) {
   auto link = Link();
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
   EXPECT_EQ(NodesPull(), 0);
-  EXPECT_TRUE(pending_.Take().ok());
+  EXPECT_TRUE(pending_.Deliver().ok());
   for (Index i = 1; i < 3; ++i) EXPECT_EQ(NodesPull(), i);
   session_->Leave(absl::Milliseconds(1));
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 1)}));
-  EXPECT_TRUE(absl::IsCancelled(pending_.Take()));  // others get them
+  EXPECT_TRUE(absl::IsCancelled(pending_.Deliver()));  // others get them
 }
 
 TEST_F(SessionBehindNodesTest, StaysUntilTheyHaveGivenAll) {
@@ -384,9 +384,9 @@ TEST_F(SessionBehindNodesTest, StaysUntilTheyHaveGivenAll) {
   EXPECT_FALSE(session_->ended());
   EXPECT_TRUE(HeartbeatsGoOn());
   EXPECT_EQ(dispatcher_.Count<control::Leave>(), 0u);
-  EXPECT_TRUE(pending_.Take().ok());
+  EXPECT_TRUE(pending_.Deliver().ok());
   EXPECT_TRUE(session_->ended());
-  EXPECT_THAT(dispatcher_.Heard<control::Leave>().taken,
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 1)}));
 }
 
@@ -401,10 +401,10 @@ TEST_F(SessionBehindNodesTest, WhatTheyHoldIsOthersOnceTheSessionHasFailed) {
   const size_t reports = dispatcher_.Count<control::Report>();
   dispatcher_.Say(Welcome(/*lease=*/absl::ZeroDuration()));
   dispatcher_.Heard<control::Report>(reports);  // behind the welcome
-  auto given = std::async(std::launch::async, [&] { return pending_.Take(); });
+  auto given = std::async(std::launch::async, [&] { return pending_.Deliver(); });
   dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("declared dead")});
   EXPECT_EQ(given.get(), absl::FailedPreconditionError("declared dead"));
-  EXPECT_TRUE(session_->taken().empty());
+  EXPECT_TRUE(session_->delivered().empty());
 }
 
 TEST_F(SessionTest, AWallClockThatIsSetBackDoesNotStopTheHeartbeats) {
@@ -459,7 +459,7 @@ TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
   dispatcher_.Say(Membership());  // one came: reading goes on
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
-  ASSERT_TRUE(link->AwaitLanded(1));
+  ASSERT_TRUE(link->AwaitReceived(1));
   EXPECT_EQ(NextValue(), 0);
 }
 
@@ -528,7 +528,7 @@ TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
 TEST_F(SessionTest, AProtocolThatAWorkerLacksIsAnErrorThatNamesBoth) {
   SessionOptions options;
   options.job.token = token_;
-  options.wish.protocol = "grpc";
+  options.transport_preference.protocol = "grpc";
   options.distribute.timeout = absl::Minutes(1);
   options.spec = Scalar(kInt64);
   options.client = ClientId(3);

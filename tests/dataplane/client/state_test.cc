@@ -28,9 +28,9 @@ TEST(ReaderStateTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read->job_name, "resnet");
   EXPECT_EQ(read->client, ClientId(77));
   ASSERT_EQ(read->repetitions.size(), 2u);
-  EXPECT_EQ(read->repetitions[0].taken, AState().repetitions[0].taken);
+  EXPECT_EQ(read->repetitions[0].delivered, AState().repetitions[0].delivered);
   EXPECT_EQ(read->repetitions[1].number, 1);
-  EXPECT_EQ(read->repetitions[1].taken, AState().repetitions[1].taken);
+  EXPECT_EQ(read->repetitions[1].delivered, AState().repetitions[1].delivered);
 }
 
 TEST(ReaderStateTest, ReadingThatHasNotBegunIsAStateToo) {
@@ -56,7 +56,7 @@ TEST(ReaderStateTest, FragmentsTakeTwoBytesEach) {
   ReaderState state = AState();
   IndexSet every_other;
   for (Index i = 0; i < 4000; i += 2) every_other.Add(i);
-  state.repetitions[1].taken[PartitionId(1)] = every_other;
+  state.repetitions[1].delivered[PartitionId(1)] = every_other;
   StateWriter writer;
   Write(state, writer);
   EXPECT_LT(writer.bytes().size(), 4200u);
@@ -78,16 +78,16 @@ JobState AJobState() {
   for (int64_t repetition : {0, 1}) {
     control::SavedRepetition saved{
         .repetition = repetition, .version = 40, .finished = repetition == 0};
-    saved.partitions.push_back({.kept_below = 3,
+    saved.partitions.push_back({.committed_below = 3,
                                 .given = {{.provider = 1, .numbers = {9, 2, 5}, .no_more = true}},
                                 .bookmarks = {{0, ""}, {1024, "somewhere"}}});
     saved.readers.push_back({.client = ClientId(77)});
     saved.readers.push_back({.client = ClientId(78),
                              .gone = true,
-                             .kept_count = 12,
-                             .kept = {{PartitionId(1), IndexSet::Of(4, 8)}},
+                             .committed_count = 12,
+                             .committed = {{PartitionId(1), IndexSet::Of(4, 8)}},
                              .consumer = 2});
-    if (repetition == 1) saved.dealt = protocol::Positions{8, 3, 17};
+    if (repetition == 1) saved.positions = protocol::Positions{8, 3, 17};
     state.saved.push_back(std::move(saved));
   }
   return state;

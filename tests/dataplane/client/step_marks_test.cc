@@ -26,7 +26,7 @@ TEST(StepMarksTest, AreTheLatestThatPowersOfTwoDivide) {
   EXPECT_THAT(StepsOf(StepMarks()), ::testing::IsEmpty());
   EXPECT_THAT(StepsOf(MarksUpTo(0)), ::testing::ElementsAre(0));
   EXPECT_THAT(StepsOf(MarksUpTo(13)), ::testing::ElementsAre(13, 12, 10, 8, 0));
-  EXPECT_EQ(MarksUpTo(13).Marks()[3].turn, (protocol::TurnOf{PartitionId(1), 16}));
+  EXPECT_EQ(MarksUpTo(13).Marks()[3].row, (protocol::PartitionRow{PartitionId(1), 16}));
 }
 
 TEST(StepMarksTest, OfTwoConsumersHaveOneInCommon) {

@@ -15,20 +15,20 @@ int64_t Waited(const char* cause) {
   return Value("penstock_client_waited_microseconds_total", {{"worker", "w:1"}, {"cause", cause}});
 }
 
-TEST(StepTimes, AWaitIsOfTheWorkerUntilItsElementLandsAndOfTheHandOverFromThenOn) {
+TEST(StepTimes, AWaitIsOfTheWorkerUntilItsElementIsReceivedAndOfTheHandOverFromThenOn) {
   StepTimes::Clock::time_point now;
   StepTimes times([&] { return now; });
   const int64_t before = Value("penstock_client_trainer_microseconds_total");
   now += microseconds(1000);  // the trainer's step
   EXPECT_FALSE(times.waiting());
-  times.Landed();  // before anybody waits
+  times.OnReceived();  // before anybody waits
   times.Waits();
   now += microseconds(300);
   times.Waits();
   now += microseconds(100);
-  times.Landed();
+  times.OnReceived();
   now += microseconds(7);
-  times.Landed();
+  times.OnReceived();
   times.Goes("w:1", "tcp");
   now += microseconds(50);
   times.Account();
@@ -47,7 +47,7 @@ TEST(StepTimes, AWaitThatIsNotOverIsNotTheTrainers) {
   now += microseconds(5000);
   times.Account();
   now += microseconds(5000);
-  times.Landed();
+  times.OnReceived();
   times.Goes("w:2", "tcp");
   now += microseconds(20);
   times.Account();
@@ -61,7 +61,7 @@ TEST(StepTimes, StepsAreWholeAndCountFromTheFirstElementOn) {
   times.Called();
   times.Waits();
   now += microseconds(9000);  // for the first element
-  times.Landed();
+  times.OnReceived();
   times.Goes("w:3", "tcp");
   times.Returns();
   EXPECT_EQ(times.Steps(), control::StepCounts());
@@ -70,7 +70,7 @@ TEST(StepTimes, StepsAreWholeAndCountFromTheFirstElementOn) {
     times.Called();
     times.Waits();
     now += microseconds(300);
-    times.Landed();
+    times.OnReceived();
     times.Goes("w:3", "tcp");
     times.Returns();
   }
@@ -89,7 +89,7 @@ TEST(StepTimes, SaysOfEachWorkerHowLongItWasWaitedFor) {
   for (int i = 0; i < 3; ++i) {
     times.Waits();
     now += microseconds(400);
-    times.Landed();
+    times.OnReceived();
     now += microseconds(5);
     times.Goes("w:4", "tcp");
   }
@@ -97,8 +97,8 @@ TEST(StepTimes, SaysOfEachWorkerHowLongItWasWaitedFor) {
   times.Into(link, "w:4");
   times.Into(other, "w:5");
   EXPECT_EQ(link.waits, 3);
-  EXPECT_EQ(link.waited_to_land, absl::Microseconds(1200));
-  EXPECT_EQ(link.waited_landed, absl::Microseconds(15));
+  EXPECT_EQ(link.waited_until_received, absl::Microseconds(1200));
+  EXPECT_EQ(link.waited_after_received, absl::Microseconds(15));
   EXPECT_EQ(other, control::LinkCounts());
 }
 

@@ -35,22 +35,22 @@ std::string Values(absl::Span<const int64_t> values) {
   return out;
 }
 
-class Dealt final : public SplitFeed {
+class RandomSplitFeed final : public SplitFeed {
  public:
-  Dealt(const SplitPlan& plan, uint64_t seed, int partitions, int partition)
+  RandomSplitFeed(const SplitPlan& plan, uint64_t seed, int partitions, int partition)
       : plan_(plan), seed_(seed), partitions_(partitions), partition_(partition) {}
 
   absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                              int64_t ordinal) override {
     MutexLock lock(mu_);
-    const auto [its, first] = dealt_.try_emplace({provider, repetition});
-    if (first) its->second = Deal(provider, repetition);
+    const auto [its, first] = splits_.try_emplace({provider, repetition});
+    if (first) its->second = Assign(provider, repetition);
     if (ordinal >= static_cast<int64_t>(its->second.size())) return std::nullopt;
     return its->second[static_cast<size_t>(ordinal)];
   }
 
  private:
-  std::vector<int64_t> Deal(int provider, int64_t repetition) const {
+  std::vector<int64_t> Assign(int provider, int64_t repetition) const {
     std::seed_seq seeds{seed_, static_cast<uint64_t>(provider), static_cast<uint64_t>(repetition)};
     std::mt19937_64 random(seeds);
     std::vector<int64_t> splits;
@@ -67,7 +67,7 @@ class Dealt final : public SplitFeed {
   const int partitions_;
   const int partition_;
   Mutex mu_;
-  std::map<std::pair<int, int64_t>, std::vector<int64_t>> dealt_ GUARDED_BY(mu_);  // by repetition
+  std::map<std::pair<int, int64_t>, std::vector<int64_t>> splits_ GUARDED_BY(mu_);  // by repetition
 };
 
 }  // namespace
@@ -118,9 +118,9 @@ std::vector<std::string> Rows(const Element& batch) {
   return out;
 }
 
-std::unique_ptr<SplitFeed> DealtSplits(const SplitPlan& plan, uint64_t seed, int partitions,
-                                       int partition) {
-  return std::make_unique<Dealt>(plan, seed, partitions, partition);
+std::unique_ptr<SplitFeed> AssignSplitsAtRandom(const SplitPlan& plan, uint64_t seed,
+                                                int partitions, int partition) {
+  return std::make_unique<RandomSplitFeed>(plan, seed, partitions, partition);
 }
 
 // Has nothing of what lies before the splits that are needed.
@@ -151,8 +151,8 @@ Reading::Reading(const Dataset& dataset, const Options& options) : dataset_(data
   context_.cancelled = &cancelled_;
   context_.same_elsewhere = options.same_elsewhere;
   if (options.plan != nullptr) {
-    feed_ = std::make_unique<RetiringFeed>(
-        DealtSplits(*options.plan, options.deal, options.partitions, options.partition));
+    feed_ = std::make_unique<RetiringFeed>(AssignSplitsAtRandom(
+        *options.plan, options.split_seed, options.partitions, options.partition));
     context_.plan = options.plan;
     context_.splits = feed_.get();
     context_.partition = options.partition;

@@ -5,7 +5,7 @@
 //
 //   same seed, same order · saving and restoring at every index · Skip(n) is
 //   n × Next · parallelism changes nothing · a definition gives the same
-//   dataset · partitions 1 … 7 with splits dealt at random are together the
+//   dataset · partitions 1 … 7 with splits assigned at random are together the
 //   whole · a partition's bookmark replays exactly · stopping ends reading
 //
 // A kind without a case fails SuiteTable.EveryKindHasACase.
@@ -65,10 +65,10 @@ std::string Contents(const Element& element);
 // The values of each row of a batch: leaves are cut along their first dimension.
 std::vector<std::string> Rows(const Element& batch);
 
-// Deals the splits of a plan among partitions 1 … `partitions` by `seed`, anew
+// Assigns the splits of a plan to partitions 1 … `partitions` by `seed`, anew
 // in each repetition.
-std::unique_ptr<SplitFeed> DealtSplits(const SplitPlan& plan, uint64_t seed, int partitions,
-                                       int partition);
+std::unique_ptr<SplitFeed> AssignSplitsAtRandom(const SplitPlan& plan, uint64_t seed,
+                                                int partitions, int partition);
 
 class RetiringFeed;
 
@@ -81,7 +81,7 @@ class Reading {
     const SplitPlan* plan = nullptr;  // with `partition` of `partitions`
     int partitions = 0;
     int partition = 0;
-    uint64_t deal = 0;            // seed of the dealing
+    uint64_t split_seed = 0;      // seed of the assignment of splits
     bool same_elsewhere = false;  // RunContext's
   };
   Reading(const Dataset& dataset, const Options& options);

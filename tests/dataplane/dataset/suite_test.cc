@@ -162,16 +162,17 @@ TEST_P(Suite, PartitionsAreTogetherTheWhole) {
   Strings whole = Reading(dataset_, {}).Parts(GetParam());
   std::sort(whole.begin(), whole.end());
   for (int partitions = 1; partitions <= 7; ++partitions) {
-    for (uint64_t deal = 0; deal < 5; deal += Every()) {
+    for (uint64_t split_seed = 0; split_seed < 5; split_seed += Every()) {
       Strings together;
       for (int partition = 1; partition <= partitions; ++partition) {
-        Reading reading(
-            dataset_,
-            {.plan = &*plan, .partitions = partitions, .partition = partition, .deal = deal});
+        Reading reading(dataset_, {.plan = &*plan,
+                                   .partitions = partitions,
+                                   .partition = partition,
+                                   .split_seed = split_seed});
         for (std::string& part : reading.Parts(GetParam())) together.push_back(std::move(part));
       }
       std::sort(together.begin(), together.end());
-      ASSERT_EQ(together, whole) << partitions << " partitions, deal " << deal;
+      ASSERT_EQ(together, whole) << partitions << " partitions, split seed " << split_seed;
     }
   }
 }
@@ -180,7 +181,8 @@ TEST_P(Suite, BookmarksOfPartitionsReplayExactly) {
   const absl::StatusOr<SplitPlan> plan = PlanSplits(dataset_, TestFiles());
   ASSERT_TRUE(plan.ok()) << plan.status();
   for (int partition = 1; partition <= 3; ++partition) {
-    ExpectExactRestores({.plan = &*plan, .partitions = 3, .partition = partition, .deal = 11});
+    ExpectExactRestores(
+        {.plan = &*plan, .partitions = 3, .partition = partition, .split_seed = 11});
   }
 }
 

@@ -184,7 +184,7 @@ TEST(CheckBlockHead, TellsWhatABlockIsWithoutItsBody) {
   const Element element = MakeElement(DefaultPool(), tensors, spec).value();
   const size_t head_bytes = PrefixOf(element.block().data()).head_bytes;
   const absl::Span<const std::byte> head = element.block().first(head_bytes);
-  EXPECT_TRUE(HeadTellsAll(spec));
+  EXPECT_TRUE(HeadDescribesAll(spec));
   EXPECT_EQ(CheckBlockHead(head, 64, spec), absl::OkStatus());
   for (const size_t body_bytes : {size_t{0}, size_t{128}})
     EXPECT_EQ(CheckBlockHead(head, body_bytes, spec).code(), absl::StatusCode::kDataLoss);
@@ -195,7 +195,7 @@ TEST(CheckBlockHead, TellsWhatABlockIsWithoutItsBody) {
 TEST(CheckBlockHead, RefusesBoolsThatNobodyLookedAt) {
   const Element element = SampleElement();
   const HeadPrefix& prefix = PrefixOf(element.block().data());
-  EXPECT_FALSE(HeadTellsAll(SampleSpec()));
+  EXPECT_FALSE(HeadDescribesAll(SampleSpec()));
   const absl::Status status =
       CheckBlockHead(element.block().first(prefix.head_bytes), prefix.body_bytes, SampleSpec());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

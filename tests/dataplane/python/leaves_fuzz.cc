@@ -12,7 +12,7 @@
 #include "dataplane/python/leaves.h"
 #include "penstock/check.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 namespace {
 
 const std::vector<Spec>& Promises() {
@@ -47,10 +47,10 @@ std::vector<uint8_t> Written(const Element& element) {
 }
 
 }  // namespace
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace penstock::pythons;
+  using namespace penstock::python_host;
   if (size == 0) return 0;
   const penstock::Spec& spec = Promises()[data[0] % Promises().size()];
   // Aligned as a segment is, and of its own size.

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 namespace {
 
 using ::testing::ElementsAre;
@@ -103,4 +103,4 @@ TEST(Leaves, OfAnotherDTypeAreNamed) {
 }
 
 }  // namespace
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

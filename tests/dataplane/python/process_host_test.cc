@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "penstock/iterator.h"
 
-namespace penstock::pythons {
+namespace penstock::python_host {
 namespace {
 
 // Of one element, 7, which that function of behaviours.py is called on.
@@ -94,4 +94,4 @@ TEST_F(ProcessHostTest, OneThatDiedWhileNobodyCalledCountsAsNoTry) {
 }
 
 }  // namespace
-}  // namespace penstock::pythons
+}  // namespace penstock::python_host

@@ -139,9 +139,9 @@ TEST(ConnectingRanks, MissingOnesAreNamedToAllThatCame) {
 }
 
 TEST(ConnectingRanks, StrangersAreRefusedAndTheOthersGoOn) {
-  const RankProcesses hub{.address = FreeAddress(), .launch = "seven", .ranks = 2};
+  const RankProcesses root{.address = FreeAddress(), .launch = "seven", .ranks = 2};
   OnRanks(2, [&](int rank) {
-    RankProcesses here = hub;
+    RankProcesses here = root;
     here.rank = rank;
     if (rank == 1) {
       RankProcesses stranger = here;
@@ -166,9 +166,9 @@ TEST(ConnectingRanks, AddressesAreChecked) {
   auto taken = transfer::tcp::ListenAt({"127.0.0.1", 0});
   ASSERT_TRUE(taken.ok());
   const std::string address = absl::StrCat("127.0.0.1:", taken->port);
-  auto hub = ConnectRanks({.address = address, .ranks = 2});
-  EXPECT_EQ(hub.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(Message(hub.status()), HasSubstr("rank 0 cannot listen"));
+  auto root = ConnectRanks({.address = address, .ranks = 2});
+  EXPECT_EQ(root.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(root.status()), HasSubstr("rank 0 cannot listen"));
 }
 
 TEST(RankMessages, AreReadAsTheyWereWritten) {
@@ -180,8 +180,8 @@ TEST(RankMessages, AreReadAsTheyWereWritten) {
       RankCalls{8, {.kind = RankCall::Kind::kGather, .bytes = std::string("\0x", 2)}},
       RankEnds{9, absl::AbortedError("why")},
       RankLeaves{},
-      RankHears{.communicator = 4, .result = {.values = {3}, .gathered = {"", "b"}}},
-      RankHears{.communicator = 4, .end = absl::UnavailableError("rank 1 has left")}};
+      RankEventMessage{.communicator = 4, .result = {.values = {3}, .gathered = {"", "b"}}},
+      RankEventMessage{.communicator = 4, .end = absl::UnavailableError("rank 1 has left")}};
   for (const RankMessage& message : messages) {
     const std::string bytes = ToBytes(message);
     auto read = RankMessageOf(bytes);

@@ -438,10 +438,10 @@ TEST(PerReplicaSpecs, AdmitAndWidenByReplica) {
 TEST(Devices, WithoutGpusValuesComeInHostMemoryOnlyIfAsked) {
   const ReplicaGroup group = *ReplicaGroup::Mirrored({"GPU:98", "GPU:99"});
   const Dataset batches = Dataset::Range(4).Batch(4);
-  const absl::Status landing = DistributeDataset(group, batches).status();
-  EXPECT_EQ(landing.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(landing.message()), HasSubstr("GPU:98"));
-  EXPECT_THAT(std::string(landing.message()), HasSubstr("fetch_to_device"));
+  const absl::Status no_gpu = DistributeDataset(group, batches).status();
+  EXPECT_EQ(no_gpu.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(no_gpu.message()), HasSubstr("GPU:98"));
+  EXPECT_THAT(std::string(no_gpu.message()), HasSubstr("fetch_to_device"));
   InputOptions options;
   options.fetch_to_device = false;
   EXPECT_EQ(ReadSteps(DistributeDataset(group, batches, options)), (Steps{{{0, 1}, {2, 3}}}));

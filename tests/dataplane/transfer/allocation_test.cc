@@ -19,13 +19,13 @@ class Sender : public SendEvents {
     granted_.fetch_add(granted.count);
     granted_.notify_all();
   }
-  void OnLanded(absl::Span<const Acknowledged> landed) override {
-    landed_.fetch_add(static_cast<int64_t>(landed.size()));
-    landed_.notify_all();
+  void OnReceived(absl::Span<const Acknowledged> received) override {
+    received_.fetch_add(static_cast<int64_t>(received.size()));
+    received_.notify_all();
   }
   void OnClosed(const absl::Status&, std::vector<Sent>) override {}
   void AwaitGranted(int64_t count) { Await(granted_, count); }
-  void AwaitLanded(int64_t count) { Await(landed_, count); }
+  void AwaitReceived(int64_t count) { Await(received_, count); }
   std::shared_ptr<SendLink> link;
 
  private:
@@ -33,7 +33,7 @@ class Sender : public SendEvents {
     for (int64_t seen; (seen = number.load()) < count;) number.wait(seen);
   }
   std::atomic<int64_t> granted_{0};
-  std::atomic<int64_t> landed_{0};
+  std::atomic<int64_t> received_{0};
 };
 
 class Receiver : public ReceiveEvents {
@@ -81,7 +81,7 @@ class AllocationTest : public testing::TestWithParam<std::string> {
         EXPECT_TRUE(sender->link->Send(std::move(elements[i * together + k])).ok());
       }
       sender->link->Flush();
-      sender->AwaitLanded((i + 1) * together);
+      sender->AwaitReceived((i + 1) * together);
     }
     const int64_t made = Allocations() - before;
     segments_after_ = Segments();

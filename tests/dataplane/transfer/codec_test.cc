@@ -142,7 +142,7 @@ class MeasuredLink : public testing::Test {
       last_ = sent.type;
       now_ += std::chrono::duration_cast<LinkCodec::Clock::duration>(
           std::chrono::duration<double>(static_cast<double>(sent.bytes.size()) / bytes_per_s));
-      codec_.OnLanded(1);
+      codec_.OnReceived(1);
       now_ += pause;
     }
   }
@@ -155,7 +155,7 @@ class MeasuredLink : public testing::Test {
 };
 
 TEST_F(MeasuredLink, ASlowOneGetsACodecUntilContentsDoNotCompress) {
-  codec_.Wish(LinkCompression::kAuto);
+  codec_.SetCompression(LinkCompression::kAuto);
   Send(100, kGigabit);
   EXPECT_NE(codec_.present(), Codec::kNone);
   EXPECT_EQ(last_, MessageType::kCompressed);
@@ -166,20 +166,20 @@ TEST_F(MeasuredLink, ASlowOneGetsACodecUntilContentsDoNotCompress) {
 }
 
 TEST_F(MeasuredLink, AFastOneGetsNone) {
-  codec_.Wish(LinkCompression::kAuto);
+  codec_.SetCompression(LinkCompression::kAuto);
   Send(1000, 25 * kGigabit);
   EXPECT_EQ(codec_.present(), Codec::kNone);
 }
 
 TEST_F(MeasuredLink, OneThatIsNotWhatIsWaitedForGetsNone) {
-  codec_.Wish(LinkCompression::kAuto);
+  codec_.SetCompression(LinkCompression::kAuto);
   Send(100, kGigabit, milliseconds(50));
   EXPECT_EQ(codec_.present(), Codec::kNone);
 }
 
 TEST_F(MeasuredLink, WhatDoesNotCompressGoesAsItIs) {
   block_ = Random(1 << 20);
-  codec_.Wish(LinkCompression::kAuto);
+  codec_.SetCompression(LinkCompression::kAuto);
   Send(100, kGigabit);
   EXPECT_EQ(codec_.present(), Codec::kNone);
   EXPECT_EQ(last_, MessageType::kElement);
@@ -188,7 +188,7 @@ TEST_F(MeasuredLink, WhatDoesNotCompressGoesAsItIs) {
 TEST_F(MeasuredLink, WhatWasAskedForIsDone) {
   Send(2, kGigabit);
   EXPECT_EQ(last_, MessageType::kElement);
-  codec_.Wish(LinkCompression::kSnappy);
+  codec_.SetCompression(LinkCompression::kSnappy);
   Send(2, 25 * kGigabit);
   EXPECT_EQ(last_, MessageType::kCompressed);
 }

@@ -88,7 +88,7 @@ TEST_P(TransportConformance, TheLinkMayBeLetGoOfInsideItsOwnEvent) {
   ASSERT_TRUE(worker->AwaitGranted(10));
   for (Index i = 0; i < 10; ++i) {
     if (!worker->link().Send(Number(i)).ok()) break;
-    if (i == 2) worker->link().Flush();  // what lands in one event lands whole
+    if (i == 2) worker->link().Flush();  // what comes in one event is received whole
   }
   worker->link().Flush();
   EXPECT_TRUE(worker->AwaitClosed().ok());
@@ -97,7 +97,7 @@ TEST_P(TransportConformance, TheLinkMayBeLetGoOfInsideItsOwnEvent) {
   EXPECT_FALSE(client->closed());
 }
 
-TEST_P(TransportConformance, WhatIsNotKnownToHaveLandedComesBackToTheSender) {
+TEST_P(TransportConformance, WhatIsNotKnownToBeReceivedComesBackToTheSender) {
   int links = 0;
   for (Index stop_at : {0, 1, 7, 50, 400}) {
     auto client = std::make_shared<ClientEnd>();
@@ -116,19 +116,19 @@ TEST_P(TransportConformance, WhatIsNotKnownToHaveLandedComesBackToTheSender) {
     worker->link().Flush();
     EXPECT_TRUE(worker->AwaitClosed().ok());
     ASSERT_TRUE(client->AwaitCount(stop_at + 1));
-    // With it may have landed what came in the same event.
+    // What came in the same event may have been received with it.
     const std::vector<Index> indices = client->indices();
     EXPECT_EQ(indices, UpTo(indices.size()));
-    // Reported as landed, or back: nothing else, in order, none missing.
-    const int64_t landed = worker->landed();
-    EXPECT_LE(landed, indices.size());
-    std::vector<Index> back(sent - landed);
-    std::iota(back.begin(), back.end(), landed);
+    // Reported as received, or back: nothing else, in order, none missing.
+    const int64_t received = worker->received();
+    EXPECT_LE(received, indices.size());
+    std::vector<Index> back(sent - received);
+    std::iota(back.begin(), back.end(), received);
     EXPECT_EQ(worker->unconfirmed(), back);
   }
 }
 
-TEST_P(TransportConformance, WhoUsesACreditKnowsWhatHadLandedBeforeItWasGranted) {
+TEST_P(TransportConformance, WhoUsesACreditKnowsWhatWasReceivedBeforeItWasGranted) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link;
   client->on_element = [&](const Element& element) {  // element 10; all others have returned
@@ -176,7 +176,7 @@ TEST_P(TransportConformance, ManyThreadsMaySendOnOneLink) {
     EXPECT_GT(index, last[index / kEach]);
     last[index / kEach] = index;
   }
-  EXPECT_TRUE(worker->AwaitLanded(kThreads * kEach));
+  EXPECT_TRUE(worker->AwaitReceived(kThreads * kEach));
 }
 
 TEST_P(TransportConformance, ALinkLetGoOfInTheMiddleOfALargeElementLeavesNothing) {
@@ -192,10 +192,10 @@ TEST_P(TransportConformance, ALinkLetGoOfInTheMiddleOfALargeElementLeavesNothing
     link.reset();
     client->DeclareOver();
     EXPECT_TRUE(worker->AwaitClosed().ok());
-    const int64_t landed = worker->landed();
-    EXPECT_LE(landed, static_cast<int64_t>(client->indices().size()));
-    std::vector<Index> back(2 - landed);
-    std::iota(back.begin(), back.end(), landed);
+    const int64_t received = worker->received();
+    EXPECT_LE(received, static_cast<int64_t>(client->indices().size()));
+    std::vector<Index> back(2 - received);
+    std::iota(back.begin(), back.end(), received);
     EXPECT_EQ(worker->unconfirmed(), back);
     EXPECT_EQ(client->events_behind_end(), 0);
     worker->ForgetUnconfirmed();
@@ -217,7 +217,7 @@ TEST_P(TransportConformance, AForkedTrainerLeavesItsParentsElementsAlone) {
   for (Index i = 0; i < 4; ++i) ASSERT_TRUE(worker->link().Send(Blob(i, kBytes)).ok());
   worker->link().Flush();
   ASSERT_TRUE(client->AwaitCount(4));
-  ASSERT_TRUE(worker->AwaitLanded(4));
+  ASSERT_TRUE(worker->AwaitReceived(4));
   std::vector<Element> elements = client->TakeElements();
   const pid_t child = ::fork();
   if (child == 0) {

@@ -57,7 +57,7 @@ TEST_P(TransportConformance, UnusedCreditsCanBeRecalled) {
   link->Recall();
   ASSERT_TRUE(client->AwaitRecalled(1));
   EXPECT_THAT(client->recalled(), ElementsAre(3));
-  EXPECT_THAT(client->indices(), ElementsAre(0, 1));  // sent before, landed before
+  EXPECT_THAT(client->indices(), ElementsAre(0, 1));  // sent before, received before
   EXPECT_EQ(worker->link().credits(), 0);
   EXPECT_EQ(worker->link().Send(Number(2)).code(), absl::StatusCode::kFailedPrecondition);
   link->Recall();
@@ -91,7 +91,7 @@ TEST_P(TransportConformance, AnEventMaySendAndGrant) {
   worker_.Stop();  // credits may still be on their way, and the event uses `sent`
 }
 
-TEST_P(TransportConformance, TheSendersSlotsComeBackWhenElementsHaveLanded) {
+TEST_P(TransportConformance, TheSendersSlotsComeBackWhenElementsAreReceived) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client, BlobSpec());
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
@@ -101,7 +101,7 @@ TEST_P(TransportConformance, TheSendersSlotsComeBackWhenElementsHaveLanded) {
   for (Index i = 0; i < 20; ++i) ASSERT_TRUE(worker->link().Send(Blob(i, 100'000)).ok());
   worker->link().Flush();
   ASSERT_TRUE(client->AwaitCount(20));
-  ASSERT_TRUE(worker->AwaitLanded(20));
+  ASSERT_TRUE(worker->AwaitReceived(20));
   client->TakeElements();
   link.reset();
   EXPECT_TRUE(worker->AwaitClosed().ok());

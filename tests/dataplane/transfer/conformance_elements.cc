@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 
 }  // namespace
 
-TEST_P(TransportConformance, ElementsLandInTheOrderTheyWereSent) {
+TEST_P(TransportConformance, ElementsAreReceivedInTheOrderTheyWereSent) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
@@ -30,7 +30,7 @@ TEST_P(TransportConformance, ElementsLandInTheOrderTheyWereSent) {
     ASSERT_EQ(element.tensor(0).scalar<int64_t>(), next);
     ASSERT_EQ(element.identity(), IdentityOf(next++));
   }
-  EXPECT_TRUE(worker->AwaitLanded(kCount));
+  EXPECT_TRUE(worker->AwaitReceived(kCount));
 }
 
 TEST_P(TransportConformance, ElementsOfEverySizeArriveWhole) {
@@ -78,7 +78,7 @@ TEST_P(TransportConformance, WhatIsCompressedOnTheWayArrivesWhole) {
       EXPECT_TRUE(IsBlob(element, index, sizes[index])) << sizes[index] << " bytes";
       ++index;
     }
-    EXPECT_TRUE(worker->AwaitLanded(sizes.size()));
+    EXPECT_TRUE(worker->AwaitReceived(sizes.size()));
   }
 }
 
@@ -111,7 +111,7 @@ TEST_P(TransportConformance, AnErrorStandsInTheElementsPlace) {
   ASSERT_TRUE(client->AwaitCount(3));
   EXPECT_EQ(client->indices(), UpTo(3));
   EXPECT_THAT(client->errors(), ElementsAre(absl::DataLossError("train-3 at byte 77")));
-  EXPECT_TRUE(worker->AwaitLanded(3));
+  EXPECT_TRUE(worker->AwaitReceived(3));
 }
 
 TEST_P(TransportConformance, ErrorsInARowKeepTheirOrder) {
@@ -127,11 +127,11 @@ TEST_P(TransportConformance, ErrorsInARowKeepTheirOrder) {
   }
   ASSERT_TRUE(client->AwaitCount(kErrors));
   EXPECT_EQ(client->indices(), UpTo(kErrors));
-  EXPECT_TRUE(worker->AwaitLanded(kErrors));
+  EXPECT_TRUE(worker->AwaitReceived(kErrors));
 }
 
 // Members of a group share an element, whose head has the first member's index.
-TEST_P(TransportConformance, WhatHasLandedIsToldByIdentity) {
+TEST_P(TransportConformance, WhatWasReceivedIsToldByIdentity) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
@@ -144,11 +144,11 @@ TEST_P(TransportConformance, WhatHasLandedIsToldByIdentity) {
   ASSERT_TRUE(worker->link().Send({IdentityOf(2), absl::DataLossError("bad")}).ok());
   ASSERT_TRUE(worker->link().Send({IdentityOf(3), Number(2)}).ok());
   worker->link().Flush();
-  ASSERT_TRUE(worker->AwaitLanded(4));
-  const std::vector<Acknowledged> landed = worker->acknowledged();
+  ASSERT_TRUE(worker->AwaitReceived(4));
+  const std::vector<Acknowledged> received = worker->acknowledged();
   for (Index i = 0; i < 4; ++i) {
-    EXPECT_EQ(landed[i].identity, IdentityOf(i));
-    EXPECT_EQ(landed[i].bytes, i == 2 ? 0 : bytes);
+    EXPECT_EQ(received[i].identity, IdentityOf(i));
+    EXPECT_EQ(received[i].bytes, i == 2 ? 0 : bytes);
   }
   EXPECT_THAT(client->indices(), ElementsAre(0, 0, 2, 2));
 }
@@ -217,7 +217,7 @@ TEST_P(TransportConformance, AnElementOf256MiBArrivesWhole) {
     ASSERT_TRUE(client->AwaitCount(i + 1));
     EXPECT_TRUE(IsBlob(client->TakeElements()[0], i, bytes));
   }
-  EXPECT_TRUE(worker->AwaitLanded(3));
+  EXPECT_TRUE(worker->AwaitReceived(3));
 }
 
 TEST_P(TransportConformance, LeavesOfEveryKindArriveWhole) {
@@ -266,11 +266,11 @@ TEST_P(TransportConformance, StringsOfEveryLengthArriveWhole) {
   }
   worker->link().Flush();
   ASSERT_TRUE(client->AwaitCount(lengths.size()));
-  std::vector<std::string> landed;
+  std::vector<std::string> received;
   for (const Element& element : client->TakeElements()) {
-    landed.emplace_back(element.tensor(0).string());
+    received.emplace_back(element.tensor(0).string());
   }
-  EXPECT_TRUE(landed == sent);
+  EXPECT_TRUE(received == sent);
 }
 
 TEST_P(TransportConformance, AnElementOf200TensorsArrivesWhole) {

@@ -69,8 +69,8 @@ class WorkerEnd : public SendEvents, public Watched {
     Change([&] { granted_ += granted.count; });
     if (on_credits) on_credits(*link_, granted);
   }
-  void OnLanded(absl::Span<const Acknowledged> landed) override {
-    Change([&] { landed_.insert(landed_.end(), landed.begin(), landed.end()); });
+  void OnReceived(absl::Span<const Acknowledged> received) override {
+    Change([&] { received_.insert(received_.end(), received.begin(), received.end()); });
   }
   void OnClosed(const absl::Status& reason, std::vector<Sent> unconfirmed) override {
     if (on_closed) on_closed();
@@ -85,20 +85,20 @@ class WorkerEnd : public SendEvents, public Watched {
   bool AwaitGranted(int64_t count) {
     return Await([&] { return granted_ >= count; });
   }
-  bool AwaitLanded(int64_t count) {
-    return Await([&] { return static_cast<int64_t>(landed_.size()) >= count; });
+  bool AwaitReceived(int64_t count) {
+    return Await([&] { return static_cast<int64_t>(received_.size()) >= count; });
   }
   // What OnClosed said; Internal if it never comes.
   absl::Status AwaitClosed() {
     if (!Await([&] { return closed_.has_value(); })) return absl::InternalError("never closed");
     return *closed_;
   }
-  int64_t landed() const {
-    return Look([&] { return static_cast<int64_t>(landed_.size()); });
+  int64_t received() const {
+    return Look([&] { return static_cast<int64_t>(received_.size()); });
   }
-  // What has landed, in the order in which that was told.
+  // What was received, in the order in which that was told.
   std::vector<Acknowledged> acknowledged() const {
-    return Look([&] { return landed_; });
+    return Look([&] { return received_; });
   }
   void ForgetUnconfirmed() {
     Change([&] { unconfirmed_.clear(); });
@@ -126,7 +126,7 @@ class WorkerEnd : public SendEvents, public Watched {
  private:
   std::shared_ptr<SendLink> link_;
   int64_t granted_ = 0;
-  std::vector<Acknowledged> landed_;
+  std::vector<Acknowledged> received_;
   std::optional<absl::Status> closed_;
   std::vector<Sent> unconfirmed_;
 };
@@ -144,7 +144,7 @@ class Worker : public Watched {
 
   bool listening() const { return listener_ != nullptr; }
   std::string address() const { return listener_->address(); }
-  Offer offer(std::string_view protocol) const {
+  TransportOffer offer(std::string_view protocol) const {
     return {std::string(protocol), listener_->address(), listener_->compatibility()};
   }
   // The link accepted as number `i`, from 0; nullptr if it never comes.
@@ -269,7 +269,7 @@ class ClientEnd : public ReceiveEvents, public Watched {
   bool open_ = false;
   bool over_ = false;
   int events_behind_end_ = 0;
-  std::vector<Index> indices_;  // of elements and errors, in the order of landing
+  std::vector<Index> indices_;  // of elements and errors, in the order of receiving
   std::vector<Element> elements_;
   std::vector<absl::Status> errors_;
   std::vector<int64_t> recalled_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Besides what every transport must do: what strangers may do at a worker's port, and what a client
-// makes of a worker that breaks the protocol.
+// Besides what every transport must do: what an unauthenticated client may do at a worker's port,
+// and what a client makes of a worker that breaks the protocol.
 #include <gmock/gmock.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -29,18 +29,18 @@ INSTANTIATE_TEST_SUITE_P(Grpc, TransportConformance, testing::Values("grpc"));
 namespace {
 
 // Calls at a worker's port whose clients say nothing, or what one asks them to.
-class Strangers {
+class UnauthenticatedCalls {
  public:
-  explicit Strangers(const std::string& address)
+  explicit UnauthenticatedCalls(const std::string& address)
       : stub_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {}
-  ~Strangers() {
+  ~UnauthenticatedCalls() {
     for (const auto& call : calls_) call->context.TryCancel();
     queue_.Shutdown();
     while (AwaitOne() != nullptr) {
     }
   }
 
-  void Come(const std::string& saying = "") {
+  void Start(const std::string& saying = "") {
     Call& call = *calls_.emplace_back(std::make_unique<Call>());
     call.stream = stub_.PrepareCall(&call.context, kLinkMethod, &queue_);
     call.stream->StartCall(nullptr);
@@ -89,7 +89,7 @@ class Strangers {
   std::vector<grpc::StatusCode> ends_;
 };
 
-std::unique_ptr<Listener> ListenWith(StrangerLimits limits) {
+std::unique_ptr<Listener> ListenWith(UnauthenticatedLimits limits) {
   auto listener = StartGrpcListener(
       {}, [](const Hello&, std::shared_ptr<SendLink>) { return absl::InternalError("let in"); },
       limits);
@@ -97,28 +97,28 @@ std::unique_ptr<Listener> ListenWith(StrangerLimits limits) {
   return listener.ok() ? *std::move(listener) : nullptr;
 }
 
-TEST(GrpcStrangers, WhoSaysNothingIsTurnedAway) {
+TEST(GrpcUnauthenticated, WhoSaysNothingIsTurnedAway) {
   const auto listener = ListenWith({.hello_timeout = std::chrono::milliseconds(50)});
-  Strangers strangers(listener->address());
-  strangers.Come();
-  EXPECT_EQ(strangers.NextEnd(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  UnauthenticatedCalls calls(listener->address());
+  calls.Start();
+  EXPECT_EQ(calls.NextEnd(), grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
-TEST(GrpcStrangers, OfTooManyOneGoesAndWhoSaysHelloIsHeard) {
+TEST(GrpcUnauthenticated, OfTooManyOneGoesAndWhoSaysHelloIsHeard) {
   const auto listener = ListenWith({.count = 2});
-  Strangers strangers(listener->address());
-  for (int i = 0; i < 3; ++i) strangers.Come();
-  EXPECT_EQ(strangers.NextEnd(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  Strangers other(listener->address());
-  other.Come(Encode(Hello{.token = "sesame"}));
+  UnauthenticatedCalls calls(listener->address());
+  for (int i = 0; i < 3; ++i) calls.Start();
+  EXPECT_EQ(calls.NextEnd(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  UnauthenticatedCalls other(listener->address());
+  other.Start(Encode(Hello{.token = "sesame"}));
   EXPECT_EQ(other.NextEnd(), grpc::StatusCode::INTERNAL);
 }
 
-TEST(GrpcStrangers, AnEnormousHelloIsRefused) {
+TEST(GrpcUnauthenticated, AnEnormousHelloIsRefused) {
   const auto listener = ListenWith({});
-  Strangers strangers(listener->address());
-  strangers.Come(Encode(Hello{.token = std::string(2 << 20, 'x')}));
-  EXPECT_EQ(strangers.NextEnd(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  UnauthenticatedCalls calls(listener->address());
+  calls.Start(Encode(Hello{.token = std::string(2 << 20, 'x')}));
+  EXPECT_EQ(calls.NextEnd(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 // --- A client against a worker that breaks the protocol --------------------------------
@@ -183,7 +183,7 @@ grpc::ByteBuffer AnElement(int64_t value) {
 }
 
 // Gives two credits, and hears why the link was closed.
-void ExpectUngranted(std::deque<grpc::ByteBuffer> messages, size_t landed) {
+void ExpectUngranted(std::deque<grpc::ByteBuffer> messages, size_t received) {
   FaultyWorker worker(std::move(messages));
   const auto transport = MakeGrpcTransport();
   const auto client = std::make_shared<ClientEnd>();
@@ -195,7 +195,7 @@ void ExpectUngranted(std::deque<grpc::ByteBuffer> messages, size_t landed) {
   const absl::Status reason = client->AwaitClosed();
   EXPECT_EQ(reason.code(), absl::StatusCode::kDataLoss) << reason;
   EXPECT_THAT(std::string(reason.message()), testing::HasSubstr("granted"));
-  EXPECT_EQ(client->indices().size(), landed);
+  EXPECT_EQ(client->indices().size(), received);
 }
 
 TEST(GrpcFaultyWorker, MoreElementsThanCreditsAreDataLoss) {

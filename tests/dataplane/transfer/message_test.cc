@@ -19,7 +19,7 @@ Hello AHello() {
 std::vector<std::string> OneOfEach() {
   Identity identity{JobId(1), IterationId(2), PartitionId(3), Placement(4), 5, 6, 7};
   return {Encode(AHello()),
-          Encode(Update{.landed = 1, .granted = 2, .recall = true, .granted_after_recall = 3}),
+          Encode(Update{.received = 1, .granted = 2, .recall = true, .granted_after_recall = 3}),
           Encode(Goodbye()),
           Encode(Welcome()),
           Encode(Recalled{9}),
@@ -36,7 +36,7 @@ TEST(MessageTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(hello.holdings[0].indices, AHello().holdings[0].indices);
   EXPECT_EQ(hello.holdings[1].placement, Placement(7));
   auto update = std::get<Update>(*Decode(bytes[1]));
-  EXPECT_EQ(update.landed, 1);
+  EXPECT_EQ(update.received, 1);
   EXPECT_EQ(update.granted, 2);
   EXPECT_TRUE(update.recall);
   EXPECT_EQ(update.granted_after_recall, 3);
@@ -61,7 +61,7 @@ TEST(MessageTest, EveryCutAndEveryExtraByteIsRefused) {
 }
 
 TEST(MessageTest, NumbersBelowZeroAreRefused) {
-  EXPECT_FALSE(Decode(Encode(Update{.landed = -1})).ok());
+  EXPECT_FALSE(Decode(Encode(Update{.received = -1})).ok());
   EXPECT_FALSE(Decode(Encode(Update{.granted = -1})).ok());
   EXPECT_FALSE(Decode(Encode(Update{.granted_after_recall = -1})).ok());
   EXPECT_FALSE(Decode(Encode(Recalled{-1})).ok());

@@ -44,97 +44,98 @@ class NegotiationTest : public testing::Test {
 };
 
 TEST_F(NegotiationTest, AutoTakesTheBestThatBothCanDo) {
-  auto choice = Negotiate({"auto"}, {{"slow", "near", ""}, {"swift", "near", ""}}, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->offer.protocol, "swift");
-  EXPECT_EQ(choice->transport->name(), "swift");
+  auto selection = Negotiate({"auto"}, {{"slow", "near", ""}, {"swift", "near", ""}}, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->offer.protocol, "swift");
+  EXPECT_EQ(selection->transport->name(), "swift");
 }
 
 TEST_F(NegotiationTest, AutoSaysWhyItDidNotTakeABetterOne) {
-  auto choice = Negotiate({""}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->offer.protocol, "slow");
-  EXPECT_THAT(choice->reason, HasSubstr("swift is not possible (too far for swift)"));
+  auto selection = Negotiate({""}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->offer.protocol, "slow");
+  EXPECT_THAT(selection->reason, HasSubstr("swift is not possible (too far for swift)"));
 }
 
 TEST_F(NegotiationTest, ANamedProtocolIsNotReplaced) {
-  auto choice = Negotiate({"swift"}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
-  EXPECT_EQ(choice.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(choice.status().message()),
+  auto selection = Negotiate({"swift"}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
+  EXPECT_EQ(selection.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(selection.status().message()),
               testing::StartsWith(
                   "Protocol 'swift' is not available for worker 'w1': too far for swift; "));
 }
 
 TEST_F(NegotiationTest, ANamedProtocolThatTheWorkerDoesNotOfferNamesWhatBothHave) {
-  auto choice = Negotiate({"swift"}, {{"slow", "near", ""}}, "w1");
-  EXPECT_EQ(choice.status(),
+  auto selection = Negotiate({"swift"}, {{"slow", "near", ""}}, "w1");
+  EXPECT_EQ(selection.status(),
             absl::NotFoundError(absl::StrCat(
                 "Protocol 'swift' is not available for worker 'w1': the worker does not offer it; "
                 "the worker offers slow; this process has ",
                 absl::StrJoin(TransportNames(), ", "))));
-  EXPECT_THAT(std::string(choice.status().message()), HasSubstr("swift, slow"));
-  choice = Negotiate({"auto"}, {}, "w1");
-  EXPECT_THAT(std::string(choice.status().message()),
+  EXPECT_THAT(std::string(selection.status().message()), HasSubstr("swift, slow"));
+  selection = Negotiate({"auto"}, {}, "w1");
+  EXPECT_THAT(std::string(selection.status().message()),
               HasSubstr("the worker offers nothing; this process has "));
 }
 
 TEST_F(NegotiationTest, AFallbackIsTakenAndTheReasonKept) {
-  auto choice = Negotiate({"swift", {"slow"}}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->offer.protocol, "slow");
-  EXPECT_THAT(choice->reason, HasSubstr("too far for swift"));
+  auto selection =
+      Negotiate({"swift", {"slow"}}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->offer.protocol, "slow");
+  EXPECT_THAT(selection->reason, HasSubstr("too far for swift"));
 }
 
 TEST_F(NegotiationTest, TheReasonSaysWhoAskedForIt) {
-  const std::vector<Offer> offers = {{"slow", "near", ""}, {"swift", "far", ""}};
-  auto choice = Negotiate({"slow", {}, "PENSTOCK_DATA_TRANSFER_PROTOCOL"}, offers, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->reason, "slow: PENSTOCK_DATA_TRANSFER_PROTOCOL");
-  EXPECT_EQ(choice->instead_of, "");
-  choice = Negotiate({"swift", {"slow"}, "penstock.toml:3"}, offers, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->reason, "slow: swift (penstock.toml:3) is not possible (too far for swift)");
-  EXPECT_EQ(choice->instead_of, "swift");
+  const std::vector<TransportOffer> offers = {{"slow", "near", ""}, {"swift", "far", ""}};
+  auto selection = Negotiate({"slow", {}, "PENSTOCK_DATA_TRANSFER_PROTOCOL"}, offers, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->reason, "slow: PENSTOCK_DATA_TRANSFER_PROTOCOL");
+  EXPECT_EQ(selection->instead_of, "");
+  selection = Negotiate({"swift", {"slow"}, "penstock.toml:3"}, offers, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->reason, "slow: swift (penstock.toml:3) is not possible (too far for swift)");
+  EXPECT_EQ(selection->instead_of, "swift");
 }
 
 TEST_F(NegotiationTest, AutoTakesWhatTheWorkersConfigNames) {
-  auto choice = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "near", "", 1}}, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->reason, "slow: the worker's data_transfer_protocol");
-  choice = Negotiate({"auto"}, {{"swift", "near", "", 3}, {"slow", "near", "", 2}}, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->reason, "slow: the worker's fallback");
+  auto selection = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "near", "", 1}}, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->reason, "slow: the worker's data_transfer_protocol");
+  selection = Negotiate({"auto"}, {{"swift", "near", "", 3}, {"slow", "near", "", 2}}, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->reason, "slow: the worker's fallback");
 }
 
 TEST_F(NegotiationTest, AutoPassesOverWhatTheWorkersConfigNamesIfItCannotBe) {
-  auto choice = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "far", "", 1}}, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_THAT(choice->reason,
+  auto selection = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "far", "", 1}}, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_THAT(selection->reason,
               testing::StartsWith("swift: slow is not possible (too far for slow)"));
-  EXPECT_EQ(choice->instead_of, "slow");
+  EXPECT_EQ(selection->instead_of, "slow");
 }
 
 TEST_F(NegotiationTest, AProtocolThatIsNotInTheBuildIsNotReplacedEither) {
-  const std::vector<Offer> offers = {{"slow", "near", ""}};
-  auto choice = Negotiate({"pigeon", {"slow"}}, offers, "w1");
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_THAT(choice->reason, HasSubstr("'pigeon' is not in this build"));
-  EXPECT_EQ(choice->instead_of, "pigeon");
+  const std::vector<TransportOffer> offers = {{"slow", "near", ""}};
+  auto selection = Negotiate({"pigeon", {"slow"}}, offers, "w1");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_THAT(selection->reason, HasSubstr("'pigeon' is not in this build"));
+  EXPECT_EQ(selection->instead_of, "pigeon");
 }
 
 TEST_F(NegotiationTest, NothingInCommonNamesEveryReason) {
-  auto choice = Negotiate({"auto"}, {{"slow", "far", ""}, {"swift", "far", ""}}, "w1");
-  EXPECT_EQ(choice.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(choice.status().message()),
+  auto selection = Negotiate({"auto"}, {{"slow", "far", ""}, {"swift", "far", ""}}, "w1");
+  EXPECT_EQ(selection.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(selection.status().message()),
               testing::AllOf(HasSubstr("'w1'"), HasSubstr("too far for swift"),
                              HasSubstr("too far for slow")));
 }
 
 TEST_F(NegotiationTest, AnUnknownProtocolListsTheKnownOnes) {
-  auto choice = Negotiate({"pigeon"}, {{"slow", "near", ""}}, "w1");
-  EXPECT_EQ(choice.status().code(), absl::StatusCode::kNotFound);
+  auto selection = Negotiate({"pigeon"}, {{"slow", "near", ""}}, "w1");
+  EXPECT_EQ(selection.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(
-      std::string(choice.status().message()),
+      std::string(selection.status().message()),
       testing::AllOf(HasSubstr("Protocol 'pigeon' is not available for worker 'w1'"),
                      HasSubstr("not in this build"), HasSubstr("local"), HasSubstr("swift")));
 }

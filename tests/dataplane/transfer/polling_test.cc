@@ -19,9 +19,9 @@
 namespace penstock::transfer {
 namespace {
 
-// Runs what is posted, as a transport runs what a peer causes: whoever posts rings
+// Runs what is posted, as a transport runs what a peer causes: whoever posts wakes it
 // only when somebody has said that he sleeps.
-class TaskLoop final : public ServedLoop {
+class TaskLoop final : public EventLoop {
  public:
   static std::shared_ptr<TaskLoop> Begin() {
     auto loop = std::make_shared<TaskLoop>();
@@ -41,11 +41,11 @@ class TaskLoop final : public ServedLoop {
       std::lock_guard lock(mu_);
       tasks_.Push({std::move(task), by});
     }
-    if (sleeps_) ::eventfd_write(bell_.get(), 1);
+    if (sleeps_) ::eventfd_write(wake_fd_.get(), 1);
   }
-  using ServedLoop::WakeAt;
+  using EventLoop::WakeAt;
 
-  int descriptor() const override { return bell_.get(); }
+  int descriptor() const override { return wake_fd_.get(); }
   bool idle() const override { return false; }
 
   std::atomic<Nanoseconds> deadline = kNever;
@@ -58,9 +58,9 @@ class TaskLoop final : public ServedLoop {
   };
   bool Serve(Nanoseconds now, bool descriptors) override {
     PENSTOCK_CHECK(!serving_.exchange(true));
-    eventfd_t rings;
+    eventfd_t wakeups;
     if (descriptors) [[maybe_unused]]
-      const int read = ::eventfd_read(bell_.get(), &rings);
+      const int read = ::eventfd_read(wake_fd_.get(), &wakeups);
     if (now >= deadline) {
       deadline = kNever;
       ++late;
@@ -84,7 +84,7 @@ class TaskLoop final : public ServedLoop {
     return tasks_.Pop();
   }
 
-  const Descriptor bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  const Descriptor wake_fd_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   std::atomic<bool> sleeps_{false};
   std::atomic<bool> serving_{false};
   std::mutex mu_;
@@ -105,9 +105,9 @@ struct Flag {
     while (!set) changed.WaitFor(lock, std::chrono::seconds(1));
     set = false;
   }
-  void AwaitAside() {
+  void AwaitPassive() {
     std::unique_lock lock(mu);
-    while (!set) changed.WaitAside(lock);
+    while (!set) changed.WaitPassive(lock);
     set = false;
   }
   std::mutex mu;
@@ -125,31 +125,31 @@ TEST(Polling, WhoWaitsDoesTheLoopsWork) {
   loop->End();
 }
 
-TEST(Polling, TheLoopsOwnThreadWorksWhileNobodyComesBy) {
+TEST(Polling, TheLoopsOwnThreadWorksWhileNobodyPolls) {
   auto loop = TaskLoop::Begin();
   Flag flag;
   for (int i = 0; i < 20; ++i) {
-    if (i % 5 == 0) PollTransports();  // somebody came by, and never again
+    if (i % 5 == 0) PollTransports();  // somebody polled, and never again
     loop->Post([&] { flag.Set(); });
-    flag.AwaitAside();
+    flag.AwaitPassive();
   }
   loop->End();
 }
 
-TEST(Polling, WhoComesByDoesWhatThereIs) {
+TEST(Polling, WhoPollsDoesWhatThereIs) {
   auto loop = TaskLoop::Begin();
   std::atomic<bool> done = false;
   loop->Post([&] { done = true; }, std::this_thread::get_id());
-  while (!done) PollTransports();  // the own thread may have its turn first
+  while (!done) PollTransports();  // the own thread may be first
   loop->End();
 }
 
-TEST(Polling, ADeadlineComesWhileOthersComeBy) {
+TEST(Polling, ADeadlineComesWhileOthersPoll) {
   auto loop = TaskLoop::Begin();
-  loop->deadline = ServedLoop::Now();
+  loop->deadline = EventLoop::Now();
   loop->WakeAt(loop->deadline);
   while (loop->late == 0) PollTransports();
-  loop->deadline = ServedLoop::Now() + 1'000'000;
+  loop->deadline = EventLoop::Now() + 1'000'000;
   loop->WakeAt(loop->deadline);
   while (loop->late == 1) std::this_thread::yield();
   loop->End();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/memory/device_lander.h"
+#include "dataplane/memory/device_copy_engine.h"
 #include "dataplane/memory/shared_segment.h"
 #include "gmock/gmock.h"
 #include "tests/dataplane/memory/fake_device.h"
@@ -76,8 +76,8 @@ std::unique_ptr<ReceiveLink> Dial(Transport& transport, const std::string& addre
   }
 }
 
-// Dials, grants 20, keeps what lands; asked with a number, waits until so many
-// have landed and says "whole" if their bytes are theirs.
+// Dials, grants 20, keeps what it receives; asked with a number, waits until so many
+// were received and says "whole" if their bytes are theirs.
 [[noreturn]] void BeClient(Transport& transport) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link = Dial(transport, HearFromParent(), client);
@@ -112,7 +112,7 @@ class WorkerDies : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(client_->AwaitOpen());
     link_->Grant({20});
   }
-  void Tell(const std::string& order) {
+  void SendOrder(const std::string& order) {
     child_.Say(order);
     ASSERT_EQ(child_.Hear(), "done");
   }
@@ -143,10 +143,10 @@ TEST_P(WorkerDies, WhileNothingIsOnItsWay) {
 }
 
 TEST_P(WorkerDies, WhileItFillsASlot) {
-  Tell("2");
+  SendOrder("2");
   ASSERT_TRUE(client_->AwaitCount(2));
   client_->TakeElements();
-  Tell("fill");
+  SendOrder("fill");
   child_.Kill();
   ExpectBroken();
   EXPECT_THAT(client_->indices(), ElementsAre(0, 1));
@@ -154,10 +154,10 @@ TEST_P(WorkerDies, WhileItFillsASlot) {
 }
 
 TEST_P(WorkerDies, WhileElementsAreSealed) {
-  Tell("2");
+  SendOrder("2");
   ASSERT_TRUE(client_->AwaitCount(2));
   client_->TakeElements();
-  Tell("seal 3");
+  SendOrder("seal 3");
   child_.Kill();
   ExpectBroken();
   EXPECT_THAT(client_->indices(), ElementsAre(0, 1));
@@ -169,9 +169,9 @@ TEST_P(WorkerDies, WhileElementsAreAnnounced) {
   client_->LookAtElements([&](const Element& element) {
     if (element.identity().index == 1) killed.wait(false);  // the others stay on their way
   });
-  Tell("1");
+  SendOrder("1");
   ASSERT_TRUE(client_->AwaitCount(1));
-  Tell("4");
+  SendOrder("4");
   child_.Kill();
   killed = true;
   killed.notify_all();
@@ -185,7 +185,7 @@ TEST_P(WorkerDies, WhileElementsAreAnnounced) {
 }
 
 TEST_P(WorkerDies, WhileElementsAreLent) {
-  Tell("5");
+  SendOrder("5");
   ASSERT_TRUE(client_->AwaitCount(5));
   child_.Kill();
   ExpectBroken();
@@ -198,20 +198,20 @@ TEST_P(WorkerDies, WhileElementsAreLent) {
 
 TEST_P(WorkerDies, WhileSlotsAreRetiring) {
   FakeDevice device;
-  const std::unique_ptr<DeviceLander> lander =
-      *DeviceLander::Create(device, {.places = 3, .place_bytes = 2 * kBlobBytes});
-  Tell("3");
+  const std::unique_ptr<DeviceCopyEngine> engine =
+      *DeviceCopyEngine::Create(device, {.places = 3, .place_bytes = 2 * kBlobBytes});
+  SendOrder("3");
   ASSERT_TRUE(client_->AwaitCount(3));
   std::vector<DeviceElement> batches;
   for (Element& element : client_->TakeElements()) {
-    batches.push_back(*lander->CopyToDevice(std::move(element)));
+    batches.push_back(*engine->CopyToDevice(std::move(element)));
   }
   child_.Kill();
   ExpectBroken();
   link_.reset();
-  EXPECT_EQ(lander->Progress(), 3);  // the device still reads them
+  EXPECT_EQ(engine->Progress(), 3);  // the device still reads them
   device.Run();
-  EXPECT_EQ(lander->Progress(), 0);
+  EXPECT_EQ(engine->Progress(), 0);
   EXPECT_THAT(device.Misuses(), IsEmpty());
   for (Index index = 0; index < 3; ++index) {  // the fake's memory is the host's
     const auto* bytes = static_cast<const uint8_t*>(batches[index].tensor(0).raw());
@@ -247,7 +247,7 @@ class ClientDies : public testing::TestWithParam<std::string> {
   void AwaitInChild(Index count) {
     child_.Say(std::to_string(count));
     ASSERT_EQ(child_.Hear(), "whole");
-    ASSERT_TRUE(end_->AwaitLanded(count));
+    ASSERT_TRUE(end_->AwaitReceived(count));
   }
   void ExpectBroken() { EXPECT_EQ(end_->AwaitClosed().code(), absl::StatusCode::kUnavailable); }
   void ExpectNothingLeft() {
@@ -339,7 +339,7 @@ TEST_P(ClientDies, OneThatStandsStillHoldsUpNoOther) {
   for (Index i = 0; i < 50; ++i) ASSERT_TRUE(end->link().Send(Blob(*pool_, i)).ok());
   end->link().Flush();
   ASSERT_TRUE(other->AwaitCount(50));
-  ASSERT_TRUE(end->AwaitLanded(50));
+  ASSERT_TRUE(end->AwaitReceived(50));
 
   child_.Continue();
   AwaitInChild(20);  // what it held before, too, is what it was

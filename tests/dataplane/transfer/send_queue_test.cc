@@ -45,9 +45,9 @@ class SendQueueTest : public testing::Test {
     ASSERT_TRUE(queue.Grant(1000).ok());
   }
   void Send(Sent sent) { ASSERT_TRUE(queue_.Send(std::move(sent)).ok()); }
-  bool Lands(int64_t count) { return queue_.OnLanded(count, landed_).ok(); }
+  bool Acknowledge(int64_t count) { return queue_.OnReceived(count, received_).ok(); }
 
-  std::vector<Acknowledged> landed_;
+  std::vector<Acknowledged> received_;
   std::shared_ptr<Pool> pool_ = Pool::Create();
   SendQueue queue_{*pool_, kFrame};
 };
@@ -55,10 +55,10 @@ class SendQueueTest : public testing::Test {
 TEST_F(SendQueueTest, SmallElementsShareAFrameUntilItIsSealed) {
   for (Index i = 0; i < 3; ++i) Send(Blob(i, 100));
   EXPECT_EQ(queue_.size(), 0);
-  EXPECT_TRUE(queue_.filling());
+  EXPECT_TRUE(queue_.has_open_frame());
   queue_.Seal();
   ASSERT_EQ(queue_.size(), 1);
-  const SendQueue::Next next = queue_.Take();
+  const SendQueue::OutgoingMessage next = queue_.Take();
   EXPECT_EQ(next.type, MessageType::kFrame);
   FrameReader frame =
       *FrameReader::Open(next.loan.Share(), next.bytes.size(), Spec(Dense(kUInt8, {kUnknownDim})));
@@ -69,7 +69,7 @@ TEST_F(SendQueueTest, SmallElementsShareAFrameUntilItIsSealed) {
 TEST_F(SendQueueTest, AFullFrameIsReadyAndTheNextOneOpens) {
   Index i = 0;
   while (queue_.size() == 0) Send(Blob(i++, 1000));
-  EXPECT_TRUE(queue_.filling());
+  EXPECT_TRUE(queue_.has_open_frame());
   EXPECT_LE(queue_.Take().bytes.size(), kFrame);
 }
 
@@ -88,7 +88,7 @@ TEST_F(SendQueueTest, WhatIsTooLargeForAFrameAndErrorsGoAloneAndInOrder) {
 // It may wait for a slot meanwhile.
 TEST_F(SendQueueTest, AnErrorThatWasTakenStaysWhileMoreIsSent) {
   Send(Error(0));
-  const SendQueue::Next next = queue_.Take();
+  const SendQueue::OutgoingMessage next = queue_.Take();
   for (Index i = 1; i < 100; ++i) Send(Error(i));
   EXPECT_EQ(next.error->identity.index, 0);
   EXPECT_EQ(next.error->error, absl::DataLossError("bad"));
@@ -103,13 +103,13 @@ TEST_F(SendQueueTest, ElementsOfAnotherSpecOpenAFrameOfTheirOwn) {
   EXPECT_EQ(queue_.size(), 1);
 }
 
-TEST_F(SendQueueTest, AFramesSlotReturnsWhenAllInItHasLanded) {
+TEST_F(SendQueueTest, AFramesSlotReturnsWhenAllInItWasReceived) {
   for (Index i = 0; i < 3; ++i) Send(Blob(i, 100));
   queue_.Seal();
   queue_.Take();
-  EXPECT_TRUE(Lands(2));
+  EXPECT_TRUE(Acknowledge(2));
   EXPECT_EQ(pool_->counters().slots_returned, 0);
-  EXPECT_TRUE(Lands(1));
+  EXPECT_TRUE(Acknowledge(1));
   EXPECT_EQ(pool_->counters().slots_returned, 1);
 }
 
@@ -123,30 +123,30 @@ TEST_F(SendQueueTest, EachHasTheIdentityThatItWasSentUnder) {
   for (Index i = 0; i < 4; ++i) Send(member(i, 100));
   for (Index i = 4; i < 6; ++i) Send(member(i, 100'000));
   while (queue_.size() > 0) queue_.Take();
-  EXPECT_TRUE(Lands(2));
-  EXPECT_TRUE(Lands(3));
+  EXPECT_TRUE(Acknowledge(2));
+  EXPECT_TRUE(Acknowledge(3));
   for (size_t i = 0; i < 5; ++i) {
-    EXPECT_EQ(landed_[i].identity.index, i);
-    EXPECT_GE(landed_[i].bytes, i < 4 ? 100 : 100'000);
+    EXPECT_EQ(received_[i].identity.index, i);
+    EXPECT_GE(received_[i].bytes, i < 4 ? 100 : 100'000);
   }
   EXPECT_THAT(IndicesOf(queue_.TakeUnconfirmed()), ElementsAre(5));
 }
 
-TEST_F(SendQueueTest, MoreThanWasTakenCannotLand) {
+TEST_F(SendQueueTest, MoreThanWasTakenCannotBeReceived) {
   Send(Blob(0, 100));
   Send(Blob(1, 100'000));
   queue_.Take();
-  EXPECT_FALSE(Lands(2));
+  EXPECT_FALSE(Acknowledge(2));
 }
 
-TEST_F(SendQueueTest, WhatHasNotLandedComesBackWhole) {
+TEST_F(SendQueueTest, WhatWasNotReceivedComesBackWhole) {
   for (Index i = 0; i < 3; ++i) Send(Blob(i, 100));
   queue_.Seal();
   queue_.Take();
   Send(Error(3));
   Send(Blob(4, 100'000));
   Send(Blob(5, 200));  // in a frame that is still open
-  ASSERT_TRUE(Lands(1));
+  ASSERT_TRUE(Acknowledge(1));
   const std::vector<Sent> back = queue_.TakeUnconfirmed();
   EXPECT_THAT(IndicesOf(back), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_EQ(back[0].element.tensor(0).data<uint8_t>()[99], 1);
@@ -162,7 +162,7 @@ TEST_F(SendQueueTest, WithoutRoomForAFrameElementsGoAlone) {
   EXPECT_EQ(queue.Take().type, MessageType::kElement);
 }
 
-// Each text goes out once, and none of them lands.
+// Each text goes out once, and none of them is counted.
 TEST_F(SendQueueTest, AnswersStandBehindWhatWasSentBefore) {
   Send(Blob(0, 100));
   queue_.Recall();
@@ -171,13 +171,13 @@ TEST_F(SendQueueTest, AnswersStandBehindWhatWasSentBefore) {
   Send(Error(1));
   EXPECT_FALSE(queue_.Send(Error(2)).ok());
   EXPECT_EQ(queue_.Take().type, MessageType::kFrame);
-  const SendQueue::Next recalled = queue_.Take();
+  const SendQueue::OutgoingMessage recalled = queue_.Take();
   EXPECT_EQ(recalled.type, MessageType::kRecalled);
   EXPECT_EQ(recalled.count, 999);
   EXPECT_EQ(queue_.Take().type, MessageType::kError);
   EXPECT_TRUE(queue_.empty());
-  EXPECT_TRUE(Lands(2));
-  EXPECT_FALSE(Lands(1));
+  EXPECT_TRUE(Acknowledge(2));
+  EXPECT_FALSE(Acknowledge(1));
   EXPECT_THAT(queue_.TakeUnconfirmed(), testing::IsEmpty());
 }
 
@@ -212,10 +212,10 @@ TEST_F(SendQueueTest, ARefusedHelloIsAnsweredByItsReasonAlone) {
   SendQueue queue(*pool_, kFrame);
   queue.Close(absl::CancelledError("the worker let go of the link"));
   queue.Refuse(absl::NotFoundError("no such partition"));
-  const SendQueue::Next last = queue.Take();
+  const SendQueue::OutgoingMessage last = queue.Take();
   EXPECT_EQ(last.type, MessageType::kClosed);
   EXPECT_EQ(last.error->error, absl::NotFoundError("no such partition"));
-  EXPECT_TRUE(queue.told_all());
+  EXPECT_TRUE(queue.close_sent());
 }
 
 TEST_F(SendQueueTest, TheFirstReasonIsToldBehindWhatWasSent) {
@@ -226,9 +226,9 @@ TEST_F(SendQueueTest, TheFirstReasonIsToldBehindWhatWasSent) {
   EXPECT_TRUE(absl::IsUnavailable(queue_.Send(std::move(late))));
   EXPECT_TRUE(late.element);  // the caller's
   EXPECT_EQ(queue_.Take().type, MessageType::kFrame);
-  EXPECT_FALSE(queue_.told_all());
+  EXPECT_FALSE(queue_.close_sent());
   EXPECT_EQ(queue_.Take().error->error, absl::AbortedError("first"));
-  EXPECT_TRUE(queue_.told_all());
+  EXPECT_TRUE(queue_.close_sent());
 }
 
 TEST_F(SendQueueTest, NothingIsSaidBehindTheLast) {

@@ -79,7 +79,7 @@ class HostileWorker : public testing::Test {
     channel_.emplace(*SharedSegment::Open(greeting.descriptors[0],
                                           AlignUp(sizeof(ControlMemory) + greeting.b, kPageBytes)),
                      Channel::Side::kWorker);
-    channel_->RingBy(socket_);
+    channel_->SetDoorbell(socket_);
     ASSERT_TRUE(socket_.Send(PacketKind::kWelcome).ok());
     ASSERT_TRUE(client_->AwaitOpen());
     ASSERT_TRUE(socket_.Send(PacketKind::kNeed, kShmBlobBytes + 4096, 2).ok());
@@ -123,7 +123,7 @@ class HostileWorker : public testing::Test {
   SharedSegment segment_;
 };
 
-TEST_F(HostileWorker, AnHonestElementLands) {
+TEST_F(HostileWorker, AnHonestElementIsReceived) {
   Say(WordKind::kElement, Written(3));
   ASSERT_TRUE(client_->AwaitCount(1));
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 3);
@@ -235,13 +235,13 @@ class HostileSharer : public HostileWorker {
       *SharedSegment::Create(2 * (kHeadRoom + kBody), SharedSegment::Writers::kOwner);
 };
 
-TEST_F(HostileSharer, AnHonestElementLandsAndItsSlotIsGivenBack) {
+TEST_F(HostileSharer, AnHonestElementIsReceivedAndItsSlotIsGivenBack) {
   ShowWell();
   Say(WordKind::kShared, Write(3));
   ASSERT_TRUE(client_->AwaitCount(1));
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 3);
   uint64_t word = NextWordOf(*channel_);
-  while (KindOf(word) == WordKind::kLanded) word = NextWordOf(*channel_);
+  while (KindOf(word) == WordKind::kReceived) word = NextWordOf(*channel_);
   EXPECT_EQ(KindOf(word), WordKind::kReturnShared);
   EXPECT_EQ(SlotOf(word).slot, 0u);
 }
@@ -288,7 +288,7 @@ TEST_F(HostileSharer, ASlotThatIsBeingReadIsNotGivenTwice) {
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[0], 5);
 }
 
-TEST_F(HostileSharer, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
+TEST_F(HostileSharer, WhatItWritesIntoAHeadThatWasReceivedIsNotSeen) {
   ShowWell();
   const SlotWord word = Write(6);
   Say(WordKind::kShared, word);
@@ -306,7 +306,7 @@ TEST_F(HostileSharer, ASegmentThatIsBeingReadCannotBeGivenUp) {
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 8);
 }
 
-TEST_F(HostileWorker, WhatItWritesIntoAHeadThatHasLandedIsNotSeen) {
+TEST_F(HostileWorker, WhatItWritesIntoAHeadThatWasReceivedIsNotSeen) {
   const SlotWord word = Written(6);
   Say(WordKind::kElement, word);
   ASSERT_TRUE(client_->AwaitCount(1));
@@ -333,7 +333,7 @@ class HostileClient : public testing::Test {
     channel_.emplace(std::move(control), Channel::Side::kClient);
     Packet welcome = Await(socket_);
     ASSERT_EQ(welcome.kind, PacketKind::kWelcome);
-    channel_->RingBy(socket_);
+    channel_->SetDoorbell(socket_);
     end_ = worker_.Link(0);
     ASSERT_NE(end_, nullptr);
   }
@@ -370,9 +370,9 @@ class HostileClient : public testing::Test {
   // An element that the worker makes in a slot of this client's, begun.
   OpenBlock Begin() {
     const SlotWord word = SlotOf(Get());
-    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
     channel_->Send(Pack(WordKind::kReturn, word));
-    EXPECT_TRUE(end_->AwaitLanded(1));
+    EXPECT_TRUE(end_->AwaitReceived(1));
     return Another();
   }
   OpenBlock Another() {
@@ -413,14 +413,14 @@ class HostileClient : public testing::Test {
 TEST_F(HostileClient, AnHonestReturnLetsTheWorkerGoOn) {
   for (int i = 0; i < 5; ++i) {
     const SlotWord word = SlotOf(Get());
-    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
     channel_->Send(Pack(WordKind::kReturn, word));
-    ASSERT_TRUE(end_->AwaitLanded(i + 1));
+    ASSERT_TRUE(end_->AwaitReceived(i + 1));
   }
 }
 
 // Both words are there when the worker looks, of an element that was made in its slot.
-TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
+TEST_F(HostileClient, WhatIsReceivedAndComesBackAtOnceIsASlotForWhatWaits) {
   std::atomic<bool> full = false;
   std::atomic<int64_t> calls = 0;
   SlotWord first;
@@ -428,10 +428,10 @@ TEST_F(HostileClient, WhatLandsAndComesBackAtOnceIsASlotForWhatWaits) {
     ++calls;
     if (!full) return;
     EXPECT_TRUE(link.Send(ShmBlob(DefaultPool(), 99)).ok());
-    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
     channel_->Send(Pack(WordKind::kReturn, first));
   };
-  ASSERT_EQ(end_->landed(), 0);  // under the lock behind which events see what was set above
+  ASSERT_EQ(end_->received(), 0);  // under the lock behind which events see what was set above
   Element made = Fill(Begin());
   Grant();
   Element other = Fill(Another());
@@ -472,9 +472,9 @@ TEST_F(HostileClient, OneThatIsRungAndNeverReadsHoldsUpNobody) {
   }
 }
 
-TEST_F(HostileClient, MoreThanWasSentCannotHaveLanded) {
+TEST_F(HostileClient, MoreThanWasSentCannotBeReceived) {
   Get();
-  channel_->Send(Pack(WordKind::kLanded, int64_t{2}));
+  channel_->Send(Pack(WordKind::kReceived, int64_t{2}));
   ExpectDataLoss("more than were sent");
 }
 
@@ -573,7 +573,7 @@ TEST_F(HostileClient, WhatItWritesWhereAnErrorIsWrittenIsNotHeeded) {
     ASSERT_TRUE(end_->link().Send({Identity(), absl::InternalError("an error")}).ok());
     const uint64_t word = NextWord();
     ASSERT_EQ(KindOf(word), WordKind::kError);
-    channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+    channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
     channel_->Send(Pack(WordKind::kReturn, SlotOf(word)));
   }
   done = true;
@@ -612,9 +612,9 @@ class HostileReader : public HostileClient {
 
 TEST_F(HostileReader, AnHonestReturnFreesTheSlot) {
   const SlotWord first = GetShared();
-  channel_->Send(Pack(WordKind::kLanded, int64_t{1}));
+  channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   channel_->Send(Pack(WordKind::kReturnShared, first));
-  ASSERT_TRUE(end_->AwaitLanded(1));
+  ASSERT_TRUE(end_->AwaitReceived(1));
   ASSERT_TRUE(BecomesTrue([&] { return pool_->counters().slots_returned == 1; }));
   const SlotWord second = GetShared();
   EXPECT_EQ(second.slot, first.slot);
@@ -642,7 +642,7 @@ TEST_F(HostileReader, ASlotOfTheWorkersIsNotGivenBackAsOneOfItsOwn) {
 TEST_F(HostileReader, AnAnswerToNothingEndsTheLink) {
   GetShared();
   ASSERT_TRUE(socket_.Send(PacketKind::kMapped, 7).ok());
-  ExpectDataLoss("not told of");
+  ExpectDataLoss("not announced to it");
 }
 
 TEST(SameHost, DifferencesAreSaidInWords) {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "dataplane/element/block.h"
-#include "dataplane/memory/device_lander.h"
+#include "dataplane/memory/device_copy_engine.h"
 #include "dataplane/memory/page_locking.h"
 #include "dataplane/transfer/shm/receive_slots.h"
 #include "tests/dataplane/memory/fake_device.h"
@@ -32,7 +32,7 @@ class ShmPageLock : public testing::Test {
   }
 
   // What the client's link makes of slot 0 of a new segment, in which every value is `value`.
-  static Element Land(ReceiveSlots& slots, uint8_t value) {
+  static Element Receive(ReceiveSlots& slots, uint8_t value) {
     ReceiveSlots::Arrived arrived = slots.Arrive({.slot = 0, .generation = 0}).value();
     const Spec spec = Dense(kUInt8, {kValues});
     const BlockLayout layout = BlockLayout::OfStatic(spec);
@@ -54,7 +54,7 @@ TEST_F(ShmPageLock, ASegmentIsPageLockedOnceAndForAsLongAsItLives) {
   EXPECT_EQ(CountRegistrations().made, made + 1);
   EXPECT_EQ(device_.page_locked_bytes(), static_cast<int64_t>(segment.layout.bytes()));
   {
-    const Element element = Land(*slots, 1);
+    const Element element = Receive(*slots, 1);
     EXPECT_EQ(device_.KindOf(element.tensor(0).raw()).value(), MemoryKind::kPageLocked);
   }
   EXPECT_EQ(CountRegistrations().made, made + 1);
@@ -68,20 +68,20 @@ TEST_F(ShmPageLock, ASegmentThatCannotBePageLockedServesAllTheSame) {
   device_.FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no more"));
   ASSERT_TRUE(slots->Add(kValues, 4).ok());
   EXPECT_EQ(device_.page_locked_bytes(), 0);
-  const Element element = Land(*slots, 2);
+  const Element element = Receive(*slots, 2);
   EXPECT_THAT(element.tensor(0).data<uint8_t>(), Each(2));
 }
 
 TEST_F(ShmPageLock, ASlotIsTheWorkersAgainWhenTheDeviceHasReadIt) {
   const auto slots = MakeSlots();
   const uint32_t number = slots->Add(kValues, 1).value().number;
-  auto lander = DeviceLander::Create(device_, {.place_bytes = kValues}).value();
-  const DeviceElement element = lander->CopyToDevice(Land(*slots, 3)).value();
-  lander->Progress();
+  auto engine = DeviceCopyEngine::Create(device_, {.place_bytes = kValues}).value();
+  const DeviceElement element = engine->CopyToDevice(Receive(*slots, 3)).value();
+  engine->Progress();
   // The segment cannot go, since its one slot is still here.
   EXPECT_TRUE(absl::IsDataLoss(slots->Retire(number)));
   device_.Run();
-  lander->Progress();
+  engine->Progress();
   EXPECT_TRUE(slots->Retire(number).ok());
   EXPECT_EQ(*static_cast<const uint8_t*>(element.tensor(0).raw()), 3);
 }
@@ -89,13 +89,13 @@ TEST_F(ShmPageLock, ASlotIsTheWorkersAgainWhenTheDeviceHasReadIt) {
 TEST_F(ShmPageLock, ALinkThatEndsLeavesItsMemoryToTheCopiesUnderWay) {
   auto slots = MakeSlots();
   ASSERT_TRUE(slots->Add(kValues, 2).ok());
-  auto lander = DeviceLander::Create(device_, {.place_bytes = kValues}).value();
-  const DeviceElement element = lander->CopyToDevice(Land(*slots, 4)).value();
+  auto engine = DeviceCopyEngine::Create(device_, {.place_bytes = kValues}).value();
+  const DeviceElement element = engine->CopyToDevice(Receive(*slots, 4)).value();
   slots->Close();
   slots.reset();
   EXPECT_GT(device_.page_locked_bytes(), 0);
   device_.Run();
-  lander->Progress();
+  engine->Progress();
   EXPECT_EQ(device_.page_locked_bytes(), 0);
   EXPECT_EQ(*static_cast<const uint8_t*>(element.tensor(0).raw()), 4);
 }

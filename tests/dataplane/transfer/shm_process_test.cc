@@ -64,7 +64,7 @@ int Descriptors() {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// Dials, grants `credits`, keeps what lands and says how much that is when asked.
+// Dials, grants `credits`, keeps what it receives and says how much that is when asked.
 [[noreturn]] void BeClient(int64_t credits) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link = Dial(HearFromParent(), client);
@@ -161,7 +161,7 @@ class ShmClientDies : public testing::Test {
   void AwaitInChild(Index count) {
     child_.Say(std::to_string(count));
     ASSERT_EQ(child_.Hear(), std::to_string(count));
-    ASSERT_TRUE(end_->AwaitLanded(count));
+    ASSERT_TRUE(end_->AwaitReceived(count));
   }
   void ExpectBroken() { EXPECT_EQ(end_->AwaitClosed().code(), absl::StatusCode::kUnavailable); }
 
@@ -218,11 +218,11 @@ class ShmSharedElements : public ShmClientDies {
     ASSERT_TRUE(SharedPool::Find(element.block()).has_value());
     ASSERT_TRUE(end_->link().Send(element.Share()).ok());
     ASSERT_TRUE(here_->link().Send(element.Share()).ok());
-    ++landed_here_;  // or will have
+    ++received_here_;  // or will have
   }
   void SendHere() {
     ASSERT_TRUE(here_->link().Send(ShmBlob(*shared_, sent_++)).ok());
-    ASSERT_TRUE(client_->AwaitCount(static_cast<size_t>(++landed_here_)));
+    ASSERT_TRUE(client_->AwaitCount(static_cast<size_t>(++received_here_)));
   }
   int64_t Lent() const {
     return shared_->counters().slots_lent - shared_->counters().slots_returned;
@@ -239,7 +239,7 @@ class ShmSharedElements : public ShmClientDies {
   std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link_;
   std::shared_ptr<WorkerEnd> here_;
-  int64_t landed_here_ = 0;
+  int64_t received_here_ = 0;
 };
 
 TEST_F(ShmSharedElements, AreReadWhereTheWorkerMadeThem) {
@@ -258,11 +258,11 @@ TEST_F(ShmSharedElements, WhatAReaderWritesIsItsOwnAndGoesWithTheSlot) {
   Open();
   const Element element = ShmBlob(*shared_, sent_);
   ASSERT_TRUE(here_->link().Send(element.Share()).ok());
-  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitLanded(1));
-  std::vector<Element> landed = client_->TakeElements();
-  std::ranges::fill(landed[0].mutable_data<uint8_t>(0), uint8_t{99});
+  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitReceived(1));
+  std::vector<Element> received = client_->TakeElements();
+  std::ranges::fill(received[0].mutable_data<uint8_t>(0), uint8_t{99});
   EXPECT_TRUE(IsShmBlob(element, 0));
-  landed.clear();
+  received.clear();
   ASSERT_TRUE(AwaitLent(1));
   ASSERT_TRUE(here_->link().Send(element.Share()).ok());
   ASSERT_TRUE(client_->AwaitCount(2));
@@ -273,7 +273,7 @@ TEST_F(ShmSharedElements, ASlotIsFreeWhenEveryReaderHasReturnedIt) {
   Open();
   SendToBoth();
   AwaitInChild(1);
-  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitLanded(1));
+  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitReceived(1));
   client_->TakeElements();
   for (int i = 0; i < 20; ++i) {
     SendHere();
@@ -290,7 +290,7 @@ TEST_F(ShmSharedElements, AReaderThatLeavesReadsOnWhatItHasAndReturnsIt) {
   SendToBoth();
   AwaitInChild(1);
   ASSERT_TRUE(Do("let go"));
-  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitLanded(1));
+  ASSERT_TRUE(client_->AwaitCount(1) && here_->AwaitReceived(1));
   std::vector<Element> kept = client_->TakeElements();
   link_.reset();
   ASSERT_TRUE(here_->AwaitClosed().ok());
@@ -306,7 +306,7 @@ TEST_F(ShmSharedElements, AReaderThatLeftAndIsThenKilledLeavesNothing) {
   Open();
   for (int i = 0; i < 4; ++i) SendToBoth();
   AwaitInChild(4);
-  ASSERT_TRUE(client_->AwaitCount(4) && here_->AwaitLanded(4));
+  ASSERT_TRUE(client_->AwaitCount(4) && here_->AwaitReceived(4));
   client_->TakeElements();
   ASSERT_TRUE(Do("leave"));
   ASSERT_TRUE(end_->AwaitClosed().ok());
@@ -317,13 +317,13 @@ TEST_F(ShmSharedElements, AReaderThatLeftAndIsThenKilledLeavesNothing) {
 
 TEST_F(ShmSharedElements, AReaderThatIsKilledLeavesNothing) {
   Open();
-  for (int i = 0; i < 4; ++i) SendToBoth();  // some in the ring, some landed, some lent
+  for (int i = 0; i < 4; ++i) SendToBoth();  // some in the ring, some received, some lent
   AwaitInChild(2);
   SendToBoth();
   child_.Kill();
   ExpectBroken();
   end_->ForgetUnconfirmed();
-  ASSERT_TRUE(client_->AwaitCount(5) && here_->AwaitLanded(5));
+  ASSERT_TRUE(client_->AwaitCount(5) && here_->AwaitReceived(5));
   EXPECT_TRUE(AwaitLent(5));  // this process's
   const std::vector<Element> elements = client_->TakeElements();
   for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
@@ -335,7 +335,7 @@ TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
   AwaitInChild(1);
   child_.Stop();
   for (int i = 0; i < 60; ++i) SendToBoth();
-  ASSERT_TRUE(client_->AwaitCount(61) && here_->AwaitLanded(61));
+  ASSERT_TRUE(client_->AwaitCount(61) && here_->AwaitReceived(61));
   client_->TakeElements();
   ASSERT_TRUE(AwaitLent(61));  // the child's: lent to it, or waiting in its link
   const int64_t reserved = shared_->counters().bytes_reserved;
@@ -411,7 +411,7 @@ TEST_F(InPlace, AnElementMadeInTheClientsMemoryIsNotCopied) {
   for (Index i = 1; i < 20; ++i) {
     ASSERT_TRUE(end_->link().Send(ShmBlob(*end_->link().pool(), i)).ok());
     ASSERT_TRUE(client_->AwaitCount(static_cast<size_t>(i) + 1));
-    ASSERT_TRUE(end_->AwaitLanded(i + 1));
+    ASSERT_TRUE(end_->AwaitReceived(i + 1));
     EXPECT_TRUE(IsShmBlob(client_->TakeElements().back(), i));
   }
   EXPECT_EQ(BytesCopied(), before);
@@ -431,8 +431,8 @@ TEST_F(InPlace, WhatTheWorkerReadsTooIsNotTheClientsToWrite) {
   const Element kept = element.Share();
   ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
   ASSERT_TRUE(client_->AwaitCount(2));
-  Element landed = std::move(client_->TakeElements().back());
-  std::ranges::fill(landed.mutable_data<uint8_t>(0), uint8_t{99});
+  Element received = std::move(client_->TakeElements().back());
+  std::ranges::fill(received.mutable_data<uint8_t>(0), uint8_t{99});
   EXPECT_TRUE(IsShmBlob(kept, 1));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links over several connections: whatever comes over which, it lands in the order of sending.
+// Links over several connections: all is received in the order of sending.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -61,7 +61,7 @@ class StripesTest : public testing::Test {
   std::shared_ptr<WorkerEnd> end_;
 };
 
-TEST_F(StripesTest, ElementsOfAllSizesAndErrorsLandInTheOrderOfSending) {
+TEST_F(StripesTest, ElementsOfAllSizesAndErrorsAreReceivedInTheOrderOfSending) {
   constexpr Index kCount = 3000;
   link_->Grant({kCount});
   ASSERT_TRUE(end_->AwaitGranted(kCount));
@@ -82,10 +82,10 @@ TEST_F(StripesTest, ElementsOfAllSizesAndErrorsLandInTheOrderOfSending) {
     ASSERT_TRUE(std::all_of(values.begin(), values.end(), [&](uint8_t v) { return v == value; }))
         << element.identity().index;
   }
-  ASSERT_TRUE(end_->AwaitLanded(kCount));
-  std::vector<Index> told;
-  for (const Acknowledged& one : end_->acknowledged()) told.push_back(one.identity.index);
-  EXPECT_EQ(told, UpTo(kCount));
+  ASSERT_TRUE(end_->AwaitReceived(kCount));
+  std::vector<Index> acknowledged;
+  for (const Acknowledged& one : end_->acknowledged()) acknowledged.push_back(one.identity.index);
+  EXPECT_EQ(acknowledged, UpTo(kCount));
 }
 
 TEST_F(StripesTest, ARecallIsAnsweredBehindWhatWasSent) {
@@ -125,20 +125,20 @@ TEST_F(StripesTest, AClientThatClosesInTheMiddleKeepsNothingAndIsTakenAtItsWord)
   EXPECT_TRUE(end_->AwaitClosed().ok());
   ASSERT_TRUE(client_->AwaitCount(21));
   EXPECT_EQ(client_->indices(), UpTo(21));
-  EXPECT_EQ(end_->landed() + std::ssize(end_->unconfirmed()), sent);
+  EXPECT_EQ(end_->received() + std::ssize(end_->unconfirmed()), sent);
   client_->TakeElements();
   EXPECT_EQ(receiver_pool_->counters().bytes_lent, 0);
   end_->ForgetUnconfirmed();
   EXPECT_TRUE(BecomesTrue([&] { return sender_pool_->counters().bytes_lent == 0; }));
 }
 
-TEST_F(StripesTest, AWorkerThatStopsGivesBackWhatDidNotLand) {
+TEST_F(StripesTest, AWorkerThatStopsGivesBackWhatWasNotReceived) {
   link_->Grant({400});
   ASSERT_TRUE(end_->AwaitGranted(400));
   for (Index i = 0; i < 400; ++i) ASSERT_TRUE(Send(i, kLarge).ok());
   worker_.Stop();
   EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(end_->landed() + std::ssize(end_->unconfirmed()), 400);
+  EXPECT_EQ(end_->received() + std::ssize(end_->unconfirmed()), 400);
 }
 
 // --- Peers that are none of ours -----------------------------------------------------
@@ -146,7 +146,7 @@ TEST_F(StripesTest, AWorkerThatStopsGivesBackWhatDidNotLand) {
 // A worker of ours whose client is `first_`, with that many credits.
 class StripesOfAPeerTest : public testing::Test {
  protected:
-  void Greet(int64_t credits, uint8_t flags = kWantsStripes) {
+  void SendHello(int64_t credits, uint8_t flags = kWantsStripes) {
     const Hello hello{.token = "sesame", .client = ClientId(3), .iteration = IterationId(6)};
     ASSERT_TRUE(first_.Write(WithPrefix(Encode(hello), flags)));
     ASSERT_TRUE(first_.Write(WithPrefix(Encode(Update{.granted = credits}))));
@@ -184,19 +184,19 @@ class StripesOfAPeerTest : public testing::Test {
 };
 
 TEST_F(StripesOfAPeerTest, WhoDoesNotAskForThemIsOfferedNone) {
-  Greet(1, 0);
+  SendHello(1, 0);
   ASSERT_TRUE(end_->link().Send(Blob(0)).ok());
   EXPECT_EQ(*TypeOf(first_.ReadMessage()), MessageType::kElement);
 }
 
 TEST_F(StripesOfAPeerTest, AWrongKeyIsRefusedAndTheLinkGoesOn) {
-  Greet(2);
+  SendHello(2);
   for (const StripeKey key : {StripeKey(), StripeKey{key_.high, key_.low ^ 1}}) {
-    Peer stranger = JoinWith({key, 0});
-    const auto answer = Decode(stranger.ReadMessage());
+    Peer peer = JoinWith({key, 0});
+    const auto answer = Decode(peer.ReadMessage());
     ASSERT_TRUE(answer.ok() && std::holds_alternative<Closed>(*answer));
     EXPECT_EQ(std::get<Closed>(*answer).reason.code(), absl::StatusCode::kPermissionDenied);
-    EXPECT_TRUE(stranger.AtEnd());
+    EXPECT_TRUE(peer.AtEnd());
   }
   for (Index i = 0; i < 2; ++i) {
     ASSERT_TRUE(end_->link().Send(Blob(i)).ok());
@@ -205,17 +205,17 @@ TEST_F(StripesOfAPeerTest, AWrongKeyIsRefusedAndTheLinkGoesOn) {
 }
 
 TEST_F(StripesOfAPeerTest, ANumberBeyondAllIsRefused) {
-  Greet(1);
+  SendHello(1);
   for (const uint32_t number : {15u, 0xffffffffu}) {
-    Peer stranger = JoinWith({key_, number});
-    const auto answer = Decode(stranger.ReadMessage());
+    Peer peer = JoinWith({key_, number});
+    const auto answer = Decode(peer.ReadMessage());
     ASSERT_TRUE(answer.ok() && std::holds_alternative<Closed>(*answer));
     EXPECT_EQ(std::get<Closed>(*answer).reason.code(), absl::StatusCode::kInvalidArgument);
   }
 }
 
 TEST_F(StripesOfAPeerTest, ANumberThatIsTakenIsClosedAndTheLinkGoesOn) {
-  Greet(10'010);
+  SendHello(10'010);
   Peer second = Joined(3);
   EXPECT_TRUE(JoinWith({key_, 3}).AtEnd());
   ASSERT_TRUE(end_->link().Send(Blob(sent_++)).ok());
@@ -223,7 +223,7 @@ TEST_F(StripesOfAPeerTest, ANumberThatIsTakenIsClosedAndTheLinkGoesOn) {
 }
 
 TEST_F(StripesOfAPeerTest, TheLinkBreaksWithAConnectionAndGivesBackWhatWasUnderWay) {
-  Greet(10'010);
+  SendHello(10'010);
   Peer second = Joined(0);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(end_->link().Send(Blob(sent_++)).ok());
   second.Kill();
@@ -232,7 +232,7 @@ TEST_F(StripesOfAPeerTest, TheLinkBreaksWithAConnectionAndGivesBackWhatWasUnderW
 }
 
 TEST_F(StripesOfAPeerTest, AConnectionThatSpeaksBreaksTheLink) {
-  Greet(10'010);
+  SendHello(10'010);
   Peer second = Joined(0);
   ASSERT_TRUE(second.Write("x"));
   EXPECT_EQ(end_->AwaitClosed().code(), absl::StatusCode::kUnavailable);

@@ -83,7 +83,7 @@ class TcpTest : public testing::Test {
   Worker worker_{transport_};
 };
 
-// --- Strangers at a worker's port ------------------------------------------------
+// --- Unauthenticated clients at a worker's port ----------------------------------
 
 TEST_F(TcpTest, GarbageIsAnsweredAndTheConnectionClosed) {
   EXPECT_EQ(AnswerTo("GET / HTTP/1.1\r\nHost: worker\r\n\r\n").code(), absl::StatusCode::kDataLoss);
@@ -136,7 +136,7 @@ TEST_F(TcpTest, WhoSaysNothingIsTurnedAway) {
   EXPECT_TRUE(slow.AtEnd());
 }
 
-TEST_F(TcpTest, OfTooManyStrangersTheOldestGoes) {
+TEST_F(TcpTest, OfTooManyUnauthenticatedClientsTheOldestGoes) {
   std::vector<std::shared_ptr<SendLink>> links;
   auto listener = StartListener({},
                                 [&](const Hello&, std::shared_ptr<SendLink> link) {
@@ -188,14 +188,14 @@ TEST_F(TcpTest, ARequestThatIsTooLongEndsTheLink) {
   EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(TcpTest, AClientThatLandsMoreThanWasSentIsDisbelieved) {
+TEST_F(TcpTest, AClientThatReceivesMoreThanWasSentIsDisbelieved) {
   Peer peer = Peer::Dial(worker_.address());
   std::shared_ptr<WorkerEnd> worker = Open(peer, 1);
   ASSERT_NE(worker, nullptr);
-  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Update{.landed = 1}))));
+  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Update{.received = 1}))));
   EXPECT_EQ(std::get<Closed>(*Decode(peer.ReadMessage())).reason.code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(worker->landed(), 0);
+  EXPECT_EQ(worker->received(), 0);
 }
 
 TEST_F(TcpTest, WhatAKilledClientDidNotConfirmComesBack) {
@@ -205,8 +205,8 @@ TEST_F(TcpTest, WhatAKilledClientDidNotConfirmComesBack) {
   for (Index i = 0; i < 20; ++i) ASSERT_TRUE(worker->link().Send(Blob(i, kMiB)).ok());
   EXPECT_FALSE(peer.ReadMessage().empty());
   EXPECT_FALSE(peer.ReadMessage().empty());
-  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Update{.landed = 1}))));
-  ASSERT_TRUE(worker->AwaitLanded(1));
+  ASSERT_TRUE(peer.Write(WithPrefix(Encode(Update{.received = 1}))));
+  ASSERT_TRUE(worker->AwaitReceived(1));
   EXPECT_EQ(peer.Read(1000).size(), 1000u);  // in the middle of the third
   peer.Kill();
   EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kUnavailable);
@@ -250,7 +250,7 @@ TEST_F(TcpTest, ARequestThatWasAlteredEndsTheLinkAndIsNotHeard) {
   std::shared_ptr<WorkerEnd> worker = Open(peer, 2);
   ASSERT_NE(worker, nullptr);
   ASSERT_TRUE(worker->link().Send(Blob(0, kMiB)).ok());
-  std::string update = WithPrefix(Encode(Update{.landed = 1}));
+  std::string update = WithPrefix(Encode(Update{.received = 1}));
   update.back() ^= 1;
   ASSERT_TRUE(peer.Write(update));
   EXPECT_FALSE(peer.ReadMessage().empty());  // the element
@@ -258,7 +258,7 @@ TEST_F(TcpTest, ARequestThatWasAlteredEndsTheLinkAndIsNotHeard) {
             absl::StatusCode::kDataLoss);
   peer.Kill();
   EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(worker->landed(), 0);
+  EXPECT_EQ(worker->received(), 0);
   EXPECT_THAT(worker->unconfirmed(), ElementsAre(0));
 }
 
@@ -406,7 +406,7 @@ TEST_F(TcpClientTest, AnElementWithoutACreditIsDataLossAndTakesNoMemory) {
   EXPECT_EQ(pool_->counters().slots_lent, 1);
 }
 
-TEST_F(TcpClientTest, OfAFrameWithMoreElementsThanCreditsOnlySoManyLand) {
+TEST_F(TcpClientTest, OfAFrameWithMoreElementsThanCreditsOnlySoManyAreReceived) {
   const Element element = ABlob(64);
   Loan loan = *pool_->Lend(kFrameBytes);
   FrameWriter frame(loan.bytes());
@@ -483,9 +483,9 @@ TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {
   ASSERT_TRUE(Write(MessageType::kElement, ABlob(kMiB)));
   ASSERT_TRUE(client_->AwaitCount(1));
   EXPECT_EQ(pool_->counters().slots_lent, 1);
-  std::vector<Element> landed = client_->TakeElements();
-  EXPECT_EQ(landed[0].tensor(0).data<uint8_t>().back(), 7);
-  EXPECT_FALSE(landed[0].loan().IsShared());
+  std::vector<Element> received = client_->TakeElements();
+  EXPECT_EQ(received[0].tensor(0).data<uint8_t>().back(), 7);
+  EXPECT_FALSE(received[0].loan().IsShared());
 }
 
 // --- Which connections stay on this machine ----------------------------------------

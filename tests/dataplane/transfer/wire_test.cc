@@ -57,12 +57,12 @@ class BrokenWire : public TransportConformance {
       return;
     }
     ASSERT_EQ(ends.size(), 1u);
-    // What the worker takes for landed has landed; all the rest is in doubt.
-    const int64_t landed = ends[0]->landed();
-    EXPECT_LE(landed, next);
+    // What the worker takes for received was received; all the rest is in doubt.
+    const int64_t received = ends[0]->received();
+    EXPECT_LE(received, next);
     EXPECT_LE(next, sent);
-    std::vector<Index> in_doubt(sent - landed);
-    std::iota(in_doubt.begin(), in_doubt.end(), landed);
+    std::vector<Index> in_doubt(sent - received);
+    std::iota(in_doubt.begin(), in_doubt.end(), received);
     EXPECT_EQ(ends[0]->unconfirmed(), in_doubt);
   }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker's link without a client behind it: the test says when credits come,
-// what lands and when it breaks.
+// what is received and when it breaks.
 #pragma once
 
 #include <condition_variable>
@@ -37,25 +37,25 @@ class FakeLink final : public transfer::SendLink {
     std::lock_guard lock(mu_);
     credits_ = 0;
   }
-  void Land(int64_t count) {
-    std::vector<transfer::Acknowledged> landed;
+  void Acknowledge(int64_t count) {
+    std::vector<transfer::Acknowledged> received;
     {
       std::lock_guard lock(mu_);
       for (; count > 0; --count) {
-        const transfer::Sent& sent = sent_[landed_++];
+        const transfer::Sent& sent = sent_[received_++];
         const size_t bytes = sent.element ? sent.element.block().size() : 0;
-        landed.push_back({sent.identity, static_cast<int64_t>(bytes)});
+        received.push_back({sent.identity, static_cast<int64_t>(bytes)});
       }
     }
-    events.lock()->OnLanded(landed);
+    events.lock()->OnReceived(received);
   }
-  // Breaks, with all that has not landed unconfirmed.
+  // Breaks, with all that was not received unconfirmed.
   void Break() {
     std::vector<transfer::Sent> unconfirmed;
     {
       std::lock_guard lock(mu_);
       broken_ = true;
-      for (size_t i = landed_; i < sent_.size(); ++i) {
+      for (size_t i = received_; i < sent_.size(); ++i) {
         unconfirmed.push_back(std::move(sent_[i]));
         sent_[i].identity = unconfirmed.back().identity;
       }
@@ -135,7 +135,7 @@ class FakeLink final : public transfer::SendLink {
   std::condition_variable changed_;
   // Guarded by mu_.
   int64_t credits_ = 0;
-  size_t landed_ = 0;
+  size_t received_ = 0;
   bool broken_ = false;
   int flushes_ = 0;
   absl::Status closed_with_;

@@ -36,7 +36,7 @@ class SharedWindowTest : public ::testing::Test {
 
   // Elements 0, 1, … but for an error at `error`.
   void Produce(Index error = -1) {
-    way_ = window_->Open({.of = kPlaced, .permit = &permit_});
+    sink_ = window_->Open({.of = kPlaced, .permit = &permit_});
     producing_ = std::thread([this, error] {
       permit_.Take();
       for (Index i = 0;; ++i) {
@@ -45,16 +45,16 @@ class SharedWindowTest : public ::testing::Test {
           sent.element = Element();
           sent.error = absl::DataLossError("the record is broken");
         }
-        if (!way_->Send(std::move(sent)).ok()) return;
+        if (!sink_->Send(std::move(sent)).ok()) return;
         ++produced_;
       }
     });
   }
   void Stop() {
     if (!producing_.joinable()) return;
-    way_->Cancel();
+    sink_->Cancel();
     producing_.join();
-    window_->Close(*way_);
+    window_->Close(*sink_);
   }
 
   std::shared_ptr<FakeLink> Open(const std::string& trainer, uint64_t client,
@@ -72,7 +72,7 @@ class SharedWindowTest : public ::testing::Test {
       SharedWindow::Start(kIteration, "token", 4 * BytesOfOne()).value();
   Permits permits_{1};
   Permit permit_{permits_, JobId(1)};
-  std::shared_ptr<PartitionExit> way_;
+  std::shared_ptr<PartitionSink> sink_;
   std::thread producing_;
   std::atomic<int> produced_{0};
 };
@@ -166,7 +166,7 @@ TEST_F(SharedWindowTest, WhatABrokenLinkLeftInDoubtComesAgainUnlessTheClientHasI
   auto link = Open("a", 1);
   link->Grant(4);
   link->AwaitSent(4);
-  link->Land(1);
+  link->Acknowledge(1);
   link->Break();
   auto again = Open("a", 1, {{kPlaced.partition, kPlaced.placement, IndexSet::Of(2, 3)}});
   again->Grant(3);
@@ -207,11 +207,11 @@ TEST_F(SharedWindowTest, CountsHitsAndMisses) {
 }
 
 TEST_F(SharedWindowTest, ADatasetMustNotEnd) {
-  way_ = window_->Open({.of = kPlaced, .permit = &permit_});
-  const absl::Status end = way_->End(12);
+  sink_ = window_->Open({.of = kPlaced, .permit = &permit_});
+  const absl::Status end = sink_->End(12);
   EXPECT_TRUE(absl::IsInvalidArgument(end));
   EXPECT_THAT(std::string(end.message()), HasSubstr("ended after 12 elements"));
-  window_->Close(*way_);
+  window_->Close(*sink_);
 }
 
 TEST_F(SharedWindowTest, LetsInWhoHasTheTokenAndNamesATrainer) {

@@ -78,10 +78,10 @@ class Heard {
   std::vector<control::WorkerUp> messages_;
 };
 
-// A client's end: what landed, by identity and value.
+// A client's end: what was received, by identity and value.
 class Trainer final : public transfer::ReceiveEvents {
  public:
-  struct Landed {
+  struct ReceivedElement {
     Identity identity;
     int64_t value = 0;
     absl::Status error;
@@ -102,17 +102,17 @@ class Trainer final : public transfer::ReceiveEvents {
     changed_.notify_all();
   }
 
-  // All that landed, once there are `count` of them.
-  std::vector<Landed> Await(size_t count) {
+  // All that was received, once there are `count` of them.
+  std::vector<ReceivedElement> Await(size_t count) {
     std::unique_lock lock(mu_);
-    changed_.wait(lock, [&] { return landed_.size() >= count; });
-    return landed_;
+    changed_.wait(lock, [&] { return received_.size() >= count; });
+    return received_;
   }
   // The same, or all that came before the link was closed.
-  std::vector<Landed> AwaitOrClosed(size_t count) {
+  std::vector<ReceivedElement> AwaitOrClosed(size_t count) {
     std::unique_lock lock(mu_);
-    changed_.wait(lock, [&] { return landed_.size() >= count || closed_.has_value(); });
-    return landed_;
+    changed_.wait(lock, [&] { return received_.size() >= count || closed_.has_value(); });
+    return received_;
   }
   absl::Status AwaitClosed() {
     std::unique_lock lock(mu_);
@@ -121,40 +121,40 @@ class Trainer final : public transfer::ReceiveEvents {
   }
 
  private:
-  void Add(Landed landed) {
+  void Add(ReceivedElement received) {
     std::lock_guard lock(mu_);
-    landed_.push_back(std::move(landed));
+    received_.push_back(std::move(received));
     changed_.notify_all();
   }
   std::mutex mu_;
   std::condition_variable changed_;
-  std::vector<Landed> landed_;
+  std::vector<ReceivedElement> received_;
   std::optional<absl::Status> closed_;
 };
 
-std::vector<int64_t> Values(const std::vector<Trainer::Landed>& landed) {
+std::vector<int64_t> Values(const std::vector<Trainer::ReceivedElement>& received) {
   std::vector<int64_t> values;
-  for (const auto& one : landed) values.push_back(one.value);
+  for (const auto& one : received) values.push_back(one.value);
   return values;
 }
-std::vector<Index> Indices(const std::vector<Trainer::Landed>& landed) {
+std::vector<Index> Indices(const std::vector<Trainer::ReceivedElement>& received) {
   std::vector<Index> indices;
-  for (const auto& one : landed) indices.push_back(one.identity.index);
+  for (const auto& one : received) indices.push_back(one.identity.index);
   return indices;
 }
 
 class TasksTest : public ::testing::Test {
  protected:
   TasksTest() {
-    workshop_ = std::make_shared<Workshop>(WorkshopOptions{
+    context_ = std::make_shared<WorkerContext>(WorkerContextOptions{
         .permits = 1,
         .threads = 1,
         .budget_bytes = 64 << 20,
         .files = &files_,
         .fetch = [this](std::string_view id, uint64_t) { return Fetch(std::string(id)); },
         .now = [this] { return Now(); }});
-    workshop_->SetTell([this](control::WorkerUp message) { heard_.Add(std::move(message)); });
-    tasks_ = std::make_unique<Tasks>(workshop_);
+    context_->SetReporter([this](control::WorkerUp message) { heard_.Add(std::move(message)); });
+    tasks_ = std::make_unique<Tasks>(context_);
     transport_ = *transfer::FindTransport("local");
     listener_ = *transport_->Listen(
         {}, [this](const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
@@ -162,7 +162,7 @@ class TasksTest : public ::testing::Test {
         });
   }
   ~TasksTest() override {
-    workshop_->SetTell(nullptr);
+    context_->SetReporter(nullptr);
     EXPECT_TRUE(tasks_->Stop(BootTime() + absl::Minutes(1)).ok());
   }
 
@@ -223,7 +223,7 @@ class TasksTest : public ::testing::Test {
   Dataset dataset_;
   std::vector<control::SplitProvider> plan_;
   Heard heard_;
-  std::shared_ptr<Workshop> workshop_;
+  std::shared_ptr<WorkerContext> context_;
   std::unique_ptr<Tasks> tasks_;
   transfer::Transport* transport_;
   std::unique_ptr<transfer::Listener> listener_;
@@ -232,10 +232,10 @@ class TasksTest : public ::testing::Test {
 TEST_F(TasksTest, RunsAPartitionToItsEndAndSaysSo) {
   tasks_->Do(Order(Dataset::Range(5), Placed(3)));
   Line line = Dial(100);
-  const auto landed = line.trainer->Await(5);
-  EXPECT_THAT(Values(landed), ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(Indices(landed), ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_EQ(landed[2].identity,
+  const auto received = line.trainer->Await(5);
+  EXPECT_THAT(Values(received), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(Indices(received), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(received[2].identity,
             (Identity{JobId(2), kTasksIteration, PartitionId(1), Placement(3), 2, -1, -1}));
   EXPECT_EQ(heard_.Next<control::Ended>(), (control::Ended{Placed(3), 5}));
   EXPECT_THAT(tasks_->held(), ElementsAre(Placed(3)));
@@ -314,10 +314,10 @@ TEST_F(TasksTest, AnErrorStandsAtItsIndexAndReadingGoesOn) {
       Dataset::Range(4).Map([](Expr x) { return 12 / (x - 2); });  // divides by zero at 2
   tasks_->Do(Order(dataset, Placed(1)));
   Line line = Dial(100);
-  const auto landed = line.trainer->Await(4);
-  EXPECT_THAT(Indices(landed), ElementsAre(0, 1, 2, 3));
-  EXPECT_FALSE(landed[2].error.ok());
-  EXPECT_EQ(landed[3].value, 12);
+  const auto received = line.trainer->Await(4);
+  EXPECT_THAT(Indices(received), ElementsAre(0, 1, 2, 3));
+  EXPECT_FALSE(received[2].error.ok());
+  EXPECT_EQ(received[3].value, 12);
 }
 
 TEST_F(TasksTest, ReadsTheSplitsItIsGiven) {
@@ -334,9 +334,9 @@ TEST_F(TasksTest, ReadsTheSplitsItIsGiven) {
   tasks_->Do(control::Splits{Placed(1), {.first_ordinal = 1, .numbers = {0}, .no_more = true}});
   const control::Ended ended = heard_.Next<control::Ended>();
   const auto [begin, end] = SplitOf(40, last + 1, last);
-  const auto landed = line.trainer->Await(ended.elements);
-  EXPECT_EQ(landed.front().value, begin);
-  EXPECT_EQ(landed[end - begin].value, 0);
+  const auto received = line.trainer->Await(ended.elements);
+  EXPECT_EQ(received.front().value, begin);
+  EXPECT_EQ(received[end - begin].value, 0);
 }
 
 TEST_F(TasksTest, RepeatsToANewStreamWhatMayHaveBeenLost) {
@@ -421,7 +421,8 @@ TEST_F(FailingFilesTest, AnErrorOfTheMomentIsNoElement) {
     EXPECT_THAT(std::string(failed.status.message()), HasSubstr("b is out of reach"));
     EXPECT_FALSE(heard_.Any<control::Ended>());
     tasks_->Do(control::Unassign{Placed(placement)});
-    for (const Trainer::Landed& landed : line.trainer->Await(0)) EXPECT_TRUE(landed.error.ok());
+    for (const Trainer::ReceivedElement& received : line.trainer->Await(0))
+      EXPECT_TRUE(received.error.ok());
     line.link.reset();  // what the next one is given comes over its own
 
     files_.FailFrom("b", 0, absl::OkStatus());
@@ -438,9 +439,9 @@ TEST_F(FailingFilesTest, AnErrorInTheDataIsOne) {
   files_.FailFrom("b", 0, absl::DataLossError("b is damaged"));
   tasks_->Do(Order(Numbers(), Placed(1)));
   Line line = Dial(100);
-  const auto landed = line.trainer->Await(7);
-  EXPECT_THAT(Values(landed), ElementsAre(0, 1, 2, 0, 5, 6, 7));
-  EXPECT_EQ(landed[3].error.code(), absl::StatusCode::kDataLoss);
+  const auto received = line.trainer->Await(7);
+  EXPECT_THAT(Values(received), ElementsAre(0, 1, 2, 0, 5, 6, 7));
+  EXPECT_EQ(received[3].error.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(heard_.Next<control::Ended>().elements, 7);
 }
 

@@ -16,7 +16,7 @@ class Ucx(unittest.TestCase):
         with machine.traffic(self):
             machine.demo(self, "ucx", "--kill", "worker", "--kill-at", 0.3, "--epochs", 2, "--accuracy", 0.5)
 
-    def test_with_a_trainer_killed_when_an_element_has_landed(self):
+    def test_with_a_trainer_killed_when_an_element_was_received(self):
         with machine.traffic(self):
             machine.demo(self, "ucx", "--kill", "trainer", "--fail-point", "land_before_ack:30", "--epochs", 2,
                          "--accuracy", 0.5)

@@ -70,7 +70,7 @@ Dataset NumbersTo(int64_t count) {
 // Generators of generated.py beside this file, run by a Python process.
 Dataset GeneratedBy(std::string name) {
   static const bool begun = [] {
-    PythonHost::SetOfProcess(pythons::ProcessHost::Create(
+    PythonHost::SetOfProcess(python_host::ProcessHost::Create(
         {.command = {.interpreter = PYTHON, .path = {GENERATORS}}, .allowed = {}}));
     return true;
   }();

@@ -418,7 +418,7 @@ TEST_F(CacheOnDisk, OfAPartitionIsForTheSameSplitsAlone) {
   const Dataset dataset = Counted(Dataset::Range(60)).Cache(Path());
   const absl::StatusOr<SplitPlan> plan = PlanSplits(dataset);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto read = [&](uint64_t deal, uint64_t seed, Strings& all) {
+  const auto read = [&](uint64_t split_seed, uint64_t seed, Strings& all) {
     return CallsOf([&] {
       for (int partition = 1; partition <= 2; ++partition) {
         Reading reading(dataset, {.seed = seed,
@@ -426,18 +426,18 @@ TEST_F(CacheOnDisk, OfAPartitionIsForTheSameSplitsAlone) {
                                   .plan = &*plan,
                                   .partitions = 2,
                                   .partition = partition,
-                                  .deal = deal});
+                                  .split_seed = split_seed});
         for (std::string& element : reading.Rest(100)) all.push_back(std::move(element));
       }
     });
   };
-  Strings first, same, dealt_anew, other_seed;
+  Strings first, same, assigned_anew, other_seed;
   EXPECT_EQ(read(1, 7, first), 60);
   EXPECT_THAT(Files(), testing::UnorderedElementsAre("cached.partition-1", "cached.partition-2"));
   EXPECT_EQ(read(1, 7, same), 0);
   EXPECT_EQ(same, first);
-  EXPECT_EQ(read(2, 7, dealt_anew), 60);
-  EXPECT_THAT(dealt_anew, testing::UnorderedElementsAreArray(first));
+  EXPECT_EQ(read(2, 7, assigned_anew), 60);
+  EXPECT_THAT(assigned_anew, testing::UnorderedElementsAreArray(first));
   EXPECT_EQ(read(2, 8, other_seed), 60);
 }
 

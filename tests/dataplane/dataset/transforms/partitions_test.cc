@@ -29,7 +29,7 @@ void ExpectPartitionsAreTheWhole(const Dataset& dataset) {
                                 .plan = &*plan,
                                 .partitions = partitions,
                                 .partition = partition,
-                                .deal = seed});
+                                .split_seed = seed});
       for (std::string& element : reading.Rest(1000)) together.push_back(std::move(element));
     }
     std::sort(together.begin(), together.end());

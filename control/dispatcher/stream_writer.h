@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending side of a peer's stream, as the core sees it.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "control/protocol/session_messages.h"
+
+namespace penstock::control {
+
+// Any thread; never blocks. What is sent on a stream that is over is dropped.
+template <class Down>
+class StreamWriter {
+ public:
+  virtual ~StreamWriter() = default;
+  // `sequence`: of the last record of the journal that the message rests on.
+  virtual void Send(Down message, uint64_t sequence) = 0;
+  // Ends the stream behind what was sent.
+  virtual void Finish(const absl::Status& status) = 0;
+};
+
+using ClientStreamWriter = StreamWriter<ClientDown>;
+using WorkerStreamWriter = StreamWriter<WorkerDown>;
+
+}  // namespace penstock::control

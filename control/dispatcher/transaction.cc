@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/transaction.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/counters.h"
+#include "control/dispatcher/refusals.h"
+#include "control/observe/fail_point.h"
+#include "control/policy/placing.h"
+#include "control/protocol/invariant.h"
+#include "penstock/status.h"
+
+namespace penstock::control {
+
+Transaction::~Transaction() {
+  for (IterationId id : notified_iterations_) {
+    if (const IterationState* iteration = core_.state_.FindIteration(id)) {
+      SendToSessions(id, MembershipOf(*iteration));
+    }
+  }
+  for (const auto& [id, client] : notified_readers_) {
+    const IterationState* iteration = core_.state_.FindIteration(id);
+    if (iteration != nullptr && notified_iterations_.count(id) == 0)
+      Send(id, client, MembershipOf(*iteration));
+  }
+  Append();
+  for (auto& send : pending_replies_)
+    core_.pending_replies_.push_back({core_.sequence_, std::move(send)});
+  lock_.unlock();
+  if (!unwritable_.ok()) core_.OnDurable(unwritable_);
+  core_.Deliver();
+  for (Event& event : log_) {
+    CountEvent(event.name);
+    core_.options_.events->Write(std::move(event));
+  }
+  if (--core_.transactions_ == 0) ++core_.idles_;
+}
+
+// What one reader has is true by itself: if the journal ends there, the rest of the transaction is
+// decided again.
+static bool StandsAlone(const Change& change) {
+  const auto* altered = std::get_if<IterationAltered>(&change);
+  return altered != nullptr &&
+         (std::holds_alternative<protocol::ReaderCommitted>(altered->change) ||
+          std::holds_alternative<protocol::ReaderEnded>(altered->change));
+}
+
+absl::StatusOr<std::vector<std::string>> Transaction::Records() const {
+  core_.mu_.AssertHeld();
+  const auto encode = [&](size_t begin, size_t end) REQUIRES(core_.mu_) {
+    return EncodeChanges(absl::MakeSpan(changes_).subspan(begin, end - begin), core_.state_,
+                         core_.options_.record_bytes);
+  };
+  absl::StatusOr<std::string> whole = encode(0, changes_.size());
+  if (whole.ok()) return std::vector<std::string>{*std::move(whole)};
+  for (const Change& change : changes_)
+    if (!std::holds_alternative<IterationAltered>(change)) return whole.status();
+  std::vector<std::string> records;
+  size_t begin = 0;
+  for (size_t end = 1; end <= changes_.size(); ++end) {
+    if (end < changes_.size() && !StandsAlone(changes_[end - 1]) && !StandsAlone(changes_[end]))
+      continue;
+    ASSIGN_OR_RETURN(records.emplace_back(), encode(begin, end));
+    begin = end;
+  }
+  return records;
+}
+
+void Transaction::Append() {
+  core_.mu_.AssertHeld();
+  if ((changes_.empty() && !appends_anyway_) || !core_.failed_.ok()) return;
+  absl::StatusOr<std::vector<std::string>> records = Records();
+  if (!records.ok()) {
+    ++core_.sequence_;
+    core_.failed_ = unwritable_ = records.status();
+    return;
+  }
+  core_.appending_ = std::this_thread::get_id();
+  for (std::string& record : *records) {
+    CountRecord(record.size());
+    core_.journal_->Append(++core_.sequence_, std::move(record));
+  }
+  core_.appending_ = std::thread::id();
+  FailPoint("append_before_answer");
+  if (core_.sequence_ - core_.snapshot_sequence_ >= core_.options_.records_per_snapshot) {
+    core_.snapshot_sequence_ = core_.sequence_;
+    if (auto pieces = EncodeState(core_.state_); pieces.ok()) {
+      core_.journal_->Snapshot(core_.sequence_, *std::move(pieces));
+    } else {  // the log goes on, from where it is
+      Log("snapshot_refused", {{"reason", std::string(pieces.status().message())}});
+    }
+  }
+}
+
+void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
+  core_.mu_.AssertHeld();
+  const IterationId around = std::exchange(at_work_, IterationId());
+  std::string what;
+  try {
+    const protocol::InvariantsThrow throws;
+    body();
+    at_work_ = around;
+    return;
+  } catch (const std::logic_error& broken) {  // std::out_of_range among them
+    what = broken.what();
+  }
+  const IterationId id = std::exchange(at_work_, around);
+  const IterationState* iteration = id ? core_.state_.FindIteration(id) : nullptr;
+  if (iteration == nullptr) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+    std::abort();
+  }
+  Log("invariant_broken", {{"iteration", absl::StrCat(id.value())}, {"what", what}});
+  const absl::Status why = absl::InternalError(
+      absl::StrCat("the dispatcher found this job in a state that cannot be (", what,
+                   ") and ended it; other jobs go on. Please report it, with the journal's last "
+                   "records (`penstock journal print`)"));
+  core_.contexts_.erase(id);
+  notified_iterations_.erase(id);
+  std::erase_if(notified_readers_, [&](const auto& entry) { return entry.first == id; });
+  if (core_.GoesOn(*iteration)) core_.FailIteration(*this, *iteration, why);
+  if (reason != nullptr) *reason = why;
+}
+
+void Transaction::Apply(Change change) {
+  core_.mu_.AssertHeld();
+  if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
+  core_.state_.Apply(change);
+  changes_.push_back(std::move(change));
+}
+
+protocol::IterationContext& Transaction::GetContext(IterationId iteration) {
+  core_.mu_.AssertHeld();
+  at_work_ = iteration;
+  auto found = core_.contexts_.find(iteration);
+  if (found == core_.contexts_.end()) {
+    found = core_.contexts_
+                .emplace(iteration,
+                         protocol::MakeIterationContext(
+                             core_.state_.iterations.at(iteration).record, core_.options_.broken))
+                .first;
+  }
+  return found->second;
+}
+
+// --- Sending ----------------------------------------------------------------------
+
+void Transaction::Send(const std::shared_ptr<ClientPeer>& peer, ClientDown message) {
+  WhenDurableWithSequence([writer = peer->writer, message = std::move(message)](
+                              const absl::Status& durable, uint64_t sequence) mutable {
+    if (durable.ok()) writer->Send(std::move(message), sequence);
+  });
+}
+
+void Transaction::Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message) {
+  WhenDurableWithSequence([writer = peer->writer, message = std::move(message)](
+                              const absl::Status& durable, uint64_t sequence) mutable {
+    if (durable.ok()) writer->Send(std::move(message), sequence);
+  });
+}
+
+void Transaction::Send(IterationId iteration, ClientId client, ClientDown message) {
+  core_.mu_.AssertHeld();
+  auto found = core_.sessions_.find({iteration, client});
+  if (found != core_.sessions_.end()) Send(found->second, std::move(message));
+}
+
+void Transaction::Send(WorkerId worker, WorkerDown message) {
+  core_.mu_.AssertHeld();
+  auto found = core_.workers_.find(worker);
+  if (found != core_.workers_.end()) Send(found->second, std::move(message));
+}
+
+void Transaction::SendToSessions(IterationId iteration, const ClientDown& message) {
+  core_.mu_.AssertHeld();
+  for (auto i = core_.sessions_.lower_bound({iteration, ClientId()});
+       i != core_.sessions_.end() && i->first.first == iteration; ++i) {
+    Send(i->second, message);
+  }
+}
+
+void Transaction::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason) {
+  core_.mu_.AssertHeld();
+  Send(peer, SessionError{reason});
+  WhenDurable([writer = peer->writer, reason](const absl::Status&) { writer->Finish(reason); });
+  auto found = core_.sessions_.find({peer->iteration, peer->client});
+  if (found != core_.sessions_.end() && found->second == peer) {
+    core_.sessions_.erase(found);
+    const IterationState* iteration = core_.state_.FindIteration(peer->iteration);
+    if (iteration != nullptr && core_.GoesOn(*iteration)) {
+      protocol::OnDisconnect(iteration->record, GetContext(iteration->id), peer->client);
+    }
+  }
+  peer->iteration = IterationId();
+}
+
+void Transaction::Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason) {
+  core_.mu_.AssertHeld();
+  Send(peer, WorkerRefused{reason});
+  WhenDurable([writer = peer->writer, reason](const absl::Status&) { writer->Finish(reason); });
+  auto found = core_.workers_.find(peer->worker);
+  if (found != core_.workers_.end() && found->second == peer) core_.workers_.erase(found);
+  peer->worker = WorkerId();
+}
+
+void Transaction::Log(std::string name, std::vector<std::pair<std::string, std::string>> fields) {
+  log_.push_back({std::move(name), std::move(fields)});
+}
+
+// --- The protocol's messages --------------------------------------------------------
+
+struct Transaction::MessageRouter {
+  Transaction& txn;
+  const IterationState& iteration;
+
+  PlacedPartition Placed(const auto& message) const {
+    txn.core_.mu_.AssertHeld();
+    return txn.core_.Placed(iteration.id, message.partition, message.placement);
+  }
+  // Over the stream of that very process, if there is one.
+  std::shared_ptr<ClientPeer> PeerOf(ClientId client, Incarnation incarnation) const {
+    txn.core_.mu_.AssertHeld();
+    auto found = txn.core_.sessions_.find({iteration.id, client});
+    if (found == txn.core_.sessions_.end() || found->second->incarnation != incarnation) {
+      return nullptr;
+    }
+    return found->second;
+  }
+  void SendToClient(ClientId client, Incarnation incarnation, ClientDown message) const {
+    if (auto peer = PeerOf(client, incarnation)) txn.Send(peer, std::move(message));
+  }
+
+  void operator()(const protocol::Welcome& m) const {
+    txn.core_.mu_.AssertHeld();
+    const JobRecord& job = txn.core_.state_.jobs.at(iteration.job);
+    Welcome welcome{.iteration = iteration.id,
+                    .life = txn.core_.state_.lives.back().life,
+                    .token = job.token,
+                    .seed = job.seed,
+                    .terms = job.terms,
+                    .heartbeat_interval = txn.core_.options_.heartbeat_interval,
+                    .lease = txn.core_.options_.client_timeout};
+    const protocol::Positions positions = protocol::PositionsOf(iteration.record);
+    const auto reader = iteration.record.FindReader(m.client);
+    const int64_t consumer = iteration.record.has_order_consumers() && reader
+                                 ? iteration.record.readers[*reader].consumer
+                                 : 0;
+    if (job.terms.deterministic) welcome.first = positions.first;
+    for (const protocol::Placed& placed : m.placements) {
+      welcome.placements.push_back({placed.partition, placed.placement});
+      if (!job.terms.deterministic) continue;
+      welcome.passed.push_back(
+          positions.RowsIn(protocol::CommittedIndices(iteration.record, placed.partition),
+                           placed.partition, consumer));
+    }
+    SendToClient(m.client, m.incarnation, std::move(welcome));
+    txn.NotifyMembership(iteration.id, m.client);
+    if (txn.SharesBytes(iteration))
+      txn.NotifyMembership(iteration.id);  // its share is taken off theirs
+  }
+  void operator()(const protocol::Refused& m) const {
+    if (auto peer = PeerOf(m.client, m.incarnation)) txn.Close(peer, ToStatus(m));
+  }
+  void operator()(const protocol::Fence& m) const {
+    SendToClient(m.client, m.incarnation, Fence{m.partition, m.placement, m.give_back});
+  }
+  void operator()(const protocol::End& m) const {
+    int64_t elements = 0;
+    for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
+      elements += partition.end.value_or(0);
+    }
+    SendToClient(m.client, m.incarnation, End{m.rounds, elements});
+  }
+  void operator()(const protocol::Agreed& m) const {
+    SendToClient(m.client, m.incarnation, Agreed{m.first, m.rounds, m.waits_for});
+  }
+  void operator()(const protocol::AllowRows& m) const {
+    txn.Send(m.worker, AllowRows{Placed(m), m.rows, m.remainder});
+  }
+  void operator()(const protocol::CommitDone& m) const {
+    SendToClient(m.client, m.incarnation, Committed{m.number});
+  }
+  void operator()(const protocol::LeaveDone& m) const {
+    SendToClient(m.client, m.incarnation, Left{});
+  }
+  void operator()(const protocol::Assign& m) const {
+    txn.Send(m.worker, txn.AssignOf(iteration, m));
+  }
+  void operator()(const protocol::AddReader& m) const {
+    txn.Send(m.worker,
+             AddReader{Placed(m), {m.reader.client, m.reader.incarnation, m.reader.consumer}});
+  }
+  void operator()(const protocol::Unassign& m) const { txn.Send(m.worker, Unassign{Placed(m)}); }
+};
+
+Assign Transaction::AssignOf(const IterationState& iteration, const protocol::Assign& assign) {
+  core_.mu_.AssertHeld();
+  const JobRecord& job = core_.state_.jobs.at(iteration.job);
+  Assign to{.of = core_.Placed(iteration.id, assign.partition, assign.placement),
+            .job = job.id,
+            .token = job.token,
+            .dataset_id = job.dataset->id,
+            .dataset_edition = job.dataset->edition,
+            .terms = job.terms,
+            .shard = iteration.ShardOfPartition(assign.partition),
+            .repetition = iteration.repetition,
+            .seed = job.seed,
+            .skip = assign.skip,
+            .rows = assign.rows,
+            .remainder = assign.remainder,
+            .lead = iteration.LeadOf(assign.partition),
+            .positions = assign.positions,
+            .copied = assign.copied};
+  if (assign.bookmark.has_value()) {
+    to.bookmark_index = assign.bookmark->index;
+    to.bookmark = assign.bookmark->bytes;
+  }
+  for (const auto& [key, run] : iteration.splits[assign.partition.value() - 1].given) {
+    to.splits.push_back(run);
+  }
+  for (const protocol::Reader& reader : assign.readers) {
+    to.readers.push_back({reader.client, reader.incarnation, reader.consumer});
+  }
+  return to;
+}
+
+Membership Transaction::MembershipOf(const IterationState& iteration) {
+  core_.mu_.AssertHeld();
+  const auto& readers = iteration.record.readers;
+  const int64_t reading =
+      std::count_if(readers.begin(), readers.end(), [](const auto& its) { return its.reads(); });
+  const int64_t quota = core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight;
+  const int64_t share =
+      quota == 0 ? 0 : std::max<int64_t>(1, quota / std::max<int64_t>(1, reading));
+  Membership membership{.version = ++core_.membership_version_,
+                        .closed = iteration.record.closed,
+                        .max_bytes_in_flight = share};
+  const bool ordered = core_.state_.jobs.at(iteration.job).terms.deterministic;
+  std::set<WorkerId> workers;
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+    membership.partitions.push_back({PartitionId(p + 1), partition.placement, partition.worker});
+    if (ordered) {
+      membership.partitions.back().end =
+          iteration.record.closed ? partition.end : GetContext(iteration.id).partitions[p].ended;
+    }
+    if (partition.worker) workers.insert(partition.worker);
+  }
+  for (WorkerId id : workers) {
+    if (const WorkerRecord* worker = core_.state_.FindWorker(id)) {
+      membership.workers.push_back(
+          {id, worker->address, worker->offers, worker->tags, worker->process});
+    }
+  }
+  return membership;
+}
+
+bool Transaction::SharesBytes(const IterationState& iteration) const {
+  core_.mu_.AssertHeld();
+  return core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
+}
+
+// --- What follows from a decision ----------------------------------------------------
+
+void Transaction::Settle(IterationId iteration, protocol::Decision decision) {
+  Apply(iteration, std::move(decision), nullptr);
+  OpenAndPlace(iteration);
+}
+
+void Transaction::Settle(IterationId iteration, protocol::Decision decision,
+                         const MarkedBookmark& marks) {
+  Apply(iteration, std::move(decision), &marks);
+  OpenAndPlace(iteration);
+}
+
+void Transaction::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
+  core_.mu_.AssertHeld();
+  const IterationState& iteration = core_.state_.iterations.at(id);
+  const bool shares = SharesBytes(iteration);
+  do {
+    for (protocol::IterationChange& change : decision.changes) {
+      if (std::holds_alternative<protocol::PartitionOpened>(change) ||
+          std::holds_alternative<protocol::PlacementRaised>(change) ||
+          std::holds_alternative<protocol::PartitionAssigned>(change) ||
+          std::holds_alternative<protocol::IterationClosed>(change) ||
+          std::holds_alternative<protocol::IterationReopened>(change)) {
+        NotifyMembership(id);
+      }
+      if (shares && (std::holds_alternative<protocol::ReaderGone>(change) ||
+                     std::holds_alternative<protocol::ReaderEnded>(change))) {
+        NotifyMembership(id);
+      }
+      const auto* bookmark_added = std::get_if<protocol::BookmarkAdded>(&change);
+      const PartitionKey partition{
+          id, bookmark_added == nullptr ? PartitionId() : bookmark_added->partition};
+      Apply(IterationAltered{id, std::move(change)});
+      if (partition.partition && marks != nullptr && !marks->marks.empty()) {
+        Apply(BookmarkMarked{partition, *marks});
+      }
+    }
+    for (const protocol::Message& message : decision.messages) {
+      std::visit(MessageRouter{*this, iteration}, message);
+    }
+    decision = protocol::Consequences(iteration.record, GetContext(id));
+  } while (!decision.empty());
+}
+
+void Transaction::OpenAndPlace(IterationId id) {
+  core_.mu_.AssertHeld();
+  const IterationState& iteration = core_.state_.iterations.at(id);
+  if (!core_.GoesOn(iteration) || iteration.record.closed) return;
+  core_.Reserve(*this, iteration);
+  protocol::IterationContext& context = GetContext(id);
+  const std::vector<WorkerId> usable = core_.UsableWorkers(iteration);
+  for (int64_t n = PartitionsToOpen(core_.state_, iteration, usable); n > 0; --n) {
+    Apply(id, protocol::OpenPartition(iteration.record, context), nullptr);
+  }
+  const std::vector<PartitionId> assignable = protocol::Assignable(iteration.record, context);
+  if (assignable.empty()) return;
+  bool some = false;
+  PartitionCounts counts(core_.state_, iteration, context);
+  const bool anywhere = core_.failures_.empty() && iteration.division.count == 0;
+  if (anywhere && !SomebodyHasRoom(core_.state_, iteration, counts, usable)) return;
+  for (PartitionId partition : assignable) {
+    const PartitionKey key{id, partition};
+    const auto failed = core_.failures_.find(key);
+    WorkerId worker = core_.ReservedFor(key);
+    if (!worker && failed == core_.failures_.end()) {
+      worker = ChooseWorker(core_.state_, iteration, counts, partition, usable);
+    } else if (!worker) {
+      const std::vector<WorkerId> among = core_.WorkersToTry(key, usable);
+      worker = ChooseWorker(core_.state_, iteration, counts, partition, among, failed->second.on);
+      if (worker && core_.RunsAlone(key)) core_.trials_[worker] = {key, core_.options_.now()};
+    }
+    if (!worker) continue;
+    Log("assigned",
+        {{"iteration", absl::StrCat(id.value())},
+         {"partition", absl::StrCat(partition.value())},
+         {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
+         {"worker", absl::StrCat(absl::Hex(worker.value()))}});
+    Apply(id, protocol::AssignTo(iteration.record, context, partition, worker), nullptr);
+    counts.Add(worker);
+    some = true;
+  }
+  if (some) Balance(id);  // what was left as it was while one waited
+}
+
+void Transaction::Balance(IterationId id) {
+  core_.mu_.AssertHeld();
+  const IterationState& iteration = core_.state_.iterations.at(id);
+  if (!core_.GoesOn(iteration) || iteration.record.closed) return;
+  bool moves = false;
+  for (PartitionId partition : PartitionsToRelieve(core_.state_, iteration, GetContext(id),
+                                                   core_.UsableWorkers(iteration))) {
+    if (core_.failures_.count({id, partition}) > 0) continue;  // its place was chosen with care
+    Log("relieved",
+        {{"iteration", absl::StrCat(id.value())}, {"partition", absl::StrCat(partition.value())}});
+    Apply(id, protocol::OnRelieve(iteration.record, GetContext(id), partition), nullptr);
+    moves = true;
+  }
+  if (moves) OpenAndPlace(id);
+}
+
+}  // namespace penstock::control

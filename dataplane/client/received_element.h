@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "penstock/element.h"
+#include "penstock/ids.h"
+
+namespace penstock::client {
+
+// An element, or an error in the place of one, that was received and not returned yet.
+struct ReceivedElement {
+  Identity identity;
+  Element element;     // empty for an error
+  absl::Status error;  // OK for an element
+  WorkerId from;
+  size_t bytes = 0;
+};
+
+}  // namespace penstock::client

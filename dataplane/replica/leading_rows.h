@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows from the front of the data, with which a pipeline's last batches are
+// filled up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/transforms/join_rows.h"
+#include "penstock/dataset.h"
+#include "penstock/iterator.h"
+
+namespace penstock::replica {
+
+// Reads the dataset once more, and again when it ends. One thread.
+class LeadingRows {
+ public:
+  LeadingRows(Dataset dataset, uint64_t seed, int64_t epoch)
+      : dataset_(std::move(dataset)), seed_(seed), epoch_(epoch) {}
+
+  // The next `count` rows. OutOfRange if the data has none.
+  absl::StatusOr<std::vector<RowRange>> Take(int64_t count);
+
+  absl::Status Save(StateWriter& writer);
+  absl::Status Restore(StateReader& reader);
+  static absl::Status Pass(StateReader& reader);  // over what Save() wrote
+
+ private:
+  struct Position {
+    uint64_t seed = 0;
+    int64_t epoch = 0;
+    std::optional<State> before;
+    int64_t row = 0;
+  };
+  static absl::StatusOr<Position> ReadPosition(StateReader& reader);
+
+  absl::Status Hold();  // the next batch that has rows
+
+  const Dataset dataset_;
+  uint64_t seed_;
+  int64_t epoch_;
+  std::optional<Iterator> iterator_;
+  State before_;  // of the batch at hand
+  std::shared_ptr<BatchRows> batch_;
+  int64_t row_ = 0;  // the next of them
+};
+
+}  // namespace penstock::replica

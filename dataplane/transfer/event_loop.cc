@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/transfer/event_loop.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/status.h"
+
+namespace penstock::transfer {
+namespace {
+
+using Nanoseconds = EventLoop::Nanoseconds;
+
+// How long the own thread trusts that a thread that polled polls again. If none does,
+// what has come meanwhile waits at most so long.
+constexpr Nanoseconds kBackoff = 2 * EventLoop::kMillisecond;
+// A wake-up that was lost, for whatever reason, costs no more than this.
+constexpr Nanoseconds kMaxSleep = 1'000 * EventLoop::kMillisecond;
+// While links are busy, descriptors are looked at that often.
+constexpr Nanoseconds kDescriptorsEvery = EventLoop::kMillisecond;
+
+// Signals are for the program's own threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Nanoseconds EventLoop::Now() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+absl::Status EventLoop::Start(const char* name) {
+  wake_fd_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wake_fd_) {
+    return absl::UnavailableError(absl::StrCat("no descriptor to be woken by: errno ", errno));
+  }
+  const SignalsBlocked blocked;
+  PENSTOCK_ASSIGN_OR_RETURN(
+      thread_, StartThread(absl::StrCat("serving links (", name, ")"), [this] { Run(); }));
+  pthread_setname_np(thread_.native_handle(), name);
+  return absl::OkStatus();
+}
+
+void EventLoop::Stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  SignalThread();
+  thread_.join();
+  MutexLock lock(serving_mu_);
+  ended_ = true;
+}
+
+// --- Threads that poll ------------------------------------------------------------------
+
+bool EventLoop::Poll(Nanoseconds now) {
+  polls_.fetch_add(1, std::memory_order_seq_cst);
+  // One that sleeps for long backs off when it has heard of this.
+  Nanoseconds looks_at = looks_at_.load(std::memory_order_seq_cst);
+  if (looks_at > now + kBackoff && looks_at_.compare_exchange_strong(looks_at, 0)) SignalThread();
+  if (!serving_mu_.try_lock()) return false;
+  MutexLock lock(serving_mu_, std::adopt_lock);
+  Disarm(Sleeper::kOwnThread);
+  return ServeLocked(now, /*may_look=*/true);
+}
+
+bool EventLoop::BeginSleep() {
+  MutexLock lock(serving_mu_);
+  if (ended_) return true;  // nothing comes any more
+  sleeper_ = Sleeper::kPoller;
+  SetSleeps(true);  // again, if the own thread has: that may have been answered
+  if (!ServeLocked(Now(), /*may_look=*/true)) return true;
+  Disarm(Sleeper::kPoller);
+  return false;
+}
+
+void EventLoop::EndSleep() {
+  MutexLock lock(serving_mu_);
+  Disarm(Sleeper::kPoller);
+  descriptors_ready_ = true;
+}
+
+void EventLoop::Disarm(Sleeper sleeper) {
+  if (sleeper_ != sleeper) return;
+  sleeper_ = Sleeper::kNobody;
+  if (!ended_) SetSleeps(false);
+}
+
+bool EventLoop::ServeLocked(Nanoseconds now, bool may_look) {
+  if (ended_) return false;
+  const bool descriptors = may_look && (descriptors_ready_ || now >= descriptors_at_);
+  if (descriptors) {
+    descriptors_ready_ = false;
+    descriptors_at_ = now + kDescriptorsEvery;
+  }
+  server_ = std::this_thread::get_id();
+  const bool found = Serve(now, descriptors);
+  server_ = std::thread::id();
+  return found;
+}
+
+// --- The own thread ----------------------------------------------------------------
+
+void EventLoop::Wake() {
+  woken_.store(true, std::memory_order_seq_cst);
+  // Whoever serves at this moment polls again, or the own thread looks within kPollGrace.
+  if (server_.load() == std::this_thread::get_id()) return;
+  if (looks_at_.exchange(0, std::memory_order_seq_cst) != 0) SignalThread();
+}
+
+void EventLoop::WakeAt(Nanoseconds moment) {
+  // One that is awake, or wakes before, asks for deadlines before it sleeps.
+  if (looks_at_.load(std::memory_order_seq_cst) > moment + EventLoop::kMillisecond) Wake();
+}
+
+void EventLoop::SignalThread() {
+  [[maybe_unused]] const int written = ::eventfd_write(wake_fd_.get(), 1);
+}
+
+void EventLoop::Run() {
+  uint64_t polls = 0;
+  while (!stopping_) {
+    woken_.store(false, std::memory_order_seq_cst);  // before what a Wake() is for is looked at
+    bool found;
+    {
+      MutexLock lock(serving_mu_);
+      // Descriptors that a polling thread sleeps at are its own: they report each event once.
+      found = ServeLocked(Now(), sleeper_ != Sleeper::kPoller);
+    }
+    const uint64_t now_polls = polls_.load(std::memory_order_seq_cst);
+    const bool polled = polls != now_polls;
+    polls = now_polls;
+    if (!found || polled) Sleep(polled);
+  }
+}
+
+// Sleeps. If others have polled of late: for a short time, and they serve what comes.
+void EventLoop::Sleep(bool polled) {
+  const uint64_t polls = polls_.load(std::memory_order_seq_cst);
+  // First this, so that whoever sets a deadline from now on wakes this thread.
+  looks_at_.store(kNever, std::memory_order_seq_cst);
+  const Nanoseconds now = Now();
+  Nanoseconds until = now + (polled ? kBackoff : kMaxSleep);
+  bool watches = false;
+  {
+    MutexLock lock(serving_mu_);
+    until = std::min(until, NextDeadline());
+    looks_at_.store(std::max<Nanoseconds>(until, 1), std::memory_order_seq_cst);
+    // Whoever polls from here on sees for how long this sleeps, and wakes it.
+    const bool alone = !polled && polls_.load(std::memory_order_seq_cst) == polls;
+    if (!polled && !alone) until = now;
+    watches = alone && sleeper_ == Sleeper::kNobody;
+    if (watches && !FallAsleep()) until = now;
+  }
+  if (until > now && !woken_.load(std::memory_order_seq_cst)) {
+    pollfd ready[2] = {{wake_fd_.get(), POLLIN, 0}, {descriptor(), POLLIN, 0}};
+    const Nanoseconds left = until - now;
+    const timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
+    ::ppoll(ready, watches ? 2 : 1, &timeout, nullptr);
+  }
+  looks_at_.store(0, std::memory_order_seq_cst);
+  eventfd_t wakeups;
+  [[maybe_unused]] const int read = ::eventfd_read(wake_fd_.get(), &wakeups);
+  MutexLock lock(serving_mu_);
+  Disarm(Sleeper::kOwnThread);
+  descriptors_ready_ = true;
+}
+
+// False: something has come meanwhile.
+bool EventLoop::FallAsleep() {
+  sleeper_ = Sleeper::kOwnThread;
+  SetSleeps(true);
+  return !ServeLocked(Now(), /*may_look=*/true);
+}
+
+}  // namespace penstock::transfer

@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the iteration coordinator decides, one behaviour each; how the behaviours go together is
+// explored in explore_test.cc.
+#include "control/protocol/iteration_coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "control/protocol/receiver.h"
+#include "control/protocol/sender.h"
+
+namespace penstock::protocol {
+namespace {
+
+constexpr ClientId kAnna{1};
+constexpr ClientId kBert{2};
+constexpr Incarnation kFirst{1};
+constexpr Incarnation kSecond{2};
+constexpr WorkerId kWorker{7};
+constexpr WorkerId kOther{8};
+constexpr PartitionId kPartition{1};
+
+// A record and its context, as a dispatcher keeps them; collects the messages.
+class Harness {
+ public:
+  explicit Harness(CommitPolicy keep = CommitPolicy::kOnDelivery) {
+    record.commit_policy = keep;
+    context = MakeIterationContext(record);
+    Do(OpenPartition(record, context));
+  }
+  void Do(Decision decision) {
+    do {
+      for (const IterationChange& change : decision.changes) {
+        ASSERT_TRUE(Fits(record, change));
+        Apply(record, change);
+      }
+      for (Message& message : decision.messages) sent.push_back(std::move(message));
+      decision = Consequences(record, context);
+    } while (!decision.empty());
+  }
+  void Joins(ClientId client) { Do(OnConnect(record, context, {client, kFirst, std::nullopt})); }
+  void Restarts(ClientId client, ReceivedSets state) {
+    Do(OnConnect(record, context, {client, kSecond, std::move(state)}));
+  }
+  void Reports(ClientId client, Placement g, IndexSet delivered, IndexSet received = {}) {
+    Do(OnReport(record, context, client, kFirst, {kPartition, g, delivered, received}));
+  }
+  void Gives(ClientId client, Placement g, IndexSet returned) {
+    Do(OnReport(record, context, client, kFirst,
+                {.partition = kPartition, .placement = g, .returned = std::move(returned)}));
+  }
+  void Waits(ClientId client) {
+    OnWaits(record, context, client, kFirst);
+    Do({});
+  }
+  void Dies(ClientId client) { Do(OnReaderExpired(record, context, client)); }
+  void Commits(ClientId client, ReceivedSets committed) {
+    Do(OnCommit(record, context, client, kFirst, {1, std::move(committed)}));
+  }
+  void Assign(WorkerId worker = kWorker) { Do(AssignTo(record, context, kPartition, worker)); }
+  void Ends(Index end) {
+    Do(OnEnded(record, context, kWorker, kPartition, record.partition(kPartition).placement, end));
+  }
+  // The messages of one kind, removed.
+  template <class M>
+  std::vector<M> Sent() {
+    std::vector<M> some;
+    std::erase_if(sent, [&](const Message& message) {
+      const M* m = std::get_if<M>(&message);
+      if (m) some.push_back(*m);
+      return m != nullptr;
+    });
+    return some;
+  }
+
+  IterationRecord record;
+  IterationContext context;
+  std::vector<Message> sent;
+};
+
+IndexSet Range(Index begin, Index end) {
+  return IndexSet::Of(begin, end);
+}
+
+TEST(IterationCoordinator, AssignsANewPartitionWithoutAFence) {
+  Harness harness;
+  EXPECT_TRUE(Assignable(harness.record, harness.context).empty());  // nobody reads
+  harness.Joins(kAnna);
+  EXPECT_THAT(Assignable(harness.record, harness.context), testing::ElementsAre(kPartition));
+  harness.Assign();
+  const auto assigned = harness.Sent<struct Assign>();
+  ASSERT_EQ(assigned.size(), 1u);
+  EXPECT_TRUE(assigned[0].skip.empty());
+  EXPECT_THAT(assigned[0].readers, testing::ElementsAre(Reader{kAnna, kFirst}));
+  EXPECT_TRUE(harness.Sent<Fence>().empty());
+}
+
+TEST(IterationCoordinator, WaitsForEveryAnswerBeforeItAssignsAgain) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Do(OnWorkerGone(harness.record, harness.context, kWorker));
+  EXPECT_EQ(harness.Sent<Fence>().size(), 2u);
+  harness.Reports(kAnna, Placement(2), Range(0, 2), Range(4, 5));
+  EXPECT_TRUE(Assignable(harness.record, harness.context).empty());
+  harness.Reports(kBert, Placement(1), Range(2, 3));  // said before the fence reached it
+  EXPECT_TRUE(Assignable(harness.record, harness.context).empty());
+  harness.Reports(kBert, Placement(2), Range(3, 4));
+  harness.Sent<struct Assign>();
+  harness.Assign(kOther);
+  EXPECT_EQ(harness.Sent<struct Assign>()[0].skip, Range(0, 5));
+}
+
+TEST(IterationCoordinator, WaitsNoLongerForAClientThatIsDead) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Reports(kBert, Placement(1), Range(0, 1), Range(1, 2));
+  harness.Do(OnRelieve(harness.record, harness.context, kPartition));
+  harness.Reports(kAnna, Placement(2), {});
+  harness.Do(OnReaderExpired(harness.record, harness.context, kBert));
+  harness.Sent<struct Assign>();
+  harness.Assign();
+  EXPECT_EQ(harness.Sent<struct Assign>()[0].skip, Range(0, 1))
+      << "what it took, not what it received";
+}
+
+TEST(IterationCoordinator, OwesNothingToReadersOfAWindowAndWaitsForNone) {
+  Harness harness(CommitPolicy::kNever);
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Do(
+      OnBookmark(harness.record, harness.context, kWorker, kPartition, Placement(1), {7, "x"}));
+  harness.Do(OnReaderExpired(harness.record, harness.context, kBert));
+  EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(1)) << "nothing moves";
+  harness.Do(OnWorkerGone(harness.record, harness.context, kWorker));
+  EXPECT_THAT(Assignable(harness.record, harness.context), testing::ElementsAre(kPartition));
+  harness.Sent<struct Assign>();
+  harness.Assign(kOther);
+  const auto assigned = harness.Sent<struct Assign>();
+  ASSERT_EQ(assigned.size(), 1u);
+  EXPECT_EQ(assigned[0].bookmark->index, 7);
+  EXPECT_TRUE(assigned[0].skip.empty());
+}
+
+TEST(IterationCoordinator, AddsAClientThatJoinsToThoseServed) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  harness.Joins(kBert);
+  const auto added = harness.Sent<AddReader>();
+  ASSERT_EQ(added.size(), 1u);
+  EXPECT_EQ(added[0].reader, (Reader{kBert, kFirst}));
+  EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(1)) << "nothing moves";
+}
+
+TEST(IterationCoordinator, ClosesWhenAllIsDeliveredAndNotifiesOfTheEnd) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  harness.Ends(3);
+  harness.Reports(kAnna, Placement(1), Range(0, 2), Range(2, 3));
+  EXPECT_FALSE(harness.record.closed) << "one is received and not delivered";
+  harness.Reports(kAnna, Placement(1), Range(2, 3));
+  EXPECT_TRUE(harness.record.closed);
+  EXPECT_EQ(harness.Sent<End>().size(), 1u);
+  EXPECT_TRUE(harness.record.finished);
+}
+
+TEST(IterationCoordinator, AsksForWhatOneHoldsAndAnotherWaitsFor) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Reports(kAnna, Placement(1), Range(0, 1), Range(1, 3));
+  harness.Reports(kBert, Placement(1), {});
+  harness.Waits(kBert);
+  EXPECT_THAT(harness.Sent<Fence>(), testing::IsEmpty()) << "more may be sent to him";
+  harness.Ends(3);
+  const auto fences = harness.Sent<Fence>();
+  ASSERT_EQ(fences.size(), 2u);
+  EXPECT_TRUE(fences[0].give_back);
+  harness.Gives(kAnna, Placement(2), Range(1, 3));
+  harness.Reports(kBert, Placement(2), {});
+  harness.Assign();
+  EXPECT_EQ(harness.Sent<struct Assign>().back().skip, Range(0, 1));
+  harness.Ends(3);
+  EXPECT_THAT(harness.Sent<Fence>(), testing::IsEmpty()) << "he has not said again that he waits";
+}
+
+TEST(IterationCoordinator, WhatADeadReaderHadNotCommittedIsForWhoeverComesLate) {
+  Harness harness(CommitPolicy::kExplicit);
+  harness.Joins(kAnna);
+  harness.Assign();
+  harness.Ends(2);
+  harness.Reports(kAnna, Placement(1), Range(0, 2));
+  ASSERT_TRUE(harness.record.closed);
+  harness.Dies(kAnna);
+  harness.Joins(kBert);
+  EXPECT_FALSE(harness.record.closed);
+  EXPECT_EQ(harness.Sent<End>().size(), 1u) << "hers alone";
+  harness.Assign();
+  EXPECT_EQ(harness.Sent<struct Assign>().back().skip, IndexSet());
+}
+
+TEST(IterationCoordinator, NotifiesALateReaderOfTheEndAtOnce) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  harness.Ends(0);
+  harness.Sent<End>();
+  harness.Joins(kBert);
+  EXPECT_EQ(harness.Sent<Welcome>().size(), 2u);
+  EXPECT_EQ(harness.Sent<End>().size(), 1u);
+}
+
+TEST(IterationCoordinator, KeepsWhatAReaderTookThatLeaves) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Do(OnLeave(harness.record, harness.context, kAnna, kFirst, {{Range(0, 4)}}));
+  EXPECT_EQ(harness.Sent<LeaveDone>().size(), 1u);
+  EXPECT_EQ(CommittedIndices(harness.record, kPartition), Range(0, 4));
+  EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(2));
+}
+
+// What told it so was lost with its stream, or with the dispatcher's process.
+TEST(IterationCoordinator, TellsWhoHasLeftSoAgain) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  harness.Do(OnLeave(harness.record, harness.context, kAnna, kFirst, {{Range(0, 3)}}));
+  ASSERT_EQ(harness.Sent<LeaveDone>().size(), 1u);
+  const IterationRecord left = harness.record;
+
+  harness.Joins(kAnna);
+  EXPECT_THAT(harness.Sent<Refused>(), ::testing::IsEmpty());
+  EXPECT_EQ(harness.Sent<Welcome>().size(), 2u);
+  EXPECT_EQ(harness.Sent<LeaveDone>().size(), 1u);
+  EXPECT_EQ(harness.record, left);
+}
+
+TEST(IterationCoordinator, WaitsForNoAnswerOfOneThatLeftWithMoreThanIsCommitted) {
+  Harness harness(CommitPolicy::kExplicit);
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Reports(kAnna, Placement(1), Range(0, 2), Range(2, 3));
+  harness.Commits(kAnna, {Range(0, 1)});
+  harness.Do(OnLeave(harness.record, harness.context, kAnna, kFirst, {{Range(0, 2)}}));
+  EXPECT_EQ(harness.Sent<LeaveDone>().size(), 1u);
+  EXPECT_EQ(CommittedIndices(harness.record, kPartition), Range(0, 1));
+  harness.Reports(kBert, Placement(2), {});
+  harness.Sent<struct Assign>();
+  harness.Assign();
+  const auto assigned = harness.Sent<struct Assign>();
+  EXPECT_EQ(assigned[0].skip, Range(0, 2)) << "what it took, not what it received";
+  EXPECT_THAT(assigned[0].readers, testing::ElementsAre(Reader{kBert, kFirst}));
+  harness.Ends(3);
+  harness.Reports(kBert, Placement(2), Range(2, 3));
+  EXPECT_FALSE(harness.record.closed) << "what it took may yet be Bert's";
+  harness.Do(OnReaderExpired(harness.record, harness.context, kAnna));
+  harness.Reports(kBert, Placement(3), {});
+  harness.Assign();
+  IndexSet left = Range(0, 1);
+  left.Add(2);
+  EXPECT_EQ(harness.Sent<struct Assign>()[0].skip, left);
+}
+
+TEST(IterationCoordinator, TakesUpTheStateOfOneThatLeft) {
+  Harness harness(CommitPolicy::kExplicit);
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Do(OnLeave(harness.record, harness.context, kAnna, kFirst, {{Range(0, 3)}}));
+  harness.Restarts(kAnna, {Range(0, 2)});
+  EXPECT_TRUE(harness.Sent<Refused>().empty());
+  harness.Reports(kBert, Placement(2), {});
+  harness.Assign();
+  const auto assigned = harness.Sent<struct Assign>();
+  EXPECT_EQ(assigned.back().skip, Range(0, 2));
+  EXPECT_THAT(assigned.back().readers,
+              testing::ElementsAre(Reader{kAnna, kSecond}, Reader{kBert, kFirst}));
+}
+
+TEST(IterationCoordinator, AnswersACommitThatIsRepeatedWithoutJournalingItTwice) {
+  Harness harness(CommitPolicy::kExplicit);
+  harness.Joins(kAnna);
+  harness.Commits(kAnna, {Range(0, 2)});
+  const Decision again =
+      OnCommit(harness.record, harness.context, kAnna, kFirst, {1, {Range(0, 2)}});
+  EXPECT_TRUE(again.changes.empty());
+  EXPECT_EQ(again.messages.size(), 1u);
+}
+
+TEST(IterationCoordinator, TakesUpASessionFromItsStateAndMovesEverything) {
+  Harness harness(CommitPolicy::kExplicit);
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Assign();
+  harness.Commits(kAnna, {Range(0, 1)});
+  harness.Restarts(kAnna, {Range(0, 2)});
+  EXPECT_EQ(Of(harness.record.readers[0].committed, kPartition), Range(0, 2));
+  EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(2));
+  harness.Restarts(kAnna, {Range(0, 2)});
+  EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(2)) << "welcomed again only";
+}
+
+TEST(IterationCoordinator, RefusesAStateThatIsNotTheCommittedOneOfTheDead) {
+  Harness harness(CommitPolicy::kExplicit);
+  harness.Joins(kAnna);
+  harness.Joins(kBert);
+  harness.Commits(kAnna, {Range(0, 2)});
+  harness.Do(OnReaderExpired(harness.record, harness.context, kAnna));
+  harness.Sent<Refused>();
+  harness.Restarts(kAnna, {Range(0, 3)});
+  harness.Restarts(kAnna, {Range(0, 1)});
+  harness.Do(OnConnect(harness.record, harness.context, {kAnna, kFirst, std::nullopt}));
+  const auto refused = harness.Sent<Refused>();
+  ASSERT_EQ(refused.size(), 3u);
+  EXPECT_EQ(refused[0].why, Refusal::kStateIsNewer);
+  EXPECT_EQ(refused[1].why, Refusal::kStateIsOlder);
+  EXPECT_EQ(refused[2].why, Refusal::kDeclaredDead);
+  harness.Restarts(kAnna, {Range(0, 2)});
+  EXPECT_EQ(harness.record.readers[0].status, ReaderStatus::kActive);
+}
+
+// Where the sets are gone their marks tell.
+TEST(IterationCoordinator, RefusesAStateThatIsNotWhatWasCommittedOfAFinishedIteration) {
+  for (const bool forgets : {false, true}) {
+    Harness harness(CommitPolicy::kExplicit);
+    harness.Joins(kAnna);
+    harness.Assign();
+    harness.Reports(kAnna, Placement(1), Range(0, 4));
+    harness.Ends(4);
+    harness.Commits(kAnna, {Range(0, 4)});
+    ASSERT_TRUE(harness.record.finished);
+    if (forgets) ForgetHistories(harness.record);
+    harness.Sent<Refused>();
+    harness.Sent<End>();
+    harness.Restarts(kAnna, {Range(0, 4)});
+    EXPECT_EQ(harness.Sent<End>().size(), 1u);
+    harness.Restarts(kAnna, {Range(0, 3)});
+    harness.Restarts(kAnna, {Range(0, 5)});
+    harness.Restarts(kAnna, {Range(1, 5)});
+    const auto refused = harness.Sent<Refused>();
+    ASSERT_EQ(refused.size(), 3u);
+    EXPECT_EQ(refused[0].why, Refusal::kStateIsOlder);
+    EXPECT_EQ(refused[1].why, Refusal::kFinished);
+    EXPECT_TRUE(harness.Sent<End>().empty());
+  }
+}
+
+TEST(IterationCoordinator, AsksAgainUnderTheSamePlacementAfterARestart) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  harness.Do(OnWorkerGone(harness.record, harness.context, kWorker));
+  harness.context = MakeIterationContext(harness.record);
+  harness.sent.clear();
+  harness.Joins(kAnna);
+  const auto fences = harness.Sent<Fence>();
+  ASSERT_EQ(fences.size(), 1u);
+  EXPECT_EQ(fences[0].placement, Placement(2));
+}
+
+TEST(IterationCoordinator, PlacesAnewWhatAWorkerNeverGot) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  const HeldPlacement held[] = {{kPartition, Placement(1)}};
+  harness.Do(OnWorkerRegisters(harness.record, harness.context, kWorker, held));
+  EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(1));
+  harness.Do(OnWorkerRegisters(harness.record, harness.context, kWorker, {}));
+  EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(2));
+  harness.Do(OnWorkerRegisters(harness.record, harness.context, kOther, held));
+  EXPECT_EQ(harness.Sent<Unassign>().back().worker, kOther);
+}
+
+TEST(IterationCoordinator, ReplaysFromTheNewestBookmarkBelowWhatIsMissing) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  for (Index i : {2, 4, 6})
+    harness.Do(
+        OnBookmark(harness.record, harness.context, kWorker, kPartition, Placement(1), {i, "b"}));
+  harness.Reports(kAnna, Placement(1), Range(0, 5), Range(6, 8));
+  harness.Do(OnWorkerGone(harness.record, harness.context, kWorker));
+  harness.Reports(kAnna, Placement(2), {});
+  harness.Sent<struct Assign>();
+  harness.Assign();
+  EXPECT_EQ(harness.Sent<struct Assign>()[0].bookmark->index, 4);
+}
+
+TEST(IterationCoordinator, KeepsABookmarkBelowWhatIsCommittedHoweverManyCome) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  for (Index i = 1; i <= 200; ++i) {
+    if (i % 20 == 0) harness.Reports(kAnna, Placement(1), Range(i - 20, i - 10));
+    harness.Do(
+        OnBookmark(harness.record, harness.context, kWorker, kPartition, Placement(1), {i, "b"}));
+    const auto& bookmarks = harness.record.partition(kPartition).bookmarks;
+    ASSERT_LE(bookmarks.size(), 16u);
+    ASSERT_EQ(bookmarks.back().index, i);
+    ASSERT_LE(bookmarks.front().index,
+              std::max<Index>(1, CommittedIndices(harness.record, kPartition).FirstMissing()));
+  }
+}
+
+TEST(IterationCoordinator, IgnoresWhatComesFromAnOlderPlacement) {
+  Harness harness;
+  harness.Joins(kAnna);
+  harness.Assign();
+  harness.Do(OnRelieve(harness.record, harness.context, kPartition));
+  harness.Reports(kAnna, Placement(2), {});
+  harness.Assign();
+  const IterationRecord before = harness.record;
+  harness.Do(OnEnded(harness.record, harness.context, kWorker, kPartition, Placement(1), 0));
+  harness.Do(
+      OnBookmark(harness.record, harness.context, kWorker, kPartition, Placement(1), {1, ""}));
+  EXPECT_EQ(harness.record, before);
+}
+
+TEST(Sender, OffersWhatIsInDoubtToNobodyUntilTheClientSpoke) {
+  Sender sender(Assign{.worker = kWorker,
+                       .partition = kPartition,
+                       .placement = Placement(1),
+                       .skip = Range(0, 1),
+                       .bookmark = std::nullopt,
+                       .readers = {{kAnna, kFirst}, {kBert, kFirst}}});
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, {}));
+  EXPECT_FALSE(sender.OnLinkUp(kAnna, kSecond, {})) << "another process is no reader";
+  sender.OnPassed(0);
+  sender.OnSent(kAnna, 1);
+  sender.OnSent(kAnna, 2);
+  sender.OnEnd(3);
+  EXPECT_TRUE(sender.ended());
+  sender.OnLinkBroken(kAnna);
+  EXPECT_FALSE(sender.ended());
+  EXPECT_TRUE(sender.again().empty());
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, Range(1, 2)));
+  EXPECT_EQ(sender.again(), Range(2, 3));
+  EXPECT_FALSE(sender.OnAddReader({kBert, kFirst})) << "it is one already";
+}
+
+TEST(Sender, WhatALinkRefusedIsForAnyone) {
+  Sender sender(Assign{.worker = kWorker,
+                       .partition = kPartition,
+                       .placement = Placement(1),
+                       .skip = {},
+                       .bookmark = std::nullopt,
+                       .readers = {{kAnna, kFirst}, {kBert, kFirst}}});
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, {}));
+  ASSERT_TRUE(sender.OnLinkUp(kBert, kFirst, {}));
+  sender.OnSent(kAnna, 0);
+  sender.OnEnd(1);
+  sender.OnRefused(kAnna, 0);
+  EXPECT_FALSE(sender.ended());
+  EXPECT_EQ(sender.again(), Range(0, 1));
+  EXPECT_TRUE(sender.unconfirmed().empty());
+  sender.OnSent(kBert, 0);
+  EXPECT_TRUE(sender.ended());
+  sender.OnLinkBroken(kAnna);
+  EXPECT_TRUE(sender.ended());
+}
+
+TEST(Sender, WhatALinkRefusedAfterItBrokeIsForAnyone) {
+  Sender sender(Assign{.worker = kWorker,
+                       .partition = kPartition,
+                       .placement = Placement(1),
+                       .skip = {},
+                       .bookmark = std::nullopt,
+                       .readers = {{kAnna, kFirst}}});
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, {}));
+  sender.OnSent(kAnna, 0);
+  sender.OnLinkBroken(kAnna);
+  ASSERT_TRUE(sender.OnLinkUp(kAnna, kFirst, {}));
+  sender.OnRefused(kAnna, 0);
+  EXPECT_EQ(sender.again(), Range(0, 1));
+  sender.OnSent(kAnna, 0);
+  EXPECT_TRUE(sender.again().empty());
+}
+
+TEST(Receiver, DropsWhatIsOlderThanTheFenceAndSaysWhatItHas) {
+  Receiver receiver(kPartition);
+  EXPECT_EQ(receiver.OnElement(Placement(1), 0), ReceiveResult::kAccepted);
+  EXPECT_EQ(receiver.OnElement(Placement(1), 1), ReceiveResult::kAccepted);
+  receiver.OnDelivered(0);
+  const Report answer = receiver.OnFence(Placement(2));
+  EXPECT_EQ(answer.delivered, Range(0, 1));
+  EXPECT_EQ(answer.received, Range(1, 2));
+  EXPECT_EQ(receiver.OnElement(Placement(1), 2), ReceiveResult::kOldPlacement);
+  EXPECT_EQ(receiver.OnElement(Placement(2), 1), ReceiveResult::kAlreadyHere);
+  EXPECT_FALSE(receiver.News().has_value());
+  receiver.OnConnected();
+  EXPECT_EQ(receiver.News()->delivered, Range(0, 1)) << "all again on a new stream";
+}
+
+TEST(Receiver, OnlyTheFirstReportOnAStreamIsWhole) {
+  Receiver receiver(kPartition);
+  receiver.OnElement(Placement(1), 0);
+  EXPECT_FALSE(receiver.ReceivedNews()->whole);
+  receiver.OnElement(Placement(1), 1);
+  EXPECT_FALSE(receiver.News()->whole) << "it does not name what was said before";
+  receiver.OnConnected();
+  const std::optional<Report> first = receiver.ReceivedNews();
+  EXPECT_TRUE(first->whole);
+  EXPECT_EQ(first->received, Range(0, 2));
+  receiver.OnElement(Placement(1), 2);
+  EXPECT_FALSE(receiver.News()->whole);
+}
+
+TEST(Record, FitsNoChangeOutOfOrder) {
+  IterationRecord record;
+  EXPECT_FALSE(Fits(record, PlacementRaised{kPartition, Placement(2)}));
+  EXPECT_FALSE(Fits(record, PartitionOpened{PartitionId(2)}));
+  Apply(record, PartitionOpened{kPartition});
+  EXPECT_FALSE(Fits(record, PlacementRaised{kPartition, Placement(1)})) << "it must rise";
+  EXPECT_FALSE(Fits(record, PartitionAssigned{kPartition, Placement(2), kWorker}));
+  EXPECT_TRUE(Fits(record, PartitionAssigned{kPartition, Placement(1), kWorker}));
+  EXPECT_FALSE(Fits(record, ReaderGone{kAnna, ReaderStatus::kExpired}));
+  EXPECT_FALSE(Fits(record, IterationReopened{}));
+}
+
+TEST(Readers, AreFoundHoweverManyJoined) {
+  IterationRecord record;
+  for (uint64_t client = 1; client <= 100; ++client) {
+    ASSERT_FALSE(Fits(record, ReaderGone{ClientId(client), ReaderStatus::kExpired}));
+    Apply(record, ReaderJoined{ClientId(client), Incarnation(client)});
+    const IterationRecord copy = record;
+    for (uint64_t before = 1; before <= client; ++before)
+      ASSERT_EQ(copy.FindReader(ClientId(before)), before - 1);
+    ASSERT_EQ(copy.FindReader(ClientId(client + 1)), std::nullopt);
+    ASSERT_EQ(copy, record);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::protocol

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pipelines of the process make for devices lies in page-locked memory.
+#include "tests/dataplane/replica/fake_gpus.h"
+#include "tests/dataplane/replica/replicas.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::IsEmpty;
+
+// Reads all of it; what became of the values of all replicas on their way.
+DeviceLandingStats ReadToDevices(const absl::StatusOr<DistributedDataset>& dataset) {
+  EXPECT_TRUE(dataset.ok()) << dataset.status();
+  DistributedIterator it = dataset->MakeIterator().value();
+  while (true) {
+    const absl::StatusOr<std::optional<DistributedValues>> values = it.Next();
+    EXPECT_TRUE(values.ok()) << values.status();
+    if (!values.ok() || !values->has_value()) break;
+  }
+  DeviceLandingStats all;
+  for (const DeviceLandingStats& stats : it.LandingStats()) {
+    all.elements += stats.elements;
+    all.not_page_locked += stats.not_page_locked;
+    all.page_locking = stats.page_locking;
+  }
+  return all;
+}
+
+// 100 rows of so many bytes each.
+Dataset RowsOfBytes(int64_t bytes) {
+  return Dataset::Range(100).Map(
+      [bytes](Expr x) { return BroadcastTo(Cast(x, kUInt8), std::vector<int64_t>{bytes}); });
+}
+
+class PageLockedPrefetch : public ::testing::Test {
+ protected:
+  ~PageLockedPrefetch() override { EXPECT_THAT(FakeGpus().Misuses(), IsEmpty()); }
+  RunningGpus running_;
+};
+
+TEST_F(PageLockedPrefetch, WhateverHandsOnWhatTheLastNodeMade) {
+  const Dataset batches = RowsOfBytes(4096).Batch(10);
+  for (const Dataset& dataset : {batches, batches.Prefetch(2), batches.Take(8).Skip(1).Repeat(2)}) {
+    for (const int depth : {0, 2}) {
+      const DeviceLandingStats stats =
+          ReadToDevices(DistributeDataset(TwoGpus(), dataset)->PrefetchToDevice(depth));
+      EXPECT_EQ(stats.page_locking, "on");
+      EXPECT_GE(stats.elements, 20);
+      EXPECT_EQ(stats.not_page_locked, 0) << dataset.Explain() << depth;
+    }
+  }
+}
+
+TEST_F(PageLockedPrefetch, ForALoneReplicaToo) {
+  const ReplicaGroup group = *ReplicaGroup::Mirrored({"GPU:0"});
+  const Dataset batches = RowsOfBytes(4096).Batch(10).Prefetch(2);
+  EXPECT_EQ(ReadToDevices(DistributeDataset(group, batches)).not_page_locked, 0);
+  // A Shuffle hands on what others made, in ordinary memory, and is copied all the same.
+  const DeviceLandingStats shuffled = ReadToDevices(DistributeDataset(group, batches.Shuffle(4)));
+  EXPECT_EQ(shuffled.elements, 10);
+  EXPECT_EQ(shuffled.not_page_locked, 10);
+}
+
+TEST_F(PageLockedPrefetch, AndWhatMapsBehindTheDistributionMake) {
+  const auto twice = [](Expr x) { return x + x; };
+  const DeviceLandingStats stats = ReadToDevices(
+      DistributeDataset(TwoGpus(), RowsOfBytes(4096).Batch(10))->Map(twice)->Map(twice));
+  EXPECT_EQ(stats.elements, 20);
+  EXPECT_EQ(stats.not_page_locked, 0);
+}
+
+TEST_F(PageLockedPrefetch, AndWhatFillsUpTheLastStep) {
+  InputOptions options;
+  options.partial_batches = PartialBatches::kPad;
+  const DeviceLandingStats stats =
+      ReadToDevices(DistributeDataset(TwoGpus(), RowsOfBytes(4096).Batch(18), options));
+  EXPECT_EQ(stats.elements, 12 + 1);  // what comes short is on its way before it is filled up
+  EXPECT_EQ(stats.not_page_locked, 0);
+}
+
+TEST_F(PageLockedPrefetch, ASteadyStateLocksNothingMore) {
+  const Dataset batches = RowsOfBytes(4096).Batch(10).Repeat(3);
+  ReadToDevices(DistributeDataset(TwoGpus(), batches));
+  const int64_t locked = FakeGpus().page_locked_bytes();
+  EXPECT_GT(locked, 0);
+  ReadToDevices(DistributeDataset(TwoGpus(), batches));
+  EXPECT_EQ(FakeGpus().page_locked_bytes(), locked);
+}
+
+TEST_F(PageLockedPrefetch, StepsDownWhereMemoryCannotBeLocked) {
+  // Of a size that no segment was made for yet.
+  FakeGpus().FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no more to lock"));
+  const DeviceLandingStats stats =
+      ReadToDevices(DistributeDataset(TwoGpus(), RowsOfBytes(100'000).Batch(20)));
+  EXPECT_EQ(stats.elements, 10);
+  EXPECT_GT(stats.not_page_locked, 0);
+  EXPECT_EQ(stats.page_locking, "on");
+}
+
+}  // namespace
+}  // namespace penstock
