@@ -12,6 +12,7 @@
 #include "tests/dataplane/replica/replicas.h"
 #include "tests/dataplane/replica/without_page_locks.h"
 #include "tests/dataplane/transfer/pretended_cuda.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -106,7 +107,7 @@ class GpuDirectJobs : public WithoutPageLocks {
         if (stats.gpu_direct == "being tried") return true;
       return false;
     };
-    while (undecided()) std::this_thread::yield();
+    EXPECT_TRUE(Eventually([&] { return !undecided(); }));
   }
 
   // Each row came once.

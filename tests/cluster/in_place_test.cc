@@ -14,6 +14,7 @@
 #include "penstock/expr.h"
 #include "penstock/register.h"
 #include "tests/cluster/consumers.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -43,7 +44,7 @@ std::string WhyCopied() {
                       transfer::FilledOfProcess(transfer::Filled::kElsewhere));
 }
 void AwaitReceived(int64_t count) {
-  while (CountReceived() < count) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return CountReceived() >= count; }));
 }
 PENSTOCK_REGISTER_MAP("in_place.make_row", 1, Dense(kUInt8, {kRowBytes}), MakeRow);
 

@@ -16,6 +16,7 @@
 #include "tests/cluster/cluster.h"
 #include "tests/dataplane/replica/replicas.h"
 #include "tests/dataplane/transfer/child_process.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -161,9 +162,9 @@ TEST(RoundsOfProcesses, OneThatIsStoppedIsSuspectedUntilItGoesOn) {
   trainers.Say(absl::StrCat("hold ", cluster.service(), " endless 100"));
   EXPECT_THAT(trainers.Hear(), Each("reads"));
   trainers[5].Stop();
-  while (suspected() < 1) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return suspected() >= 1; }));
   trainers[5].Continue();
-  while (suspected() > 0) std::this_thread::yield();
+  ASSERT_TRUE(Eventually([&] { return suspected() == 0; }));
   EXPECT_EQ(Metric("penstock_dispatcher_events_total{event=\"step_torn\"}"), -1);
 }
 

@@ -8,6 +8,7 @@
 #include "control/observe/metrics.h"
 #include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -146,7 +147,7 @@ TEST(SharedJobs, AWorkerAddedInMidJobIsRead) {
     const auto links = (*stub)->GetStatus({.timeout = absl::Minutes(1)})->links;
     return links.empty() ? 0 : links[0].counts.elements;
   };
-  while (received() < kElements) absl::SleepFor(absl::Milliseconds(10));
+  ASSERT_TRUE(Eventually([&] { return received() >= kElements; }));
   cluster.AddWorker();
   const std::vector<int64_t> rest = ReadAll(it);
   values.insert(values.end(), rest.begin(), rest.end());

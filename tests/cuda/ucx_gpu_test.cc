@@ -15,6 +15,7 @@
 #include "dataplane/transfer/ucx/transport.h"
 #include "tests/dataplane/memory/device_conformance.h"
 #include "tests/dataplane/transfer/ends.h"
+#include "tests/eventually.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -115,9 +116,11 @@ class UcxToGpu : public testing::TestWithParam<int64_t> {
 
 TEST_P(UcxToGpu, BodiesLieThereAsTheyWereSent) {
   int64_t index = 0;
-  do Pass(index++);
-  while (gpu_pool_->state() == "not asked for");
-  ASSERT_TRUE(BecomesTrue([&] { return gpu_pool_->state() != "being tried"; }));
+  ASSERT_TRUE(Eventually([&] {
+    Pass(index++);
+    return gpu_pool_->state() != "not asked for";
+  }));
+  ASSERT_TRUE(Eventually([&] { return gpu_pool_->state() != "being tried"; }));
   ASSERT_EQ(gpu_pool_->state(), "on");
   for (int i = 0; i < 100; ++i, ++index) {
     Element element = Pass(index);

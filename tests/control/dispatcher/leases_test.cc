@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/deaf.h"
+#include "tests/eventually.h"
 
 namespace penstock::control {
 namespace {
@@ -192,7 +193,7 @@ TEST_F(LeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
   std::thread beat;
   at_now_ = [&] {  // the sweep has the lock
     beat = std::thread([&] { core_->OnMessage(waiting, WorkerHeartbeat{}); });
-    while (waiting->arriving == 0) std::this_thread::yield();
+    EXPECT_TRUE(Eventually([&] { return waiting->arriving > 0; }));
   };
   core_->Sweep();
   beat.join();
@@ -322,7 +323,7 @@ TEST_F(ClientLeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
   std::thread beat;
   at_now_ = [&] {  // the sweep has the lock
     beat = std::thread([&] { core_->OnMessage(waiting, ClientHeartbeat{}); });
-    while (waiting->arriving == 0) std::this_thread::yield();
+    EXPECT_TRUE(Eventually([&] { return waiting->arriving > 0; }));
   };
   core_->Sweep();
   beat.join();

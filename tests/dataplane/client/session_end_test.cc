@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/client/session_fixture.h"
+#include "tests/eventually.h"
 
 namespace penstock::client {
 namespace {
@@ -175,7 +176,7 @@ TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
   dispatcher_.Heard<control::Leave>();
   dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("not known")});
   dispatcher_.Break();
-  while (dispatcher_.has_stream()) std::this_thread::yield();  // the error was heard before
+  ASSERT_TRUE(Eventually([&] { return !dispatcher_.has_stream(); }));  // the error came before
   end = session_->Next();
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_FALSE(end->has_value());

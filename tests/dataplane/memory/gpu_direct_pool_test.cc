@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/dataplane/memory/fake_device.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -37,11 +38,12 @@ class GpuDirectPoolTest : public ::testing::Test {
  protected:
   // A place for a body of so many bytes, once places for it are open; nullopt if it is off.
   std::optional<DevicePlace> Lend(size_t body_bytes) {
-    while (true) {
-      if (std::optional<DevicePlace> place = pool_.LendPlace(128, body_bytes, open_)) return place;
-      if (pool_.state().starts_with("off")) return std::nullopt;
-      std::this_thread::yield();
-    }
+    std::optional<DevicePlace> place;
+    EXPECT_TRUE(Eventually([&] {
+      place = pool_.LendPlace(128, body_bytes, open_);
+      return place.has_value() || pool_.state().starts_with("off");
+    }));
+    return place;
   }
 
   FakeDevice device_;
@@ -78,7 +80,7 @@ TEST_F(GpuDirectPoolTest, LargerBodiesGetLargerPlacesAndTheOldOnesGoWhenTheyAreR
   EXPECT_EQ(large->body.size(), size_t{1} << 20);
   EXPECT_EQ(pool_.grown(), 1);
   small.reset();
-  while (opened_ != 1) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return opened_ == 1; }));
 }
 
 TEST_F(GpuDirectPoolTest, ATrainersMemoryIsLeftToIt) {

@@ -6,6 +6,7 @@
 #include "dataplane/memory/pool.h"
 #include "tests/dataplane/replica/replicas.h"
 #include "tests/dataplane/replica/without_page_locks.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -98,7 +99,7 @@ TEST_F(DevicePrefetch, ASharedSlotGoesBackBehindTheLastCopy) {
       EXPECT_LT(DefaultPool().counters().bytes_lent - lent, 64 << 10);
     }
   }
-  while (DefaultPool().counters().bytes_lent > lent) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return DefaultPool().counters().bytes_lent <= lent; }));
 }
 
 TEST_F(DevicePrefetch, SharingDividesTheReplicasOfEveryProcess) {
@@ -241,7 +242,7 @@ TEST_F(LandingByHand, HostSlotsComeBackThoughNobodyAsksForTheNext) {
   const DistributedValues values = it.GetNext().value();
   const int64_t lent = DefaultPool().counters().bytes_lent;
   FakeGpus().Run();
-  while (DefaultPool().counters().bytes_lent >= lent) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return DefaultPool().counters().bytes_lent < lent; }));
   EXPECT_EQ(RowsOnDevice(values.on_device(0)), (Rows{0, 1, 2, 3}));
 }
 

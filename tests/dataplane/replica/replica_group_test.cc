@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "penstock/penstock.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -147,7 +148,7 @@ TEST(RunTest, CallsEachReplicaOnAThreadOfItsOwn) {
   absl::StatusOr<PerReplica<bool>> met = Two().Run(
       [&](int) {
         ++inside;
-        while (inside < 2) std::this_thread::yield();  // ends only if both are inside at once
+        EXPECT_TRUE(Eventually([&] { return inside == 2; }));  // only if both are inside at once
         return InReplicaFunction();
       },
       PerReplica<int>({1, 2}));

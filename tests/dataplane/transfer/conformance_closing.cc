@@ -202,8 +202,8 @@ TEST_P(TransportConformance, ALinkLetGoOfInTheMiddleOfALargeElementLeavesNothing
     client->TakeElements();
   }
   worker_.Stop();
-  EXPECT_TRUE(BecomesTrue([this] { return sender_pool_->counters().bytes_lent == 0; }));
-  EXPECT_TRUE(BecomesTrue([this] { return receiver_pool_->counters().bytes_lent == 0; }));
+  EXPECT_TRUE(Eventually([this] { return sender_pool_->counters().bytes_lent == 0; }));
+  EXPECT_TRUE(Eventually([this] { return receiver_pool_->counters().bytes_lent == 0; }));
 }
 
 TEST_P(TransportConformance, AForkedTrainerLeavesItsParentsElementsAlone) {

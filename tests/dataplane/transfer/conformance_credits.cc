@@ -106,8 +106,8 @@ TEST_P(TransportConformance, TheSendersSlotsComeBackWhenElementsAreReceived) {
   link.reset();
   EXPECT_TRUE(worker->AwaitClosed().ok());
   worker_.Stop();
-  EXPECT_TRUE(BecomesTrue([this] { return sender_pool_->counters().bytes_lent == 0; }));
-  EXPECT_TRUE(BecomesTrue([this] { return receiver_pool_->counters().bytes_lent == 0; }));
+  EXPECT_TRUE(Eventually([this] { return sender_pool_->counters().bytes_lent == 0; }));
+  EXPECT_TRUE(Eventually([this] { return receiver_pool_->counters().bytes_lent == 0; }));
 }
 
 TEST_P(TransportConformance, AnElementOutlivesItsLink) {
@@ -158,8 +158,8 @@ TEST_P(TransportConformance, ASlowReaderHoldsNoMoreThanItAskedFor) {
   link.reset();
   EXPECT_TRUE(worker->AwaitClosed().ok());
   worker_.Stop();
-  EXPECT_TRUE(BecomesTrue([this] { return receiver_pool_->counters().bytes_lent == 0; }));
-  EXPECT_TRUE(BecomesTrue([this] { return sender_pool_->counters().bytes_lent == 0; }));
+  EXPECT_TRUE(Eventually([this] { return receiver_pool_->counters().bytes_lent == 0; }));
+  EXPECT_TRUE(Eventually([this] { return sender_pool_->counters().bytes_lent == 0; }));
 }
 
 TEST_P(TransportConformance, GrantsAndRecallsFromManyThreadsAddUp) {

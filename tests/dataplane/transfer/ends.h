@@ -17,19 +17,9 @@
 
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/transport.h"
+#include "tests/eventually.h"
 
 namespace penstock::transfer {
-
-// A transport may let go of elements and links a moment after their end, on
-// threads of its own. False after a bound that only a broken program reaches.
-inline bool BecomesTrue(const std::function<bool()>& condition) {
-  const auto bound = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > bound) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 // Something whose state several threads change and a test waits for.
 class Watched {

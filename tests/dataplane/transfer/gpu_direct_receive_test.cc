@@ -102,7 +102,7 @@ class GpuDirectReceive : public testing::Test {
       Send(index);
       ASSERT_TRUE(events_->AwaitCount(static_cast<size_t>(index) - 999));
     }
-    ASSERT_TRUE(BecomesTrue([&] { return gpu_pool_->state() != "being tried"; }));
+    ASSERT_TRUE(Eventually([&] { return gpu_pool_->state() != "being tried"; }));
     events_->TakeElements();
   }
   std::vector<int64_t> ValuesOn(const DeviceElement& element) {
@@ -310,7 +310,7 @@ TEST_F(GpuDirectReceive, PlacesOutliveThePoolAndAreThenGivenBack) {
   EXPECT_EQ(fabric_.cuda_memory().size(), 1u);
   EXPECT_EQ(ValuesOn(on_device), ValuesOf(NumbersFrom(3)));
   on_device = DeviceElement();
-  EXPECT_TRUE(BecomesTrue([&] { return fabric_.cuda_memory().empty(); }));
+  EXPECT_TRUE(Eventually([&] { return fabric_.cuda_memory().empty(); }));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "dataplane/transfer/fifo.h"
 #include "gtest/gtest.h"
 #include "penstock/check.h"
+#include "tests/eventually.h"
 
 namespace penstock::transfer {
 namespace {
@@ -140,7 +141,10 @@ TEST(Polling, WhoPollsDoesWhatThereIs) {
   auto loop = TaskLoop::Begin();
   std::atomic<bool> done = false;
   loop->Post([&] { done = true; }, std::this_thread::get_id());
-  while (!done) PollTransports();  // the own thread may be first
+  EXPECT_TRUE(Eventually([&] {
+    PollTransports();  // the loop's own thread may be first
+    return done.load();
+  }));
   loop->End();
 }
 
@@ -148,10 +152,13 @@ TEST(Polling, ADeadlineComesWhileOthersPoll) {
   auto loop = TaskLoop::Begin();
   loop->deadline = EventLoop::Now();
   loop->WakeAt(loop->deadline);
-  while (loop->late == 0) PollTransports();
+  EXPECT_TRUE(Eventually([&] {
+    PollTransports();
+    return loop->late > 0;
+  }));
   loop->deadline = EventLoop::Now() + 1'000'000;
   loop->WakeAt(loop->deadline);
-  while (loop->late == 1) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return loop->late > 1; }));
   loop->End();
 }
 
@@ -179,7 +186,7 @@ TEST(Polling, WhoWaitsTakesThePlaceOfOneWhoGoes) {
   std::thread goes([&] {
     loop->Post(
         [&] {
-          while (!waits) std::this_thread::yield();
+          EXPECT_TRUE(Eventually([&] { return waits.load(); }));
           first.Set();
         },
         std::this_thread::get_id());
@@ -240,7 +247,7 @@ TEST(Polling, ALoopThatEndsIsLetGoOf) {
     stays->Post([&] { leads = true; }, std::this_thread::get_id());
     flag.Await();
   });
-  while (!leads) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return leads.load(); }));
   ends->End();
   ends.reset();
   flag.Set();

@@ -122,9 +122,9 @@ class WorkerDies : public testing::TestWithParam<std::string> {
     link_.reset();
     client_->TakeElements();
     client_.reset();
-    EXPECT_TRUE(BecomesTrue([&] { return DefaultPool().counters().bytes_lent == 0; }));
-    EXPECT_TRUE(BecomesTrue([] { return CountShared().bytes_reserved == 0; }));
-    EXPECT_TRUE(BecomesTrue([] { return SharedMappings() == 0; }));
+    EXPECT_TRUE(Eventually([&] { return DefaultPool().counters().bytes_lent == 0; }));
+    EXPECT_TRUE(Eventually([] { return CountShared().bytes_reserved == 0; }));
+    EXPECT_TRUE(Eventually([] { return SharedMappings() == 0; }));
   }
 
   Transport& transport_ = **FindTransport(GetParam());
@@ -255,8 +255,8 @@ class ClientDies : public testing::TestWithParam<std::string> {
     end_->LetGo();
     slots_.reset();
     worker_.Stop();
-    EXPECT_TRUE(BecomesTrue([this] { return pool_->counters().bytes_lent == 0; }));
-    EXPECT_TRUE(BecomesTrue([] { return SharedMappings() == 0; }));
+    EXPECT_TRUE(Eventually([this] { return pool_->counters().bytes_lent == 0; }));
+    EXPECT_TRUE(Eventually([] { return SharedMappings() == 0; }));
   }
 
   Transport& transport_ = **FindTransport(GetParam());

@@ -39,7 +39,7 @@ constexpr char kName[] = "penstock-shm:by-hand";
 // The next packet that is no ring; kGoodbye if the other side is gone, or sends none.
 Packet Await(const PacketSocket& socket) {
   Packet next;
-  EXPECT_TRUE(BecomesTrue([&] {
+  EXPECT_TRUE(Eventually([&] {
     absl::StatusOr<Packet> packet = socket.Receive();
     if (packet.ok() ? packet->kind == PacketKind::kRing : absl::IsNotFound(packet.status())) {
       return false;
@@ -53,7 +53,7 @@ Packet Await(const PacketSocket& socket) {
 // The next word; 0 if there comes none.
 uint64_t NextWordOf(Channel& channel) {
   uint64_t word = 0;
-  EXPECT_TRUE(BecomesTrue([&] { return channel.Read(word) == RingReader::Found::kWord; }))
+  EXPECT_TRUE(Eventually([&] { return channel.Read(word) == RingReader::Found::kWord; }))
       << "no word came";
   return word;
 }
@@ -69,7 +69,7 @@ class HostileWorker : public testing::Test {
     options.spec = BlobSpec();
     link_ = *(*FindTransport("shm"))->Dial(kAddress, std::move(options), client_);
     absl::StatusOr<PacketSocket> accepted = absl::NotFoundError("");
-    ASSERT_TRUE(BecomesTrue([&] {
+    ASSERT_TRUE(Eventually([&] {
       accepted = AcceptFrom(listener_.get());
       return !absl::IsNotFound(accepted.status());
     }));
@@ -441,7 +441,7 @@ TEST_F(HostileClient, WhatIsReceivedAndComesBackAtOnceIsASlotForWhatWaits) {
   ASSERT_TRUE(end_->link().Send(std::move(other)).ok());
   ASSERT_EQ(KindOf(NextWord()), WordKind::kElement);
   // The one for `other` may still be under way.
-  ASSERT_TRUE(BecomesTrue([&] { return calls >= granted_; }));
+  ASSERT_TRUE(Eventually([&] { return calls >= granted_; }));
   full = true;  // both slots that there are
   Grant();
   EXPECT_EQ(SlotOf(NextWord()).slot, first.slot);
@@ -615,7 +615,7 @@ TEST_F(HostileReader, AnHonestReturnFreesTheSlot) {
   channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   channel_->Send(Pack(WordKind::kReturnShared, first));
   ASSERT_TRUE(end_->AwaitReceived(1));
-  ASSERT_TRUE(BecomesTrue([&] { return pool_->counters().slots_returned == 1; }));
+  ASSERT_TRUE(Eventually([&] { return pool_->counters().slots_returned == 1; }));
   const SlotWord second = GetShared();
   EXPECT_EQ(second.slot, first.slot);
   EXPECT_EQ(second.generation, first.generation + 1);

@@ -228,7 +228,7 @@ class ShmSharedElements : public ShmClientDies {
     return shared_->counters().slots_lent - shared_->counters().slots_returned;
   }
   bool AwaitLent(int64_t count) {
-    return BecomesTrue([&] { return Lent() == count; });
+    return Eventually([&] { return Lent() == count; });
   }
   bool Do(const std::string& what) {
     child_.Say(what);
@@ -347,7 +347,7 @@ TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
   EXPECT_EQ(shared_->counters().bytes_reserved, reserved);
   child_.Continue();
   AwaitInChild(61);
-  EXPECT_TRUE(BecomesTrue([&] { return Lent() <= 7; }));  // of 132 KiB; max_loan_bytes is 1 MiB
+  EXPECT_TRUE(Eventually([&] { return Lent() <= 7; }));  // of 132 KiB; max_loan_bytes is 1 MiB
   ASSERT_TRUE(Do("let go"));
   EXPECT_TRUE(AwaitLent(0));
 }
@@ -382,7 +382,7 @@ TEST(ShmSharedWorker, ThatIsKilledLeavesItsReadersWhatTheyHave) {
     for (Index i = 0; i < 3; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
     EXPECT_GT(SharedMappings(), 0);
   }
-  EXPECT_TRUE(BecomesTrue([] { return SharedMappings() == 0; }));
+  EXPECT_TRUE(Eventually([] { return SharedMappings() == 0; }));
 }
 
 // --- In one process ----------------------------------------------------------------
@@ -486,10 +486,10 @@ void UseALink() {
 
 TEST(ShmLeaks, ManyLinksLeaveNothingBehind) {
   UseALink();
-  ASSERT_TRUE(BecomesTrue([] { return SharedMappings() == 0; }));
+  ASSERT_TRUE(Eventually([] { return SharedMappings() == 0; }));
   const int one = Descriptors();  // those of the loop, which stays, and what it is about to close
   for (int i = 0; i < 10; ++i) UseALink();
-  EXPECT_TRUE(BecomesTrue([&] { return SharedMappings() == 0 && Descriptors() <= one; }));
+  EXPECT_TRUE(Eventually([&] { return SharedMappings() == 0 && Descriptors() <= one; }));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST_F(StripesTest, AReasonToCloseComesAfterAllThatWasSent) {
   EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(client_->indices(), UpTo(40));
   EXPECT_TRUE(end_->AwaitClosed().code() == absl::StatusCode::kAborted);
-  EXPECT_TRUE(BecomesTrue([&] {
+  EXPECT_TRUE(Eventually([&] {
     client_->TakeElements();
     return receiver_pool_->counters().bytes_lent == 0;
   }));
@@ -129,7 +129,7 @@ TEST_F(StripesTest, AClientThatClosesInTheMiddleKeepsNothingAndIsTakenAtItsWord)
   client_->TakeElements();
   EXPECT_EQ(receiver_pool_->counters().bytes_lent, 0);
   end_->ForgetUnconfirmed();
-  EXPECT_TRUE(BecomesTrue([&] { return sender_pool_->counters().bytes_lent == 0; }));
+  EXPECT_TRUE(Eventually([&] { return sender_pool_->counters().bytes_lent == 0; }));
 }
 
 TEST_F(StripesTest, AWorkerThatStopsGivesBackWhatWasNotReceived) {
@@ -327,7 +327,7 @@ TEST_F(StripesToAPeerTest, TheFirstConnectionsEndIsSeenWhileAnotherHasTheTurn) {
 TEST_F(StripesToAPeerTest, WhatComesBeforeItsTurnIsLetGoOfWithTheLink) {
   Open(2);
   ASSERT_TRUE(SendOverSecond());
-  EXPECT_TRUE(BecomesTrue([&] { return pool_->counters().slots_lent == 1; }));
+  EXPECT_TRUE(Eventually([&] { return pool_->counters().slots_lent == 1; }));
   link_.reset();
   EXPECT_EQ(pool_->counters().bytes_lent, 0);
   EXPECT_TRUE(client_->indices().empty());

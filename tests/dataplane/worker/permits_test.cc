@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 
 namespace penstock::worker {
 namespace {
@@ -92,7 +93,7 @@ TEST(Permits, JobsTakeTurnsHoweverManyPartitionsEachHas) {
       turns.push_back(job);
       return took;
     }));
-    while (permits.waiting() < static_cast<int>(waits.size())) std::this_thread::yield();
+    ASSERT_TRUE(Eventually([&] { return permits.waiting() == static_cast<int>(waits.size()); }));
   }
   held.Pause();
   for (auto& wait : waits) EXPECT_TRUE(wait.get());

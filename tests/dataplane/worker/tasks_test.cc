@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "penstock/expr.h"
 #include "penstock/sources.h"
+#include "tests/eventually.h"
 
 namespace penstock::worker {
 namespace {
@@ -480,12 +481,10 @@ TEST_F(TasksTest, LetsGoOfAWindowThatNobodyNeedsAnyMore) {
     EXPECT_GT(cached.value(), 0);
     tasks_->Do(control::Unassign{Placed(1)});
   }
-  const absl::Time patience = absl::Now() + absl::Minutes(1);
-  while (cached.value() > 0 && absl::Now() < patience) {
+  EXPECT_TRUE(Eventually([&] {
     tasks_->ForgetIdle();
-    std::this_thread::yield();
-  }
-  EXPECT_EQ(cached.value(), 0);
+    return cached.value() == 0;
+  }));
 }
 
 TEST_F(TasksTest, StopClosesLinksAndEndsPartitionsThatWait) {

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/env/remote/scripted_server.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -317,7 +318,7 @@ TEST(HttpFiles, InOrderSomeRangesAreOnTheirWayAndNoMore) {
   for (int64_t i = 0; i < 7; ++i) {
     ASSERT_TRUE(file->ReadAt(i * kRange, absl::MakeSpan(piece)).ok());
     EXPECT_TRUE(piece == bytes.substr(i * kRange, kRange));
-    while (server.asked().size() < static_cast<size_t>(i + 4)) std::this_thread::yield();
+    EXPECT_TRUE(Eventually([&] { return server.asked().size() >= static_cast<size_t>(i + 4); }));
     EXPECT_EQ(server.asked().size(), static_cast<size_t>(i + 4));
   }
   EXPECT_LE(server.connections(), 4);

@@ -12,6 +12,7 @@
 #include "penstock/map.h"
 #include "penstock/sources.h"
 #include "tests/control/env/remote/scripted_server.h"
+#include "tests/eventually.h"
 
 namespace penstock {
 namespace {
@@ -22,7 +23,7 @@ void ExpectStops(const Dataset& dataset, const ScriptedServer& server, size_t as
   ASSERT_TRUE(it.ok()) << it.status();
   absl::Status status;
   std::thread reader([&] { status = it->Next().status(); });
-  while (server.asked().size() < asked) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return server.asked().size() >= asked; }));
   EXPECT_TRUE(it->Stop().ok());
   reader.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
