@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stays of a finished iteration that nobody is connected to. Nothing of it is read again; who
-// comes late is told so, or that its state is not what was committed.
+// The part that stays of a finished iteration that nobody is connected to. It is not read again. A
+// process that comes late gets the end, or the error that its state is not what was committed.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,24 @@ struct PastIteration {
     int32_t consumer = -1;
     protocol::ReaderStatus status = protocol::ReaderStatus::kActive;
   };
-  // Few iterations have any of it.
+  // The optional part; few iterations have one.
   struct More {
     Division division;
     protocol::RoundsRecord rounds;
-    // All where states tell what each has, or elements are some consumer's from the start; else
-    // those alone that were declared dead, and are to hear so.
+    // All readers, where states tell what each reader has or where each element belongs to a
+    // consumer from the start. Otherwise only the readers that were declared dead, which must still
+    // be refused.
     std::vector<Reader> readers;
   };
 
   IterationId id;
   absl::InlinedVector<Index, 1> ends;  // elements by partition
-  std::shared_ptr<const More> more;    // null: nothing. Shared by copies
+  std::shared_ptr<const More> more;    // null: no optional part. Shared by copies
 };
 
-// REQUIRES: it is finished.
+// REQUIRES: `iteration` is finished.
 PastIteration ToPast(const IterationState& iteration);
-// As it was, but for splits and the readers that are not kept.
+// Returns the iteration as it was, without its splits and without the readers that were dropped.
 IterationState FromPast(JobId job, const JobTerms& terms, int64_t repetition,
                         const PastIteration& past);
 

@@ -17,7 +17,7 @@ auto* FindIn(Map& map, const Key& key) {
   return found == map.end() ? nullptr : &found->second;
 }
 
-// Keeps what the record still has bookmarks for.
+// Drops the marks of bookmarks that the record no longer has.
 void ForgetMarks(const protocol::PartitionRecord& partition, PartitionSplits& splits) {
   std::erase_if(splits.marks, [&](const MarkedBookmark& marked) {
     return std::none_of(partition.bookmarks.begin(), partition.bookmarks.end(),
@@ -25,8 +25,8 @@ void ForgetMarks(const protocol::PartitionRecord& partition, PartitionSplits& sp
   });
 }
 
-// Nothing is replayed from before the first bookmark any more: drops the splits
-// that only an older one needed.
+// Drops the splits that only an older bookmark needed: no replay begins before the first bookmark
+// any more.
 void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& splits) {
   if (partition.bookmarks.empty() || splits.marks.empty() ||
       splits.marks.front().index != partition.bookmarks.front().index) {
@@ -49,9 +49,10 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
   }
 }
 
-// Drops how many splits of a pass were given where that is all of them and no partition has any of
-// it: a partition that comes to it later finds nothing. Of one that was left before its splits were
-// given out the number stays, and those of later ones.
+// Drops the count of given splits for each pass that is over: all its splits were given out and no
+// partition has any of them. A partition that comes to such a pass later gets nothing. If a pass
+// was abandoned before all its splits were given out, its count stays, and so do the counts of
+// later passes.
 void RetirePasses(const JobRecord& job, IterationState& iteration) {
   const bool own_splits = iteration.division.count > 0 || job.terms.deterministic;
   for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {
@@ -60,7 +61,7 @@ void RetirePasses(const JobRecord& job, IterationState& iteration) {
       const ProviderKey pass{provider, iteration.PassesOverOf(provider)};
       const auto handed = iteration.handed_out.find(pass);
       if (handed == iteration.handed_out.end()) break;
-      // Where each partition has splits of its own there may be fewer partitions than shards.
+      // If each partition has its own splits, there may be fewer partitions than shards.
       if (!own_splits && handed->second < job.dataset->summary.plan[p].count) break;
       if (std::ranges::any_of(iteration.splits,
                               [&](const auto& splits) { return splits.given.contains(pass); }))
@@ -71,10 +72,10 @@ void RetirePasses(const JobRecord& job, IterationState& iteration) {
   }
 }
 
-// Nothing is replayed any more: only how many splits were given is of interest.
+// Drops what only a replay needs; how many splits were given stays.
 void ForgetReplays(IterationState& iteration) {
   for (protocol::PartitionRecord& partition : iteration.record.partitions) {
-    partition.bookmarks = decltype(partition.bookmarks)();  // with what it has allocated
+    partition.bookmarks = decltype(partition.bookmarks)();  // frees its memory too
   }
   for (PartitionSplits& splits : iteration.splits) {
     splits.marks = decltype(splits.marks)();
@@ -117,7 +118,7 @@ struct Applying {
 
   void operator()(const DatasetRegistered& c) const {
     state.datasets[c.dataset->id] = c.dataset;
-    // No number twice, whatever the namespace.
+    // A number is used only once, in all namespaces.
     const std::string_view name = NameIn(c.dataset->id);
     while (name == absl::StrCat(state.next_dataset) ||
            state.datasets.count(absl::StrCat(state.next_dataset)) > 0) {
@@ -197,7 +198,7 @@ struct Applying {
     const ProviderKey key{c.run.provider, c.run.repetition};
     GivenSplits& given = iteration.splits[c.partition.partition.value() - 1].given;
     int64_t& handed_out = iteration.handed_out[key];
-    if (!given.contains(key)) {  // those before, of a restored partition, are retired
+    if (!given.contains(key)) {  // earlier splits of a restored partition are retired
       given[key].first_ordinal = c.run.first_ordinal;
       handed_out += c.run.first_ordinal;
     }
@@ -227,11 +228,11 @@ void State::Apply(const Change& change) {
   if (const absl::Status fits = Fits(*this, change); !fits.ok()) {
     protocol::OnInvariantBroken(__FILE__, __LINE__, std::string(fits.message()).c_str());
   }
-  // All of it or nothing: a state that is changed in part is no state.
+  // All or nothing: a partly changed state is not valid.
   [&]() noexcept { std::visit(Applying{*this}, change); }();
 }
 
-// --- Whether a change fits -------------------------------------------------------
+// --- Fitting ---------------------------------------------------------------------
 
 namespace {
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a dispatcher must know again after it was killed, as one value.
+// Everything that a dispatcher must know again after it was killed, as one value.
 //
-//   state.Apply(change)   the only way to alter it
+//   state.Apply(change)   the only way to change it
 //   Fits(state, change)   whether Apply may be called, for changes read from outside
 //
-// No lock, no clock, no I/O: the dispatcher decides under its lock, applies, and
-// journals what it applied; recovery applies the same changes to the last
-// snapshot and has the same state. What need not survive (who is connected,
-// when it was last heard) is not here.
+// No lock, no clock, no I/O. The dispatcher decides under its lock, applies the changes, and
+// journals what it applied. Recovery applies the same changes to the last snapshot and gets the
+// same state. Facts that need not survive (who is connected, when it was last heard) are elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +31,14 @@ namespace penstock::control {
 
 // --- Records -------------------------------------------------------------------
 
-// Constant once registered; shared by copies of the state.
+// A registered dataset. Constant once registered; shared by copies of the state.
 struct DatasetRecord {
   std::string id;
   std::string definition;
   DatasetSummary summary;
-  // Drawn when it was registered; the fingerprint in journals of older releases. Tells apart what
-  // one id was given to, also where only the files differ, which no fingerprint covers.
+  // Drawn when the dataset was registered; in journals of older releases the fingerprint. Tells
+  // apart the definitions that one id was given to, also if only the files differ, which no
+  // fingerprint covers.
   uint64_t edition = 0;
   friend bool operator==(const DatasetRecord&, const DatasetRecord&) = default;
 };
@@ -48,7 +48,7 @@ struct JobRecord {
   std::string name;
   std::string run_id;
   bool anonymous = false;
-  // The definition that it reads, whatever its id is given to later.
+  // The definition that the job reads, even if its id is given to another one later.
   std::shared_ptr<const DatasetRecord> dataset;
   JobTerms terms;
   uint64_t seed = 0;
@@ -56,17 +56,18 @@ struct JobRecord {
   bool cancelled = false;
 };
 
-// The splits of one provider and one repetition of it.
+// Identifies the splits of one provider in one repetition of it.
 struct ProviderKey {
   int32_t provider = 0;
   int64_t repetition = 0;  // of the pipeline, not the job's
   friend auto operator<=>(const ProviderKey&, const ProviderKey&) = default;
 };
 
-// What one partition was given, in order; the first `numbers` may be retired, and whole runs.
+// The splits that one partition was given, in order. The first `numbers`, and whole runs, may be
+// retired.
 using GivenSplits = std::map<ProviderKey, SplitRun>;
 
-// Where the splits that a bookmark still needs begin.
+// The first splits that a bookmark still needs.
 struct MarkedBookmark {
   Index index = 0;
   std::vector<SplitMark> marks;
@@ -75,8 +76,8 @@ struct MarkedBookmark {
 
 struct PartitionSplits {
   GivenSplits given;
-  std::vector<MarkedBookmark> marks;  // of bookmarks that the record has, ascending
-  PassesOver retired;                 // of runs that were given to it
+  std::vector<MarkedBookmark> marks;  // of the record's bookmarks, ascending
+  PassesOver retired;                 // of the runs that it was given
   friend bool operator==(const PartitionSplits&, const PartitionSplits&) = default;
 };
 
@@ -85,20 +86,20 @@ struct IterationState {
   JobId job;
   int64_t repetition = 0;
   Division division;
-  std::vector<int64_t> leads;  // of partitions, see IterationCreated; shorter: 0
+  std::vector<int64_t> leads;  // by partition, see IterationCreated; missing: 0
   protocol::IterationRecord record;
-  std::vector<PartitionSplits> splits;        // [0] is partition 1; as many as partitions
-  std::map<ProviderKey, int64_t> handed_out;  // of all partitions together
-  // By provider: of repetitions below all splits were given out, and nobody needs them again. No
-  // entries above are kept of these.
+  std::vector<PartitionSplits> splits;        // [0] is partition 1; one per partition
+  std::map<ProviderKey, int64_t> handed_out;  // all partitions together
+  // By provider: all splits of the repetitions below were given out, and nobody needs them again.
+  // The maps above have no entries of these repetitions.
   PassesOver passes_over;
-  std::optional<absl::Status> failure;  // why nobody can read it any more
+  std::optional<absl::Status> failure;  // why the iteration can no longer be read
 
   int64_t LeadOf(PartitionId partition) const {
     return partition.value() <= leads.size() ? leads[partition.value() - 1] : 0;
   }
   int64_t PassesOverOf(int32_t provider) const;
-  // What that partition is; count 0 in other modes.
+  // Returns the shard that the partition is; count 0 in other modes.
   ShardOf ShardOfPartition(PartitionId partition) const;
   friend bool operator==(const IterationState&, const IterationState&) = default;
 };
@@ -110,8 +111,8 @@ struct WorkerRecord {
   std::vector<std::string> tags;
   int32_t permits = 1;
   bool draining = false;
-  int64_t place = -1;   // in the dispatcher's list of workers; -1: there is none
-  Incarnation process;  // that it is in
+  int64_t place = -1;   // in the dispatcher's list of workers; -1: not listed
+  Incarnation process;  // the process that the worker is in
   friend bool operator==(const WorkerRecord&, const WorkerRecord&) = default;
 };
 
@@ -148,20 +149,21 @@ struct IterationCreated {
   JobId job;
   int64_t repetition = 0;
   Division division;
-  // Of a restored coordinated read, by partition: so many elements behind where it begins,
-  // or behind its bookmark at index 0, were in the rounds before; index 0 is the next one.
+  // For a restored coordinated read, by partition: how many elements after the partition's
+  // beginning, or after its bookmark at index 0, belong to the rounds before the restore. The
+  // element after these has index 0.
   std::vector<int64_t> leads = {};
-  PassesOver passes_over = {};  // of a restored one
+  PassesOver passes_over = {};  // of a restored iteration
 };
 struct IterationAltered {
   IterationId iteration;
   protocol::IterationChange change;
 };
-// It is finished, and nobody is connected to it: a PastIteration stays.
+// The iteration is finished and nobody is connected to it: a PastIteration stays.
 struct IterationRetired {
   IterationId iteration;
 };
-// Somebody comes to a past one.
+// A client connects to a past iteration.
 struct IterationRecalled {
   JobId job;
   int64_t repetition = 0;
@@ -177,10 +179,10 @@ struct SplitsGiven {
 struct BookmarkMarked {
   PartitionKey partition;
   MarkedBookmark bookmark;
-};  // behind BookmarkAdded
+};  // comes after BookmarkAdded
 struct WorkerRegistered {
   WorkerRecord worker;
-};  // or told its offers anew
+};  // also when the data of a known worker change
 struct WorkerDraining {
   WorkerId worker;
 };
@@ -200,58 +202,60 @@ using Change =
 // --- State ---------------------------------------------------------------------
 
 struct State {
-  std::vector<BegunLife> lives;  // of the journal, oldest first; the last kLivesKept
-  uint64_t next_dataset = 1000;  // automatic ids; those taken by users are skipped
+  std::vector<BegunLife> lives;  // of the journal, oldest first; at most kLivesKept
+  uint64_t next_dataset = 1000;  // automatic ids; skips ids that users chose
   uint64_t next_job = 1;
   uint64_t next_iteration = 1;
   std::map<std::string, std::shared_ptr<const DatasetRecord>> datasets;  // by id
   std::map<JobId, JobRecord> jobs;
   std::map<std::string, JobId> job_names;
   std::map<IterationId, IterationState> iterations;
-  std::map<std::pair<JobId, int64_t>, IterationId> repetitions;  // of `iterations`
-  std::map<std::pair<JobId, int64_t>, PastIteration> past;       // none of `iterations`
+  std::map<std::pair<JobId, int64_t>, IterationId> repetitions;  // of those in `iterations`
+  std::map<std::pair<JobId, int64_t>, PastIteration> past;       // of those not in `iterations`
   std::map<WorkerId, WorkerRecord> workers;
-  std::vector<AnswerRecord> answers;  // the last ones, oldest first
+  std::vector<AnswerRecord> answers;  // the latest, oldest first
 
   // REQUIRES: Fits(*this, change).
   void Apply(const Change& change);
 
-  // --- Questions; null where there is none ---
+  // --- Questions; null if there is none ---
   Term term() const { return lives.empty() ? Term() : lives.back().life.term; }
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id) const;
-  // Also one that a job reads and the id no longer has. Edition 0: the one that it has.
+  // Also finds a definition that a job reads after the id was given to another one. Edition 0: the
+  // definition that the id has now.
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id, uint64_t edition) const;
   const JobRecord* FindJob(JobId id) const;
   const JobRecord* FindJobByName(const std::string& name) const;
   const IterationState* FindIteration(IterationId id) const;
   const IterationState* FindIteration(JobId job, int64_t repetition) const;
-  // A past one, as it was.
+  // Returns a past iteration as it was.
   std::optional<IterationState> FindPast(JobId job, int64_t repetition) const;
-  // Numbers of its past repetitions, ascending.
+  // Returns the numbers of the job's past repetitions, ascending.
   std::vector<int64_t> PastOf(JobId job) const;
   const WorkerRecord* FindWorker(WorkerId id) const;
   const Answer* FindAnswer(const RequestId& request) const;
-  // Its iterations that are not past, in the order of their repetitions.
+  // Returns the job's iterations that are not past, by repetition.
   std::vector<IterationId> IterationsOf(JobId job) const;
-  // Nothing more can be read from it: cancelled, failed, or all its iterations
-  // finished (at least one was begun).
+  // Returns whether nothing more can be read from the job: it is cancelled or failed, or all its
+  // iterations are finished (at least one was begun).
   bool IsOver(const JobRecord& job) const;
-  // How many partitions this worker has, over all iterations that go on.
+  // Returns how many partitions this worker has, over all iterations that are neither failed nor
+  // cancelled.
   int32_t PartitionsOn(WorkerId worker) const;
-  // The same of all workers that have some, by their value(), in one pass.
+  // Returns the same for all workers that have partitions, by their value(), in one pass.
   std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;
 };
 
-// As one begins.
+// Returns the iteration as it begins.
 IterationState NewIteration(const IterationCreated& created, const JobTerms& terms);
 
-// FailedPrecondition saying why `change` cannot follow on `state`.
+// Returns FailedPrecondition with the reason if `change` cannot follow on `state`.
 absl::Status Fits(const State& state, const Change& change);
-// Whose change it is, if it is one of an iteration that is there.
+// Returns the iteration that `change` names; an empty id if it names none.
 IterationId IterationOf(const Change& change);
 
-// How many answers to requests are remembered, of all peers together: a repeat
-// comes within a peer's time-out, and no fleet makes more requests in that time.
+// How many answers to requests are remembered, over all peers. A repeated request comes within a
+// peer's time-out, and no fleet makes more requests in that time.
 inline constexpr size_t kAnswersKept = 4096;
 
 }  // namespace penstock::control
