@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has not been heard for too long. A value without a clock; times are given.
+// Finds peers that have been silent for too long. Has no clock: the caller passes the times.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ class Leases {
   void Heard(const Key& key, absl::Time now) { heard_[key] = now; }
   void Forget(const Key& key) { heard_.erase(key); }
   bool Knows(const Key& key) const { return heard_.count(key) > 0; }
-  // Zero for one that is not known.
+  // Zero for an unknown key.
   absl::Duration SilentFor(const Key& key, absl::Time now) const {
     auto found = heard_.find(key);
     return found == heard_.end() ? absl::ZeroDuration() : now - found->second;
   }
 
-  // Those that are silent for `timeout` or longer; they stay until forgotten.
+  // Returns the keys that have been silent for `timeout` or longer. They stay until Forget().
   std::vector<Key> Expired(absl::Time now, absl::Duration timeout) const {
     std::vector<Key> expired;
     for (const auto& [key, heard] : heard_) {
@@ -31,8 +31,8 @@ class Leases {
     return expired;
   }
 
-  // The holder itself did nothing until `to` (it was stopped, or its machine
-  // was): nobody could be heard meanwhile, so all clocks start anew.
+  // The holder itself did nothing until `to` (it was stopped, or its machine was). It could hear
+  // nobody meanwhile, so all clocks start again.
   void HolderStalled(absl::Time to) {
     for (auto& [key, heard] : heard_) heard = std::max(heard, to);
   }

@@ -11,7 +11,7 @@ namespace {
 
 using Counts = std::unordered_map<uint64_t, int32_t>;
 
-// Of those at work: it has them, and they have not ended.
+// Counts each worker's partitions that have not ended.
 Counts CountAtWork(const IterationState& iteration, const protocol::IterationContext& context) {
   Counts counts;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
@@ -31,8 +31,8 @@ int64_t Permits(const State& state, WorkerId worker) {
   return record == nullptr ? 0 : std::max<int64_t>(record->permits, 1);
 }
 
-// Splits of the newest repetition that nobody has yet, of the provider that has
-// most; more than anyone wants if a repetition was not begun.
+// Returns how many splits of the newest repetition are not given out, for the provider with the
+// most. If a provider has not begun, all its splits count.
 int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
   int64_t most = 0;
   for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {
@@ -46,8 +46,8 @@ int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
   return most;
 }
 
-// Of `workers` the one whose place in the list is that partition's shard; none if
-// there is no such list.
+// Returns the worker among `workers` whose place in the list is the partition's shard; none if no
+// worker has that place.
 WorkerId HomeOf(const State& state, const IterationState& iteration, PartitionId partition,
                 absl::Span<const WorkerId> workers) {
   const ShardOf shard = iteration.ShardOfPartition(partition);
@@ -66,7 +66,7 @@ bool SomeReaderIsAway(const IterationState& iteration, const protocol::Iteration
   return false;
 }
 
-// What a worker has of one iteration.
+// The partitions that a worker has of one iteration.
 struct Load {
   WorkerId worker;
   int64_t partitions;
@@ -143,7 +143,7 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   if (at_home_only || (home && std::find(avoid.begin(), avoid.end(), home) == avoid.end())) {
     return home;
   }
-  // (to be avoided, this iteration's per permit, all per permit)
+  // (in `avoid`, this iteration's partitions per permit, all partitions per permit)
   using Cost = std::tuple<bool, double, double>;
   const bool asks_for_room = avoid.empty() && MayWaitForOthers(state, iteration);
   Cost least{true, std::numeric_limits<double>::infinity(), 0};

@@ -12,18 +12,18 @@
 namespace penstock::control {
 namespace {
 
-// What a pace is made of: long enough for what happens now and then to be the smaller part,
-// short enough to follow a change within half a minute. Slow sources keep a few samples longer.
+// The window of a pace. It is long enough that rare events are the smaller part of it, and short
+// enough to follow a change within half a minute. Slow sources keep a few older samples.
 constexpr absl::Duration kWindow = absl::Seconds(20);
 constexpr size_t kFewest = 9;
-// Less per element is not told from it: nobody takes or makes more.
+// A shorter time per element counts as this: nobody consumes or makes elements faster.
 constexpr double kLeastSeconds = 1e-7;
-// Between two repetitions of a trainer.
+// How long a client that left still counts: its next repetition may follow.
 constexpr absl::Duration kMayComeBack = absl::Seconds(15);
-// A worker that makes more or less than the median by this factor is taken for one that
-// differs by it: a mean is to hold what is slow, and not what is absurd.
+// A rate further from the median than this factor counts as exactly that far. The mean must include
+// slow workers, but no absurd values.
 constexpr double kFarOff = 4;
-// As tf.data service bounds its own.
+// tf.data service bounds its own estimate in the same way.
 constexpr int64_t kMostTimes = 4;
 constexpr int64_t kMostMore = 500;
 constexpr int64_t kMostWorkers = 100'000;
@@ -43,12 +43,12 @@ double MeanWithoutFarOff(std::vector<double> values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Of all of its threads together.
+// Returns the time that the node takes when all its calls run at once.
 absl::Duration TimeOf(const NodeStats& node) {
   return node.busy / static_cast<double>(std::max<int64_t>(node.parallelism, 1));
 }
 
-// Rounded up, unless `before` is as good: noise must not show as workers that come and go.
+// Rounds up, but keeps `before` if it is as good: noise must not make workers come and go.
 int64_t RoundUp(double need, int64_t before) {
   const double slack = std::clamp(0.02 * need, 0.1, 0.5);
   const auto was = static_cast<double>(before);
@@ -67,7 +67,7 @@ void Pace::Heard(uint64_t source, int64_t elements, absl::Duration time, absl::T
     time_ = time;
     return;
   }
-  if (elements == elements_) return;  // its time is the next one's
+  if (elements == elements_) return;  // its time goes to the next element
   const double seconds =
       absl::ToDoubleSeconds(time - time_) / static_cast<double>(elements - elements_);
   elements_ = elements;
@@ -79,11 +79,11 @@ void Pace::Heard(uint64_t source, int64_t elements, absl::Duration time, absl::T
   seconds_ = MedianOf(std::move(all));
 }
 
-// --- What is heard -----------------------------------------------------------------------
+// --- Measurements ----------------------------------------------------------------------------
 
 void Scaling::OnClientSteps(JobId job, ClientId client, Incarnation incarnation,
                             const StepCounts& steps, absl::Time now) {
-  // Numbers from outside.
+  // These numbers come from outside.
   if (steps.elements <= 0 || steps.own < absl::ZeroDuration()) return;
   Client& its = jobs_[job].clients[client];
   its.left = absl::InfiniteFuture();
@@ -138,7 +138,7 @@ void Scaling::WorkerGone(WorkerId worker) {
   for (auto& [id, job] : jobs_) job.workers.erase(worker);
 }
 
-// --- What follows --------------------------------------------------------------------------
+// --- The estimate ----------------------------------------------------------------------------
 
 JobFeed Scaling::FeedOf(const JobTerms& terms, const Job& job) const {
   JobFeed feed;
@@ -157,8 +157,8 @@ JobFeed Scaling::FeedOf(const JobTerms& terms, const Job& job) const {
                                    client.before.waited);
   }
   if (known > 0) {
-    // Trainers that share a window take the same elements; those of a coordinated read
-    // go as fast as the slowest.
+    // Trainers that share a window get the same elements. The consumers of a coordinated read go as
+    // fast as the slowest.
     feed.wanted_per_s = terms.cross_trainer_cache ? most
                         : terms.num_consumers > 0 ? least * static_cast<double>(known)
                                                   : sum;
@@ -171,7 +171,7 @@ JobFeed Scaling::FeedOf(const JobTerms& terms, const Job& job) const {
   if (!rates.empty()) feed.worker_per_s = MeanWithoutFarOff(std::move(rates));
   if (known > 0 && feed.worker_per_s > 0) {
     feed.workers = kFed * feed.wanted_per_s / feed.worker_per_s;
-    if (terms.quota.max_permits > 0) {  // more can have no partition
+    if (terms.quota.max_permits > 0) {  // more workers get no partition
       feed.workers = std::min(feed.workers, static_cast<double>(terms.quota.max_permits));
     }
   }
@@ -188,7 +188,7 @@ const Scaling::Estimate& Scaling::Decide(const State& state, int64_t current, ab
                   [&](const auto& client) { return now - client.second.left >= kMayComeBack; });
   }
   Estimate estimate;
-  double together = 0;  // workers' whole time, of all jobs
+  double together = 0;  // the workers' whole time, over all jobs
   std::vector<std::string> why;
   for (const auto& [id, job] : jobs_) {
     const JobRecord& record = *state.FindJob(id);
@@ -202,7 +202,7 @@ const Scaling::Estimate& Scaling::Decide(const State& state, int64_t current, ab
         "%s: %.4g elements/s wanted, %.4g a worker, %.2f workers, trainers busy %.2f", record.name,
         feed.wanted_per_s, feed.worker_per_s, feed.workers, feed.busy));
   }
-  // Jobs share workers: each takes its part of their time.
+  // Jobs share the workers: each takes its part of their time.
   estimate.need = std::max(estimate.need, together);
   if (estimate.need > 0 && current > 0) {
     const int64_t most = std::min({kMostTimes * current, current + kMostMore, kMostWorkers});

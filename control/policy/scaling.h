@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many workers keep the trainers fed: the smallest number with which they do not wait
-// for kFed of their time. From what both ends measure, with the clock of neither:
+// Estimates how many workers keep the trainers fed: the smallest number with which the trainers do
+// not wait during kFed of their time. It uses measurements of both ends and the clock of neither:
 //
 //   a trainer's own time per element s: without waits it takes 1 / s elements a second;
 //   a worker's busy time per element b of one of its p partitions: it makes p / b.
 //
-// Both are medians over some twenty seconds, so that an evaluation, a checkpoint or a
-// file that hangs changes nothing; neither depends on how many workers there are now. Where
-// a worker's nodes read ahead, its busiest node says what its partitions cannot: how long
-// an element takes while they only empty what is ready.
+// Both are medians over some twenty seconds, so that an evaluation, a checkpoint or a file that
+// hangs changes nothing. Neither depends on the number of workers now. If a worker's nodes read
+// ahead, its partitions may only drain elements that are ready; then its busiest node tells how
+// long an element takes.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@
 
 namespace penstock::control {
 
-// Seconds per element of one source, as it counts up: a median over the latest time.
+// Seconds per element of one source, whose counts only grow: the median over the latest window.
 class Pace {
  public:
-  // So many elements and so much time since the source began; from `source`. Another source,
-  // or one that has less than before, begins anew and adds nothing.
+  // Takes the elements and the time since `source` began. A different source, or lower numbers than
+  // before, starts a new count and adds no sample.
   void Heard(uint64_t source, int64_t elements, absl::Duration time, absl::Time now);
   bool known() const { return !samples_.empty(); }
   double seconds() const { return seconds_; }  // > 0. REQUIRES: known().
@@ -45,18 +45,18 @@ class Pace {
   double seconds_ = 0;
 };
 
-// What is heard, and what follows. Not thread-safe; times are given.
+// Collects measurements and estimates the number of workers. Not thread-safe; times are given.
 class Scaling {
  public:
-  // The share of their time in which trainers shall not wait (AU).
+  // The share of their time in which trainers must not wait (AU).
   static constexpr double kFed = 0.9;
 
   struct Estimate {
-    int64_t workers = 0;  // wanted; 0: nothing is known
+    int64_t workers = 0;  // wanted; 0: unknown
     double need = 0;      // before rounding
     std::map<JobId, JobFeed> jobs;
-    bool changed = false;  // `workers`, since the estimate before
-    // What it was made from: "train: 31.0 elements/s wanted, 12.4 a worker, 2.3 workers".
+    bool changed = false;  // `workers` differs from the last estimate
+    // The inputs: "train: 31.0 elements/s wanted, 12.4 a worker, 2.3 workers".
     std::string why;
   };
 
@@ -64,25 +64,26 @@ class Scaling {
                      absl::Time now);
   void OnWorkerHeartbeat(const State& state, WorkerId worker, const WorkerHeartbeat& beat,
                          absl::Time now);
-  // The session is over. What it said counts for a while yet: the next repetition's may follow.
+  // The session is over. Its measurements count for a while longer, because the session of the next
+  // repetition may follow.
   void ClientLeft(JobId job, ClientId client, absl::Time now);
   void WorkerGone(WorkerId worker);
 
-  // `current`: workers that there are, at most four times as many of which (and 500 more)
-  // are asked for. Jobs that are over are forgotten.
+  // `current` is the number of workers now; the estimate is at most four times `current`, and at
+  // most `current` + 500. Jobs that are over are forgotten.
   const Estimate& Decide(const State& state, int64_t current, absl::Time now);
   const Estimate& latest() const { return latest_; }
 
  private:
   struct Client {
     Pace own;
-    StepCounts last, before;  // for the share of time
+    StepCounts last, before;  // for the share of time in which it does not wait
     absl::Time left = absl::InfiniteFuture();
   };
   struct Worker {
-    std::map<IterationId, Pace> made;  // of one partition's
+    std::map<IterationId, Pace> made;  // of one partition
     Pace busiest;                      // of the dataset's nodes
-    double per_s = 0;                  // 0: not known
+    double per_s = 0;                  // 0: unknown
     double share = 1;                  // of its permits that the job can use
   };
   struct Job {

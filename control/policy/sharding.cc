@@ -6,7 +6,7 @@
 namespace penstock::control {
 namespace {
 
-// Why FILE cannot divide that dataset among `count`; OK if it can.
+// Returns why FILE cannot divide the dataset into `count` shards; OK if it can.
 absl::Status CheckFiles(const DatasetSummary& dataset, int64_t count) {
   if (dataset.plan.empty()) {
     return absl::NotFoundError(

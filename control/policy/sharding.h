@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Into what an iteration is divided in the modes FILE, DATA, FILE_OR_DATA and
-// HINT, where each partition is a shard that is known beforehand. Pure.
+// How an iteration is divided in the modes FILE, DATA, FILE_OR_DATA and HINT, where each partition
+// is a shard that is known beforehand. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,18 @@
 
 namespace penstock::control {
 
-// FILE, DATA, FILE_OR_DATA, HINT.
+// Returns true for FILE, DATA, FILE_OR_DATA and HINT.
 bool IsStatic(ShardingPolicy mode);
 
-// The mode in which `count` workers read such a dataset: FILE_OR_DATA becomes
-// FILE, or DATA where FILE cannot be. NotFound naming a source that has no files
-// to divide, InvalidArgument for fewer files than workers, under FILE; with one
-// worker anything can be.
+// Returns the mode in which `count` workers read the dataset: FILE_OR_DATA becomes FILE, or DATA if
+// FILE is not possible. Under FILE, returns NotFound with the source that has no files to divide,
+// or InvalidArgument if there are fewer files than workers. With one worker everything is possible.
 // REQUIRES: IsStatic(mode), count ≥ 1.
 absl::StatusOr<ShardingPolicy> ResolveMode(const DatasetSummary& dataset, ShardingPolicy mode,
                                            int64_t count);
 
-// Splits of a provider of `splits` that are in shard `index` of `count`: index,
-// index + count, …
+// Returns how many splits, of a provider with `splits` of them, are in shard `index` of `count`:
+// index, index + count, …
 int64_t SplitsOfShard(int64_t splits, const ShardOf& shard);
 
 }  // namespace penstock::control

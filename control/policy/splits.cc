@@ -19,14 +19,14 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Half as many bits as hold every number below `count`, rounded up, at least 1.
+// Returns half the number of bits that hold every number below `count`, rounded up, at least 1.
 int HalfBits(int64_t count) {
   int bits = 1;
   while (bits < 63 && (int64_t{1} << bits) < count) ++bits;
   return (bits + 1) / 2;
 }
 
-// Given out at a time, however many are asked for.
+// The most splits that are given out at a time.
 constexpr int64_t kMostSplits = 1 << 12;
 
 // Enough for a permutation without visible order (Luby, Rackoff: four make it
@@ -40,8 +40,8 @@ int64_t PermutedSplit(uint64_t key, int64_t count, int64_t k) {
   const int half = HalfBits(count);
   const uint64_t mask = (uint64_t{1} << half) - 1;
   uint64_t x = static_cast<uint64_t>(k);
-  // A Feistel network permutes a power of two; walking on from what lies outside
-  // [0, count) comes back inside, and stays a permutation.
+  // A Feistel network permutes a power of two. Repeating it while the result is outside [0, count)
+  // ends inside, and the whole stays a permutation.
   do {
     uint64_t left = x >> half;
     uint64_t right = x & mask;
@@ -69,7 +69,7 @@ int64_t SplitBlock(int64_t wanted, int64_t remaining, int64_t partitions) {
 
 namespace {
 
-// Of a state whose counts are wrong, wherever they came from: its job ends, and nothing else.
+// Returns DataLoss for impossible counts, wherever they came from: only this job ends.
 absl::Status CheckGiven(int64_t given, int64_t count) {
   if (given >= 0 && given <= count) return absl::OkStatus();
   return absl::DataLossError(
@@ -109,7 +109,7 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
   decision.answer = {.provider = request.provider,
                      .repetition = request.repetition,
                      .first_ordinal = request.first_ordinal};
-  if (request.first_ordinal < end || given.no_more) {  // it asks again
+  if (request.first_ordinal < end || given.no_more) {  // a repeated request
     decision.answer.numbers.assign(
         given.numbers.begin() + (request.first_ordinal - given.first_ordinal), given.numbers.end());
     decision.answer.no_more = given.no_more;
@@ -137,7 +137,7 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
     decision.given = SplitsGiven{{iteration.id, request.of.partition}, decision.answer};
     return decision;
   }
-  if (job.terms.deterministic) {  // in rotation, however fast each goes
+  if (job.terms.deterministic) {  // in rotation, whatever each partition's speed
     const ShardOf shard{.count = job.terms.partitions,
                         .index = static_cast<int64_t>(request.of.partition.value()) - 1};
     const int64_t its = SplitsOfShard(provider.count, shard);

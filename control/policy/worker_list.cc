@@ -9,7 +9,7 @@ namespace {
 
 struct HostPort {
   std::string host;
-  std::string port;  // empty: none was named
+  std::string port;  // empty: no port
 };
 
 HostPort Parse(const std::string& address) {
