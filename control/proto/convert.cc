@@ -67,7 +67,7 @@ void ToWire(const protocol::Positions& from, wire::Positions* to) {
 }
 
 absl::StatusOr<protocol::Positions> FromWire(const wire::Positions& from) {
-  constexpr int64_t kMost = 1 << 20;  // of either
+  constexpr int64_t kMost = 1 << 20;  // of partitions, or of consumers
   if (from.partitions() < 1 || from.partitions() > kMost || from.consumers() < 1 ||
       from.consumers() > kMost || from.first() < 0) {
     return absl::InvalidArgumentError(absl::StrCat("positions of ", from.partitions(),
@@ -464,7 +464,7 @@ absl::StatusOr<JobTerms> FromWire(const wire::JobTerms& from) {
   RETURN_IF_ERROR(ChoiceFromWire("on_error", from.on_error(), RoundErrors::kStop, to.on_error));
   RETURN_IF_ERROR(ChoiceFromWire("target_workers", from.target_workers(), TargetWorkers::kLocal,
                                  to.target_workers));
-  constexpr int64_t kMostConsumers = 1 << 16;  // what a wrong number costs
+  constexpr int64_t kMostConsumers = 1 << 16;  // bounds the cost of a wrong number
   if (to.num_consumers > kMostConsumers) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_consumers is ", to.num_consumers, "; ", kMostConsumers, " are the most"));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the plain values of control/protocol/session_messages.h and their wire form:
-// the pieces that both the RPC messages and the journal's records are made of.
-// For *_proto.cc files only; no other file sees Protobuf.
+// Converts between the plain values of control/protocol/session_messages.h and their wire form: the
+// pieces that both the RPC messages and the journal's records consist of. For *_proto.cc files
+// only; no other file sees Protobuf.
 //
-// ToWire cannot fail. FromWire checks what comes from outside: InvalidArgument
-// says which field is wrong.
+// ToWire cannot fail. FromWire checks what comes from outside: InvalidArgument names the wrong
+// field.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace penstock::control {
 void ToWire(const absl::Status& from, wire::Status* to);
 absl::Status FromWire(const wire::Status& from);
 
-// Indices and rows are below: nobody makes more elements (two years of a million a second), and
-// their products with consumers and partitions are numbers yet.
+// Indices and rows are below this number: nobody makes more elements (two years of a million a
+// second), and their products with numbers of consumers and partitions still fit.
 inline constexpr Index kMostIndices = Index{1} << 46;
 
 void ToWire(const IndexSet& from, wire::IndexSet* to);

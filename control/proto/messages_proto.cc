@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets, jobs and status. The streams: streams_proto.cc.
+// Datasets, jobs and status. The streams are in streams_proto.cc.
 #include "control/proto/messages_proto.h"
 
 namespace penstock::control {

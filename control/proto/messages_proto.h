@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests, answers and stream messages to and from their wire form. For the
+// Converts requests, answers and stream messages to and from their wire form. For the
 // implementation files of stub and service; no other file sees Protobuf.
 #pragma once
 
@@ -19,8 +19,7 @@ absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest
 void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to);
 absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from);
 
-// An empty or unknown message is InvalidArgument: a peer of a release that
-// speaks another version.
+// An empty or unknown message is InvalidArgument: the peer speaks another version.
 void ToWire(const ClientUp& from, wire::ClientUp* to);
 absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from);
 void ToWire(const ClientDown& from, wire::ClientDown* to);

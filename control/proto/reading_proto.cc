@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a state needs of its dispatcher, and what a restored job begins with.
+// Saved readings and restored jobs to and from their wire form.
 #include "control/proto/reading_proto.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a state needs of its dispatcher, and what a restored job begins with, to
-// and from their wire form.
+// Converts the dispatcher's part of a saved state, and the beginning of a restored job, to and from
+// their wire form.
 #pragma once
 
 #include "control/proto/messages_proto.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the two streams to and from their wire form. One function per
+// Converts the messages of the two streams to and from their wire form. One function per
 // alternative writes it; one switch per direction reads it.
 #include <type_traits>
 
