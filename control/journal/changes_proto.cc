@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to and from their wire form. States: state_proto.cc.
+// Changes to and from their wire form. States are in state_proto.cc.
 #include "control/journal/changes_proto.h"
 
 #include "absl/strings/str_cat.h"
@@ -327,7 +327,7 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
     } else if (change.ok()) {
       lines.push_back(absl::StrCat(std::string(fits.message()), ": passed over"));
     } else {
-      return fits;  // whose it is cannot be told
+      return fits;  // its iteration is unknown
     }
   }
   return lines;
@@ -336,7 +336,7 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
 std::string DescribeRecord(std::string_view record) {
   wire::Changes wire;
   if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) return "unreadable";
-  // Definitions are long and not for people; whoever has a token may read the job.
+  // Definitions are long and not readable. A token lets its holder read the job.
   for (wire::Change& change : *wire.mutable_changes()) {
     if (change.has_dataset_registered()) change.mutable_dataset_registered()->clear_definition();
     if (change.has_job_created()) change.mutable_job_created()->clear_token();

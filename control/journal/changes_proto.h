@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes and states as the bytes that a journal keeps (control/proto/journal.proto).
+// Changes and states as the bytes in a journal (control/proto/journal.proto).
 #pragma once
 
 #include <set>
@@ -17,34 +17,34 @@ namespace penstock::control {
 // Protobuf reads messages of less than 2 GiB.
 inline constexpr size_t kMostRecordBytes = size_t{1} << 30;
 
-// One record: what was applied in one step, in order. `state` is the state they
-// were applied to, before or after: it only says which datasets it has. ResourceExhausted for one
-// of more bytes than that.
+// Encodes one record: the changes that were applied in one step, in order. `state` is the state
+// before or after them; it only tells which datasets there are. ResourceExhausted if the record has
+// more than `most_bytes`.
 absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, const State& state,
                                           size_t most_bytes = kMostRecordBytes);
 
 // Applies a record to `state`. FailedPrecondition if it has a field that this release does not
-// know; DataLoss if the bytes are no record, or a change does not fit. After an error `state` is
-// not to be used.
+// know; DataLoss if the bytes are not a record, or if a change does not fit. After an error `state`
+// must not be used.
 absl::Status ApplyRecord(std::string_view record, State& state);
 
-// The same of a record in which something cannot be. What fits is applied. An iteration with a
-// change that does not is ended, and its further changes, in this record and in later ones, are
-// passed over: `ended` has those. A line for people for each that is ended, and for each other
-// change that is passed over. FailedPrecondition if it has a field that this release does not know,
-// DataLoss for a change that cannot be read and where it cannot be told whose it is.
+// Applies the changes of a damaged record that fit. An iteration with a change that does not fit is
+// ended and added to `ended`. Further changes of the iterations in `ended` are ignored, in this
+// record and in later ones. Returns a readable line for each iteration that is ended, and for each
+// other change that is ignored. FailedPrecondition if the record has a field that this release does
+// not know; DataLoss for an unreadable change whose iteration is unknown.
 absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state,
                                                        std::set<IterationId>& ended);
 
-// One line for people: "iteration_altered { … }"; for `penstock journal`.
+// Returns one readable line, "iteration_altered { … }", for `penstock journal`.
 std::string DescribeRecord(std::string_view record);
 
-// A state in pieces, each a wire::Snapshot; Protobuf's merge of all is the whole. A piece is
-// closed when it has 16 MiB; what cannot be cut (a dataset, a job, an iteration) may make one
-// larger. ResourceExhausted where one would be larger than `most_piece_bytes`.
+// Encodes a state in pieces, each a wire::Snapshot; merging all pieces with Protobuf gives the
+// whole. A piece is closed at 16 MiB. An object that cannot be cut (a dataset, a job, an iteration)
+// may make a piece larger. ResourceExhausted if a piece would be larger than `most_piece_bytes`.
 absl::StatusOr<std::vector<std::string>> EncodeState(
     const State& state, size_t most_piece_bytes = kMostSnapshotPieceBytes);
-// Errors as ApplyRecord.
+// Has the errors of ApplyRecord.
 absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces);
 
 }  // namespace penstock::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checksum of the journal's records and of its snapshots' pieces.
+// The checksum of journal records and of the pieces of a snapshot.
 #pragma once
 
 #include <zlib.h>
@@ -9,7 +9,7 @@
 
 namespace penstock::control {
 
-// CRC-32, as zlib's.
+// Returns the CRC-32, as zlib does.
 inline uint32_t Checksum(const void* data, size_t size) {
   return static_cast<uint32_t>(
       crc32_z(crc32_z(0, nullptr, 0), static_cast<const Bytef*>(data), size));

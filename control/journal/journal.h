@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the dispatcher's changes survive it: numbered records, each some bytes,
-// and now and then a snapshot that stands for all records up to a number. What
-// the bytes mean: changes_proto.h; the files: docs/journal.md.
+// Keeps the dispatcher's changes beyond its life: numbered records of bytes, and now and then a
+// snapshot that replaces all records up to a number. The meaning of the bytes: changes_proto.h; the
+// files: docs/journal.md.
 //
-// Append returns at once; one writer makes what has gathered durable together
-// (group commit). A journal that cannot write fails for good: status() says why,
-// nothing becomes durable any more, and the dispatcher must end, because nobody
-// may be told what is not written.
+// Append returns at once; one writer makes all waiting records durable together (group commit). A
+// journal that cannot write fails for good: status() gives the reason, nothing becomes durable any
+// more, and the dispatcher must end, because no peer may learn what is not written.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +28,16 @@ inline size_t SnapshotBytes(const std::vector<std::string>& pieces) {
   return bytes;
 }
 
-// What a journal holds when it is opened.
+// The content of a journal when it is opened.
 struct Recovered {
   struct Record {
     uint64_t sequence;
     std::string bytes;
   };
-  std::vector<std::string> snapshot;  // its pieces; empty: none; then the records start at 1
+  std::vector<std::string> snapshot;  // in pieces; empty: none, and records start at 1
   uint64_t snapshot_sequence = 0;     // contains the records up to this one
-  std::vector<Record> records;        // those behind it, without gaps
-  std::string cut;                    // what was cut from a torn end, in words; empty: nothing
+  std::vector<Record> records;        // the records after it, without gaps
+  std::string cut;                    // describes what was cut from a torn end; empty: nothing
   uint64_t last_sequence() const {
     return records.empty() ? snapshot_sequence : records.back().sequence;
   }
@@ -47,37 +46,37 @@ struct Recovered {
 // Any thread may call any method.
 class Journal {
  public:
-  // Called with a number when all records up to it are durable, or once with an
-  // error; from the writer's thread, or inside Append of a journal in memory.
+  // Called with a number when all records up to it are durable, or once with an error. The caller
+  // is the writer's thread, or Append of a journal in memory.
   using Durable = std::function<void(absl::StatusOr<uint64_t> sequence)>;
 
   virtual ~Journal() = default;  // writes what was appended, unless it failed
 
-  // What was there when it was opened; call once, before Start.
+  // Returns what the journal held when it was opened. Call once, before Start.
   virtual Recovered TakeRecovered() = 0;
-  // From now on records are appended and `durable` is called. ResourceExhausted where the process
-  // gets no thread for the writer.
+  // Starts appending records and calling `durable`. ResourceExhausted if the process gets no thread
+  // for the writer.
   virtual absl::Status Start(Durable durable) = 0;
-  // `sequence` is the last one plus 1. Never waits.
+  // `sequence` is the previous one plus 1. Never waits.
   virtual void Append(uint64_t sequence, std::string record) = 0;
-  // Stands for all records up to `sequence`, which were appended; they are
-  // dropped once it is durable. Comes back in the same pieces, each of
-  // kMostSnapshotPieceBytes at most. Never waits.
+  // Replaces all records up to `sequence`, which were appended; they are dropped once the snapshot
+  // is durable. Recovery returns the same pieces, each of at most kMostSnapshotPieceBytes. Never
+  // waits.
   virtual void Snapshot(uint64_t sequence, std::vector<std::string> pieces) = 0;
-  // Until `sequence` is durable, or the error that prevents it.
+  // Waits until `sequence` is durable, or returns the error that prevents it.
   virtual absl::Status WaitDurable(uint64_t sequence) = 0;
   virtual absl::Status status() const = 0;
-  // "memory", "sqlite:<path>": for status and messages.
+  // Returns "memory" or "sqlite:<path>", for status and messages.
   virtual std::string name() const = 0;
 };
 
-// Keeps nothing beyond this process.
+// Opens a journal that keeps nothing beyond this process.
 std::unique_ptr<Journal> OpenMemoryJournal();
 
-// In the directory `work_dir`, made if it is not there. FailedPrecondition if
-// another process (or this one) has it open, naming it, or a newer release wrote
-// it; DataLoss naming the record or the snapshot if it is damaged; a torn end is
-// cut and told in Recovered.
+// Opens the journal in the directory `work_dir`, which is made if missing. FailedPrecondition, with
+// the directory, if another process (or this one) has it open, or if a newer release wrote it.
+// DataLoss, with the record or the snapshot, if it is damaged. A torn end is cut, and Recovered
+// describes it.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir);
 
 }  // namespace penstock::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One log file that is appended to. Not thread safe.
+// One log file, which is only appended to. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@ namespace penstock::control {
 
 class LogFile {
  public:
-  // A new one, with a header; only this user may read it. One that is there is replaced.
+  // Makes a new file with a header, readable by this user only. Replaces an existing file.
   static absl::StatusOr<LogFile> Make(const std::string& path);
-  // Its first `valid_bytes`, written anew: what an earlier process could not sync may be in the
-  // page cache and not on the device, and would never be written. None: as Make().
+  // Replaces the file with a copy of its first `valid_bytes`. Bytes that an earlier process could
+  // not sync may be in the page cache and not on the device, and would never be written. 0 bytes:
+  // as Make().
   static absl::StatusOr<LogFile> Rewrite(const std::string& path, size_t valid_bytes);
   LogFile(LogFile&& other) noexcept;
   LogFile& operator=(LogFile&& other) noexcept;
   ~LogFile();
 
   const std::string& path() const { return path_; }
-  // Written and on the device when it returns, and still at its path. ResourceExhausted on a full
-  // disk; the file's end may then be torn.
+  // Writes and syncs `bytes`, and checks that the file is still at its path. ResourceExhausted on a
+  // full disk; the end of the file may then be torn.
   absl::Status Append(std::string_view bytes);
-  // Written; on the device sooner or later, at the latest with the next Append().
+  // Writes `bytes`. They reach the device sooner or later, at the latest with the next Append().
   absl::Status AppendUnsynced(std::string_view bytes);
 
  private:
@@ -38,9 +39,9 @@ class LogFile {
   int fd_;
 };
 
-// The whole content; empty if there is no such file.
+// Returns the whole content; empty if there is no such file.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
-// A folder, held open. Not thread safe.
+// A directory, held open. Not thread safe.
 class Directory {
  public:
   static absl::StatusOr<Directory> Open(const std::string& path);
@@ -48,7 +49,7 @@ class Directory {
   Directory& operator=(Directory&&) = delete;
   ~Directory();
 
-  // Makes what was created, renamed or removed in it durable. Opens nothing.
+  // Makes files durable that were created, renamed or removed in it. Opens nothing.
   absl::Status Sync();
 
  private:
@@ -57,7 +58,7 @@ class Directory {
   const std::string path_;
   int fd_;
 };
-// "cannot <what> <path>: <reason>" with the code that errno stands for.
+// Returns "cannot <what> <path>: <reason>" with the code for the errno value `error`.
 absl::Status ErrnoStatus(int error, const std::string& what, const std::string& path);
 
 }  // namespace penstock::control

@@ -19,18 +19,18 @@ constexpr uint32_t kMarkMagic = 0x4b4d5350;    // "PSMK"
 
 struct RecordHeader {
   uint32_t magic;
-  uint32_t length;  // of the bytes behind it
+  uint32_t length;  // of the bytes after the header
   uint64_t sequence;
   uint64_t group;
   uint32_t body_checksum;
-  uint32_t header_checksum;  // of all before it
+  uint32_t header_checksum;  // of the fields before it
 };
 static_assert(sizeof(RecordHeader) == kRecordHeaderBytes, "fixed in docs/journal.md");
 
 struct FileHeader {
   char magic[8];
   uint32_t version;
-  uint32_t checksum;  // of all before it
+  uint32_t checksum;  // of the fields before it
 };
 static_assert(sizeof(FileHeader) == kLogHeaderBytes, "fixed in docs/journal.md");
 
@@ -40,7 +40,7 @@ struct Found {
   bool is_mark() const { return header.magic == kMarkMagic; }
 };
 
-// The whole and undamaged record or mark at `offset`, if there is one.
+// Returns the whole, undamaged record or mark at `offset`, if there is one.
 std::optional<Found> RecordAt(std::string_view log, size_t offset) {
   if (log.size() - offset < kRecordHeaderBytes) return std::nullopt;
   Found found;
@@ -58,8 +58,8 @@ std::optional<Found> RecordAt(std::string_view log, size_t offset) {
   return found;
 }
 
-// A whole record or mark behind `offset` that was written after the one expected there
-// had been synced: then that one was durable once.
+// Returns a whole record or mark after `offset` that was written after record `expected` had been
+// synced. If there is one, record `expected` was durable.
 std::optional<Found> LaterGroup(std::string_view log, size_t offset, uint64_t expected) {
   for (++offset; offset + kRecordHeaderBytes <= log.size(); ++offset) {
     std::optional<Found> found = RecordAt(log, offset);
@@ -103,7 +103,7 @@ void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std
   Append(kRecordMagic, sequence, group, bytes, log);
 }
 
-// To LaterGroup it is what the next group would be.
+// LaterGroup treats a mark like a record of the next group.
 void AppendMark(uint64_t sequence, std::string& log) {
   Append(kMarkMagic, sequence, sequence + 1, "", log);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a log file: a header, then records, one behind the other
-// (docs/journal.md, "The log"). Pure functions over bytes.
+// The bytes of a log file: a header, then the records one after the other (docs/journal.md, "The
+// log"). Pure functions over bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@ inline constexpr uint32_t kLogVersion = 1;
 inline constexpr size_t kLogHeaderBytes = 16;     // magic, version, checksum
 inline constexpr size_t kRecordHeaderBytes = 32;  // see AppendRecord
 
-// The first bytes of every log file.
+// Returns the first bytes of every log file.
 std::string LogHeader(uint32_t version = kLogVersion);
 
-// Appends one record to `log`. `group`: the first sequence of those written and
+// Appends one record to `log`. `group` is the first sequence of the records that are written and
 // synced together with it.
 void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std::string& log);
 
-// Appends a mark: all up to record `sequence` was synced before this was written.
+// Appends a mark: all records up to `sequence` were synced before the mark was written.
 void AppendMark(uint64_t sequence, std::string& log);
 
 struct ParsedLog {
   std::vector<Recovered::Record> records;
   size_t valid_bytes = 0;  // the rest is a torn end
-  std::string cut;         // what that is, in words; empty: nothing
+  std::string cut;         // describes the torn end; empty: there is none
 };
 
-// Reads a log whose first record should be number `first`, and behind whose last one the next
-// file begins with record `next`; nullopt: there is no next file. `name` stands in messages.
-// - A record that is cut short, or damaged with neither a whole record of a later
-//   group nor a mark behind it, was never durable: a torn end.
-// - Where the next file begins with the record that is cut short or damaged, that is a mark and no
-//   record, and nothing is lost.
-// - Any other damage is DataLoss naming the record.
-// - FailedPrecondition for a log of a newer release.
+// Reads a log whose first record should be number `first`. The next file begins with record `next`;
+// nullopt: there is no next file. `name` is for messages.
+// - A record that is cut short is a torn end, which was never durable. So is a damaged record
+//   without a whole record of a later group and without a mark after it.
+// - If the next file begins with the number of the record that is cut short or damaged, that was a
+//   mark and not a record, and nothing is lost.
+// - Any other damage is DataLoss with the record.
+// - A log of a newer release is FailedPrecondition.
 absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
                                    std::optional<uint64_t> next, const std::string& name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of a state to and from their wire form; for changes_proto.cc and
-// state_proto.cc, which share them. Includes Protobuf.
+// Converts the records of a state to and from their wire form; shared by changes_proto.cc and
+// state_proto.cc. Includes Protobuf.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,9 @@
 
 namespace penstock::control {
 
-// FailedPrecondition naming a field of `bytes`, a message of that type, or of a message in it, that
-// this release does not know. Numbers that are reserved were older releases' and are passed over.
+// Returns FailedPrecondition with the field if `bytes`, a message of type `type`, has a field that
+// this release does not know, in itself or in a message inside. Reserved numbers belong to older
+// releases and are ignored.
 absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
 
 void WriteLife(const BegunLife& from, wire::BegunLife* to);
@@ -30,7 +31,7 @@ MarkedBookmark ReadMarked(const wire::MarkedBookmark& from);
 void WriteDataset(const DatasetRecord& from, wire::Dataset* to);
 absl::StatusOr<DatasetRecord> ReadDataset(const wire::Dataset& from);
 
-// `state` says which dataset an id means, so that a definition is written once.
+// `state` tells which dataset an id means, so that a definition is written once.
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
 absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);
 

@@ -38,8 +38,8 @@ absl::Status SnapshotDb::Error(int code) const {
       return absl::ResourceExhaustedError(absl::StrCat("cannot write journal ", path_, ": ", why));
     case SQLITE_IOERR: {
       const std::string what = absl::StrCat("cannot write journal ", path_, ": ", why);
-      // A limit on files or a quota; a full disk is SQLITE_FULL. What could not be synced or read
-      // may be lost.
+      // A write error is a file size limit or a quota; a full disk is SQLITE_FULL. Data that could
+      // not be synced or read may be lost.
       return sqlite3_extended_errcode(db_.get()) == SQLITE_IOERR_WRITE
                  ? absl::ResourceExhaustedError(what)
                  : absl::InternalError(what);
@@ -81,7 +81,7 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   SnapshotDb db(path, raw);
   if (code != SQLITE_OK) return db.Error(code);
-  // Tokens of jobs are in it. SQLite makes the files beside it with the same rights.
+  // The file contains tokens of jobs. SQLite gives the files beside it the same permissions.
   if (chmod(path.c_str(), 0600) != 0) return ErrnoStatus(errno, "protect", path);
   // The exclusive lock, once taken, stays until the connection is closed.
   RETURN_IF_ERROR(db.Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"));
@@ -95,8 +95,8 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
   static_assert(kJournalVersion == 3, "the number below");
   if (version == kJournalVersion) return db;
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE;"));
-  // Version 3 has the tables of version 2; what its snapshots say of past iterations an older
-  // release would pass over.
+  // Version 3 has the tables of version 2, but an older release would ignore the past iterations in
+  // its snapshots.
   if (version == 2) {
     RETURN_IF_ERROR(db.Run("PRAGMA user_version = 3; COMMIT;"));
     return db;
@@ -162,7 +162,7 @@ absl::Status SnapshotDb::Write(uint64_t sequence, absl::Span<const std::string> 
   absl::Status written = Run("BEGIN EXCLUSIVE; DELETE FROM snapshot;");
   if (written.ok()) written = Insert(sequence, pieces);
   if (written.ok()) written = Run("COMMIT");
-  if (!written.ok()) Run("ROLLBACK").IgnoreError();  // the first reason is the one to tell
+  if (!written.ok()) Run("ROLLBACK").IgnoreError();  // the first error is the one to report
   return written;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SQLite file of a journal: its snapshot, its version, and the lock that
-// keeps a second dispatcher out. Not thread safe.
+// The SQLite file of a journal: its snapshot, its version, and the lock that keeps a second
+// dispatcher out. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ inline constexpr int kJournalVersion = 3;
 
 class SnapshotDb {
  public:
-  // Makes it if it is not there, brings one of an older release to this version;
-  // holds its lock until destroyed. Errors as OpenSqliteJournal.
+  // Opens the file, makes it if missing, and upgrades one of an older release. Holds its lock until
+  // destroyed. Has the errors of OpenSqliteJournal.
   static absl::StatusOr<SnapshotDb> Open(const std::string& path);
 
   struct Snapshot {
@@ -29,10 +29,10 @@ class SnapshotDb {
     std::vector<std::string> pieces;
   };
   absl::StatusOr<Snapshot> Read();
-  // Replaces the snapshot, durably and at once or not at all.
+  // Replaces the snapshot durably, completely or not at all.
   absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces);
-  // FailedPrecondition once the file that is held was deleted, or another one is at its path: what
-  // is written to it is lost.
+  // Returns FailedPrecondition once the open file was deleted or another file is at its path:
+  // everything written to it is lost.
   absl::Status CheckThere();
 
  private:

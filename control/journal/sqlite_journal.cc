@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshot in SQLite, changes in a log beside it; why two files:
+// The snapshot in SQLite, the changes in a log beside it. Why two files:
 // docs/decisions/0001-journal.md.
 #include <sys/stat.h>
 
@@ -38,7 +38,7 @@ std::string LogPath(const std::string& work_dir, uint64_t first) {
   return absl::StrFormat("%s/changes-%020d.log", work_dir, first);
 }
 
-// First sequence of each log file in `work_dir`, ascending.
+// Returns the first sequence of each log file in `work_dir`, ascending.
 absl::StatusOr<std::vector<uint64_t>> ListLogs(const std::string& work_dir) {
   std::vector<uint64_t> firsts;
   std::error_code error;
@@ -119,10 +119,10 @@ class SqliteJournal final : public Journal {
   struct Item {
     uint64_t sequence;
     std::string record = {};
-    std::optional<std::vector<std::string>> snapshot = {};  // in the place of a record
+    std::optional<std::vector<std::string>> snapshot = {};  // instead of a record
   };
 
-  // The writer's thread.
+  // Runs on the writer's thread.
   void Write() {
     while (true) {
       std::vector<Item> group = TakeGroup();
@@ -140,7 +140,7 @@ class SqliteJournal final : public Journal {
       }
       if (is_snapshot) continue;
       durable_(last);
-      if (!idle) continue;  // the next group shows that this one was durable
+      if (!idle) continue;  // the next group shows that this one is durable
       if (absl::Status marked = Mark(last); !marked.ok()) return Fail(marked);
     }
   }
@@ -154,7 +154,7 @@ class SqliteJournal final : public Journal {
     durable_(status);
   }
 
-  // Everything that waits up to the next snapshot, or that snapshot. Empty: stop.
+  // Returns all waiting items up to the next snapshot, or that snapshot. Empty: stop.
   std::vector<Item> TakeGroup() {
     MutexLock lock(mu_);
     changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !queue_.empty(); });
@@ -182,15 +182,15 @@ class SqliteJournal final : public Journal {
                     "; free space and start again");
   }
 
-  // A new log is begun, and the old ones are removed when the snapshot that stands for them is
-  // durable. One that a power loss brings back is passed over. Without space or a descriptor the
-  // snapshot is skipped, and the logs stay until one succeeds.
+  // Begins a new log, and removes the old ones when the snapshot that replaces them is durable. An
+  // old log that a power loss brings back is ignored. Without space or a descriptor the snapshot is
+  // skipped, and the logs stay until one succeeds.
   absl::Status WriteSnapshot(const Item& item) {
     const uint64_t next = item.sequence + 1;
     absl::StatusOr<std::vector<uint64_t>> old = ListLogs(work_dir_);
     if (!old.ok()) return WithoutLog(item.sequence, old.status());
     if (!old->empty() && old->back() == next) {
-      old->pop_back();  // nothing since the last
+      old->pop_back();  // no record since the last snapshot
     } else {
       absl::StatusOr<LogFile> log = LogFile::Make(LogPath(work_dir_, next));
       if (!log.ok()) return WithoutLog(item.sequence, log.status());
@@ -208,7 +208,7 @@ class SqliteJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  // No new log shows that the records before it were durable.
+  // No new log shows that the records before it are durable, so this writes a mark.
   absl::Status WithoutLog(uint64_t sequence, const absl::Status& why) {
     RETURN_IF_ERROR(WithoutSnapshot(why));
     return Mark(sequence);
@@ -221,11 +221,11 @@ class SqliteJournal final : public Journal {
   }
 
   const std::string work_dir_;
-  Directory directory_;  // the writer's
+  Directory directory_;  // of the writer's thread
   Recovered recovered_;
   Durable durable_;  // constant after Start
-  SnapshotDb db_;    // the writer's
-  LogFile log_;      // the writer's
+  SnapshotDb db_;    // of the writer's thread
+  LogFile log_;      // of the writer's thread
   std::thread writer_;
 
   mutable Mutex mu_;
@@ -237,8 +237,8 @@ class SqliteJournal final : public Journal {
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 
-// With those above it; only this user may look into those that are made here, since tokens of jobs
-// are in it. What is made survives.
+// Makes the folder and its parents durably. Only this user may read the folders made here, because
+// the journal contains tokens of jobs.
 absl::Status MakeFolder(const fs::path& folder) {
   std::error_code error;
   if (folder.empty() || fs::is_directory(folder, error)) return absl::OkStatus();
@@ -257,11 +257,11 @@ struct LastLog {
   size_t valid_bytes;
 };
 
-// Reads all logs behind the snapshot; says where the newest ends.
+// Reads all logs after the snapshot. Returns where the newest one ends.
 absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recovered) {
   ASSIGN_OR_RETURN(std::vector<uint64_t> firsts, ListLogs(work_dir));
-  // Only the last that begins at or before the record after the snapshot is needed. Power may have
-  // been lost while those before it were removed: then any of them is still there.
+  // Only the last log that begins at or before the record after the snapshot is needed. A power
+  // loss while the earlier ones were removed may have left any of them.
   const auto behind =
       std::upper_bound(firsts.begin(), firsts.end(), recovered.snapshot_sequence + 1);
   if (behind != firsts.begin()) firsts.erase(firsts.begin(), behind - 1);

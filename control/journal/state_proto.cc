@@ -284,10 +284,10 @@ class Pieces {
  public:
   explicit Pieces(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // What comes next is written here.
+  // The piece to write to next.
   wire::Snapshot& now() { return now_; }
 
-  // `written` is in now() now; `words` name it.
+  // Counts `written`, which was just written to now(). `words` name it in an error.
   template <typename... Words>
   absl::Status Wrote(const google::protobuf::Message& written, const Words&... words) {
     const size_t bytes = written.ByteSizeLong();
