@@ -64,8 +64,8 @@ void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
   if (record_.coordinated() && consumer >= 0) {
     RoundsContext& rounds = context_.rounds;
     rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
-    // The others say anew where they are: one that comes back alone must not be let in
-    // behind them.
+    // The others report again where they are: a consumer that comes back alone must not be let in
+    // at a round before theirs.
     for (ConsumerContext& other : rounds.consumers) {
       if (!record_.rounds.schedule.joined.empty()) other.reported = false;
     }
@@ -109,7 +109,8 @@ bool SomebodyReads(const IterationRecord& record, size_t except) {
 
 namespace {
 
-// What is committed, and what active readers had when they were told the end, or else `set`.
+// Returns what is committed, what active readers had when they were notified of the end, and `set`
+// of the other active readers.
 IndexSet Had(const IterationRecord& record, const IterationContext& context, size_t partition,
              IndexSet AckState::*set) {
   const PartitionId id = PartitionAt(partition);
@@ -136,7 +137,7 @@ IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, 
 }
 
 bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition) {
-  if (record.commit_policy == CommitPolicy::kNever) return true;  // whatever they have
+  if (record.commit_policy == CommitPolicy::kNever) return true;  // no report matters
   for (size_t r = 0; r < record.readers.size(); ++r)
     if (record.readers[r].reads() &&
         context.partitions[partition].readers[r].at != record.partitions[partition].placement)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the iteration coordinator share: the builder of decisions, and what several of
-// them read from a record. For iteration_coordinator.cc and its neighbours alone.
+// Shared parts of the iteration coordinator: the builder of decisions, and common reads of a
+// record. For iteration_coordinator.cc and the files next to it only.
 #pragma once
 
 #include <cstddef>
@@ -34,16 +34,15 @@ class DecisionBuilder {
   }
   Decision Build() && { return std::move(decision_); }
 
-  // The number of `partition` after this decision.
+  // Returns the placement of `partition` after this decision.
   Placement placement(size_t partition) const;
 
-  // Rule 1. Readers other than `welcomed`, who learns the number from its
-  // Welcome, are fenced.
+  // Rule 1. Fences the readers other than `welcomed`, which gets the number in its Welcome.
   void Raise(size_t partition, ClientId welcomed = {});
-  // Rule 25. The fence asks for what was not delivered, too.
+  // Rule 25. The fence also asks readers to give back what they have not delivered.
   void RaiseForOthers(size_t partition);
-  // Those that are being collected need no new number: nothing was assigned
-  // under this one, in this life of the dispatcher.
+  // Raises the assigned partitions. Collecting partitions need no new number: nothing was assigned
+  // under theirs in this life of the dispatcher.
   void RaiseAssigned(ClientId welcomed = {});
   void Reopen(ClientId welcomed = {});
 
@@ -51,11 +50,11 @@ class DecisionBuilder {
   void EmitFence(size_t partition, size_t reader);
   void EmitWelcome(ClientId client, Incarnation incarnation);
 
-  // The reader at this position starts with nothing but what it committed, under the
-  // placements it is welcomed with.
+  // Resets the context of the reader at this position: it has only what it committed, under the
+  // placements of its Welcome.
   void ResetReader(size_t reader, int64_t consumer);
 
-  // Workers that have a partition serve one reader more.
+  // Tells the workers that have a partition to serve `reader` too.
   void AddToWorkers(Reader reader);
 
  private:
@@ -67,29 +66,31 @@ class DecisionBuilder {
   absl::InlinedVector<bool, 2> raised_;
 };
 
-// The active reader of that name and process.
+// Returns the active reader of that client and process.
 std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation);
-// Somebody other than the reader at `except`; none if that is past the last.
+// Returns whether a reader other than the one at `except` reads. A position past the last excludes
+// none.
 bool SomebodyReads(const IterationRecord& record, size_t except);
-// In the history of a reader if nobody else dies: delivered, committed, handed on, or had by one
-// told the end.
+// Returns the indices that are in a reader's history if no reader dies: delivered, committed,
+// handed on, or held by a reader that was notified of the end.
 IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& context,
                    size_t partition);
-// Rule 3: what must not be sent again.
+// Rule 3: returns the indices that must not be sent again.
 IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition);
-// Whether all that read have said what they have under this placement.
+// Returns whether all readers have reported what they have under the present placement.
 bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition);
-// How many rounds a coordinated read has, once it is closed.
+// Returns how many rounds a coordinated read has, once it is closed.
 int64_t RoundsOf(const IterationRecord& record);
 
 // Consequences() for coordinated reads (rounds_coordinator.cc).
 Decision AgreeOnRounds(const IterationRecord& record, IterationContext& context);
 
-// Consequences() for ordered merges: what their readers have room for, and who is missing among
-// those of order kDeterministic (order_coordinator.cc).
+// Consequences() for ordered merges (order_coordinator.cc): how much room their readers have, and
+// which consumer of order kDeterministic is missing.
 Decision ArrangeOrder(const IterationRecord& record, IterationContext& context);
-// The index below which a partition of an ordered merge may send: its readers' least limit.
+// Returns the index below which a partition of an ordered merge may send: the lowest limit of its
+// readers.
 Index SendLimitOf(const IterationRecord& record, const IterationContext& context, size_t partition,
                   const Positions& positions);
 

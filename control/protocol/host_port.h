@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a host and a port make an address: "host:port", an IPv6 number in brackets,
+// Joins a host and a port to an address: "host:port", with an IPv6 number in brackets,
 // "[fd00::1]:5050" (RFC 3986).
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace penstock::control {
 
-// "fd00::1" of "[fd00::1]"; any other host as it is.
+// Returns "fd00::1" for "[fd00::1]", and any other host unchanged.
 inline std::string WithoutBrackets(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return bracketed ? host.substr(1, host.size() - 2) : host;
 }
 
-// The address; `host` with brackets or without.
+// Returns the address; `host` may have brackets or not.
 inline std::string JoinHostPort(const std::string& host, const absl::AlphaNum& port) {
   const bool number = host.find(':') != std::string::npos && host.front() != '[';
   return number ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);

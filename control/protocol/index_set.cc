@@ -12,7 +12,7 @@ namespace {
 using Intervals = absl::InlinedVector<IndexSet::Interval, 2>;
 using Position = Intervals::const_iterator;
 
-// The interval that has `index`, or the next.
+// Returns the interval that has `index`, or the next one.
 Position FirstEndingAbove(const Intervals& intervals, Index index) {
   return std::upper_bound(
       intervals.begin(), intervals.end(), index,
@@ -56,15 +56,15 @@ void IndexSet::Add(Index begin, Index end) {
   intervals_.insert(first, {begin, end});
 }
 
-// In time linear in `other` and in what of this set lies at or behind its beginning:
-// two readers that take turns have sets of very many intervals.
+// Takes time linear in `other` and in the part of this set at or after its beginning: two readers
+// that alternate have sets of very many intervals.
 void IndexSet::Add(const IndexSet& other) {
   if (other.intervals_.size() <= 1) {
     if (!other.empty()) Add(other.intervals_.front().begin, other.intervals_.front().end);
     return;
   }
   const Position from =
-      FirstEndingAbove(intervals_, other.intervals_.front().begin - 1);  // one that touches too
+      FirstEndingAbove(intervals_, other.intervals_.front().begin - 1);  // also one that touches
   Intervals both;
   both.reserve(static_cast<size_t>(intervals_.end() - from) + other.intervals_.size());
   std::merge(from, intervals_.cend(), other.intervals_.begin(), other.intervals_.end(),
@@ -95,7 +95,7 @@ void IndexSet::Remove(const IndexSet& other) {
     for (; hole != other.intervals_.end() && hole->begin < i->end; ++hole) {
       if (begin < hole->begin) left.push_back({begin, hole->begin});
       begin = std::max(begin, hole->end);
-      if (hole->end > i->end) break;  // reaches into the next
+      if (hole->end > i->end) break;  // reaches into the next interval
     }
     if (begin < i->end) left.push_back({begin, i->end});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of indices as sorted intervals: what was delivered, received, committed, is to be
-// skipped. Small ones need no allocation.
+// A set of indices as sorted intervals, such as delivered, received, committed or skipped ones.
+// Small sets need no allocation.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class IndexSet {
   };
 
   IndexSet() = default;
-  // [begin, end).
+  // Returns [begin, end).
   static IndexSet Of(Index begin, Index end);
 
   void Add(Index index) { Add(index, index + 1); }
@@ -36,13 +36,13 @@ class IndexSet {
   bool Contains(const IndexSet& other) const;
   bool Intersects(const IndexSet& other) const;
   bool empty() const { return intervals_.empty(); }
-  int64_t size() const;  // indices
-  // The lowest index ≥ from that is not in the set.
+  int64_t size() const;  // number of indices
+  // Returns the lowest index ≥ `from` that is not in the set.
   Index FirstMissing(Index from = 0) const;
-  Index end() const { return empty() ? 0 : intervals_.back().end; }  // behind the highest
+  Index end() const { return empty() ? 0 : intervals_.back().end; }  // highest index + 1
   absl::Span<const Interval> intervals() const { return intervals_; }
 
-  // "[0,7) [9,12)"
+  // Returns "[0,7) [9,12)".
   std::string ToString() const;
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
 

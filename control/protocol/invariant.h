@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of a job unless the program is wrong. A dispatcher serves many: there one of which
-// a rule does not hold ends by itself (Transaction::Guard()), and the others go on. Elsewhere the
-// process ends, as by PENSTOCK_CHECK.
+// Conditions of a job that only a bug in the program can break. A dispatcher serves many jobs:
+// there only the job whose rule is broken ends (Transaction::Guard()), and the others go on.
+// Elsewhere the process ends, as with PENSTOCK_CHECK.
 #pragma once
 
 #include <stdexcept>
@@ -13,7 +13,7 @@ class InvariantBroken : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// While one lives, what does not hold on this thread throws InvariantBroken.
+// While one exists, a broken condition on this thread throws InvariantBroken.
 class InvariantsThrow {
  public:
   InvariantsThrow();
@@ -22,7 +22,7 @@ class InvariantsThrow {
   InvariantsThrow& operator=(const InvariantsThrow&) = delete;
 };
 
-// Throws, or names the condition and its place and aborts.
+// Throws, or prints the condition and its place and aborts.
 [[noreturn]] void OnInvariantBroken(const char* file, int line, const char* condition);
 
 }  // namespace penstock::protocol

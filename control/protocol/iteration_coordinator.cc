@@ -20,8 +20,8 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
   return context;
 }
 
-// Rule 9. What waits for a worker may have been assigned since under its number, and a reader need
-// not have heard of that.
+// Rule 9. A partition that waits for a worker may have been assigned since under its number, and a
+// reader need not have heard of that.
 Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (record.closed || context.broken == Broken::kAssignAgainAtStart)
@@ -52,7 +52,7 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
       builder.Raise(p);
       continue;
     }
-    context.partitions[p].rows_allowed = 0;  // what it was told may be lost
+    context.partitions[p].rows_allowed = 0;  // the last AllowRows may be lost
     context.partitions[p].remainder_announced = false;
     for (const ReaderRecord& reader : record.readers)
       if (reader.reads())
@@ -116,14 +116,14 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
                            ? SkipOf(record, context, partition.value() - 1).FirstMissing()
                        : record.commit_policy == CommitPolicy::kNever ? bookmark.index
                                                                       : committed_below;
-  Index below = 0;  // the newest that lies at or below what is needed
+  Index below = 0;  // the newest one at or below `needed`
   for (const Bookmark& b : bookmarks)
     if (b.index <= needed) below = std::max(below, b.index);
   const bool newest = bookmark.index <= needed;
   if (newest) below = bookmark.index;
   const bool retires = !bookmarks.empty() && bookmarks.front().index < below;
-  // The one that stays in their place must not be thinned out in between: it is
-  // the first when the new one comes, or the new one itself.
+  // The bookmark that replaces the retired ones must not be thinned out in between. It is the first
+  // when the new one is added, or it is the new one itself.
   if (retires && !newest) builder.AddChange(BookmarksRetired{partition, below});
   builder.AddChange(BookmarkAdded{partition, bookmark});
   if (retires && newest) builder.AddChange(BookmarksRetired{partition, below});
@@ -134,7 +134,8 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
 
 namespace {
 
-// Whether somebody left before anybody was told the end, and what it had may yet be others'.
+// Returns whether a reader left before any reader was notified of the end, so that its elements may
+// still go to others.
 bool SomebodyIsAway(const IterationRecord& record) {
   return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& reader) {
     return reader.status == ReaderStatus::kActive && reader.end_notified &&
@@ -161,7 +162,7 @@ bool MayClose(const IterationRecord& record, const IterationContext& context) {
   return true;
 }
 
-// Whether a reader has something that it could give back.
+// Returns whether a reader has something that it could give back.
 bool Holds(const IterationRecord& record, const IterationContext& context, size_t partition,
            size_t reader) {
   const AckState& ack = context.partitions[partition].readers[reader];
@@ -171,7 +172,7 @@ bool Holds(const IterationRecord& record, const IterationContext& context, size_
   return !held.empty();
 }
 
-// Whether it waits, and has nothing as far as is known.
+// Returns whether the reader waits, and has nothing as far as is known.
 bool Starves(const IterationRecord& record, const IterationContext& context, size_t reader) {
   if (!context.waits[reader] || !context.present[reader] || !record.readers[reader].reads())
     return false;
@@ -180,7 +181,8 @@ bool Starves(const IterationRecord& record, const IterationContext& context, siz
   return true;
 }
 
-// Rule 25. Once all was sent, what one reader waits for another may hold undelivered.
+// Rule 25. Once everything was sent, one reader may wait for elements that another holds
+// undelivered.
 Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (!record.shared() ||
@@ -204,7 +206,7 @@ Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   return decision;
 }
 
-// What a reader that is told the end has.
+// Returns what a reader has that is notified of the end.
 ReceivedSets FinalOf(const IterationRecord& record, const IterationContext& context,
                      size_t reader) {
   ReceivedSets final = record.readers[reader].committed;
@@ -274,7 +276,7 @@ std::vector<PartitionId> Assignable(const IterationRecord& record,
 
 namespace {
 
-// Pads are copies of the last element: where one is to be sent, that is made again.
+// Pads are copies of the last element: if a pad is to be sent, the last element is made again.
 void MakeForPads(const IterationRecord& record, Assign& assign) {
   const std::optional<Index> end = record.EndOf(assign.partition);
   if (!end || assign.remainder->pads == 0) return;
@@ -308,7 +310,7 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
         SendLimitOf(record, context, partition.value() - 1, positions);
     if (record.has_order_consumers()) assign.positions = positions;
   } else {
-    // Before all consumers have said where they are, AllowRows tells.
+    // Before all consumers have reported where they are, only AllowRows allows rows.
     if (context.rounds.agreed || record.rounds.schedule.joined.empty())
       assign.rows = RowsWithinBudget(record, context)[partition.value() - 1];
     if (record.EndOf(partition)) assign.remainder = record.RemainderOf(partition);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dispatcher decides about one iteration. Pure: a function takes the
-// record as it is, its context (what else is known, which need not survive), and
-// what happened, and returns the changes and messages that follow. The caller
-// applies all changes at once, in order, then asks for the Consequences (also
-// when the decision was empty) until there are none, all under one lock; it
-// journals the changes and sends the messages when they are durable. Messages to a peer that is not
-// connected are dropped: what matters is sent again when it connects or registers.
+// The dispatcher's decisions about one iteration. Pure: a function takes the record, its context
+// (the knowledge that need not survive) and an event, and returns the changes and messages that
+// follow. The caller holds one lock while it applies all changes at once, in order, and then asks
+// for the Consequences (also when the decision was empty) until there are none. It journals the
+// changes, and sends the messages when the changes are durable. Messages to a peer that is not
+// connected are dropped: what matters is sent again when the peer connects or registers.
 //
-// Events that name an unknown partition or client, an older placement or another
-// incarnation decide nothing: they come from the past.
+// An event with an unknown partition or client, an older placement or another incarnation decides
+// nothing: it comes from the past.
 #pragma once
 
 #include <map>
@@ -32,154 +31,156 @@ struct Decision {
   bool empty() const { return changes.empty() && messages.empty(); }
 };
 
-// What a reader said of one partition since the dispatcher started.
+// One reader's reports about one partition since the dispatcher started.
 struct AckState {
   Placement at;       // of the newest answer or report; none: nothing yet
   IndexSet reported;  // delivered or received
-  // Of a shared iteration: what nobody waits for, since it is delivered, or will be once the end is
-  // told. Delivered under CommitPolicy::kExplicit; otherwise that is committed, and this is handed
-  // on.
+  // In a shared iteration: indices that the end need not wait for, because they are delivered or
+  // will be once the reader is notified of the end. These are the indices that were handed on and,
+  // under CommitPolicy::kExplicit, the delivered ones; otherwise delivered indices are committed
+  // instead.
   IndexSet claimed;
-  // Of an ordered merge: so far, in indices, the partition may send for this reader's sake.
+  // In an ordered merge: this reader has room for indices below this one.
   Index receive_limit = 0;
 };
 
 struct PartitionContext {
-  std::optional<Index> ended;                // of this placement: the number of elements
+  std::optional<Index> ended;                // under this placement: its number of elements
   absl::InlinedVector<AckState, 2> readers;  // parallel to the record's
-  // All below is committed. Remembered, since that does not change, so that it is not
-  // searched for from the beginning.
+  // All indices below are committed. Remembered, because this does not change, so that no search
+  // begins at 0 again.
   Index committed_below = 0;
-  // Of a coordinated read: its elements, once a worker came to their end (a function
-  // of its splits, whatever the placement); what its worker was told.
+  // In a coordinated read: its number of elements, once a worker came to its end (a function of its
+  // splits, whatever the placement). rows_allowed and remainder_announced are what its worker was
+  // last told.
   std::optional<Index> at_end;
   int64_t rows_allowed = 0;
-  int64_t rows_sent = 0;  // received or on their way, under any placement
+  int64_t rows_sent = 0;  // received or on the way, under any placement
   bool remainder_announced = false;
-  bool gives_back = false;  // whoever answers for this placement is to give back what it can
+  bool gives_back = false;  // readers that answer for this placement must give back what they can
 };
 
-// What is known of a consumer of a coordinated read.
+// The state of a consumer of a coordinated read, as far as it is known.
 struct ConsumerContext {
-  bool reported = false;                 // all it has, since this dispatcher or its process began
-  int64_t delivered = 0;                 // rounds
-  int64_t known = 0;                     // rounds that it knew of when it last said so
-  int64_t receive_budget = 0;            // elements that it will hold; 0: it has not said
+  bool reported = false;       // said all it has, since this dispatcher or its process began
+  int64_t delivered = 0;       // rounds
+  int64_t known = 0;           // rounds that it knew in its last report
+  int64_t receive_budget = 0;  // elements that it will hold; 0: not said
   std::optional<RoundCursor> announced;  // on its present stream: rounds before this place
 };
 struct RoundsContext {
   std::vector<ConsumerContext> consumers;  // by number
   std::optional<RoundCursor> agreed;       // all consumers received the rounds before this place
   std::optional<RoundCursor> floor;        // rounds before this place are delivered to all
-  // Of rows not below the floor: the error, and whose it is.
+  // By row, not below the floor: the consumer that had the error, and the error.
   std::map<std::pair<PartitionId, int64_t>, std::pair<int64_t, RoundError>> errors;
-  std::string waits_for;          // why nothing is agreed on; of order kDeterministic too
-  bool resend_waits_for = false;  // of that order: somebody may not know it
+  std::string waits_for;          // why nothing is agreed on; also under order kDeterministic
+  bool resend_waits_for = false;  // order kDeterministic: some reader may not know it
   int64_t skips = 0;              // since the dispatcher started
 };
 
-// The volatile side. Updated in step with the record by the functions below, which
-// are the only ones to alter it.
+// The volatile side. Only the functions below change it, in step with the record.
 struct IterationContext {
   absl::InlinedVector<PartitionContext, 1> partitions;
   absl::InlinedVector<bool, 2> present;  // parallel to the record's readers: has a stream
-  // Parallel to them as well: said that it waits, and nothing was given back for that yet.
+  // Also parallel to the readers: the reader waits, and nothing was given back for it yet.
   absl::InlinedVector<bool, 2> waits;
   RoundsContext rounds;
-  bool ordered = false;  // a reader said what it has room for, as those of ordered merges do
+  bool ordered = false;  // a reader sent a receive limit, as readers of ordered merges do
   Broken broken = Broken::kNone;
 };
 
-// The context of a dispatcher that has just started: nothing was heard, nobody is
-// present. Collecting goes on under the same placements as clients
-// connect.
+// Returns the context of a dispatcher that has just started: nothing was heard, nobody is present.
+// Changes no placement: answers are collected as clients connect.
 IterationContext MakeIterationContext(const IterationRecord& record, Broken broken = Broken::kNone);
 
 // --- Clients -------------------------------------------------------------------
 
-// A client opens its stream: joins, comes back, or takes up its session from a
-// state. Welcome, then fences and the end as they apply; or Refused.
+// A client opens its stream: it joins, comes back, or takes up its session from a state. Decides
+// Welcome, with the fences and the end that apply; or Refused.
 Decision OnConnect(const IterationRecord& record, IterationContext& context,
                    const Connect& connect);
-// Its stream ended; the session goes on.
+// The client's stream ended; the session goes on.
 void OnDisconnect(const IterationRecord& record, IterationContext& context, ClientId client);
-// An answer to a fence or a report.
+// The client answers a fence or reports.
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Report& report);
-// Next() waits there and nothing is left to be delivered; said again from time to time. Rule 25.
+// Next() waits at the client and nothing is left to deliver; repeated from time to time. Rule 25.
 void OnWaits(const IterationRecord& record, IterationContext& context, ClientId client,
              Incarnation incarnation);
-// Errors that a consumer received; before the reports of what it has, since a round may
-// be agreed on with those. InvalidArgument for those of no partition, and for more than there are
-// rows ahead of all consumers.
+// Takes the errors that a consumer received. Call it before the consumer's reports of what it has,
+// because those may lead to an agreed round. InvalidArgument for an error of an unknown partition,
+// and for errors of more rounds than can be ahead of all consumers.
 absl::Status OnRoundErrors(const IterationRecord& record, IterationContext& context,
                            ClientId client, Incarnation incarnation,
                            absl::Span<const RoundError> errors);
-// InvalidArgument where it says that it knows of rounds that it was not told of over its present
-// stream, behind its first report there.
+// Returns InvalidArgument if a consumer claims to know rounds that were not announced on its
+// present stream. Its first report there is not checked.
 absl::Status CheckRoundsReport(const IterationRecord& record, const IterationContext& context,
                                ClientId client, Incarnation incarnation,
                                const RoundsReport& report);
-// Where a consumer is, behind its reports of what it has. REQUIRES: CheckRoundsReport.
+// A consumer reports where it is, after its reports of what it has. REQUIRES: CheckRoundsReport.
 Decision OnRoundsReport(const IterationRecord& record, IterationContext& context, ClientId client,
                         Incarnation incarnation, const RoundsReport& report);
 // A reader of an ordered merge has room for elements below `below`.
 void OnReceiveLimit(const IterationRecord& record, IterationContext& context, ClientId client,
                     Incarnation incarnation, PartitionId partition, Index below);
-// CommitDone when the state is journaled.
+// Commits a state, with CommitDone when it is journaled.
 Decision OnCommit(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Commit& commit);
-// A clean stop: CommitPolicy::kOnDelivery commits what was delivered, else its last state counts;
-// the rest goes to others, now or when no state of it can come any more. LeaveDone when journaled.
+// A clean stop. CommitPolicy::kOnDelivery commits what was delivered; otherwise the reader's last
+// state counts. The rest goes to others, now or when no state of the reader can come any more.
+// LeaveDone when journaled.
 Decision OnLeave(const IterationRecord& record, IterationContext& context, ClientId client,
                  Incarnation incarnation, const Leave& leave);
-// Declared dead (kExpired): its lease has run out (it returns no elements any more by its
-// own clock) or its process is gone.
+// The reader is declared dead (kExpired): its lease has run out (so by its own clock it returns no
+// more elements), or its process is gone.
 Decision OnReaderExpired(const IterationRecord& record, IterationContext& context, ClientId client);
 
 // --- Workers -------------------------------------------------------------------
 
-// It opens its stream, with the placements it has. What was sent to it and never
-// arrived is placed anew; what it should not have is unassigned.
+// A worker opens its stream with the placements it holds. Partitions whose assignment never arrived
+// are placed again; placements that it should not hold are unassigned.
 Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
                            WorkerId worker, absl::Span<const HeldPlacement> held);
-// The dispatcher has begun, from a record that may be older than what the one before it did.
+// The dispatcher has started. Its record may be older than what the previous dispatcher did.
 Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context);
-// Declared dead, or drains: all its partitions are placed anew.
+// The worker was declared dead, or drains: all its partitions are placed again.
 Decision OnWorkerGone(const IterationRecord& record, IterationContext& context, WorkerId worker);
-// One partition is to move, for balance.
+// The partition is to move, for balance.
 Decision OnRelieve(const IterationRecord& record, IterationContext& context, PartitionId partition);
-// Everything outside skip was sent and nothing is in doubt; `end` elements.
+// The worker sent everything outside skip and nothing is in doubt; `end` is the number of elements.
 Decision OnEnded(const IterationRecord& record, IterationContext& context, WorkerId worker,
                  PartitionId partition, Placement placement, Index end);
-// Of a coordinated read: it has `end` elements, of which the last `end` mod C are held
-// back until it is told where they go (AllowRows).
+// In a coordinated read: the partition has `end` elements. The worker holds back the last `end` mod
+// C of them until AllowRows says where they go.
 Decision OnAtEnd(const IterationRecord& record, IterationContext& context, WorkerId worker,
                  PartitionId partition, Placement placement, Index end);
-// A position that the worker's runner passed. Journaled; older ones are retired
-// once a later one lies at or below the first index that is not committed.
+// The worker's runner passed a position. Journals it, and retires older bookmarks once a later one
+// is at or below the first index that is not committed.
 Decision OnBookmark(const IterationRecord& record, IterationContext& context, WorkerId worker,
                     PartitionId partition, Placement placement, const Bookmark& bookmark);
 
 // --- After each of these ---------------------------------------------------------
 
-// Closes the iteration when all is delivered or handed on (of one that is not shared: received),
-// tells the end to readers that are present, finishes it when all is committed; asks for what some
-// hold and others wait for. Call after every event, also one that decided nothing, and again after
-// applying, until this decides nothing.
+// Closes the iteration when all is delivered or handed on (if it is not shared: received). Notifies
+// the readers that are present of the end. Finishes the iteration when all is committed. Asks
+// readers for elements that they hold and others wait for. Call it after every event, also one that
+// decided nothing, and again after applying its decision, until it decides nothing.
 Decision Consequences(const IterationRecord& record, IterationContext& context);
 
 // --- Placing -------------------------------------------------------------------
 
-// One more partition (its number is the next one). Nothing once closed.
+// Opens one more partition, with the next number. Decides nothing once the iteration is closed.
 Decision OpenPartition(const IterationRecord& record, IterationContext& context);
-// Partitions whose answers are complete: a policy may choose a worker for them.
+// Returns the partitions whose answers are complete: a policy may choose a worker for them.
 std::vector<PartitionId> Assignable(const IterationRecord& record, const IterationContext& context);
 // REQUIRES: `partition` is assignable.
 Decision AssignTo(const IterationRecord& record, IterationContext& context, PartitionId partition,
                   WorkerId worker);
 
-// What is owed after closing is given up (job_gc_timeout); nothing if not closed.
+// Gives up what is owed after closing (job_gc_timeout). Decides nothing if the iteration is not
+// closed.
 Decision GiveUp(const IterationRecord& record, IterationContext& context);
 
 }  // namespace penstock::protocol

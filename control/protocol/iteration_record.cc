@@ -11,12 +11,12 @@
 namespace penstock::protocol {
 namespace {
 
-// A partition's bookmarks are thinned to this many: a replay recomputes a
-// sixteenth of what is not committed at worst, and a record stays small.
+// A partition's bookmarks are thinned to this many. A replay recomputes at most a sixteenth of what
+// is not committed, and a record stays small.
 constexpr size_t kBookmarksKept = 16;
 
-// Drops the bookmark whose absence leaves the shortest replay, never the first
-// (it is what the retired ones were retired for) nor the newest.
+// Drops the bookmark whose absence leaves the shortest replay. Never drops the first (earlier ones
+// were retired in its favor) or the newest.
 void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   if (bookmarks.size() <= kBookmarksKept) return;
   size_t least = 1;
@@ -27,7 +27,7 @@ void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   bookmarks.erase(bookmarks.begin() + static_cast<ptrdiff_t>(least));
 }
 
-// The lowest index ≥ from that none of the readers that `counts` has committed.
+// Returns the lowest index ≥ `from` that no reader with `counts(reader)` has committed.
 template <class Counts>
 Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index from,
                      const Counts& counts) {
@@ -40,7 +40,7 @@ Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index
   return from;
 }
 
-// nullptr: there is none.
+// Returns nullptr if there is none.
 const ReaderRecord* ReaderOrNull(const IterationRecord& record, ClientId client) {
   auto found = record.FindReader(client);
   return found ? &record.readers[*found] : nullptr;
@@ -291,7 +291,8 @@ IndexSet Together::Indices() && {
   const int64_t consumers = record_.rounds.consumers;
   const std::optional<Index> end = record_.EndOf(partition_);
   const Remainder remainder = record_.RemainderOf(partition_);
-  // Most rows are everybody's; the others, and those of the remainder, go one by one.
+  // All consumers have most of the rows. The others, and those of the remainder, are added one by
+  // one.
   IndexSet everybodys = rows_[0];
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;
@@ -317,7 +318,7 @@ void ForgetHistories(IterationRecord& record) {
   if (std::exchange(record.forgotten, true)) return;
   for (ReaderRecord& reader : record.readers) {
     reader.mark = MarkOf(reader.committed);
-    reader.committed = ReceivedSets();  // with what it has allocated
+    reader.committed = ReceivedSets();  // frees its memory too
     reader.final = ReceivedSets();
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dispatcher journals of one iteration, and the only door to it.
-// Words and rules: docs/exactly_once.md.
+// The journaled record of one iteration, and the only function that changes it. Words and rules:
+// docs/exactly_once.md.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,27 @@
 
 namespace penstock::protocol {
 
-// When an element is committed: in a reader's history for good. Fixed for a job.
+// When an element is committed, that is, in a reader's history for good. Fixed for a job.
 enum class CommitPolicy : uint8_t {
-  kOnDelivery = 0,  // once the dispatcher has journaled that it was delivered
+  kOnDelivery = 0,  // once the dispatcher has journaled its delivery
   kExplicit = 1,    // once it is in a committed state
   kNever = 2,       // readers share windows (cross-trainer cache), and nothing is owed
 };
 
 enum class ReaderStatus : uint8_t { kActive, kLeft, kExpired };
 
-// One set per partition; [0] is partition 1. Shorter than the partitions: the
-// rest is empty. Of indices; of a consumer's, of rows (rounds.h, positions.h).
+// One set per partition; [0] is partition 1. Missing sets are empty. Sets of indices; those of a
+// consumer are sets of rows (rounds.h, positions.h).
 using ReceivedSets = absl::InlinedVector<IndexSet, 1>;
 
-// The set of `partition`, or an empty one.
+// Returns the set of `partition`, or an empty one.
 const IndexSet& Of(const ReceivedSets& sets, PartitionId partition);
 IndexSet& At(ReceivedSets& sets, PartitionId partition);  // grows `sets`
-// Whether each set of `a` contains that of `b`; whether all are equal.
+// Return whether each set of `a` contains that of `b`; whether all are equal.
 bool Contains(const ReceivedSets& a, const ReceivedSets& b);
 bool Equal(const ReceivedSets& a, const ReceivedSets& b);
 
-// A saved position of a partition: what a runner needs to go on at `index`.
+// A saved position of a partition: what a runner needs to start at `index`.
 struct Bookmark {
   Index index;
   std::string bytes;
@@ -53,7 +53,8 @@ struct PartitionRecord {
   friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
 };
 
-// What a reader had committed, where the sets are gone: it identifies a state with exactly that.
+// A summary of what a reader had committed, for when the sets are gone. It identifies a state with
+// exactly that content.
 struct CommittedMark {
   int64_t count = 0;
   uint64_t hash = 0;
@@ -66,22 +67,22 @@ struct ReaderRecord {
   ClientId client;
   Incarnation incarnation;
   ReaderStatus status = ReaderStatus::kActive;
-  bool end_notified = false;  // `final` is all it will ever have; it is fenced no more
-  ReceivedSets committed;     // in its history whatever happens to it
-  ReceivedSets final;         // delivered or received when it was told the end
-  int64_t consumer = -1;      // its number, where elements are some consumer's from the start
+  bool end_notified = false;  // `final` is all it will ever have; it gets no more fences
+  ReceivedSets committed;     // in its history whatever happens to the reader
+  ReceivedSets final;         // delivered or received when it was notified of the end
+  int64_t consumer = -1;      // its number, if each element belongs to a consumer from the start
   int64_t start = 0;          // the round that its process began at
   bool fresh = false;         // its process has not been given a round yet
-  CommittedMark mark;         // of what it committed, once its record has `forgotten` that
+  CommittedMark mark;         // of `committed`, once the record is `forgotten`
   bool reads() const { return status == ReaderStatus::kActive && !end_notified; }
   friend bool operator==(const ReaderRecord&, const ReaderRecord&) = default;
 };
 
-// In the order they joined; nobody is removed. Found by client in the same time, however many.
+// The readers in the order they joined; none is removed. Find() takes the same time for any number.
 class ReaderList {
  public:
   void Add(ReaderRecord reader);
-  // Its position; nullopt for a client that never joined.
+  // Returns the client's position; nullopt for a client that never joined.
   std::optional<size_t> Find(ClientId client) const;
   size_t size() const { return list_.size(); }
   bool empty() const { return list_.empty(); }
@@ -95,15 +96,15 @@ class ReaderList {
 
  private:
   absl::InlinedVector<ReaderRecord, 2> list_;
-  absl::flat_hash_map<ClientId, size_t> at_;  // of all, once they are more than a few
+  absl::flat_hash_map<ClientId, size_t> at_;  // of all readers, once there are more than a few
 };
 
-// Of a coordinated read.
+// The rounds of a coordinated read.
 struct RoundsRecord {
-  int64_t consumers = 0;  // 0: it is none
+  int64_t consumers = 0;  // 0: not a coordinated read
   Rests rests = Rests::kPad;
   Schedule schedule;
-  Ends ends;  // without pads; empty until all partitions have come to theirs
+  Ends ends;  // without pads; empty until all partitions have come to their ends
   friend bool operator==(const RoundsRecord&, const RoundsRecord&) = default;
 };
 
@@ -111,24 +112,26 @@ struct IterationRecord {
   CommitPolicy commit_policy = CommitPolicy::kOnDelivery;
   bool at_least_once = false;  // rule 3 waits for nobody
   RoundsRecord rounds;
-  int64_t order_consumers = 0;  // consumers of order kDeterministic (positions.h); 0: it has none
+  int64_t order_consumers = 0;  // consumers of order kDeterministic (positions.h); 0: none
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   ReaderList readers;
-  bool closed = false;     // the end may be told
+  bool closed = false;     // readers may be notified of the end
   bool finished = false;   // all is committed, or given up by name; nothing changes any more
-  bool forgotten = false;  // finished, and of who had what there are marks alone
+  bool forgotten = false;  // finished, and only marks are left of what readers had
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
   bool Has(PartitionId id) const { return id && id.value() <= partitions.size(); }
   bool coordinated() const { return rounds.consumers > 0; }
   bool has_order_consumers() const { return order_consumers > 0; }
-  // Any reader may get any element, and what one holds undelivered is the job's: rule 8
-  // waits until it is delivered, and rule 25 gives it to those who wait.
+  // Returns whether any reader may get any element. Elements that a reader holds undelivered are
+  // still the job's: rule 8 waits until they are delivered, and rule 25 gives them to waiting
+  // readers.
   bool shared() const {
     return !coordinated() && !has_order_consumers() && commit_policy != CommitPolicy::kNever;
   }
-  // What a partition has behind its whole rows; nothing before that is known.
+  // Return a partition's end and its elements after the whole rows; nullopt and an empty remainder
+  // until all ends are known.
   std::optional<Index> EndOf(PartitionId id) const;
   Remainder RemainderOf(PartitionId id) const;
   // Position in `readers`; nullopt for a client that never joined.
@@ -154,7 +157,7 @@ struct BookmarkAdded {
   PartitionId partition;
   Bookmark bookmark;
 };
-// All bookmarks below `below` (one at or above it stays).
+// Retires all bookmarks below `below` (one at or above it stays).
 struct BookmarksRetired {
   PartitionId partition;
   Index below;
@@ -164,8 +167,8 @@ struct ReaderJoined {
   Incarnation incarnation;
   int64_t consumer = -1;
 };
-// A new process takes up the session with what its state contains; a dead or
-// departed one lives again.
+// A new process takes up the session with the content of its state. A reader that died or left
+// becomes active again.
 struct ReaderReplaced {
   ClientId client;
   Incarnation incarnation;
@@ -190,7 +193,7 @@ struct IterationClosed {
 };  // by partition
 struct IterationReopened {};
 struct IterationFinished {};
-// Every consumer is at a place from where they may go on together.
+// Every consumer is at a place from which all can go on together.
 struct ConsumersFormed {};
 struct RoundsRescheduled {
   RoundEvent event;
@@ -210,19 +213,18 @@ using IterationChange =
                  ReaderEnded, IterationClosed, IterationReopened, IterationFinished,
                  ConsumersFormed, RoundsRescheduled, RemaindersPlanned, RoundsForgotten>;
 
-// The only way to alter a record. Aborts on a change that no coordinator makes
-// (unknown partition or client, a placement that does not rise): check changes
-// read from outside with Fits first.
+// The only way to change a record. Aborts on a change that no coordinator makes (unknown partition
+// or client, a placement that does not rise): check changes read from outside with Fits first.
 void Apply(IterationRecord& record, const IterationChange& change);
 bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // --- What follows from a record --------------------------------------------------
 
-// Where elements stand in order kDeterministic. What readers without a number have was restored:
-// the order goes on with the first that they lack.
+// Returns where elements are in order kDeterministic. Readers without a number have the restored
+// elements: the order begins with the first element that they lack.
 Positions PositionsOf(const IterationRecord& record);
 
-// What several readers have of one partition together, in indices.
+// Unites what several readers have of one partition, in indices.
 class Together {
  public:
   Together(const IterationRecord& record, PartitionId partition);
@@ -232,28 +234,28 @@ class Together {
  private:
   const IterationRecord& record_;
   const PartitionId partition_;
-  IndexSet indices_;                       // of readers that are no consumers
-  absl::InlinedVector<IndexSet, 4> rows_;  // by consumer, coordinated
+  IndexSet indices_;                       // of readers that are not consumers
+  absl::InlinedVector<IndexSet, 4> rows_;  // by consumer, in a coordinated read
   std::optional<RowUnion> row_union_;
 };
 
-// Of a finished iteration: ends and marks stay.
+// Drops the histories of a finished iteration; ends and marks stay.
 void ForgetHistories(IterationRecord& record);
 
-// Whether the reader committed all that `state` contains; of a record that has forgotten, whether
-// that is nothing or exactly what it had committed.
+// Returns whether the reader committed all that `state` contains. In a forgotten record: whether
+// `state` is empty or exactly what the reader had committed.
 bool HasCommitted(const IterationRecord& record, const ReaderRecord& reader,
                   const ReceivedSets& state);
-// Whether `state` lacks something that the reader committed; in a record that forgot, whether
-// there is less in it.
+// Returns whether `state` lacks something that the reader committed. In a forgotten record: whether
+// `state` has fewer elements.
 bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const ReceivedSets& state);
 
-// In somebody's history whatever happens.
+// Returns the indices that are in a reader's history whatever happens.
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition);
-// The lowest index ≥ from that is not.
+// Returns the lowest index ≥ `from` that is not committed.
 Index FirstUncommitted(const IterationRecord& record, PartitionId partition, Index from);
-// Of a closed iteration: what would have to be delivered again if every reader
-// died now. Empty in all partitions: finished.
+// Returns the indices of a closed iteration that would have to be delivered again if every reader
+// died now. If this is empty for all partitions, the iteration is finished.
 IndexSet Owed(const IterationRecord& record, PartitionId partition);
 
 }  // namespace penstock::protocol

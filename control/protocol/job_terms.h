@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all readers of a job agree on. Fixed when the job is made; whoever joins
+// The terms that all readers of a job agree on. Fixed when the job is made; a client that joins
 // under its name must ask for the same (control/dispatcher/differences.h).
 #pragma once
 
@@ -13,18 +13,18 @@ struct JobTerms {
   ShardingPolicy mode = ShardingPolicy::kOff;
   Keep keep = Keep::kTaken;
   bool deterministic = false;  // MergeOrder::kDeterministic
-  int64_t partitions = 0;      // of that order: so many from the start; 0: as the mode says
+  int64_t partitions = 0;      // of that order, from the start; 0: as the mode says
   Visitation visitation = Visitation::kExactlyOnce;
-  int64_t num_consumers = 0;  // of rounds, or of order kDeterministic; 0: of neither
-  // Consumers in a row that get the same elements; num_consumers counts each. A partition of n
-  // elements has so many times n indices: element i those from i * group_size on.
+  int64_t num_consumers = 0;  // of rounds, or of order kDeterministic; 0: neither
+  // How many consecutive consumers get the same elements; num_consumers counts each of them. A
+  // partition of n elements has n * group_size indices: element i has those from i * group_size on.
   int64_t group_size = 1;
   Rests rests = Rests::kPad;
   RoundErrors on_error = RoundErrors::kSkipRound;
   bool cross_trainer_cache = false;
   TargetWorkers target_workers = TargetWorkers::kAuto;
   JobQuota quota;
-  bool coordinated() const { return num_consumers > 0 && !deterministic; }  // reads have rounds
+  bool coordinated() const { return num_consumers > 0 && !deterministic; }  // it reads in rounds
   friend bool operator==(const JobTerms&, const JobTerms&) = default;
 };
 

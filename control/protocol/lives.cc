@@ -12,7 +12,7 @@ Origin OriginOf(const Heard& heard, const std::vector<BegunLife>& lives) {
     return begun.life.id == heard.life.id;
   });
   const auto next = life == lives.end() ? lives.begin() : life + 1;
-  if (next == lives.end()) return Origin::kHere;  // the present one
+  if (next == lives.end()) return Origin::kHere;  // the present life
   const bool forgotten = life == lives.end() && heard.life.term < lives.front().life.term;
   if (life == lives.end() && !forgotten) return Origin::kBeyond;
   return heard.sequence < next->begins ? Origin::kHere : Origin::kBeyond;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives of a dispatcher. The numbers of jobs, iterations, placements and records mean nothing
-// without the journal that they are from: a dispatcher that begins without it, or from an older
-// copy, gives the same numbers to other things. So each start draws a number at random, and the
-// journal keeps those of all its starts. Whoever says hello names the start that it heard last,
-// and the last record that what it heard rests on; docs/exactly_once.md, "Lives".
+// The lives of a dispatcher. Numbers of jobs, iterations, placements and records mean nothing
+// without the journal that they are from: a dispatcher that starts without it, or from an older
+// copy, gives the same numbers to other things. So each start draws a random number, and the
+// journal keeps the numbers of all its starts. A peer that says hello names the last start that it
+// heard, and the last record that this information rests on; docs/exactly_once.md, "Lives".
 #pragma once
 
 #include <compare>
@@ -17,39 +17,39 @@ namespace penstock::control {
 
 // One start of a dispatcher, until it ends.
 struct Life {
-  uint64_t journal = 0;  // drawn as the journal was made; at each start, where there is none
+  uint64_t journal = 0;  // drawn when the journal was made; without a journal, at each start
   uint64_t id = 0;       // drawn at each start
-  Term term;             // how many starts there were from this journal, this one included
+  Term term;             // how many starts this journal had, with this one
   friend bool operator==(const Life&, const Life&) = default;
 };
 
-// What a process was told last. The default: nothing.
+// The last life and record that a process heard of. The default: none.
 struct Heard {
   Life life;
-  uint64_t sequence = 0;  // of the journal's last record that it rests on
+  uint64_t sequence = 0;  // the journal's last record that it rests on
   friend bool operator==(const Heard&, const Heard&) = default;
 };
 
-// A life as its journal knows it.
+// A life as recorded in its journal.
 struct BegunLife {
   Life life;
-  uint64_t begins = 0;   // the sequence of the record that says so
-  absl::Duration lease;  // that it gives to clients
+  uint64_t begins = 0;   // the sequence of the record that begins it
+  absl::Duration lease;  // given to clients
   friend bool operator==(const BegunLife&, const BegunLife&) = default;
 };
 
-// How what somebody heard stands to a journal.
+// How the information of a peer relates to a journal.
 enum class Origin {
-  kNone,    // it has heard nothing
+  kNone,    // the peer has heard nothing
   kHere,    // all of it is in this journal
-  kBeyond,  // this journal, but not all of it: an older copy of it, or a newer life of it elsewhere
-  kOther,   // of another journal
+  kBeyond,  // this journal lacks a part of it: it is an older copy, or a newer life ran elsewhere
+  kOther,   // it is from another journal
 };
 
-// `lives`: those of this journal, oldest first, the present one last; at least that.
+// `lives`: the lives of this journal, oldest first, the present one last. REQUIRES: not empty.
 Origin OriginOf(const Heard& heard, const std::vector<BegunLife>& lives);
 
-// So many lives are kept, the latest. What one before them said counts as being here.
+// How many lives are kept, the latest ones. An earlier life counts as a life of this journal.
 inline constexpr size_t kLivesKept = 1024;
 
 }  // namespace penstock::control

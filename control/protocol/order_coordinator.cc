@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dispatcher decides about ordered merges: what their readers have room for, and whom the
-// others of a fixed order wait for.
+// The dispatcher's decisions about ordered merges: how much room their readers have, and which
+// consumer of a fixed order the others wait for.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -27,7 +27,7 @@ Index SendLimitOf(const IterationRecord& record, const IterationContext& context
 
 namespace {
 
-// Allows workers what readers of an ordered merge have room for.
+// Allows workers to send what readers of an ordered merge have room for.
 Decision RaiseSendLimits(const IterationRecord& record, IterationContext& context) {
   Decision decision;
   if (!context.ordered || record.coordinated() || record.closed) return decision;
@@ -45,8 +45,8 @@ Decision RaiseSendLimits(const IterationRecord& record, IterationContext& contex
   return decision;
 }
 
-// Whether all that is the consumer's is committed, or at one that was told the end; unknown before
-// all partitions have ended.
+// Returns whether everything that is the consumer's is committed, or at a reader that was notified
+// of the end. False before all partitions have ended, because that is not known yet.
 bool HasAll(const IterationRecord& record, int64_t consumer) {
   const Positions positions = PositionsOf(record);
   for (size_t p = 0; p < record.partitions.size(); ++p) {
@@ -64,7 +64,7 @@ bool HasAll(const IterationRecord& record, int64_t consumer) {
   return true;
 }
 
-// Of order kDeterministic: the first consumer that all wait for.
+// For order kDeterministic: names the first consumer that all wait for, and why; empty: none.
 std::string MissingConsumer(const IterationRecord& record) {
   if (record.closed) return "";
   enum class Its : uint8_t { kNever, kGone, kActive };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A consumer's side of order kDeterministic (positions.h): which of its elements is the next. A
-// value; one thread at a time.
+// A consumer's side of order kDeterministic (positions.h): which of its elements is next. A value;
+// one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,27 @@
 
 namespace penstock::protocol {
 
-// The next element is always that with the lowest position of the consumer's that are left, so
-// that nothing but what was delivered has to be remembered.
+// The next element is always the consumer's remaining one with the lowest position, so only what
+// was delivered has to be remembered.
 class OrderQueue {
  public:
   OrderQueue() = default;
-  // `passed`: by partition, rows of this consumer that are in a history already.
+  // `passed`: by partition, the rows of this consumer that are already in a history.
   OrderQueue(const Positions& positions, int64_t consumer, std::vector<IndexSet> passed);
 
-  // `partition` has so many elements. The first call counts.
+  // Sets the number of elements of `partition`. Only the first call counts.
   void SetEnd(PartitionId partition, Index elements);
 
   const Positions& positions() const { return positions_; }
   size_t partitions() const { return cursors_.size(); }
-  // Whether that element is this consumer's, and still to be delivered.
+  // Returns whether the element is this consumer's and still to be delivered.
   bool Expects(PartitionId partition, Index index) const;
-  // The row that is next; nullopt: nothing is left. Waits for the ends of partitions: where one has
-  // come to its own and has not been said to, that is what it names.
+  // Returns the next row; nullopt: nothing is left. A partition whose end is not set yet counts as
+  // going on: Next() names its next row even if there is none.
   std::optional<PartitionRow> Next() const;
-  // Next() is delivered. REQUIRES: there is one.
+  // Next() was delivered. REQUIRES: there is one.
   void Pop();
-  // The index that is to be delivered next of `partition`; nullopt: none is this consumer's.
+  // Returns the index of `partition` that is delivered next; nullopt: none is this consumer's.
   std::optional<Index> NextOf(PartitionId partition) const;
 
  private:

@@ -9,7 +9,8 @@
 namespace penstock::protocol {
 namespace {
 
-// x in [0, modulus) with number * x = 1, modulo `modulus`. REQUIRES: they have no common divisor.
+// Returns x in [0, modulus) with number * x = 1, modulo `modulus`. REQUIRES: they have no common
+// divisor.
 int64_t InverseOf(int64_t number, int64_t modulus) {
   int64_t rest = number % modulus, last = modulus;  // Euclid's, with `number`'s factor of each
   int64_t factor = 1, before = 0;
@@ -23,14 +24,14 @@ int64_t InverseOf(int64_t number, int64_t modulus) {
 
 }  // namespace
 
-// Reduced before they are multiplied: an index may come from outside.
+// Reduces before multiplying, because an index may come from outside.
 int64_t Positions::ConsumerOf(PartitionId partition, Index index) const {
   const int64_t at = (index % consumers) * (partitions % consumers) +
                      (static_cast<Index>(partition.value()) - 1) % consumers - first % consumers;
   return (at % consumers + consumers) % consumers;
 }
 
-// index * K = consumer - ConsumerOf(partition, 0), modulo C.
+// Solves index * K = consumer - ConsumerOf(partition, 0), modulo C.
 std::optional<Index> Positions::OffsetOf(PartitionId partition, int64_t consumer) const {
   if (consumer < 0 || consumer >= consumers) return std::nullopt;
   const int64_t ahead = (consumer - ConsumerOf(partition, 0) + consumers) % consumers;
@@ -44,7 +45,7 @@ IndexSet Positions::RowsIn(const IndexSet& indices, PartitionId partition, int64
   const std::optional<Index> offset = OffsetOf(partition, consumer);
   if (!offset) return rows;
   const int64_t its = stride();
-  // Rows whose index lies below `index`.
+  // Returns the number of rows with an index below `index`.
   const auto below = [&](Index index) {
     return std::max<int64_t>(0, (index - *offset + its - 1) / its);
   };
@@ -67,7 +68,7 @@ void RowUnion::Add(int64_t consumer, const IndexSet& rows) {
 IndexSet RowUnion::Indices() && {
   IndexSet indices;
   if (rows_.empty()) return indices;
-  // Most rows are everybody's; the others go one by one.
+  // All consumers have most of the rows. The others are added one by one.
   IndexSet everybodys = rows_.front();
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;

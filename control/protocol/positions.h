@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order kDeterministic: where each element stands in the order of all, and whose it is.
-// What must hold, and why: docs/exactly_once.md, "A fixed order".
+// Order kDeterministic: the place of each element in the order, and its consumer. The rules and
+// their reasons: docs/exactly_once.md, "A fixed order".
 //
-// Element `index` of partition p of K has position index * K + p - 1. A position that no
-// element has, behind the end of its partition, is a hole that nobody waits for. From `first`
-// on positions go to C consumers in rotation: first + tC + i is consumer i's in step t. What
-// lies before `first` was in somebody's history when the job began (a restore).
+// Element `index` of partition p of K has position index * K + p - 1. A position after the end of
+// its partition has no element: it is a hole that nobody waits for. From `first` on, positions go
+// to C consumers in rotation: first + tC + i is consumer i's in step t. Elements before `first`
+// were in a history when the job began (a restore).
 //
-// Of `stride` consecutive elements of a partition a consumer has exactly one, or it never has any.
-// So sets of what a consumer has are kept as rows (index / stride), which lie side by side where
-// indices would not.
+// A consumer has exactly one of `stride` consecutive elements of a partition, or it never has any.
+// So the sets of what a consumer has are kept as rows (index / stride), which are adjacent where
+// indices are not.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Positions {
   Index At(PartitionId partition, Index index) const {
     return index * partitions + static_cast<Index>(partition.value()) - 1;
   }
-  // The step that it is returned in, counted from 0. REQUIRES: At() >= first.
+  // Returns the step of the element, counted from 0. REQUIRES: At() >= first.
   int64_t StepOf(PartitionId partition, Index index) const {
     return (At(partition, index) - first) / consumers;
   }
@@ -38,31 +38,31 @@ struct Positions {
 
   int64_t stride() const { return consumers / std::gcd(partitions, consumers); }
   int64_t RowOf(Index index) const { return index / stride(); }
-  // The index that is the consumer's row 0 of the partition, and may lie before `first`; that of
-  // row t is t * stride() further. nullopt: nothing of this partition is the consumer's.
+  // Returns the index of the consumer's row 0 in the partition, which may be before `first`; row t
+  // is t * stride() further. nullopt: nothing of this partition is the consumer's.
   std::optional<Index> OffsetOf(PartitionId partition, int64_t consumer) const;
-  // Partitions of which a consumer has elements: as many for each.
+  // Returns how many partitions a consumer has elements of; the same for every consumer.
   int64_t shares() const { return partitions / std::gcd(partitions, consumers); }
 
-  // Those of `indices` that are the consumer's, as rows.
+  // Returns the indices of the consumer among `indices`, as rows.
   IndexSet RowsIn(const IndexSet& indices, PartitionId partition, int64_t consumer) const;
 
   friend bool operator==(const Positions&, const Positions&) = default;
 };
 
-// What several consumers have of one partition together, in indices.
+// Unites what several consumers have of one partition, in indices.
 class RowUnion {
  public:
   RowUnion(const Positions& positions, PartitionId partition)
       : positions_(positions), partition_(partition) {}
-  // What is not the consumer's is nothing.
+  // Ignores rows of a partition that has nothing for the consumer.
   void Add(int64_t consumer, const IndexSet& rows);
   IndexSet Indices() &&;
 
  private:
   const Positions positions_;
   const PartitionId partition_;
-  absl::InlinedVector<IndexSet, 4> rows_;  // by offset; shorter: the rest is empty
+  absl::InlinedVector<IndexSet, 4> rows_;  // by offset; missing: empty
 };
 
 }  // namespace penstock::protocol

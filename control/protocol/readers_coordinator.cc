@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dispatcher decides about the readers of an iteration: who comes, says what it has,
-// commits, leaves or dies.
+// The dispatcher's decisions about the readers of an iteration, which come, report, commit, leave
+// or die.
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +9,9 @@
 namespace penstock::protocol {
 namespace {
 
-// Of a closed iteration: whether all is committed, or at an active reader that was
-// told the end; `except` (not counted) has `state` instead.
+// For a closed iteration: returns whether everything is committed, or at an active reader that was
+// notified of the end. The final elements of the reader at `except` do not count; `state` counts
+// instead.
 bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& state = {}) {
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionId id = PartitionAt(p);
@@ -27,7 +28,7 @@ bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& s
   return true;
 }
 
-// A reader that goes takes nothing more with it than what it committed.
+// A reader that goes takes only its committed elements with it.
 void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
                    const IterationContext& context, size_t reader,
                    const ReceivedSets& last_committed) {
@@ -44,15 +45,16 @@ void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
   }
 }
 
-// Whether another client than this one reads under the consumer's number.
+// Returns whether another client reads under the consumer's number.
 bool IsTaken(const IterationRecord& record, int64_t consumer, ClientId client) {
   return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& its) {
     return its.consumer == consumer && its.status == ReaderStatus::kActive && its.client != client;
   });
 }
 
-// Of one that joins a coordinated read: consumers go back by their states, together. In order
-// kDeterministic one follows another, behind what that had committed.
+// Returns why a consumer cannot join, if it cannot. Consumers of a coordinated read go back by
+// their states, together. In order kDeterministic a new consumer follows another, after what that
+// one committed.
 std::optional<Refusal> WhyNoConsumer(const IterationRecord& record, const Connect& connect) {
   if (!record.coordinated() && !record.has_order_consumers()) return std::nullopt;
   if (IsTaken(record, connect.consumer, connect.client)) return Refusal::kConsumerTaken;
@@ -68,7 +70,7 @@ std::optional<Refusal> WhyRefused(const IterationRecord& record, const Iteration
   if (!connect.state) return active ? Refusal::kReplaced : Refusal::kDeclaredDead;
   if (Lacks(record, reader, *connect.state)) return Refusal::kStateIsOlder;
   if (record.finished && !HasCommitted(record, reader, *connect.state)) return Refusal::kFinished;
-  // In a coordinated read what a consumer took is nobody else's, committed or not.
+  // The elements of a consumer in a coordinated read are nobody else's, committed or not.
   if (!active && !HasCommitted(record, reader, *connect.state) && !record.coordinated() &&
       context.broken != Broken::kNewerStateAfterDeath)
     return Refusal::kStateIsNewer;
@@ -89,7 +91,7 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
     return std::move(builder).Build();
   }
   if (record.closed) {
-    // The next reader gets what was delivered to dead ones and not committed.
+    // The next reader gets what was delivered to dead readers and not committed.
     if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
       builder.EmitWelcome(connect.client, connect.incarnation);
       builder.Emit(End{connect.client, connect.incarnation, RoundsOf(record)});
@@ -119,7 +121,7 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
     builder.Emit(End{reader.client, reader.incarnation, RoundsOf(record)});
   } else if (!record.closed) {
     for (size_t p = 0; p < record.partitions.size(); ++p)
-      // At least once: it may be assigned already, and closing waits for the answer.
+      // At least once: the partition may be assigned already, and closing waits for the answer.
       if ((record.partitions[p].collecting() || record.at_least_once) &&
           context.partitions[p].readers[position].at != record.partitions[p].placement)
         builder.EmitFence(p, position);
@@ -127,7 +129,7 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
   return std::move(builder).Build();
 }
 
-// It left, and what told it so was lost.
+// The reader left, and its LeaveDone was lost.
 Decision HandleRepeatedLeave(const IterationRecord& record, IterationContext& context,
                              const ReaderRecord& reader) {
   DecisionBuilder builder(record, context);
@@ -160,7 +162,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   } else if (reader.status == ReaderStatus::kActive ||
              !HasCommitted(record, reader, *connect.state)) {
     if (context.broken != Broken::kNoRaiseOnRestart) builder.RaiseAssigned(connect.client);
-  } else {  // all was placed anew when it went: it has nothing but what it committed
+  } else {  // all was placed again when it went: it has only what it committed
     builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
   }
   builder.ResetReader(position, reader.consumer);
@@ -233,7 +235,7 @@ void OnWaits(const IterationRecord& record, IterationContext& context, ClientId 
 
 namespace {
 
-// The changes that make `committed` the reader's.
+// Adds the changes that make `committed` the reader's.
 void AddCommitted(DecisionBuilder& builder, const IterationRecord& record,
                   const ReaderRecord& reader, const ReceivedSets& committed) {
   const size_t partitions = std::min(committed.size(), record.partitions.size());
@@ -259,8 +261,8 @@ Decision OnCommit(const IterationRecord& record, IterationContext& context, Clie
 
 namespace {
 
-// Of a process that is gone and whose state may hold what it took: what it has is frozen, as behind
-// the end, and nothing waits for its answer any more.
+// The reader's process is gone, but its state may contain what was delivered to it. Its elements
+// are frozen, as after the end, and nothing waits for its answer any more.
 void MayComeBack(DecisionBuilder& builder, const IterationRecord& record,
                  const ReaderRecord& reader, const ReceivedSets& delivered) {
   // All consumers of a coordinated read wait for it anyway.

@@ -19,7 +19,7 @@ class RowAllowance {
     const RoundsContext& rounds = context_.rounds;
     for (const PartitionContext& partition : context_.partitions)
       rows_.push_back(partition.rows_sent);
-    if (!rounds.agreed && !schedule_.joined.empty()) return rows_;  // told once that is known
+    if (!rounds.agreed && !schedule_.joined.empty()) return rows_;  // allowed once it is known
     RoundCursor agreed = rounds.agreed.value_or(RoundCursor(schedule_));
     agreed.AtTheEnd(schedule_);
     if (agreed.rotation().empty()) {
@@ -43,7 +43,7 @@ class RowAllowance {
     const std::optional<Index> end = EndOf(p);
     return end && row >= *end / record_.rounds.consumers;
   }
-  // It has no row in the schedule yet, and will.
+  // Returns whether the partition has no row in the schedule yet, and will have one.
   bool IsToJoin(size_t p) const { return !schedule_.Knows(PartitionId(p + 1)) && !IsOver(p, 0); }
   bool HasLeft(size_t p, const RoundCursor& agreed) const {
     const PartitionId partition(p + 1);
@@ -55,7 +55,7 @@ class RowAllowance {
   bool IsRemainderOnly(size_t p) const {
     return !schedule_.Knows(PartitionId(p + 1)) && IsOver(p, 0);
   }
-  // Elements of the partitions to join that a consumer may have.
+  // Returns how many elements of joining partitions a consumer may have.
   int64_t Begun() const {
     int64_t begun = 0;
     for (size_t p = 0; p < rows_.size(); ++p) begun += IsToJoin(p) && rows_[p] > 0 ? 1 : 0;
@@ -79,9 +79,9 @@ class RowAllowance {
     }
   }
 
-  // One after the other, beside those that have rows, whose next comes first; what it
-  // needs, or will. With a budget of one element a partition joins before it has sent
-  // any (rounds_coordinator.cc).
+  // Lets joining partitions begin one after the other, beside those that have rows, whose next row
+  // comes first. Returns the budget that the joining one needs or will need. With a budget of one
+  // element a partition joins before it has sent any (rounds_coordinator.cc).
   int64_t BeginOne(const RoundCursor& agreed) {
     if (const int64_t begun = Begun(); begun > 0 || budget_ == 1) return begun;
     for (size_t p = 0; p < rows_.size(); ++p) {
@@ -93,24 +93,24 @@ class RowAllowance {
     return 0;
   }
 
-  // Of those that have rows: what a consumer may have that was not delivered.
+  // Returns how many elements of the partitions with rows a consumer may have undelivered.
   int64_t Outstanding() const {
     const RoundsContext& rounds = context_.rounds;
-    if (!rounds.floor) return 0;  // none has a row yet
+    if (!rounds.floor) return 0;  // no partition has a row yet
     int64_t outstanding = 0;
     for (size_t p = 0; p < rows_.size(); ++p) {
       const PartitionId partition(p + 1);
       if (!schedule_.Knows(partition)) continue;
       int64_t rows = rows_[p];
       if (const auto end = EndOf(p)) rows = std::min(rows, *end / record_.rounds.consumers);
-      int64_t delivered = 0;  // it joined behind the floor
+      int64_t delivered = 0;  // 0: it joined after the floor
       bool there = false;
       for (const PartitionRow& entry : rounds.floor->rotation()) {
         if (entry.partition != partition) continue;
         delivered = entry.row;
         there = true;
       }
-      if (!there && JoinedBefore(partition, rounds.floor->round())) continue;  // and has left
+      if (!there && JoinedBefore(partition, rounds.floor->round())) continue;  // has left since
       outstanding += std::max<int64_t>(0, rows - delivered);
     }
     return outstanding;
@@ -122,14 +122,14 @@ class RowAllowance {
     });
   }
 
-  // In the order of rounds. The next one that consumers wait for has a place even where
-  // what a failure brought takes all.
+  // Allows rows in the order of rounds. The next row that consumers wait for gets a place even if
+  // the elements from a failure take up the whole budget.
   void GoOn(const RoundCursor& agreed, int64_t most) {
     const std::vector<PartitionRow>& rotation = agreed.rotation();
     const size_t count = rotation.size();
     int64_t outstanding = Outstanding();
     bool waited_for = agreed.round() == context_.rounds.floor->round();
-    size_t over = 0;  // of the last entries looked at, one after the other
+    size_t over = 0;  // how many consecutive entries are over
     for (size_t i = 0; (outstanding < most || waited_for) && over < count; ++i) {
       const PartitionRow& entry = rotation[(agreed.next() + i) % count];
       const int64_t row = entry.row + static_cast<int64_t>(i / count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the partitions of a coordinated read may go, so that no consumer comes to
-// hold more than its receive budget. docs/exactly_once.md, rule 24.
+// How far the partitions of a coordinated read may go, so that no consumer holds more than its
+// receive budget. docs/exactly_once.md, rule 24.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace penstock::protocol {
 
-// Elements that each consumer may hold: the least receive budget that one has said, and 1
-// before all have.
+// Returns how many elements each consumer may hold: the smallest receive budget that one has sent,
+// and 1 before all have reported.
 int64_t MinReceiveBudget(const IterationRecord& record, const IterationContext& context);
 
-// Of a partition that has no further row: what it has left goes where the remainders go.
+// For a partition that has no further row: its last elements go where the remainders go.
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-// Rows of each partition ([0] is partition 1) that may be sent, as far as that is
-// known now. Never fewer than before, unless consumers went back.
+// Returns the rows of each partition ([0] is partition 1) that may be sent, as far as is known now.
+// Never fewer than before, unless consumers went back.
 std::vector<int64_t> RowsWithinBudget(const IterationRecord& record,
                                       const IterationContext& context);
 
-// Its worker is told that it may send so many.
+// Records that the worker is allowed this many rows.
 void NoteAllowed(int64_t rows, PartitionContext& context);
 
 }  // namespace penstock::protocol

@@ -17,11 +17,11 @@ enum class ReceiveResult : uint8_t {
 
 class Receiver {
  public:
-  // `delivered`: what the state that the process took up contains.
+  // `delivered`: the content of the state that the process took up.
   explicit Receiver(PartitionId partition, IndexSet delivered = {}, Broken broken = Broken::kNone);
 
   PartitionId partition() const { return partition_; }
-  Placement lowest() const { return lowest_; }  // accepted
+  Placement lowest() const { return lowest_; }  // the lowest accepted
   const IndexSet& delivered() const { return delivered_; }
   const IndexSet& received() const { return received_; }  // not delivered yet
   const IndexSet& handed() const { return handed_; }      // of received()
@@ -29,33 +29,33 @@ class Receiver {
   // --- Elements ---
 
   ReceiveResult OnElement(Placement placement, Index index);
-  // Nodes behind Distribute have it now, and have not given it on: it is this client's as long as
-  // it lives, and nobody else's; it is not delivered yet. REQUIRES: received() has it.
+  // Nodes after Distribute have the element and have not given it on. It belongs to this client as
+  // long as it lives, and is not delivered yet. REQUIRES: received() has it.
   void OnHanded(Index index);
-  // The outermost Next() returned it. REQUIRES: received() has it.
+  // The outermost Next() returned the element. REQUIRES: received() has it.
   void OnDelivered(Index index);
-  // Delivered or received: for a worker whose earlier link broke.
+  // Returns what is delivered or received: for a worker whose earlier link broke.
   IndexSet AllIndices() const;
 
   // --- The dispatcher ---
 
-  // Sets the lowest placement accepted and says what is here; both in one step,
-  // with no element received in between. Send the answer even if it says nothing
-  // new. An older fence than the lowest is answered for the lowest.
-  // `returns`, of received() and not of handed(), is given back in the same step: it comes again
-  // under this placement or a later one, to anybody. Nothing is given back to a fence that does not
-  // raise the lowest.
+  // Sets the lowest placement accepted and reports what is here, in one step, with no element
+  // received in between. Send the answer even if it has nothing new. A fence below the lowest is
+  // answered for the lowest.
+  // `returns`, a part of received() outside handed(), is given back in the same step: it comes
+  // again, under this placement or a later one, to any reader. Nothing is given back to a fence
+  // that does not raise the lowest.
   Report OnFence(Placement placement, const IndexSet& returns = {});
-  // From Welcome.
+  // Takes the placement from Welcome.
   void OnWelcome(Placement placement);
-  // What was not reported since the client last connected; nullopt: nothing.
-  // The caller sends what it gets.
+  // Returns what was not reported since the client last connected; nullopt: nothing. The caller
+  // must send it.
   std::optional<Report> News();
-  // What was received and not reported yet, and nothing else; after OnConnected() all goes
-  // first; nullopt: nothing did.
+  // Returns only what was received and not reported yet; nullopt: nothing. After OnConnected() the
+  // first call returns everything.
   std::optional<Report> ReceivedNews();
-  // The stream to the dispatcher is new: everything is news again, and at least
-  // one report is owed.
+  // The stream to the dispatcher is new: everything counts as unreported again, and at least one
+  // report is owed.
   void OnConnected();
 
  private:

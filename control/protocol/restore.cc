@@ -21,16 +21,16 @@ int64_t CountOf(const std::vector<PartitionIndices>& sets) {
   return count;
 }
 
-// What is known of one client's part in a repetition from others' states.
+// One client's part in a repetition, as others' states know it.
 struct SavedReader {
   int64_t consumer = -1;
   uint64_t version = 0;
   int64_t committed_count = 0;  // at least
   bool gone = false;
-  const std::vector<PartitionIndices>* committed = nullptr;  // of the state that knows most
+  const std::vector<PartitionIndices>* committed = nullptr;  // of the newest state
 };
 
-// One repetition, as all states that contain it say.
+// Merges one repetition from all states that contain it.
 class RankStateMerger {
  public:
   RankStateMerger(int64_t number, BrokenMerge broken) : broken_(broken) { merged_.number = number; }
@@ -40,7 +40,7 @@ class RankStateMerger {
     if (newest_ == nullptr || from.saved.version > newest_->version) newest_ = &from.saved;
   }
 
-  // `has_state`: clients whose states were given, for whatever repetitions.
+  // `has_state`: the clients whose states were given, whatever their repetitions.
   absl::StatusOr<Restoration::Repetition> Merge(const std::set<ClientId>& has_state) && {
     Begin();
     for (const auto& [client, from] : given_) {
@@ -54,7 +54,7 @@ class RankStateMerger {
         return Missing(client);
       }
       if (coordinated()) {
-        if (known.gone && known.committed_count == 0) continue;  // as that before a restore is
+        if (known.gone && known.committed_count == 0) continue;  // the reader before a restore
         return Missing(client);
       }
       for (const PartitionIndices& of : *known.committed) AddCommitted(known.consumer, of);
@@ -73,7 +73,7 @@ class RankStateMerger {
     const RankState::Repetition* from;
   };
 
-  // What the newest of the states knows, and who read.
+  // Begins with what the newest state knows, and with the readers of all states.
   void Begin() {
     if (newest_ == nullptr) return;
     merged_.finished = newest_->finished;
@@ -107,8 +107,8 @@ class RankStateMerger {
                      " when another one was saved, is missing; give the states of all ranks"));
   }
 
-  // All consumers of a coordinated read have the same rows. Those lie before the new job,
-  // whose rounds are of other consumers: its indices count from behind them.
+  // All consumers of a coordinated read have the same rows, which are before the new job. Its
+  // rounds are of other consumers, so its indices count from after those rows.
   absl::Status CountFromHere() {
     const int64_t consumers = newest_->num_consumers;
     if (static_cast<int64_t>(given_.size()) != consumers) {
@@ -141,7 +141,7 @@ class RankStateMerger {
     return {};
   }
 
-  // Partition `p` goes on at `index`, from its newest bookmark at or below that.
+  // Makes partition `p` resume at `index`, from its newest bookmark at or below that.
   void StartBehind(Index index, size_t p) {
     Restoration::Partition& partition = merged_.partitions[p];
     const int64_t lead = p < newest_->leads.size() ? newest_->leads[p] : 0;
@@ -180,7 +180,7 @@ class RankStateMerger {
     return absl::OkStatus();
   }
 
-  // What readers of order kDeterministic have is in rows.
+  // Readers of order kDeterministic have sets of rows.
   void AddCommitted(int64_t consumer, const PartitionIndices& of) {
     if (!newest_->positions || consumer < 0) {
       At(of.partition).committed.Add(of.indices);
@@ -218,7 +218,7 @@ class RankStateMerger {
   std::vector<Given> given_;
   const SavedRepetition* newest_ = nullptr;
   std::map<ClientId, SavedReader> saved_readers_;
-  std::map<std::pair<PartitionId, int64_t>, IndexSet> claimed_;  // by consumer, -1: any
+  std::map<std::pair<PartitionId, int64_t>, IndexSet> claimed_;  // by consumer; -1: any
   std::map<PartitionId, protocol::RowUnion> row_unions_;
 };
 
@@ -227,7 +227,7 @@ bool HasAllSplits(const Restoration::Partition& partition) {
                      [](const SplitRun& run) { return run.first_ordinal == 0; });
 }
 
-// A replay must be able to begin at or below all that is owed.
+// A replay must be able to begin at or below everything that is owed.
 absl::Status CheckReplays(const Restoration::Repetition& repetition) {
   if (repetition.finished) return absl::OkStatus();
   for (size_t p = 0; p < repetition.partitions.size(); ++p) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A consumer's side of a coordinated read: which rounds it knows to be agreed on,
-// and how many were delivered. A value; one thread at a time.
+// A consumer's side of a coordinated read: which rounds it knows to be agreed on, and how many it
+// delivered. A value; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace penstock::protocol {
 
 class RoundQueue {
  public:
-  // `delivered`: rounds that the state contains, one element each.
+  // `delivered`: the rounds that the state contains, one element each.
   explicit RoundQueue(int64_t delivered = 0) : delivered_(delivered) {}
 
   int64_t delivered() const { return delivered_; }
   int64_t known() const { return delivered_ + static_cast<int64_t>(agreed_.size()); }
-  // The next one; nullptr: it is not agreed on yet.
+  // Returns the next round; nullptr: it is not agreed on yet.
   const Agreed::Round* Next() const { return agreed_.empty() ? nullptr : &agreed_.front(); }
   void Pop();  // REQUIRES: Next()
 
-  // Rounds it knows of are ignored. False: rounds between are missing, which no
-  // dispatcher does; none was added.
+  // Adds the rounds that are new. Returns false, and adds none, if rounds between are missing,
+  // which no dispatcher does.
   bool OnAgreed(int64_t first, const std::vector<Agreed::Round>& rounds);
 
  private:

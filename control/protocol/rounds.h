@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinated reads: which element of which partition each round is made of.
-// What must hold, and why: docs/exactly_once.md, "Rounds".
+// Coordinated reads: which element of which partition each round consists of. The rules and their
+// reasons: docs/exactly_once.md, "Rounds".
 //
-// With C consumers the elements tC … tC + C - 1 of a partition are its row t, one
-// for each: consumer i gets tC + i. So whoever replays a partition sends each index
-// to the consumer that it always was for, and sets of what a consumer has are kept
-// as rows (index / C), which lie side by side where indices would not.
+// With C consumers the elements tC … tC + C - 1 of a partition are its row t, one for each:
+// consumer i gets tC + i. So a replay sends each index to the same consumer as before. Sets of what
+// a consumer has are kept as rows (index / C), which are adjacent where indices are not.
 //
-// Partitions take rounds in rotation. Which one has round r follows from the journaled
-// Schedule alone; a dispatcher that restarts names the same rounds again.
+// Partitions take rounds in rotation. The partition of round r follows from the journaled Schedule
+// alone; a dispatcher that restarts names the same rounds again.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +21,10 @@
 
 namespace penstock::protocol {
 
-// A partition that not all consumers have received is passed over when so many rounds of
-// the others behind it have.
+// A partition whose row not all consumers have received is skipped once they have received this
+// many later rounds of the other partitions.
 inline constexpr int64_t kRoundsBeforeSkip = 2;
-// Rows of each partition that a consumer gets which does not say its receive budget.
+// Rows of each partition for a consumer that states no receive budget.
 inline constexpr int64_t kRowsAhead = 4;
 
 struct PartitionRow {
@@ -34,11 +33,11 @@ struct PartitionRow {
   friend bool operator==(const PartitionRow&, const PartitionRow&) = default;
 };
 
-// What departs from one partition after the other; before round `round` is given out.
+// A change of the rotation, before round `round` is given out.
 struct RoundEvent {
   enum class Kind : uint8_t {
-    kJoins = 0,   // behind the others
-    kSkips = 1,   // the partition whose round it would be waits for its next row
+    kJoins = 0,   // after the others
+    kSkips = 1,   // its round goes to the next partition, its row comes later
     kLeaves = 2,  // it has no further row
   };
   int64_t round = 0;
@@ -47,48 +46,48 @@ struct RoundEvent {
   friend bool operator==(const RoundEvent&, const RoundEvent&) = default;
 };
 
-// Journaled. Events before `first` are in `rotation` already.
+// The journaled rotation. Events before `first` are already in `rotation`.
 struct Schedule {
   int64_t first = 0;
-  std::vector<PartitionRow> rotation;  // in rotation, each with its next row
-  int64_t next = 0;                    // in rotation: whose round `first` is
+  std::vector<PartitionRow> rotation;  // each with its next row
+  int64_t next = 0;                    // position in `rotation` of the partition of round `first`
   std::vector<RoundEvent> events;      // ascending
-  std::vector<PartitionId> joined;     // ever
+  std::vector<PartitionId> joined;     // partitions that ever joined
   bool Knows(PartitionId partition) const;
   void Add(const RoundEvent& event);
-  // Whether it can be walked along: events ascend; those that skip or leave are in rotation. One
-  // that was not made here, as in a journal, may not be so.
+  // Returns whether it can be followed: events ascend, and partitions that skip or leave are in
+  // rotation. A schedule from outside, as from a journal, may not be sound.
   bool IsSound() const;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// A place in a schedule that is sound, which moves forward. Stays good when events are added, and
-// when those before its place are forgotten.
+// A place in a sound schedule, which moves forward. Stays valid when events are added, and when
+// events before it are forgotten.
 class RoundCursor {
  public:
   explicit RoundCursor(const Schedule& schedule)
       : round_(schedule.first), rotation_(schedule.rotation), next_(schedule.next) {}
 
   int64_t round() const { return round_; }
-  // Whose round this is; nullopt: no partition has a row left.
+  // Returns the row of this round; nullopt: no partition has a row left.
   std::optional<PartitionRow> Row(const Schedule& schedule);
   void Advance(const Schedule& schedule);
   // REQUIRES: round >= round().
   void MoveTo(const Schedule& schedule, int64_t round);
-  // Whether the schedule says nothing of later rounds yet.
+  // Returns whether the schedule has no event of a later round yet.
   bool AtTheEnd(const Schedule& schedule);
-  // Valid for this round after Row() or AtTheEnd(): in rotation, from next() on.
+  // The rotation, which starts at next(). Valid for this round after Row() or AtTheEnd().
   const std::vector<PartitionRow>& rotation() const { return rotation_; }
   size_t next() const { return static_cast<size_t>(next_); }
 
  private:
-  // Takes in what the schedule says of this round.
+  // Applies the schedule's events of this round.
   void Settle(const Schedule& schedule);
 
   int64_t round_;
   std::vector<PartitionRow> rotation_;
   int64_t next_;
-  int64_t settled_ = 0;  // events of this round that are in rotation_
+  int64_t settled_ = 0;  // events of this round already in rotation_
 };
 
 // Makes `schedule` begin at `round`. Events of that round stay.
@@ -96,30 +95,31 @@ void ForgetBefore(Schedule& schedule, int64_t round);
 
 // --- Remainders ------------------------------------------------------------------
 
-// Of a partition that has no further row: its last elements, fewer than C. Those of
-// all partitions, one behind the other, make the last rounds; the last is filled
-// by copies (Rests::kPad) of the last element, which stand behind it in its partition.
+// The remainder of a partition is its last elements after the whole rows, fewer than C. The
+// remainders of all partitions, one after the other, make the last rounds. Copies of the last
+// element fill the very last round (Rests::kPad); they come after it in its partition.
 using Ends = absl::InlinedVector<Index, 1>;  // elements by partition; [0] is partition 1
 
 struct Remainder {
   int64_t before = 0;  // elements in the remainders of the partitions before it
-  int64_t pads = 0;    // copies of its last element behind it
+  int64_t pads = 0;    // copies of its last element, after it
   friend bool operator==(const Remainder&, const Remainder&) = default;
 };
 Remainder ComputeRemainder(const Ends& ends, int64_t consumers, Rests rests, PartitionId partition);
 
-// Rounds that are whole rows; all rounds, with those of the remainders.
+// Return the number of rounds with whole rows; the number of all rounds, with those of the
+// remainders.
 int64_t WholeRounds(const Ends& ends, int64_t consumers);
 int64_t AllRounds(const Ends& ends, int64_t consumers);
-// Elements that the last of all rounds lacks; 0: none.
+// Returns how many elements the last of all rounds lacks; 0: none.
 int64_t LacksInLast(const Ends& ends, int64_t consumers);
-// What `consumer` gets in round `round` >= WholeRounds(); nullopt: nothing is there
-// for it (it is one of those the last round lacks, and is not filled).
+// Returns the row that `consumer` gets in round `round` >= WholeRounds(); nullopt: none (the last
+// round lacks its element, and is not filled).
 std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers, Rests rests,
                                          int64_t round, int64_t consumer);
 
-// To which consumer an index goes, and which index a consumer's row is. `remainder`
-// counts from row `end` / C on, once it is known.
+// Return the consumer of an index; the index of a consumer's row. `remainder` counts from row `end`
+// / C on, once it is known.
 int64_t ConsumerOf(Index index, int64_t consumers, std::optional<Index> end,
                    const Remainder& remainder);
 Index IndexOf(int64_t row, int64_t consumer, int64_t consumers, std::optional<Index> end,

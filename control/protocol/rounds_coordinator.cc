@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dispatcher decides about the rounds of a coordinated read.
+// The dispatcher's decisions about the rounds of a coordinated read.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -12,10 +12,10 @@
 namespace penstock::protocol {
 namespace {
 
-// Events of the schedule that stay at least; forgetting them one by one would be
-// a record of the journal each.
+// The least number of events before the schedule forgets some. Forgetting them one by one would
+// write one journal record each.
 constexpr size_t kEventsKept = 64;
-// Far more than the rows of a receive budget: errors of rounds that were not delivered to all.
+// Errors of rounds that were not delivered to all. Far more than the rows of a receive budget.
 constexpr size_t kMostErrors = 1 << 14;
 
 class Agreeing {
@@ -61,12 +61,12 @@ class Agreeing {
   bool HasAll(const ReaderRecord& reader) const {
     const Ends& ends = record_.rounds.ends;
     if (ends.empty()) return false;
-    int64_t committed = 0;  // one of each round, but for a last one that is not filled
+    int64_t committed = 0;  // one per round, except a last round that is not filled
     for (const IndexSet& rows : reader.committed) committed += rows.size();
     if (record_.rounds.rests != Rests::kPad && LacksInLast(ends, consumers()) > 0) ++committed;
     return committed >= AllRounds(ends, consumers());
   }
-  // It has left with all it was to have, and need not be waited for.
+  // The consumer has left with all its elements, and nobody waits for it.
   void Finishes(int64_t consumer) {
     done_[static_cast<size_t>(consumer)] = true;
     ConsumerContext& context = rounds_.consumers[static_cast<size_t>(consumer)];
@@ -77,8 +77,8 @@ class Agreeing {
     return record_.readers[static_cast<size_t>(readers_[consumer])];
   }
 
-  // Nothing is agreed on before all have said what they have: what they were sent by
-  // an earlier life of the dispatcher is in that.
+  // Nothing is agreed on before all consumers have reported what they have, which includes what an
+  // earlier life of the dispatcher sent them.
   std::string WhatIsMissing() const {
     for (size_t c = 0; c < readers_.size(); ++c) {
       if (done_[c]) continue;
@@ -98,7 +98,7 @@ class Agreeing {
     return "";
   }
 
-  // Those that begin anew do so at one round, which none of the others is past.
+  // Consumers that start again start at one round, and none of the others is past it.
   bool Forms(std::string& waits_for) {
     std::optional<int64_t> start;
     for (size_t c = 0; c < readers_.size(); ++c) {
@@ -111,7 +111,7 @@ class Agreeing {
       }
       start = ReaderOf(c).start;
     }
-    if (!start || record_.finished) return false;  // a finished one changes no more
+    if (!start || record_.finished) return false;  // a finished record changes no more
     for (size_t c = 0; c < readers_.size() && context_.broken != Broken::kRejoinAnywhere; ++c) {
       if (done_[c] || ReaderOf(c).fresh) continue;
       if (rounds_.consumers[c].delivered > *start) {
@@ -148,7 +148,7 @@ class Agreeing {
     });
   }
 
-  // Rows of a partition that consumers are known to have.
+  // Returns the number of the partition's rows that consumers are known to have.
   int64_t Sent(size_t partition) const {
     int64_t sent = 0;
     for (const AckState& ack : context_.partitions[partition].readers) {
@@ -180,15 +180,17 @@ class Agreeing {
     decision_.changes.push_back(RoundsRescheduled{{rounds_.agreed->round(), kind, partition}});
   }
 
-  // What was received is what consumers say: no more is agreed on before some were delivered.
+  // Consumers may report anything as received: no more rounds are agreed on before some are
+  // delivered.
   bool MayAgreeOnMore() const {
     return rounds_.agreed->round() - rounds_.floor->round() < kMaxPartialRows;
   }
 
-  // Goes on as far as all have received rows. True: the schedule is altered first.
+  // Advances as far as all consumers have received rows. Returns true if the schedule must change
+  // first.
   bool Reschedules() {
     RoundCursor& agreed = *rounds_.agreed;
-    int64_t known = 0;  // nobody's rounds are altered behind his back
+    int64_t known = 0;  // rounds that a consumer knows do not change
     for (const ConsumerContext& consumer : rounds_.consumers)
       known = std::max(known, consumer.known);
     if (context_.broken == Broken::kReschedulePast) known = 0;
@@ -225,7 +227,7 @@ class Agreeing {
     return false;
   }
 
-  // With a budget of one element, that is of the others' rows.
+  // With a budget of one element, the consumers have room only for rows of the others.
   bool MayJoin(PartitionId partition) const {
     if (ReceivedEverywhere({partition, 0})) return true;
     return MinReceiveBudget(record_, context_) == 1 && !rounds_.agreed->rotation().empty() &&
@@ -246,7 +248,7 @@ class Agreeing {
     return true;
   }
 
-  // No partition has a row left: plans the remainders (true), or agrees on their rounds.
+  // No partition has a row left. Plans the remainders (returns true), or agrees on their rounds.
   bool AgreesOnRemainders(bool open) {
     Ends ends = record_.rounds.ends;
     if (ends.empty()) {
@@ -297,7 +299,7 @@ class Agreeing {
     return round;
   }
 
-  // What each consumer does not know yet, and who is waited for.
+  // Tells each consumer the rounds that it does not know yet, and what is waited for.
   void NotifyConsumers(const std::string& waits_for) {
     const bool news = waits_for != rounds_.waits_for;
     rounds_.waits_for = waits_for;
@@ -337,8 +339,8 @@ class Agreeing {
       decision_.messages.push_back(std::move(allow));
     }
   }
-  // Where there is room for many, one message for a quarter of them is as good and less to
-  // send, while the partition still has rows that it may send.
+  // Returns whether a message is due. If there is room for many rows, one message for a quarter of
+  // them is as good and less to send, while the partition still has rows that it may send.
   bool IsWorthSending(PartitionId partition, int64_t rows) const {
     const int64_t announced = context_.partitions[partition.value() - 1].rows_allowed;
     if (rows <= announced || !rounds_.agreed) return rows > announced;
@@ -351,7 +353,7 @@ class Agreeing {
     }
     return true;
   }
-  // The rounds of its remainder are among the next that the budget allows.
+  // Returns whether the rounds of its remainder are among the next that the budget allows.
   bool RemainderMayGo(PartitionId partition) const {
     if (!record_.EndOf(partition) || !rounds_.floor) return false;
     const int64_t first = WholeRounds(record_.rounds.ends, consumers()) +
@@ -364,7 +366,7 @@ class Agreeing {
     std::vector<int64_t> by_consumer(static_cast<size_t>(consumers()), 0);
     for (const ReaderRecord& reader : record_.readers) {
       if (reader.consumer < 0) continue;
-      // Taken in the order of rounds, one each.
+      // Delivered in the order of rounds, one each.
       for (const IndexSet& rows : reader.committed) {
         by_consumer[static_cast<size_t>(reader.consumer)] += rows.size();
       }
@@ -393,7 +395,7 @@ Decision AgreeOnRounds(const IterationRecord& record, IterationContext& context)
 
 namespace {
 
-// The active consumer of that name and process; null: there is none.
+// Returns the active consumer of that client and process; null if there is none.
 const ReaderRecord* FindActiveConsumer(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation) {
   const auto found = record.FindReader(client);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the reading of a job stands, in a form that outlives the dispatcher it
-// was read from: what a state holds of it, and what a job begins with that goes
-// on behind the states of all ranks. docs/exactly_once.md, "States of all ranks".
+// The position of a job's reading, in a form that outlives its dispatcher: the part of it that a
+// state holds, and the part that a job begins with when it resumes from the states of all ranks.
+// docs/exactly_once.md, "States of all ranks".
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace penstock::control {
 
-// By provider: repetitions below are over, all their splits were given and are needed no more.
+// By provider: the repetitions below are over. All their splits were given and are needed no more.
 using PassesOver = std::map<int32_t, int64_t>;
 
-// Where one repetition stood, as its dispatcher knew it.
+// The position of one repetition, as its dispatcher knew it.
 struct SavedRepetition {
   struct Position {
     Index index = 0;
@@ -28,28 +28,28 @@ struct SavedRepetition {
     friend bool operator==(const Position&, const Position&) = default;
   };
   struct Partition {
-    Index committed_below = 0;        // all below is in somebody's history
+    Index committed_below = 0;        // all indices below are in a history
     std::vector<SplitRun> given;      // from each provider's first retained ordinal on
     std::vector<Position> bookmarks;  // some, ascending; the oldest is among them
     friend bool operator==(const Partition&, const Partition&) = default;
   };
   struct Reader {
     ClientId client;
-    bool gone = false;                        // it left or died: `committed` is all of its history
+    bool gone = false;                        // it left or died; `committed` is its whole history
     int64_t committed_count = 0;              // elements
-    std::vector<PartitionIndices> committed;  // of them those at or above committed_below
-    int64_t consumer = -1;                    // under which number, where there are `positions`
+    std::vector<PartitionIndices> committed;  // the committed ones at or above committed_below
+    int64_t consumer = -1;                    // its number, if there are `positions`
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   int64_t repetition = 0;
-  uint64_t version = 0;       // of two of one job the higher one knows more
-  bool finished = false;      // all is committed: nothing of it is read again
-  Division division;          // of a static mode
-  int64_t num_consumers = 0;  // of a coordinated read: then sets are of rows
-  // Of order kDeterministic with several consumers: then their sets are of rows.
+  uint64_t version = 0;       // the higher of two of one job knows more
+  bool finished = false;      // all is committed; it is not read again
+  Division division;          // in a static mode
+  int64_t num_consumers = 0;  // of a coordinated read; then sets hold rows
+  // For order kDeterministic with several consumers; then their sets hold rows.
   std::optional<protocol::Positions> positions;
-  std::vector<int64_t> leads;         // of partitions, where it was restored itself; shorter: 0
-  std::vector<Partition> partitions;  // [0] is partition 1; none: it was not begun
+  std::vector<int64_t> leads;         // by partition, if it was itself restored; missing: 0
+  std::vector<Partition> partitions;  // [0] is partition 1; none: not begun
   PassesOver passes_over;
   std::vector<Reader> readers;
   friend bool operator==(const SavedRepetition&, const SavedRepetition&) = default;
@@ -58,17 +58,17 @@ struct SavedRepetition {
 struct GetReadingRequest {
   JobId job;
   int64_t repetition = 0;
-  Heard heard;  // by who has read it; an answer of another life would not fit to what it took
+  Heard heard;  // by the asking reader; an answer of another life would not fit its elements
 };
 
-// The states of all ranks as one (restore.h makes it).
+// The merged states of all ranks (restore.h makes it).
 struct Restoration {
   struct Partition {
     IndexSet committed;  // in the ranks' histories
     std::vector<SplitRun> given;
     std::vector<SavedRepetition::Position> bookmarks;
-    // Of a coordinated read: produced behind the bookmark, or the beginning, and committed; the
-    // indices of the new job count from there.
+    // For a coordinated read: how many elements after the bookmark, or after the beginning, are
+    // committed. The new job's indices count from there.
     int64_t lead = 0;
     friend bool operator==(const Partition&, const Partition&) = default;
   };

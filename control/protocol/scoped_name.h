@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of jobs and ids of datasets with the namespace that they are in, as the
-// dispatcher has them: "resnet" is of the namespace "default", "vision/resnet" of
-// "vision", and "default/a/b" is what the default one has as "a/b".
+// Names of jobs and ids of datasets with their namespace, as the dispatcher has them: "resnet" is
+// in the namespace "default", "vision/resnet" in "vision", and "default/a/b" is the name "a/b" in
+// the default namespace.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ inline std::string_view NamespaceOf(std::string_view scoped) {
   return slash == std::string_view::npos ? kDefaultNamespace : scoped.substr(0, slash);
 }
 
-// The name without it.
+// Returns the name without its namespace.
 inline std::string_view NameIn(std::string_view scoped) {
   const size_t slash = scoped.find('/');
   return slash == std::string_view::npos ? scoped : scoped.substr(slash + 1);

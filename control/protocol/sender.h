@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's side of one placement of one partition: which index goes to
-// whom, once. A value; one thread at a time.
+// The worker's side of one placement of one partition: which index goes to which reader, once. A
+// value; one thread at a time.
 #pragma once
 
 #include <optional>
@@ -29,51 +29,50 @@ class Sender {
 
   // --- What to send ---
 
-  // Whether a produced index goes to anyone: outside skip and not yet sent. The
-  // runner produces indices in order and calls Passed for one nobody wants.
+  // Returns whether a produced index goes to a reader: it is outside skip and was not sent yet. The
+  // runner produces indices in order and calls OnPassed for an index that nobody wants.
   bool Wants(Index index) const;
-  // Indices to be sent a second time (they were never received); before new ones.
+  // Indices to send a second time, because they were never received; they go before new ones.
   const IndexSet& again() const { return again_; }
-  // Whether `client` may be sent to: a reader of this placement whose link is up.
+  // Returns whether `client` is a reader of this placement whose link is up.
   bool MaySendTo(ClientId client) const;
   // `index` leaves on the link to `client`. REQUIRES: MaySendTo(client), and
   // Wants(index) or again() has it.
   void OnSent(ClientId client, Index index);
-  // It did not leave after all: the link refused it. To be sent again, to anyone.
+  // The link refused the index. It is to be sent again, to any reader.
   void OnRefused(ClientId client, Index index);
   // The producer is past `index`, which need not be sent.
   void OnPassed(Index index);
   // The producer is at the end: `end` elements.
   void OnEnd(Index end);
-  // The lowest index the producer has still to come to.
+  // Returns the lowest index that the producer has not reached yet.
   Index next() const { return next_; }
 
   // --- Links ---
 
-  // A link of this client opened, or was open when the placement came;
-  // `received`: what it has of this partition, at least of what was sent on its
-  // earlier link and not confirmed; said after that link was gone. What was sent
-  // on it, and is neither confirmed nor in `received`, is to be sent again. False: not
-  // a reader of this placement (yet); close the link.
+  // A link of this client opened, or was open when the placement came. `received` is what the
+  // client has of this partition, or at least what it has of the indices that were sent on its
+  // earlier link and not confirmed; the client said so after that link was gone. Indices that were
+  // sent on that link, and are neither confirmed nor in `received`, are to be sent again. Returns
+  // false if the client is not a reader of this placement (yet): close the link.
   bool OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& received);
-  // The link broke: what was sent on it and not confirmed is in doubt, offered to
-  // nobody until the client says what it has.
+  // The link broke. Indices that were sent on it and not confirmed are in doubt: they go to nobody
+  // until the client says what it has.
   void OnLinkBroken(ClientId client);
   // `client` confirms that it received these.
   void OnReceived(ClientId client, const IndexSet& indices);
-  // One reader more. True if it is new here: then call OnLinkUp with empty
-  // received elements if its link is up. (A dispatcher that restarted names all again.)
+  // Adds a reader. Returns true if it is new here: then call OnLinkUp with an empty `received` if
+  // its link is up. (A dispatcher that restarted names all readers again.)
   bool OnAddReader(const Reader& reader);
 
   // --- The end ---
 
-  // Everything outside skip was sent and nothing is in doubt. What is said once
-  // stays said, even if a link breaks later.
+  // Returns whether everything outside skip was sent and nothing is in doubt. A report of this
+  // stays valid, even if a link breaks later.
   bool ended() const;
   std::optional<Index> end() const { return end_; }
 
-  // In a reader's slots or on the way to it: what the worker must still have the
-  // bytes of.
+  // Returns the indices in a reader's slots or on the way there: the worker must keep their bytes.
   IndexSet unconfirmed() const;
 
  private:

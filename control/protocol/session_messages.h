@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dispatcher, workers and clients say to each other, as plain values: what
-// the state machines beside this file (messages.h, about one iteration) need,
-// with the addresses, tokens and definitions around it. How they look on the
-// wire: docs/protocol.md; why they suffice: docs/exactly_once.md.
+// The messages between dispatcher, workers and clients, as plain values: those of the state
+// machines in this folder (messages.h, about one iteration), with the addresses, tokens and
+// definitions around them. Their form on the wire: docs/protocol.md; why they suffice:
+// docs/exactly_once.md.
 //
-// A worker and each client session hold one stream to the dispatcher. "Up" is
-// what they send, "down" what the dispatcher sends. Every message may be lost
-// with its stream; whoever reconnects says Hello and gets everything that is in
-// force again, so each message is written to be safe when it is repeated.
+// A worker and each client session hold one stream to the dispatcher. "Up" is what they send,
+// "down" what the dispatcher sends. Every message may be lost with its stream. A peer that
+// reconnects says Hello and gets everything that is in force again, so each message is safe to
+// repeat.
 #pragma once
 
 #include <compare>
@@ -34,7 +34,7 @@ namespace penstock::control {
 
 // --- Pieces --------------------------------------------------------------------
 
-// The control protocol this release speaks: any version in [min, max].
+// The control protocol versions of this release: any in [min, max].
 struct VersionRange {
   uint32_t min = 2;
   uint32_t max = 2;
@@ -53,7 +53,7 @@ struct PlacedPartition {
   IterationId iteration;
   PartitionId partition;
   Placement placement;
-  uint64_t journal = 0;  // that it is assigned in (Life), without which it is nothing
+  uint64_t journal = 0;  // of the assignment (Life); the numbers mean nothing without it
   friend auto operator<=>(const PlacedPartition&, const PlacedPartition&) = default;
 };
 
@@ -62,12 +62,12 @@ struct TransferOffer {
   std::string protocol;
   std::string address;
   std::string compatibility;
-  int32_t preference = 0;  // 1, 2, …: of the protocols that the worker's config names
+  int32_t preference = 0;  // 1, 2, …: the place of the protocol in the worker's config
   friend bool operator==(const TransferOffer&, const TransferOffer&) = default;
 };
 
-// Splits of one provider and repetition that belong to a partition: numbers[i]
-// is its split number `first_ordinal + i`.
+// Splits of one provider and repetition that belong to a partition: numbers[i] is its split number
+// `first_ordinal + i`.
 struct SplitRun {
   int32_t provider = 0;
   int64_t repetition = 0;
@@ -77,11 +77,11 @@ struct SplitRun {
   friend bool operator==(const SplitRun&, const SplitRun&) = default;
 };
 
-// A client's session as a worker may serve it.
+// A client's session that a worker may serve.
 struct Reader {
   ClientId client;
   Incarnation incarnation;
-  int64_t consumer = -1;  // its number in a coordinated read; no part of who it is
+  int64_t consumer = -1;  // its number in a coordinated read; not part of its identity
   friend auto operator<=>(const Reader& a, const Reader& b) {
     return std::tie(a.client, a.incarnation) <=> std::tie(b.client, b.incarnation);
   }
@@ -95,54 +95,54 @@ struct PartitionIndices {
   friend bool operator==(const PartitionIndices&, const PartitionIndices&) = default;
 };
 
-// What a client has of a partition, as far as it is new since the stream was
-// opened (protocol::Receiver makes it).
+// A client's elements of a partition, as far as they are new since the stream was opened.
+// protocol::Receiver makes it.
 struct PartitionReport {
   PartitionId partition;
   Placement placement;  // the lowest that the client accepts
   IndexSet delivered;   // returned by the outermost Next()
-  IndexSet received;    // and not yet delivered
-  IndexSet handed;      // of what was received: with the nodes behind Distribute
-  IndexSet returned;    // received, not returned by Next(), and given back: it has them no more
-  bool whole = false;   // the first on this stream: it has nothing but what this names
+  IndexSet received;    // not delivered yet
+  IndexSet handed;      // part of what was received: held by the nodes after Distribute
+  IndexSet returned;    // received, not returned by Next(), and given back: no longer here
+  bool whole = false;   // the first on this stream: the client has nothing else
   friend bool operator==(const PartitionReport&, const PartitionReport&) = default;
 };
 
 // --- Datasets and jobs (unary) -----------------------------------------------------
 
-// A repeated request with the same number from the same process gets the same
-// answer, also from a restarted dispatcher. Zero: not repeatable.
+// A repeated request with the same number from the same process gets the same answer, also from a
+// restarted dispatcher. Zero: not repeatable.
 struct RequestId {
   Incarnation incarnation;
   uint64_t counter = 0;
   friend auto operator<=>(const RequestId&, const RequestId&) = default;
 };
 
-// Fingerprint of one node of a dataset, in topological order.
+// The fingerprint of one node of a dataset, in topological order.
 struct NodeFingerprint {
   std::string name;
   uint64_t fingerprint = 0;
   friend bool operator==(const NodeFingerprint&, const NodeFingerprint&) = default;
 };
 
-// One source that can be divided; providers are numbered by their place.
+// A source that can be divided. Providers are numbered by their place in the plan.
 struct SplitProvider {
   std::string node;
   int64_t count = 0;  // splits of one repetition
   bool shuffled = false;
-  std::optional<uint64_t> seed;    // of the permutation; else from the iteration's seed
+  std::optional<uint64_t> seed;    // of the permutation; absent: from the iteration's seed
   std::vector<std::string> files;  // of a source of files: in split order
-  bool by_file = false;            // a split is one file or several: mode FILE can divide it
+  bool by_file = false;  // a split is one or several files, so that mode FILE can divide it
   friend bool operator==(const SplitProvider&, const SplitProvider&) = default;
 };
 
-// What the dispatcher reads of a dataset; the definition is a sealed envelope.
+// The part of a dataset that the dispatcher reads; the definition is a sealed envelope.
 struct DatasetSummary {
   uint64_t fingerprint = 0;
   uint64_t spec_fingerprint = 0;
   std::string spec_text;  // as Spec::ToString() prints it
   Cardinality cardinality = kUnknown;
-  bool ends = false;  // surely, also where nobody knows after how many elements
+  bool ends = false;  // surely, even if nobody knows after how many elements
   std::vector<NodeFingerprint> nodes;
   std::vector<SplitProvider> plan;  // resolved where the files are
   friend bool operator==(const DatasetSummary&, const DatasetSummary&) = default;
@@ -172,12 +172,12 @@ struct GetDatasetAnswer {
 struct GetOrCreateJobRequest {
   RequestId request;
   std::string name;    // empty: a job of this request's own
-  std::string run_id;  // a finished name may be asked for again under another
+  std::string run_id;  // a finished name may be asked for again under another run_id
   std::string dataset_id;
-  // Of the dataset that was registered; not given: whatever has this id.
+  // The dataset that was registered; absent: any dataset with this id.
   std::optional<uint64_t> dataset_fingerprint;
   JobTerms terms;
-  std::optional<uint64_t> seed;  // not given: drawn by the dispatcher, and journaled
+  std::optional<uint64_t> seed;  // absent: drawn by the dispatcher, and journaled
   std::string name_space;        // of a name chosen by the dispatcher; empty: "default"
 };
 
@@ -197,18 +197,18 @@ struct DatasetStatus {
   std::string spec_text;
   Cardinality cardinality = kUnknown;
   int64_t definition_bytes = 0;
-  int64_t jobs = 0;                                   // that read it
-  absl::Duration goes_in = absl::InfiniteDuration();  // unless a job reads it by then
+  int64_t jobs = 0;                                   // jobs that read it
+  absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a job reads it
 };
 
 struct PartitionStatus {
   PartitionId partition;
   Placement placement;
-  WorkerId worker;  // none while it is being moved or waits for a worker
+  WorkerId worker;  // none while it moves or waits for a worker
   bool ended = false;
   int64_t elements = -1;  // its last index + 1, once it ended
   int64_t splits_given = 0;
-  int64_t received = 0;   // known to be received, by all clients
+  int64_t received = 0;   // known to be received, over all clients
   int64_t committed = 0;  // in histories for good
   std::string waits_for;  // why it is not placed; empty if it is
 };
@@ -220,18 +220,18 @@ struct IterationStatus {
   bool finished = false;  // all is committed
   std::vector<Reader> readers;
   std::vector<PartitionStatus> partitions;
-  std::string owed;  // what is left to nobody; empty if nothing
-  // Whom the rounds of a coordinated read, or readers of order kDeterministic, wait for; empty:
-  // nobody.
+  std::string owed;  // what no client has; empty: nothing
+  // The consumers that the rounds of a coordinated read, or readers of order kDeterministic, wait
+  // for; empty: none.
   std::string waits_for;
 };
 
-// What keeps the trainers of a job fed, in elements of the job.
+// How many workers keep a job's trainers fed, from rates in elements of the job.
 struct JobFeed {
-  double wanted_per_s = 0;  // by its trainers together, were there no waits; 0: not known
-  double worker_per_s = 0;  // what a worker makes that works for this job alone; 0: not known
+  double wanted_per_s = 0;  // by all its trainers, if they never waited; 0: unknown
+  double worker_per_s = 0;  // of a worker that works for this job only; 0: unknown
   double busy = 0;          // the share of their time in which its trainers did not wait (AU)
-  double workers = 0;       // that it takes, were it the only job; 0: no estimate
+  double workers = 0;       // needed, if it were the only job; 0: no estimate
   friend bool operator==(const JobFeed&, const JobFeed&) = default;
 };
 
@@ -246,13 +246,13 @@ struct JobStatus {
   uint64_t seed = 0;
   JobPhase phase = JobPhase::kActive;
   std::vector<IterationStatus> iterations;  // without the earlier ones
-  // All but the last hundred that nobody is connected to any more, and that are finished.
+  // Finished iterations that nobody is connected to any more, except the last hundred.
   int64_t earlier_iterations = 0;
   int64_t earlier_elements = 0;
-  std::string slowed_by;  // its quota, if that is what holds it back; else empty
+  std::string slowed_by;  // the job's quota, if that slows it down; else empty
   JobFeed feed;
-  absl::Duration unread_for;                          // zero: somebody reads it
-  absl::Duration goes_in = absl::InfiniteDuration();  // unless somebody reads it by then
+  absl::Duration unread_for;                          // zero: a client reads it
+  absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a client reads it
 };
 
 struct WorkerStatus {
@@ -265,17 +265,17 @@ struct WorkerStatus {
   absl::Duration silent_for;  // since its last heartbeat
 };
 
-// Elements of 64 KiB and more over shared memory, by how they came to lie in the client's
+// Elements of at least 64 KiB over shared memory, by how they got into the client's memory
 // (dataplane/transfer/filled.h).
 struct FilledElements {
-  int64_t in_place = 0;  // made there; the others were copied there
+  int64_t in_place = 0;  // made there; the others were copied
   int64_t no_slot = 0;
   int64_t for_another = 0;
   int64_t elsewhere = 0;
   friend bool operator==(const FilledElements&, const FilledElements&) = default;
 };
 
-// What has come from one worker since the session began, over all connections to it.
+// The elements from one worker since the session began, over all connections to it.
 struct LinkCounts {
   WorkerId worker;
   std::string protocol;  // of the latest connection; empty before the first
@@ -284,55 +284,54 @@ struct LinkCounts {
   int64_t elements = 0;
   int64_t bytes = 0;    // of their blocks
   int64_t credits = 0;  // that the worker has now
-  // Of Next(): how often an element of this worker ended a wait, and the time waited until it
-  // was received, and from then on.
+  // How often an element of this worker ended a wait of Next(), the time waited until it was
+  // received, and the time waited after that.
   int64_t waits = 0;
   absl::Duration waited_until_received;
   absl::Duration waited_after_received;
-  bool down = false;  // wanted, and it could not be opened or broke
+  bool down = false;  // wanted, but it could not be opened or broke
   FilledElements filled;
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 
-// Where the time of a session's user has gone since its first element, as of a call of
-// Next(), so that whole steps are counted.
+// The time of a session's user since its first element. Taken at a call of Next(), so that whole
+// steps are counted.
 struct StepCounts {
   int64_t elements = 0;   // returned by Next()
   absl::Duration own;     // between a return of Next() and the next call
-  absl::Duration waited;  // inside, for elements that were not there
+  absl::Duration waited;  // inside Next(), for elements that had not come
   friend bool operator==(const StepCounts&, const StepCounts&) = default;
 };
 
-// What a worker did for an iteration since it has partitions of it, as of elements that
-// are whole.
+// A worker's work for an iteration since it has partitions of it. Counts whole elements.
 struct IterationWork {
   IterationId iteration;
-  int64_t elements = 0;    // made here, whether wanted or not
-  absl::Duration busy;     // of all partitions: with a permit, so not waiting for trainers
-  int32_t partitions = 0;  // that are not at their end
+  int64_t elements = 0;    // made here, wanted or not
+  absl::Duration busy;     // over all partitions: with a permit, so not waiting for trainers
+  int32_t partitions = 0;  // those not at their end
   friend bool operator==(const IterationWork&, const IterationWork&) = default;
 };
 
-// One link as of the client's last heartbeat.
+// One link, as of the client's last heartbeat.
 struct LinkStatus {
   ClientId client;
   IterationId iteration;
   std::string job;     // its name
   std::string worker;  // its address; empty if it is gone
   LinkCounts counts;
-  double elements_per_s = 0;  // since the heartbeat before; 0 at the first
+  double elements_per_s = 0;  // since the previous heartbeat; 0 at the first
   double bytes_per_s = 0;
 };
 
-// What the nodes of a dataset did on one worker, for all its partitions there,
-// since the worker took the dataset up.
+// The work of a dataset's nodes on one worker, for all its partitions there, since the worker first
+// had the dataset.
 struct DatasetWork {
   std::string dataset_id;
   IteratorStats stats;
   friend bool operator==(const DatasetWork&, const DatasetWork&) = default;
 };
 
-// The same as of the worker's last heartbeat.
+// A worker's work for a dataset, as of its last heartbeat.
 struct WorkStatus {
   WorkerId worker;
   std::string address;
@@ -350,70 +349,68 @@ struct DispatcherStatus {
   std::vector<WorkerStatus> workers;
   std::vector<LinkStatus> links;  // of the sessions that are connected
   std::vector<WorkStatus> work;   // of the workers that are connected
-  int64_t wanted_workers = 0;     // that keep the trainers of all jobs fed; 0: no estimate
+  int64_t wanted_workers = 0;     // to keep the trainers of all jobs fed; 0: no estimate
 };
 
 // --- Client up ---------------------------------------------------------------------
 
-// First message of a session's stream, also of each new one after a break. The
-// client draws its id at random when its first session starts and keeps it in
-// its states.
+// First message of a session's stream, also of each new stream after a break. The client draws its
+// id at random when its first session starts, and keeps it in its states.
 struct ClientHello {
   JobId job;
   int64_t repetition = 0;
   ClientId client;
   Incarnation incarnation;
-  // A restarted process: what the state it took up contains of this repetition
-  // (nothing, if that is later). Ignored once this incarnation was welcomed: it
-  // has more by then.
+  // For a restarted process: what the state it took up contains of this repetition (nothing, if the
+  // repetition is later). Ignored once this incarnation was welcomed, because it has more by then.
   std::optional<std::vector<PartitionIndices>> state;
-  Incarnation process;    // that the client is in; tells which workers are in it too
-  int64_t consumer = -1;  // its number, where elements are some consumer's from the start
-  int64_t round = 0;      // the first that `state` does not contain
-  std::string token;      // the job's; another job may have its number in another life
-  Heard heard;            // by this session, or as its state was saved
+  Incarnation process;    // of the client; tells which workers are in the same process
+  int64_t consumer = -1;  // its number, if each element belongs to a consumer from the start
+  int64_t round = 0;      // the first round that `state` does not contain
+  std::string token;      // of the job; in another life another job may have its number
+  Heard heard;            // by this session, or when its state was saved
   VersionRange version;
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 
-// What a consumer of a coordinated read returned in one of its steps.
+// The row that a consumer of a coordinated read returned in one of its steps.
 struct StepMark {
   int64_t step = 0;
   protocol::PartitionRow row;
   friend bool operator==(const StepMark&, const StepMark&) = default;
 };
 
-// At the interval Welcome names, and answered: the session's lease runs from
-// the moment the last answered one was *sent*.
+// Sent at the interval that Welcome names, and answered. The session's lease runs from the moment
+// when the last answered heartbeat was *sent*.
 struct ClientHeartbeat {
   uint64_t counter = 0;
   std::vector<LinkCounts> links;  // to all workers so far
-  bool at_quota = false;          // the job's bound of bytes held it back since the last
+  bool at_quota = false;          // the job's bound of bytes held it back since the last heartbeat
   StepCounts steps;
-  std::vector<StepMark> marks = {};  // of some steps, to be compared with other consumers'
+  std::vector<StepMark> marks = {};  // of some steps, to compare with other consumers'
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 
-// Answers Fence: from now on nothing below `placement` is received or counts.
+// Answers Fence: from now on no element below `placement` is received or counts.
 struct FenceAnswer {
   PartitionReport report;
   friend bool operator==(const FenceAnswer&, const FenceAnswer&) = default;
 };
 
-// What is new since the last report; with heartbeats, at once after
-// ReportAtOnce. After each Welcome everything is new: one of all partitions.
+// Reports what is new since the last report; sent with heartbeats, and at once after ReportAtOnce.
+// After each Welcome everything is new: the report names all partitions.
 struct Report {
   std::vector<PartitionReport> partitions;
-  // Of a consumer of a coordinated read, which reports at once what it received.
+  // From a consumer of a coordinated read, which reports at once what it received.
   std::optional<protocol::RoundsReport> rounds;
   // Next() waits, and nothing is left that it could return.
   bool waits = false;
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-// A state is durable at the trainer. Covers all repetitions it contains, committed
-// in one step, over the stream of any of them; a restarted process has presented
-// itself (ClientHello) for each of them before. Answered by Committed.
+// A state is durable at the trainer. Covers all repetitions that the state contains, committed in
+// one step, over the stream of any of them. A restarted process has presented itself (ClientHello)
+// for each of them before. Answered by Committed.
 struct Commit {
   struct OfRepetition {
     int64_t repetition = 0;
@@ -425,16 +422,16 @@ struct Commit {
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
-// The process ends on purpose; what it got is committed. Answered by Left. Under Keep::kCommitted
-// only its states are; another process may come with a newer one until client_timeout has passed.
+// The process ends on purpose; what was delivered to it is committed. Answered by Left. Under
+// Keep::kCommitted only its states are committed, and another process may come with a newer one
+// until client_timeout has passed.
 struct Leave {
   std::vector<PartitionIndices> delivered;
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
-// Of order kDeterministic: for this reader's sake no element of each partition at or behind `below`
-// may be sent yet.
-// Numbers only grow; all are said again behind each Welcome.
+// For order kDeterministic: this reader has no room yet for elements of a partition at or after
+// `below`, so they must not be sent. Numbers only grow; all are sent again after each Welcome.
 struct ReceiveLimit {
   struct OfPartition {
     PartitionId partition;
@@ -450,16 +447,16 @@ using ClientUp =
 
 // --- Client down -------------------------------------------------------------------
 
-// Accept nothing below `placement` any more, in the same step fix what you have,
-// and say it. Repeated until answered.
+// Accept nothing below `placement` any more, fix in the same step what you have, and report it.
+// Repeated until answered.
 struct Fence {
   PartitionId partition;
   Placement placement;
-  bool give_back = false;  // another reader waits for what was received and not returned
+  bool give_back = false;  // another reader waits for elements received and not returned
   friend bool operator==(const Fence&, const Fence&) = default;
 };
 
-// Answers ClientHello; a Membership follows.
+// Answers ClientHello. A Membership follows.
 struct Welcome {
   IterationId iteration;
   Life life;
@@ -469,8 +466,8 @@ struct Welcome {
   absl::Duration heartbeat_interval;
   absl::Duration lease;           // client_timeout
   std::vector<Fence> placements;  // all partitions: accept nothing below
-  // Of order kDeterministic: where it begins (protocol::Positions::first), and of the same
-  // partitions the indices that are in a history already; of a consumer's, its rows.
+  // For order kDeterministic: where it begins (protocol::Positions::first), and by partition the
+  // indices that are already in a history; for a consumer, its rows.
   Index first = 0;
   std::vector<IndexSet> passed;
   friend bool operator==(const Welcome&, const Welcome&) = default;
@@ -481,13 +478,13 @@ struct ClientHeartbeatAnswer {
   friend bool operator==(const ClientHeartbeatAnswer&, const ClientHeartbeatAnswer&) = default;
 };
 
-// All partitions and the workers that have them, whole, at each change.
+// All partitions and the workers that have them. Sent in full at each change.
 struct Membership {
   struct Partition {
     PartitionId partition;
     Placement placement;
-    WorkerId worker;  // none while it is being moved, or waits for one, or once closed
-    // Of order kDeterministic: its elements, once it has ended.
+    WorkerId worker;  // none while it moves, waits for a worker, or is closed
+    // For order kDeterministic: its number of elements, once it has ended.
     std::optional<Index> end = std::nullopt;
     friend bool operator==(const Partition&, const Partition&) = default;
   };
@@ -503,7 +500,8 @@ struct Membership {
   std::vector<Partition> partitions;
   std::vector<Worker> workers;
   bool closed = false;  // all is read: no partition waits for a worker
-  // Of elements asked for or held by this client: its share of the job's quota; 0: no bound.
+  // In bytes of elements that this client asked for or holds: its share of the job's quota; 0: no
+  // bound.
   int64_t max_bytes_in_flight = 0;
   friend bool operator==(const Membership&, const Membership&) = default;
 };
@@ -518,10 +516,10 @@ struct Committed {
   friend bool operator==(const Committed&, const Committed&) = default;
 };
 
-// Nothing new will come: the session ends when what was received is delivered.
+// No new element will come: the session ends when what was received is delivered.
 struct End {
-  int64_t rounds = 0;    // of a coordinated read: how many there are in all
-  int64_t elements = 0;  // of all partitions, whoever took them
+  int64_t rounds = 0;    // of a coordinated read: the number of all rounds
+  int64_t elements = 0;  // in all partitions, for all clients
   friend bool operator==(const End&, const End&) = default;
 };
 
@@ -529,8 +527,8 @@ struct Left {
   friend bool operator==(const Left&, const Left&) = default;
 };
 
-// Rounds that may be returned (protocol::Agreed), behind those before. Under order kDeterministic
-// without any: who is waited for.
+// Rounds that may be returned (protocol::Agreed), after the earlier ones. Under order
+// kDeterministic it has no rounds and says which consumer is waited for.
 struct Agreed {
   int64_t first = 0;
   std::vector<protocol::Agreed::Round> rounds;
@@ -538,23 +536,23 @@ struct Agreed {
   friend bool operator==(const Agreed&, const Agreed&) = default;
 };
 
-// Consumers of the same coordinated read that are heard no more: all of them, to all others,
+// The consumers of the same coordinated read that are no longer heard. Sent in full, to all others,
 // at each change.
 struct ConsumersLost {
   struct Consumer {
     int64_t consumer = 0;
     absl::Duration silent;  // since it was last heard
-    bool dead = false;      // declared dead; else suspected, and may only be late
+    bool dead = false;      // declared dead; else suspected, maybe only late
     std::string why;        // "its connection to the dispatcher ended"
-    bool ended = false;     // that is why; else it was silent
+    bool ended = false;     // its connection ended; else it was silent
     friend bool operator==(const Consumer&, const Consumer&) = default;
   };
   std::vector<Consumer> consumers;
   friend bool operator==(const ConsumersLost&, const ConsumersLost&) = default;
 };
 
-// Reading cannot go on: job cancelled, session declared dead, state refused,
-// pipeline broken. The stream closes behind it; do not reconnect.
+// Reading cannot go on: job cancelled, session declared dead, state refused, pipeline broken. The
+// stream then closes; do not reconnect.
 struct SessionError {
   absl::Status status;
   friend bool operator==(const SessionError&, const SessionError&) = default;
@@ -572,7 +570,7 @@ struct WorkerHello {
   std::vector<TransferOffer> offers;
   std::vector<std::string> tags;
   int32_t permits = 1;
-  std::vector<PlacedPartition> held;  // what it works on (a broken stream)
+  std::vector<PlacedPartition> held;  // what it works on, after a broken stream
   Incarnation process;
   Heard heard;
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
@@ -580,13 +578,13 @@ struct WorkerHello {
 
 struct WorkerHeartbeat {
   uint64_t counter = 0;
-  std::vector<DatasetWork> work;  // of the datasets that it knows
+  std::vector<DatasetWork> work;  // of the datasets that it has
   std::vector<IterationWork> iterations;
   friend bool operator==(const WorkerHeartbeat&, const WorkerHeartbeat&) = default;
 };
 
-// Asks for the splits from `first_ordinal` on. Repeated after a reconnect; what
-// was given stays given.
+// Asks for the splits from `first_ordinal` on. Repeated after a reconnect; splits that were given
+// stay given.
 struct SplitRequest {
   PlacedPartition of;
   int32_t provider = 0;
@@ -609,7 +607,7 @@ struct Bookmark {
   PlacedPartition of;
   Index index = 0;
   std::string position;
-  std::vector<SplitMark> splits;  // may be empty: nothing is known
+  std::vector<SplitMark> splits;  // empty: nothing is known
   friend bool operator==(const Bookmark&, const Bookmark&) = default;
 };
 
@@ -620,25 +618,25 @@ struct Ended {
   friend bool operator==(const Ended&, const Ended&) = default;
 };
 
-// The partition cannot be run at all here (not: an error of one element).
+// The partition cannot run here at all (not an error of one element).
 struct PartitionFailed {
   PlacedPartition of;
   absl::Status status;
   friend bool operator==(const PartitionFailed&, const PartitionFailed&) = default;
 };
 
-// SIGTERM: give my partitions to others, then say Drained.
+// SIGTERM: give my partitions to others, then send Drained.
 struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// The worker stops; whatever it still has is lost with it.
+// The worker stops; whatever it still has is lost.
 struct WorkerLeave {
   friend bool operator==(const WorkerLeave&, const WorkerLeave&) = default;
 };
 
-// Of a coordinated read: everything was produced; the last `elements` mod
-// num_consumers are held back until AllowRows says where they go.
+// In a coordinated read: everything was produced. The last `elements` mod num_consumers elements
+// are held back until AllowRows says where they go.
 struct AtEnd {
   PlacedPartition of;
   Index elements = 0;
@@ -661,47 +659,48 @@ struct WorkerHeartbeatAnswer {
   friend bool operator==(const WorkerHeartbeatAnswer&, const WorkerHeartbeatAnswer&) = default;
 };
 
-// Run this partition. Taken only if its placement is higher than the one held;
-// the same placement again changes nothing.
+// Run this partition. Accepted only if its placement is higher than the one held; the same
+// placement again changes nothing.
 struct Assign {
   PlacedPartition of;
   JobId job;
   std::string token;
   std::string dataset_id;
-  uint64_t dataset_edition = 0;  // which of those that have had this id
+  uint64_t dataset_edition = 0;  // which of the definitions that had this id
   JobTerms terms;
   ShardOf shard;  // FILE, DATA, HINT
   int64_t repetition = 0;
-  uint64_t seed = 0;  // of the iteration; the partition's own below the cut is derived from both
+  uint64_t seed = 0;  // of the iteration; below the cut the partition's seed derives from both
   IndexSet skip;
-  Index bookmark_index = 0;  // where `bookmark` stands; 0 and empty: the start
+  Index bookmark_index = 0;  // the index of `bookmark`; 0 and empty: the start
   std::string bookmark;
-  std::vector<SplitRun> splits;  // given already, from each provider's first retained ordinal on
+  std::vector<SplitRun> splits;  // given before, from each provider's first retained ordinal on
   std::vector<Reader> readers;
-  // Of a coordinated read; more of both follows in AllowRows. Under order kDeterministic
-  // a row is one element.
+  // For a coordinated read; AllowRows brings more of both. Under order kDeterministic a row is one
+  // element.
   int64_t rows = 0;
   std::optional<protocol::Remainder> remainder;
-  // Produced and passed over before index 0, or behind the bookmark there.
+  // How many elements are produced and dropped before index 0, or after the bookmark there.
   int64_t lead = 0;
-  // Of order kDeterministic with several consumers: whose an element is.
+  // For order kDeterministic with several consumers: which consumer an element is for.
   std::optional<protocol::Positions> positions;
-  // Of a coordinated read: made, though it is sent to nobody; pads are copies of it. Not in `skip`.
+  // For a coordinated read: made although it is sent to nobody, because pads are copies of it. Not
+  // in `skip`.
   std::optional<Index> copied;
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 
-// Serve this reader too. Ignored for another placement than the held; there is no
-// RemoveReader, because the partition is placed anew whenever a reader goes.
+// Serve this reader too. Ignored for a placement that is not held. There is no RemoveReader,
+// because the partition is placed again whenever a reader goes.
 struct AddReader {
   PlacedPartition of;
   Reader reader;
   friend bool operator==(const AddReader&, const AddReader&) = default;
 };
 
-// Of a coordinated read: rows below `rows` may be sent, and, where the partition
-// ends, what is left behind its whole rows as `remainder` says. Of order kDeterministic:
-// elements below `rows` may be.
+// In a coordinated read: rows below `rows` may be sent, and, if the partition ends, its elements
+// after the whole rows as `remainder` says. Under order kDeterministic: elements below `rows` may
+// be sent.
 struct AllowRows {
   PlacedPartition of;
   int64_t rows = 0;
@@ -715,7 +714,7 @@ struct Unassign {
   friend bool operator==(const Unassign&, const Unassign&) = default;
 };
 
-// Answers SplitRequest. No numbers and not no_more does not happen.
+// Answers SplitRequest. Has numbers, no_more, or both.
 struct Splits {
   PlacedPartition of;
   SplitRun run;
@@ -727,8 +726,8 @@ struct Drained {
   friend bool operator==(const Drained&, const Drained&) = default;
 };
 
-// The worker is not wanted: declared dead, another version. The stream closes
-// behind it; a worker declared dead starts again under a new WorkerId.
+// The worker is not wanted: it was declared dead, or has another version. The stream then closes. A
+// worker that was declared dead starts again under a new WorkerId.
 struct WorkerRefused {
   absl::Status status;
   friend bool operator==(const WorkerRefused&, const WorkerRefused&) = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitions that are shards known beforehand (modes FILE, DATA and HINT), and
-// whose workers a client reads. docs/protocol.md, "Shards".
+// Partitions that are shards known beforehand (modes FILE, DATA and HINT), and the workers that a
+// client reads. docs/protocol.md, "Shards".
 #pragma once
 
 #include <algorithm>
@@ -14,28 +14,28 @@
 
 namespace penstock::control {
 
-// What one partition reads.
+// The shard that one partition reads.
 struct ShardOf {
-  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData: that was decided
-  int64_t count = 0;                           // of shards; 0: partitions are no shards
+  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData, which is resolved before
+  int64_t count = 0;                           // number of shards; 0: partitions are not shards
   int64_t index = 0;                           // in [0, count)
   friend bool operator==(const ShardOf&, const ShardOf&) = default;
 };
 
-// In the modes FILE, DATA and HINT: the shards that the partitions of an iteration are.
-// Fixed when it begins.
+// The shards of an iteration's partitions in the modes FILE, DATA and HINT. Fixed when the
+// iteration begins.
 struct Division {
-  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData: that was decided
-  int64_t count = 0;                           // shards of the whole; 0: partitions are none
-  std::vector<int64_t> shards;                 // [0] is that of partition 1
+  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData, which is resolved before
+  int64_t count = 0;                           // shards of the whole; 0: partitions are not shards
+  std::vector<int64_t> shards;                 // [0] is the shard of partition 1
   friend bool operator==(const Division&, const Division&) = default;
 };
 
-// The tag that keeps a worker for the trainer in its own process.
+// The tag that reserves a worker for the trainer in its own process.
 inline constexpr char kColocatedTag[] = "COLOCATED";
 
-// Whether a client whose job has that target reads a worker with these tags;
-// `local`: they are one process.
+// Returns whether a client whose job has that target reads a worker with these tags; `local`: both
+// are in one process.
 inline bool Reads(TargetWorkers target, bool local, absl::Span<const std::string> tags) {
   if (local || target == TargetWorkers::kAny) return true;
   return target == TargetWorkers::kAuto &&
