@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transports this build has; which file defines it, CMake decides.
+// The transports of this build. CMake chooses the file that defines the list.
 #pragma once
 
 #include <memory>

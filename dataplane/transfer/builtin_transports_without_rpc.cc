@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For PENSTOCK_RPC=OFF: what does not link gRPC.
+// The list for PENSTOCK_RPC=OFF: the transports that do not link gRPC.
 #include "dataplane/transfer/builtin_transports.h"
 #include "dataplane/transfer/local/transport.h"
 #include "dataplane/transfer/shm/transport.h"

@@ -20,7 +20,7 @@ char* Chars(absl::Span<std::byte> bytes) {
   return reinterpret_cast<char*>(bytes.data());
 }
 
-// The codec's own part; 0: it does not fit.
+// Writes the codec's own output and returns its size in bytes, or 0 if it does not fit.
 size_t RunCodec(Codec codec, absl::Span<const std::byte> from, absl::Span<std::byte> into) {
   size_t bytes = 0;
   switch (codec) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements and frames compressed on their way over a network. The message:
+// Elements and frames that are compressed for a network. The message:
 //
-//   u8 type = compressed, seven zeros | u8 codec, u8 type of what is in it, six zeros |
-//   u64 bytes of that | as the codec writes it
+//   u8 type = compressed, seven zeros | u8 codec, u8 type of the content, six zeros |
+//   u64 bytes of the content | output of the codec
 //
-// Little endian. It is sent only where it is shorter.
+// Little endian. It is sent only if it is shorter than the content.
 #pragma once
 
 #include <cstddef>
@@ -17,31 +17,33 @@
 
 namespace penstock::transfer {
 
-// Fixed on the wire.
+// The numbers are fixed on the wire.
 enum class Codec : uint8_t { kNone = 0, kSnappy = 1, kLz4 = 2 };
 const char* NameOf(Codec codec);
 
 inline constexpr size_t kCompressedPrefixBytes = 16;
-// What a codec takes at once; more goes as it is. LZ4 counts in an int.
+// The most bytes that a codec takes; a larger body is sent uncompressed. LZ4 counts in an int.
 inline constexpr size_t kMaxCodecBytes = size_t{0x7E000000};
 
 struct CompressedPrefix {
   Codec codec = Codec::kNone;
   MessageType type = MessageType::kElement;  // or kFrame
-  uint64_t bytes = 0;                        // of what is in it
+  uint64_t bytes = 0;                        // of the content, uncompressed
 };
 
-// What Compress() needs for its result, prefix included. REQUIRES: bytes <= kMaxCodecBytes.
+// Returns the bytes that Compress() needs for its output, prefix included. REQUIRES: bytes <=
+// kMaxCodecBytes.
 size_t CompressedBound(Codec codec, size_t bytes);
-// The body of the message, in `into`: its bytes. 0 if it would not be shorter.
-// REQUIRES: `into` has CompressedBound() bytes, and `codec` is one.
+// Writes the body of the message to `into` and returns its size in bytes, or 0 if it would not be
+// shorter. REQUIRES: `into` has CompressedBound() bytes, and `codec` is not kNone.
 size_t Compress(Codec codec, MessageType type, absl::Span<const std::byte> from,
                 absl::Span<std::byte> into);
 
-// Of a body that came from outside. DataLoss for what Compress() does not write.
+// Reads the prefix of a body that came from outside. DataLoss for a prefix that Compress() does not
+// write.
 absl::StatusOr<CompressedPrefix> ReadCompressedPrefix(absl::Span<const std::byte> body);
-// What is in it. REQUIRES: `into` has as many bytes as the prefix says. DataLoss if it does
-// not become them exactly.
+// Writes the content to `into`. REQUIRES: `into` has exactly prefix.bytes bytes. DataLoss if the
+// body does not decompress to exactly that many.
 absl::Status Decompress(const CompressedPrefix& prefix, absl::Span<const std::byte> body,
                         absl::Span<std::byte> into);
 

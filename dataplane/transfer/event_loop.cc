@@ -21,15 +21,15 @@ namespace {
 
 using Nanoseconds = EventLoop::Nanoseconds;
 
-// How long the own thread trusts that a thread that polled polls again. If none does,
-// what has come meanwhile waits at most so long.
+// How long the own thread waits for a thread that polled to poll again. If none does, new work
+// waits at most this long.
 constexpr Nanoseconds kBackoff = 2 * EventLoop::kMillisecond;
-// A wake-up that was lost, for whatever reason, costs no more than this.
+// A wake-up that is lost for any reason costs no more than this.
 constexpr Nanoseconds kMaxSleep = 1'000 * EventLoop::kMillisecond;
-// While links are busy, descriptors are looked at that often.
+// How often descriptors are checked while links are busy.
 constexpr Nanoseconds kDescriptorsEvery = EventLoop::kMillisecond;
 
-// Signals are for the program's own threads.
+// Blocks all signals: they are for the program's own threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -76,7 +76,7 @@ void EventLoop::Stop() {
 
 bool EventLoop::Poll(Nanoseconds now) {
   polls_.fetch_add(1, std::memory_order_seq_cst);
-  // One that sleeps for long backs off when it has heard of this.
+  // Wakes an own thread in a long sleep, so that it learns of this poll and backs off.
   Nanoseconds looks_at = looks_at_.load(std::memory_order_seq_cst);
   if (looks_at > now + kBackoff && looks_at_.compare_exchange_strong(looks_at, 0)) SignalThread();
   if (!serving_mu_.try_lock()) return false;
@@ -89,7 +89,7 @@ bool EventLoop::BeginSleep() {
   MutexLock lock(serving_mu_);
   if (ended_) return true;  // nothing comes any more
   sleeper_ = Sleeper::kPoller;
-  SetSleeps(true);  // again, if the own thread has: that may have been answered
+  SetSleeps(true);  // repeated after the own thread's: that one may be used up
   if (!ServeLocked(Now(), /*may_look=*/true)) return true;
   Disarm(Sleeper::kPoller);
   return false;
@@ -124,13 +124,13 @@ bool EventLoop::ServeLocked(Nanoseconds now, bool may_look) {
 
 void EventLoop::Wake() {
   woken_.store(true, std::memory_order_seq_cst);
-  // Whoever serves at this moment polls again, or the own thread looks within kPollGrace.
+  // The thread that serves now polls again, or else the own thread looks within kBackoff.
   if (server_.load() == std::this_thread::get_id()) return;
   if (looks_at_.exchange(0, std::memory_order_seq_cst) != 0) SignalThread();
 }
 
 void EventLoop::WakeAt(Nanoseconds moment) {
-  // One that is awake, or wakes before, asks for deadlines before it sleeps.
+  // A thread that is awake, or wakes earlier, asks for deadlines before it sleeps.
   if (looks_at_.load(std::memory_order_seq_cst) > moment + EventLoop::kMillisecond) Wake();
 }
 
@@ -141,11 +141,12 @@ void EventLoop::SignalThread() {
 void EventLoop::Run() {
   uint64_t polls = 0;
   while (!stopping_) {
-    woken_.store(false, std::memory_order_seq_cst);  // before what a Wake() is for is looked at
+    woken_.store(false, std::memory_order_seq_cst);  // first, so that no later Wake() is lost
     bool found;
     {
       MutexLock lock(serving_mu_);
-      // Descriptors that a polling thread sleeps at are its own: they report each event once.
+      // If a polling thread sleeps on the descriptors, only it reads them: each event is reported
+      // once.
       found = ServeLocked(Now(), sleeper_ != Sleeper::kPoller);
     }
     const uint64_t now_polls = polls_.load(std::memory_order_seq_cst);
@@ -155,10 +156,10 @@ void EventLoop::Run() {
   }
 }
 
-// Sleeps. If others have polled of late: for a short time, and they serve what comes.
+// Sleeps; only for a short time if other threads have polled, which then serve new work.
 void EventLoop::Sleep(bool polled) {
   const uint64_t polls = polls_.load(std::memory_order_seq_cst);
-  // First this, so that whoever sets a deadline from now on wakes this thread.
+  // Stored first, so that a thread that sets a deadline from now on wakes this one.
   looks_at_.store(kNever, std::memory_order_seq_cst);
   const Nanoseconds now = Now();
   Nanoseconds until = now + (polled ? kBackoff : kMaxSleep);
@@ -167,7 +168,7 @@ void EventLoop::Sleep(bool polled) {
     MutexLock lock(serving_mu_);
     until = std::min(until, NextDeadline());
     looks_at_.store(std::max<Nanoseconds>(until, 1), std::memory_order_seq_cst);
-    // Whoever polls from here on sees for how long this sleeps, and wakes it.
+    // A thread that polls after this sees how long this one sleeps, and wakes it.
     const bool alone = !polled && polls_.load(std::memory_order_seq_cst) == polls;
     if (!polled && !alone) until = now;
     watches = alone && sleeper_ == Sleeper::kNobody;
@@ -187,7 +188,7 @@ void EventLoop::Sleep(bool polled) {
   descriptors_ready_ = true;
 }
 
-// False: something has come meanwhile.
+// False: work has come in the meantime.
 bool EventLoop::FallAsleep() {
   sleeper_ = Sleeper::kOwnThread;
   SetSleeps(true);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transport's event loop, and which thread runs it. A thread that waits for
-// elements or credits polls the loop and serves the links itself (polling.h), so that
-// no other thread need be woken. While nobody polls it, the loop's own thread serves.
+// A transport's event loop, and the choice of the thread that runs it. A thread that waits for
+// elements or credits polls the loop and serves the links itself (polling.h), so that no other
+// thread need be woken. While no thread polls, the loop's own thread serves.
 //
-// One thread at a time serves: it has the lock. The own thread backs off as long
-// as others poll, and looks every 2 ms whether they still do. Whatever it is
-// told through Wake() and WakeAt() it serves in any case.
+// One thread at a time serves: it has the lock. The own thread backs off while others poll, and
+// checks every 2 ms whether they still do. It always serves a Wake() and a WakeAt().
 #pragma once
 
 #include <atomic>
@@ -21,49 +20,49 @@ namespace penstock::transfer {
 
 class EventLoop {
  public:
-  using Nanoseconds = int64_t;  // of the monotonic clock; as a moment or as a time
+  using Nanoseconds = int64_t;  // monotonic clock; a moment or a duration
   static constexpr Nanoseconds kNever = INT64_MAX;
   static constexpr Nanoseconds kMillisecond = 1'000'000;
   static Nanoseconds Now();
 
   virtual ~EventLoop() = default;
 
-  // --- For a thread that polls; one at a time, with no lock that an event takes ---
+  // --- For a thread that polls: one at a time, holding no lock that an event takes ---
 
-  // Serves, without waiting. False: there was nothing.
+  // Serves without waiting. False: there was nothing to do.
   bool Poll(Nanoseconds now);
-  // Before it sleeps until descriptor() is readable. False: there is something to
-  // do; else EndSleep() must follow, and then a Poll().
+  // Call before sleeping until descriptor() is readable. False: there is something to do. After
+  // true, EndSleep() must follow, and then a Poll().
   bool BeginSleep();
   void EndSleep();
   virtual int descriptor() const = 0;
-  // There is nobody to serve.
+  // True if there is no link to serve.
   virtual bool idle() const = 0;
 
-  // False in a forked child: there this has no thread.
+  // False in a forked child: there the loop has no thread.
   bool runs() const { return static_cast<bool>(in_creator_); }
 
  protected:
-  // The own thread begins. ResourceExhausted when the process gets no thread, Unavailable when it
-  // gets no descriptor. `name`: up to 15 characters.
+  // Starts the own thread. ResourceExhausted if the process gets no thread, Unavailable if it gets
+  // no descriptor. `name`: at most 15 characters.
   absl::Status Start(const char* name);
-  // It ends, and nobody is served any more. To be called before what Serve() needs
-  // goes; not while serving.
+  // Ends the own thread; nothing is served after it returns. Call it before the data that Serve()
+  // needs is destroyed, and not while serving.
   void Stop();
 
-  // Any thread: the links are served once more, soon.
+  // Any thread. The links are served once more, soon.
   void Wake();
-  // Any thread: as Wake() at that moment, or up to 2 ms later.
+  // Any thread. Like Wake(), at `moment`, or up to 2 ms later.
   void WakeAt(Nanoseconds moment);
 
-  // Does what there is to do, without waiting; true if there was something.
-  // `descriptors`: some of those that descriptor() watches may be ready.
+  // Does the pending work without waiting; true if there was some. `descriptors`: some of the
+  // descriptors that descriptor() watches may be ready.
   virtual bool Serve(Nanoseconds now, bool descriptors) REQUIRES(serving_mu_) = 0;
-  // From true to false, whatever there is to do makes descriptor() readable, at
-  // least until somebody has looked at the descriptors. A Serve() follows before
-  // anybody sleeps. True may be said again.
+  // After SetSleeps(true) and until SetSleeps(false), new work makes descriptor() readable, at
+  // least until a thread has checked the descriptors. A Serve() follows SetSleeps(true) before any
+  // thread sleeps. SetSleeps(true) may be repeated.
   virtual void SetSleeps(bool sleeps) REQUIRES(serving_mu_) = 0;
-  // When Serve() must be called at the latest.
+  // Returns when Serve() must be called at the latest.
   virtual Nanoseconds NextDeadline() REQUIRES(serving_mu_) = 0;
 
  private:
@@ -76,7 +75,7 @@ class EventLoop {
   void SignalThread();
 
   const ForkGuard in_creator_;
-  Descriptor wake_fd_;  // of the own thread
+  Descriptor wake_fd_;  // wakes the own thread
   std::atomic<bool> stopping_{false};
   std::atomic<bool> woken_{false};
   std::atomic<uint64_t> polls_{0};
@@ -86,9 +85,9 @@ class EventLoop {
 
   Mutex serving_mu_;
   bool ended_ GUARDED_BY(serving_mu_) = false;
-  Sleeper sleeper_ GUARDED_BY(serving_mu_) = Sleeper::kNobody;  // who has said that he sleeps
+  Sleeper sleeper_ GUARDED_BY(serving_mu_) = Sleeper::kNobody;  // which thread announced its sleep
   bool descriptors_ready_ GUARDED_BY(serving_mu_) = true;       // as far as is known
-  Nanoseconds descriptors_at_ GUARDED_BY(serving_mu_) = 0;  // looked at again then at the latest
+  Nanoseconds descriptors_at_ GUARDED_BY(serving_mu_) = 0;      // checked again then, at the latest
 
   std::thread thread_;
 };

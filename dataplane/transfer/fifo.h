@@ -18,7 +18,7 @@ class Fifo {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  // The element `i` behind the front. REQUIRES: i < size().
+  // Returns element `i`, counted from the front. REQUIRES: i < size().
   T& operator[](size_t i) { return ring_[(begin_ + i) & (ring_.size() - 1)]; }
   const T& operator[](size_t i) const { return ring_[(begin_ + i) & (ring_.size() - 1)]; }
   T& front() { return (*this)[0]; }

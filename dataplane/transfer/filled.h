@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How elements of 64 KiB and more came to lie in memory that a worker and a client share.
+// How elements of 64 KiB and more got into memory that a worker and a client share.
 #pragma once
 
 #include <array>
@@ -10,20 +10,21 @@
 namespace penstock::transfer {
 
 enum class Filled : uint8_t {
-  kInPlace = 0,     // made there
-  kNoSlot = 1,      // copied there by the worker: no slot was free when it was made
-  kForAnother = 2,  // copied: it was made in memory of another client
-  kElsewhere = 3,   // copied: it was made in memory of a node that holds elements
+  kInPlace = 0,     // made in that memory
+  kNoSlot = 1,      // copied by the worker: no slot was free when it was made
+  kForAnother = 2,  // copied: made in memory of another client
+  kElsewhere = 3,   // copied: made in memory of a node that holds elements
 };
 inline constexpr size_t kWaysFilled = 4;
 
-// Elements of all links of this process so far (penstock_client_filled_total). Any thread.
+// Returns the count over all links of this process so far (penstock_client_filled_total). Any
+// thread.
 int64_t FilledOfProcess(Filled how);
 
-// Elements, by how they were filled. Any thread.
+// Counts of elements by how they were filled. Any thread.
 class FilledCounts {
  public:
-  // Counts it for the process, too.
+  // Counts it for the process as well.
   void Add(Filled how);
   int64_t Of(Filled how) const {
     return counts_[static_cast<size_t>(how)].load(std::memory_order_relaxed);

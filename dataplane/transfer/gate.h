@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops events for good: behind Close() none begins, and one that runs is waited
-// for, unless it is the one that closes.
+// Stops events for good: after Close() no event begins. Close() waits for an event that runs,
+// unless it is called from inside that event.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace penstock::transfer {
 
 class Gate {
  public:
-  // False: closed, and the event must not happen. Events come one at a time.
+  // False: the gate is closed and the event must not run. Events come one at a time.
   bool Enter() {
     std::lock_guard lock(mu_);
     if (closed_) return false;
@@ -40,7 +40,7 @@ class Gate {
   std::mutex mu_;
   std::condition_variable left_;
   bool closed_ = false;
-  std::thread::id inside_;  // none: nobody
+  std::thread::id inside_;  // empty: no event runs
 };
 
 }  // namespace penstock::transfer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protocols from shared libraries outside the tree; docs/transports.md walks
-// through writing one. A library says which interface it was built against, which
-// is looked at before anything else of it is called, and registers its transport:
+// Protocols from shared libraries outside the tree; docs/transports.md walks through writing one. A
+// library reports the interface that it was built against, which is checked before anything else in
+// it is called, and registers its transport:
 //
 //   PENSTOCK_EXPORT_TRANSPORT(std::make_unique<RelayTransport>())
 #pragma once
@@ -18,12 +18,12 @@
 
 namespace penstock::transfer {
 
-// Counts up whenever a class that a transport meets changes in a way that its
-// size does not show: the order or number of virtual methods, or what they mean.
+// Raised when a class that a transport uses changes in a way that its size does not show: the
+// order, number or meaning of its virtual methods.
 inline constexpr int kTransportInterface = 2;
 
-// What the compiler that reads this makes of the interface. Hidden, so that a
-// library answers for itself and not with the function of who loads it.
+// Returns the interface as this compiler sees it. Hidden, so that a library returns its own stamp
+// and not that of the program that loads it.
 __attribute__((visibility("hidden"))) inline std::string TransportStamp() {
   return absl::StrCat("penstock transport interface ", kTransportInterface, ", Abseil ",
                       ABSL_LTS_RELEASE_VERSION, ", C++ ABI ", __GXX_ABI_VERSION, "/",
@@ -32,15 +32,15 @@ __attribute__((visibility("hidden"))) inline std::string TransportStamp() {
                       sizeof(Loan));
 }
 
-// Opens each library, unless it is open, and registers its transport. NotFound
-// if it cannot be opened, FailedPrecondition if it is no transport's or has
-// another stamp than this program (both are named), AlreadyExists if a protocol
-// has that name. What was opened stays so. Any thread.
+// Opens each library that is not open yet and registers its transport. NotFound if it cannot be
+// opened, FailedPrecondition if it is not a transport library or its stamp differs from this
+// program's (both stamps are named), AlreadyExists if its protocol's name is taken. An opened
+// library stays open. Any thread.
 absl::Status LoadTransports(const std::vector<std::string>& paths);
 
 }  // namespace penstock::transfer
 
-// Once in a library. `make` gives a std::unique_ptr<penstock::transfer::Transport>.
+// Use once in a library. `make` is a std::unique_ptr<penstock::transfer::Transport>.
 #define PENSTOCK_EXPORT_TRANSPORT(make)                                                      \
   extern "C" __attribute__((visibility("default"))) const char* penstock_transport_stamp() { \
     static const std::string stamp = ::penstock::transfer::TransportStamp();                 \

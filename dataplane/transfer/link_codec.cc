@@ -12,27 +12,28 @@
 namespace penstock::transfer {
 namespace {
 
-// Long against the time in which what was received is told.
+// Long compared with the delay of the client's reports.
 constexpr std::chrono::milliseconds kPeriod(100);
-// Of a period, in which something has to be under way: else others are waited for.
+// The least share of a period in which something must be under way; below it the link is not the
+// bottleneck.
 constexpr double kBusy = 0.7;
-// No codec that we have makes such a link faster (bytes per second): it is not tried.
+// Bytes per second. No codec here makes a link of this speed faster, so none is tried.
 constexpr double kFastLink = 2e9;
-// Codecs lose against none by this factor less than they have to win by.
+// A codec must beat the present choice by this factor to be chosen.
 constexpr double kWorthIt = 1.25;
-// What is made whole again takes this share of the time that compressing takes.
+// Decompression takes this share of the time that compression takes.
 constexpr double kDecodeShare = 0.4;
-// Codecs that did not help are tried again after so many periods: contents change.
+// Codecs that did not help are tried again after this many periods: contents change.
 constexpr int kTryAgainAfter = 100;
 constexpr double kWeightOfNew = 0.25;
-// Less is not worth a look.
+// Smaller messages are not compressed.
 constexpr size_t kWorthCompressing = 4 << 10;
 
 double Seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// Of this thread, seconds.
+// Returns the processor time of this thread in seconds.
 double ProcessorTime() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -85,7 +86,7 @@ Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<Codec
   for (Codec codec : {Codec::kSnappy, Codec::kLz4}) {
     if (with(codec) > with(best)) best = codec;
   }
-  // Only for what is clearly better, but out of a codec that has come to lose at once.
+  // A codec needs a clear gain to be chosen, but is dropped as soon as it loses.
   if (best != Codec::kNone && with(best) > kWorthIt * with(present)) return best;
   return with(Codec::kNone) > with(present) ? Codec::kNone : present;
 }
@@ -130,7 +131,7 @@ LinkCodec::Encoded LinkCodec::Encode(MessageType type, absl::Span<const std::byt
 std::optional<LinkCodec::Encoded> LinkCodec::Try(Codec codec, MessageType type,
                                                  absl::Span<const std::byte> bytes) {
   absl::StatusOr<Loan> slot = pool_.Lend(CompressedBound(codec, bytes.size()));
-  if (!slot.ok()) return std::nullopt;  // it goes as it is
+  if (!slot.ok()) return std::nullopt;  // sent as it is
   const double begin = ProcessorTime();
   const size_t after = Compress(codec, type, bytes, slot->bytes());
   const double took = std::max(ProcessorTime() - begin, 1e-9);
@@ -154,7 +155,7 @@ std::optional<LinkCodec::Encoded> LinkCodec::TryAll(MessageType type,
                                                     absl::Span<const std::byte> bytes) {
   {
     MutexLock lock(mu_);
-    speeds_ = {};  // of other contents
+    speeds_ = {};  // measured on other contents
   }
   std::optional<Encoded> best = Try(Codec::kSnappy, type, bytes);
   std::optional<Encoded> other = Try(Codec::kLz4, type, bytes);

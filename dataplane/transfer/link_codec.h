@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one link does to what it sends: nothing, a codec that was asked for, or, where
-// the choice is left to it, whatever brings most bytes to the client in a second. For
-// that the link and the codecs are measured as they work:
+// How one link compresses what it sends: not at all, with the codec that was asked for, or, if the
+// choice is left to the link, with the one that brings most bytes per second to the client. For
+// that choice the link and the codecs are measured as they work:
 //
-// - the link, by what the client says it received, over the time in which something was
-//   under way. It counts only if that was nearly all of the time: else the link is not
-//   what elements wait for, and compressing would take processor time for nothing.
-// - a codec, by the processor time that it takes, on a message now and then.
+// - the link: by the bytes that the client reports as received, over the time in which something
+//   was under way. This counts only if that was nearly all of the time. Otherwise elements do not
+//   wait for the link, and compression would waste processor time.
+// - a codec: by its processor time, on a message now and then.
 #pragma once
 
 #include <array>
@@ -26,30 +26,31 @@
 
 namespace penstock::transfer {
 
-// What is known of a codec.
+// Measurements of a codec.
 struct CodecSpeed {
-  double bytes_per_s = 0;  // of what goes in, while compressing; 0: not measured
-  double ratio = 1;        // what comes out over what goes in
+  double bytes_per_s = 0;  // input, while compressing; 0: not measured
+  double ratio = 1;        // output bytes over input bytes
 };
 
-// What the codec would make of the link, in bytes before compression per second: each byte
-// is compressed, sent and made whole again, one after the other, so that a codec is chosen
-// only where it wins without any overlap.
+// Returns the throughput of the link with this codec, in bytes before compression per second. It
+// counts compressing, sending and decompressing each byte one after the other, so that a codec is
+// chosen only if it wins without any overlap.
 double ThroughputWith(const CodecSpeed& codec, double link_bytes_per_s);
 
-// The better one by at least a quarter: a codec instead of none, or the present one no more.
-// `speeds` by Codec. Pure.
+// Returns the codec with the best throughput if it beats `present` by more than a quarter.
+// Otherwise returns kNone if that beats `present` at all, else `present`. `speeds` is indexed by
+// Codec. Pure.
 Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<CodecSpeed, 3>& speeds);
 
-// Of one link. Encode() is for one thread at a time, OnReceived() for any.
+// The codec of one link. Encode() is for one thread at a time, OnReceived() for any thread.
 class LinkCodec {
  public:
   using Clock = std::chrono::steady_clock;
-  // `now` for tests.
+  // `now` is for tests.
   explicit LinkCodec(Pool& pool, std::function<Clock::time_point()> now = Clock::now)
       : pool_(pool), now_(std::move(now)) {}
 
-  // Before anything is sent. Without it nothing is compressed.
+  // Call before anything is sent. Without it nothing is compressed.
   void SetCompression(LinkCompression compression);
 
   // The message as it is to be sent.
@@ -58,11 +59,12 @@ class LinkCodec {
     absl::Span<const std::byte> bytes;
     Loan loan;  // keeps `bytes`
   };
-  // Of `count` elements; `bytes` are those of a frame or a block.
+  // Compresses a message of `count` elements if that is shorter; `bytes` are a frame or a block.
   Encoded Encode(MessageType type, absl::Span<const std::byte> bytes, Loan loan, int64_t count);
-  // One went out without it: an error, of 0 bytes, or an element over another connection.
+  // One message went out without Encode(): an error, of 0 bytes, or an element over another
+  // connection.
   void OnOther(size_t bytes);
-  // The client has received the oldest so many.
+  // The client has received the `count` oldest elements.
   void OnReceived(int64_t count);
 
   Codec present() const;

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "numbers go out as the
 
 class Writer {
  public:
-  // Writes behind `before`.
+  // Writes after `before`.
   explicit Writer(MessageType type, std::string before = {}) : bytes_(std::move(before)) {
     bytes_ += EncodeHeader(type);
   }
@@ -39,8 +39,8 @@ class Writer {
   std::string bytes_;
 };
 
-// Reads what Writer wrote. Behind the first thing that does not fit, all is
-// zero and ok() is false.
+// Reads what Writer wrote. After the first field that does not fit, all values are zero and ok() is
+// false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -53,7 +53,7 @@ class Reader {
     rest_.remove_prefix(sizeof(T));
     return value;
   }
-  // A count, a size: 0 … 2^62, so that two of them may be added.
+  // Reads a count or a size: 0 … 2^62, so that two of them can be added.
   int64_t Count() {
     int64_t value = Number<int64_t>();
     return value < 0 || value > int64_t{1} << 62 ? Fail<int64_t>() : value;
@@ -65,7 +65,7 @@ class Reader {
     rest_.remove_prefix(size);
     return bytes;
   }
-  // How many things of at least `bytes` each follow.
+  // Reads how many items of at least `bytes` each follow.
   uint64_t Repeated(size_t bytes) {
     uint64_t count = Number<uint64_t>();
     return count > rest_.size() / bytes ? Fail<uint64_t>() : count;
@@ -104,7 +104,7 @@ Hello ReadHello(Reader& reader) {
     for (uint64_t i = 0; i < intervals && reader.ok(); ++i) {
       Index begin = reader.Count();
       int64_t length = reader.Count();
-      // In order only: an ill-meant set must not cost more than its bytes.
+      // Only in order: a hostile set must not cost more than its bytes.
       if (length == 0 || (i > 0 && begin <= holding.indices.end())) reader.Invalidate();
       holding.indices.Add(begin, begin + length);
     }
@@ -133,7 +133,7 @@ Update ReadUpdate(Reader& reader) {
 absl::Status ReadStatus(Reader& reader) {
   int code = reader.Number<int32_t>();
   std::string_view text = reader.Bytes();
-  // A code of a later release is an error all the same.
+  // A code of a later release is still an error.
   if (code < 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
     code = static_cast<int>(absl::StatusCode::kUnknown);
   }
@@ -161,7 +161,7 @@ StripeKey ReadKey(Reader& reader) {
   return key;
 }
 
-// The message behind a hello's version, or any other.
+// Reads the message after its header, for a hello from its version on.
 absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
   switch (type) {
     case MessageType::kHello:

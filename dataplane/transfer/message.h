@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages on a link over a network: eight bytes of header, the first of which
-// is the type and the others zero, then what the type says; numbers are little
-// endian. Elements and frames are not parsed here: a block (docs/element.md)
-// follows the header. How messages follow each other is the protocol's affair:
-// one gRPC message each (grpc/), or a length before each (tcp/wire.h).
+// The messages on a link over a network. A message is eight bytes of header, the first of which is
+// the type and the others zero, then content that depends on the type; numbers are little endian.
+// Elements and frames are not parsed here: a block (docs/element.md) follows the header. The
+// protocol decides how messages follow each other: one gRPC message each (grpc/), or a length
+// before each (tcp/wire.h).
 //
 //   client to worker   hello, then updates; goodbye if it closes on purpose
 //   worker to client   welcome, then elements, frames, errors, recalled
 //
-// A link over several connections (tcp) has in addition
+// A link over several connections (tcp) also has
 //
 //   client to worker   join, the first and only message on a further connection
 //   worker to client   stripes, after the welcome; striped, in the place of an element
-//                      that goes over a further connection, where only elements go
+//                      that goes over a further connection, which carries elements only
 //
-// A worker closes, or refuses a hello, by the gRPC status of the call, or by
-// `closed`, the last message.
+// A worker closes, or refuses a hello, by the gRPC status of the call, or by `closed`, the last
+// message.
 #pragma once
 
 #include <cstddef>
@@ -32,12 +32,13 @@ namespace penstock::transfer {
 
 inline constexpr uint32_t kLinkVersion = 1;
 inline constexpr size_t kMessageHeaderBytes = 8;
-// A frame takes no more; a block that fits in none travels alone.
+// The most bytes of a frame. A block that does not fit is sent alone.
 inline constexpr size_t kFrameBytes = 256 << 10;
-// What a worker reads of a client at most, before and after it knows who it is.
+// The most bytes of a message that is not an element or a frame. Some protocols allow a client less
+// (unauthenticated_limits.h, tcp/wire.h).
 inline constexpr int kMaxControlBytes = 16 << 20;
 
-// Never used again for another message.
+// Numbers are never reused for another message.
 enum class MessageType : uint8_t {
   kHello = 1,
   kUpdate = 2,
@@ -74,14 +75,15 @@ struct Closed {
   absl::Status reason;  // may be OK
 };
 
-// What a further connection shows to join a link. The worker draws it, and tells it on the link.
+// The secret that a further connection shows to join a link. The worker draws it and sends it on
+// the link.
 struct StripeKey {
   uint64_t high = 0, low = 0;
   friend bool operator==(const StripeKey&, const StripeKey&) = default;
 };
 struct Join {
   StripeKey key;
-  uint32_t stripe = 0;  // its number, which the client chooses
+  uint32_t stripe = 0;  // its number, chosen by the client
 };
 struct Stripes {
   StripeKey key;
@@ -104,22 +106,23 @@ std::string Encode(const Join& join);
 std::string Encode(const Stripes& stripes);
 std::string Encode(const Striped& striped);
 
-// Adds it to `bytes`, whose memory may so be used again.
+// Appends the message to `bytes`, whose memory can so be reused.
 void Append(const Update& update, std::string& bytes);
 
-// The header of an element or a frame.
+// Returns the header of an element or a frame.
 std::string EncodeHeader(MessageType type);
 
-// The type of a message that begins with these bytes; InvalidArgument for an
-// unknown one and a header that is not whole.
+// Returns the type of a message that begins with these bytes. InvalidArgument for an unknown type
+// and for an incomplete header.
 absl::StatusOr<MessageType> TypeOf(std::string_view header);
 
-// Any message but an element or a frame, header included. InvalidArgument for
-// whatever no side of this version sends: numbers below 0, bytes left over, an
-// unknown type. FailedPrecondition for a hello of another version.
+// Decodes any message but an element or a frame, header included. InvalidArgument for a message
+// that no side of this version sends: numbers below 0, bytes left over, an unknown type.
+// FailedPrecondition for a hello of another version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
-// The same of what a client says: before `hello_received` its hello, then updates and a goodbye.
+// Decodes a client's message: its hello if not `hello_received`, then updates and a goodbye.
+// InvalidArgument for any other.
 absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received);
 
 }  // namespace penstock::transfer

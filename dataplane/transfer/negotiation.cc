@@ -9,7 +9,7 @@
 namespace penstock::transfer {
 namespace {
 
-// The offer this client can take up by that protocol, or why not.
+// Returns the offer of that protocol which this client can use; NotFound with the reason if none.
 absl::StatusOr<TransportSelection> TryProtocol(std::string_view name,
                                                const std::vector<TransportOffer>& offers) {
   const absl::StatusOr<Transport*> transport = FindTransport(name);
@@ -29,7 +29,7 @@ absl::StatusOr<TransportSelection> TryProtocol(std::string_view name,
   return absl::NotFoundError("the worker does not offer it");
 }
 
-// What both sides have.
+// Lists the protocols of both sides.
 std::string BothSides(const std::vector<TransportOffer>& offers) {
   std::vector<std::string> offered;
   for (const TransportOffer& offer : offers) offered.push_back(offer.protocol);
@@ -38,7 +38,7 @@ std::string BothSides(const std::vector<TransportOffer>& offers) {
                       "; this process has ", absl::StrJoin(TransportNames(), ", "));
 }
 
-// The protocols of this program, the most preferred first.
+// Returns the protocols of this program, the most preferred first.
 std::vector<std::string> ByRank() {
   std::vector<std::pair<int, std::string>> ranked;
   for (const std::string& name : TransportNames()) {
@@ -52,7 +52,8 @@ std::vector<std::string> ByRank() {
   return names;
 }
 
-// What "auto" tries: what the worker's config names, in its order, then the rest.
+// Returns the order in which "auto" tries: the protocols in the worker's config, in its order, then
+// the others.
 std::vector<std::string> InOrder(std::vector<TransportOffer> offers) {
   std::erase_if(offers, [](const TransportOffer& offer) { return offer.preference <= 0; });
   std::stable_sort(
@@ -73,7 +74,7 @@ bool IsPreferred(const std::string& name, const std::vector<TransportOffer>& off
   });
 }
 
-// Why the first one tried was taken.
+// Returns why the first protocol tried was selected.
 std::string SelectionReason(const TransportSelection& selection, bool automatic,
                             const TransportPreference& preference) {
   if (!automatic) return preference.source;

@@ -18,9 +18,9 @@ namespace {
 
 using Nanoseconds = EventLoop::Nanoseconds;
 
-// What a hand-over between two that are awake takes, many times over.
+// Many times the duration of a hand-over between two threads that are awake.
 constexpr Nanoseconds kSpin = 20'000;
-// After so many wasted spins in a row there is none before so many sleeps.
+// After kWastedSpins wasted spins in a row, the next spin comes after kSleepsBeforeSpin sleeps.
 constexpr int kWastedSpins = 4;
 constexpr int kSleepsBeforeSpin = 16;
 
@@ -32,13 +32,13 @@ void Relax() {
 
 }  // namespace
 
-// A list that is let go of is let go of without a lock: with it a loop may end.
+// A list is destroyed without a lock held, since that may end a loop.
 using Loops = std::vector<std::shared_ptr<EventLoop>>;
 
-// Of the process: its loops, and which of the threads that wait polls them.
+// The loops of the process, and which of the waiting threads polls them.
 class Poller {
  public:
-  // A forked child has one of its own, without loops.
+  // Returns this process's poller. A forked child has one of its own, without loops.
   static Poller& OfProcess() {
     static Mutex mu;
     static std::atomic<Poller*> present{nullptr};
@@ -74,8 +74,8 @@ class Poller {
     if (!leads_) gone.swap(led_);
   }
 
-  // False: another thread leads, which `waits` is to follow, or there is nothing to
-  // lead.
+  // Makes this thread the leader. False if another thread leads or there is nothing to lead;
+  // `waits`, unless nullptr, is then a follower until Unfollow().
   bool TryLead(PollingCondition* waits) {
     MutexLock lock(mu_);
     if (leads_ || !HasWork()) {
@@ -97,15 +97,15 @@ class Poller {
     if (led_version_ != version_) gone.swap(led_);
     if (!followers_.empty()) followers_.back()->OfferLead();
   }
-  // REQUIRES: TryLead() was false for it.
+  // REQUIRES: TryLead() returned false for it.
   void Unfollow(PollingCondition* waits) {
     MutexLock lock(mu_);
     followers_.erase(std::find(followers_.begin(), followers_.end(), waits));
   }
 
-  // --- Of whoever leads ---
+  // --- For the leader ---
 
-  // Until `notified` is no longer `seen`, or until then.
+  // Serves until `notified` differs from `seen`, or until the moment `until`.
   void Lead(const std::atomic<uint64_t>& notified, uint64_t seen, Nanoseconds until) {
     Nanoseconds now = EventLoop::Now();
     Nanoseconds idle_since = now;
@@ -136,7 +136,7 @@ class Poller {
     return found;
   }
 
-  // Any thread, behind a change of what Lead() was given.
+  // Any thread, after a change of the `notified` that Lead() was given.
   void WakeLeader() {
     if (asleep_.exchange(false, std::memory_order_seq_cst)) {
       [[maybe_unused]] const int written = ::eventfd_write(wake_fd_.get(), 1);
@@ -157,7 +157,7 @@ class Poller {
       ++wasted_spins_;
       sleeps_ = 0;
     } else if (++sleeps_ == kSleepsBeforeSpin) {
-      wasted_spins_ = kWastedSpins - 1;  // times may have changed
+      wasted_spins_ = kWastedSpins - 1;  // load may have changed
     }
   }
 
@@ -167,7 +167,7 @@ class Poller {
     asleep_at_.clear();
     bool quiet = true;
     for (const std::shared_ptr<EventLoop>& loop : led_) {
-      if (loop->idle()) continue;  // a new link there is its own thread's
+      if (loop->idle()) continue;  // its own thread accepts a new link
       quiet = loop->BeginSleep();
       if (!quiet) break;
       asleep_at_.push_back(loop.get());
@@ -190,18 +190,18 @@ class Poller {
   }
 
   const ForkGuard in_creator_;
-  Descriptor wake_fd_;  // of whoever leads; constant once there is a loop
+  Descriptor wake_fd_;  // wakes the leader; constant once there is a loop
   std::atomic<bool> asleep_{false};
 
-  // Of whoever leads.
-  Loops led_;  // empty between two that lead, if it is not up to date
+  // Used by the leader only.
+  Loops led_;  // empty between two leaders if it is out of date
   std::vector<EventLoop*> asleep_at_;
   std::vector<pollfd> ready_;
   int wasted_spins_ = 0;  // in a row
-  int sleeps_ = 0;        // since the last of these
+  int sleeps_ = 0;        // since the last wasted spin
 
   Mutex mu_;
-  bool leads_ GUARDED_BY(mu_) = false;  // somebody
+  bool leads_ GUARDED_BY(mu_) = false;  // a thread leads
   Loops loops_ GUARDED_BY(mu_);
   uint64_t version_ GUARDED_BY(mu_) = 0;  // of loops_
   uint64_t led_version_ GUARDED_BY(mu_) = 0;
@@ -255,7 +255,7 @@ void PollingCondition::Sleep(uint64_t seen, Nanoseconds until) {
 void PollingCondition::NotifyAll() {
   notified_.fetch_add(1, std::memory_order_seq_cst);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) {
-    { MutexLock lock(mu_); }  // whoever is about to wait has looked, or will see the change
+    { MutexLock lock(mu_); }  // a thread about to wait has checked, or sees the change
     woken_.notify_all();
   }
   if (polling_.load(std::memory_order_seq_cst) > 0) Poller::OfProcess().WakeLeader();

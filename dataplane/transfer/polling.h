@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread that waits for what links bring does the links' work itself.
+// Lets a thread that waits for events of links do the links' work itself.
 #pragma once
 
 #include <atomic>
@@ -15,26 +15,26 @@
 
 namespace penstock::transfer {
 
-// For waits whose end is always told of with NotifyAll(): nothing is missed.
+// The timeout for a wait whose end is always reported with NotifyAll(): it cannot miss anything.
 inline constexpr std::chrono::seconds kMaxWait(1);
 
-// A condition variable for what links' events change. Of all threads of the
-// process that wait at one, one at a time polls the transports' loops, and runs
-// the events of any link; it spins a moment before it sleeps, unless that found
-// nothing of late. The others sleep until they are notified, or offered the lead.
+// A condition variable for state that links' events change. One of the process's waiting threads at
+// a time polls the transports' loops and runs the events of any link. It spins a moment before it
+// sleeps, unless the last spins found nothing. The others sleep until they are notified or offered
+// the lead.
 class PollingCondition {
  public:
   PollingCondition() = default;
   PollingCondition(const PollingCondition&) = delete;
   PollingCondition& operator=(const PollingCondition&) = delete;
 
-  // Waits for NotifyAll() without `lock`, at most that long. May return earlier.
-  // REQUIRES: no other lock is held that an event takes.
+  // Waits for NotifyAll() without `lock`, for at most `timeout`. May return earlier. REQUIRES: no
+  // other lock is held that an event takes.
   void WaitFor(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds timeout);
-  // Waits for NotifyAll(), and leaves the loops to others: for a wait that may be
-  // long, and whose end is in no hurry. May return earlier.
+  // Waits for NotifyAll() and leaves the loops to other threads: for a wait that may be long and is
+  // not urgent. May return earlier.
   void WaitPassive(std::unique_lock<std::mutex>& lock);
-  // Any thread, behind the change.
+  // Any thread, after the change.
   void NotifyAll();
 
  private:
@@ -42,21 +42,21 @@ class PollingCondition {
   void Sleep(uint64_t seen, EventLoop::Nanoseconds until);
   void OfferLead();
 
-  std::atomic<uint64_t> notified_{0};  // how often
+  std::atomic<uint64_t> notified_{0};  // number of calls
   std::atomic<int> polling_{0};        // threads
   std::atomic<int> sleeping_{0};       // threads
 
-  Mutex mu_;  // taken while Poller's is held; no other is taken while it is
+  Mutex mu_;  // taken while Poller's is held; no other is taken under it
   std::condition_variable woken_;
   bool lead_offered_ GUARDED_BY(mu_) = false;
 };
 
-// Serves all loops once, without waiting, unless another thread is at it. For a
-// thread that calls this often. REQUIRES: no lock is held that an event takes.
+// Serves all loops once without waiting, unless another thread does. For a thread that calls this
+// often. REQUIRES: no lock is held that an event takes.
 void PollTransports();
 
-// From here on threads that wait poll this loop, until it is removed.
-// Unavailable without a descriptor.
+// After this, threads that wait poll the loop, until it is removed. Unavailable without a
+// descriptor.
 absl::Status AddPolledLoop(std::shared_ptr<EventLoop> loop);
 void RemovePolledLoop(const EventLoop& loop);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's hold on its end of a link.
+// The worker's handle of its end of a link.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace penstock::transfer {
 
-// Closes the link when it is let go of. `End` has the methods of SendLink.
+// Closes the link when it is destroyed. `End` has the methods of SendLink.
 template <class End>
 class SendHandle : public SendLink {
  public:

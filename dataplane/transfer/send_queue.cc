@@ -135,7 +135,7 @@ SendQueue::OutgoingMessage SendQueue::Take() {
     default:
       next.count = entry.recalled;
   }
-  DropReceived();  // an answer is not counted
+  DropReceived();  // answers count no elements, so they go at once
   return next;
 }
 

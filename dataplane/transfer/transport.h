@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How elements go from a worker to a client. A transport is a folder beside
-// this file and one line in registry.cc; the same conformance suite runs on all
+// How elements go from a worker to a client. A transport is a folder next to this file and one line
+// in builtin_transports.cc. The same conformance suite runs on all
 // (tests/dataplane/transfer/conformance.h).
 //
-// A link joins one client session to one worker for one iteration. The client
-// dials, authorises itself with the job's token, offers credits and receives;
-// the worker sends elements against credits. Elements arrive in the order they
-// were sent, each once, unless the link breaks; what was sent and not confirmed
-// then is in doubt (docs/exactly_once.md, rule 5) and settled by the parties
-// above when the client dials again: its Hello says what it has.
+// A link joins one client session to one worker for one iteration. The client dials, authorises
+// itself with the job's token, offers credits and receives; the worker sends elements against
+// credits. Elements arrive in the order they were sent, each once, unless the link breaks. Elements
+// that were sent and not confirmed by then are in doubt (docs/exactly_once.md, rule 5). The layers
+// above settle them when the client dials again: its Hello lists what it has.
 //
-// Threads: methods of links are for any thread and do not wait. Events come one at
-// a time per link, from the transport's threads, one that waits (polling.h) or one
-// inside a method of either end (`local`), so call no method of a link, and do not
-// wait, while holding a lock that an event takes. Events must not block; they may
-// call any method, and may destroy the link they belong to.
+// Threads: methods of links are for any thread and do not wait. Events come one at a time per link,
+// from the transport's threads, from a thread that waits (polling.h) or from one inside a method of
+// either end (`local`). So call no method of a link, and do not wait, while holding a lock that an
+// event takes. Events must not block; they may call any method, and may destroy the link they
+// belong to.
 #pragma once
 
 #include <chrono>
@@ -41,24 +40,24 @@
 
 namespace penstock::transfer {
 
-// What a client has of a partition that came under a placement.
+// The elements of a partition that a client has, received under one placement.
 struct Holding {
   PartitionId partition;
   Placement placement;
   IndexSet indices;
 };
 
-// What the client says first on a new link.
+// The client's first message on a new link.
 struct Hello {
-  std::string token;  // of the job; a link with another one is refused: PermissionDenied
+  std::string token;  // of the job; another one is refused: PermissionDenied
   ClientId client;
   Incarnation incarnation;
   IterationId iteration;
-  // Of what this worker sent it, what it has and the worker may not know that it
-  // has. Collected after its earlier link to this worker (if any) was destroyed,
-  // so that nothing can be received any more behind its back.
+  // Elements that the client has received from this worker, as far as the worker may not know of
+  // it. Collected after the client's earlier link to this worker (if any) was destroyed, so that
+  // nothing more can arrive on that link meanwhile.
   std::vector<Holding> holdings;
-  // Of what the worker sends, where the protocol goes over a network.
+  // For what the worker sends, if the protocol goes over a network.
   LinkCompression compression = LinkCompression::kNone;
 };
 
@@ -72,7 +71,7 @@ struct Credits {
 // One element, or an error in an element's place.
 struct Sent {
   Sent() = default;
-  Sent(Element its) : identity(its.identity()), element(std::move(its)) {}  // as its head says
+  Sent(Element its) : identity(its.identity()), element(std::move(its)) {}  // as in its head
   Sent(const Identity& identity, Element element)
       : identity(identity), element(std::move(element)) {}
   Sent(const Identity& identity, absl::Status error)
@@ -84,7 +83,7 @@ struct Sent {
   absl::Status error;  // OK for an element
 };
 
-// One of what was sent, once the client has it.
+// One element or error that was sent and that the client has received.
 struct Acknowledged {
   Identity identity;
   int64_t bytes = 0;  // of the element's block; 0 for an error
@@ -95,47 +94,47 @@ class SendLink {
  public:
   virtual ~SendLink() = default;
   virtual const Hello& hello() const = 0;
-  // Credits not used yet. Only Send() and a client that recalls them make them fewer.
+  // Returns the credits not used yet. Only Send() and a client's recall reduce them.
   virtual int64_t credits() const = 0;
-  // Sends it against one credit. Without one it is FailedPrecondition, on a closed
-  // link Unavailable, above what the protocol can carry InvalidArgument, and `sent`
-  // stays the caller's. The link keeps it, or a copy, until it was received. An
-  // element below 256 KiB may wait up to 2 ms for others to go with.
+  // Sends `sent` against one credit. FailedPrecondition without a credit, Unavailable on a closed
+  // link, InvalidArgument above the size that the protocol can carry; then `sent` stays the
+  // caller's. The link keeps it, or a copy, until it was received. An element below 256 KiB may
+  // wait up to 2 ms for others to share its message.
   virtual absl::Status Send(Sent&& sent) = 0;
-  // Where a block for this link is best made (Pool::LendBlock): in memory of the
-  // client's, if some is free, from where Send() moves it without a copy. It may
-  // be sent on any link all the same. nullptr: anywhere is as good.
+  // Returns the pool in which a block for this link is best made (Pool::LendBlock): the client's
+  // memory, if some is free, from which Send() moves the block without a copy. The block may still
+  // be sent on any link. nullptr: any memory is as good.
   virtual std::shared_ptr<Pool> pool() { return nullptr; }
-  // Sends a frame that waits for more elements: call when nothing more comes at once.
+  // Sends a frame that waits for more elements. Call it when no more elements come at once.
   virtual void Flush() = 0;
-  // Closes; the client sees `reason`. What was sent before still arrives if the
-  // link holds. OnClosed follows.
+  // Closes the link; the client gets `reason`. Elements sent before still arrive if the link holds.
+  // OnClosed follows.
   virtual void Close(const absl::Status& reason) = 0;
 };
 
-// What happens on a worker's link.
+// The events of a worker's link.
 class SendEvents {
  public:
   virtual ~SendEvents() = default;
-  // That many more may be sent.
+  // `granted` more elements may be sent.
   virtual void OnCredits(Credits granted) = 0;
-  // The client has received these, the oldest sent and not received so far.
+  // The client has received these: the oldest that were sent and not received so far.
   virtual void OnReceived(absl::Span<const Acknowledged> received) = 0;
-  // The link is gone, the last event. `reason` is OK if the client closed it on
-  // purpose, else the status given to Close() or what broke it. `unconfirmed`
-  // was sent and is not known to be received, in the order of sending.
+  // The last event: the link is gone. `reason` is OK if the client closed it on purpose, else the
+  // status given to Close(), or that of the failure. `unconfirmed` was sent and is not known to be
+  // received, in the order of sending.
   virtual void OnClosed(const absl::Status& reason, std::vector<Sent> unconfirmed) = 0;
 };
 
 // A worker's transport server.
 class Listener {
  public:
-  // Decides by token and session, before anything else happens on the link, and
-  // gives the events' receiver, or refuses with a status that the client sees.
-  // From several threads; must not block.
+  // Decides by token and session, before anything else happens on the link. Returns the receiver of
+  // events, or refuses with a status that the client gets. Called from several threads; must not
+  // block.
   using Accept = std::function<absl::StatusOr<std::shared_ptr<SendEvents>>(
       const Hello& hello, std::shared_ptr<SendLink> link)>;
-  // How long clients may take to read what was sent before a listener stopped.
+  // How long clients may take to read what was sent before the listener stopped.
   static constexpr std::chrono::seconds kStopTimeout{1};
 
   virtual ~Listener() = default;  // closes all its links; no event after it returns
@@ -145,8 +144,8 @@ class Listener {
 
 struct ListenOptions {
   std::string host = "localhost";  // to bind
-  int port = 0;                    // 0: any free port; without meaning for `local`
-  TlsConfig tls;                   // of `grpc`
+  int port = 0;                    // 0: any free port; no meaning for `local`
+  TlsConfig tls;                   // `grpc` only
 };
 
 // --- The client's end ----------------------------------------------------------
@@ -156,49 +155,49 @@ class ReceiveEvents {
   virtual ~ReceiveEvents() = default;
   // The worker has accepted the link.
   virtual void OnOpen() {}
-  // Elements that were received together, in the order of sending, each checked against
-  // the spec; all are to be moved from, even where the link is closed inside: they
-  // count as received from when this begins (`shm`) or, at the latest, has returned.
+  // Elements that were received together, in the order of sending, each checked against the spec.
+  // The callee must move from all of them, even if it closes the link inside: they count as
+  // received when this begins (`shm`) or, at the latest, when it returns.
   virtual void OnElements(absl::Span<Element> elements) = 0;
-  // An error stands in the place of an element.
+  // An error in the place of an element.
   virtual void OnError(const Identity& identity, const absl::Status& error) = 0;
-  // The answer to Recall(): that many credits came back unused. An element sent
-  // before has come before it.
+  // The answer to Recall(): `credits` came back unused. Elements sent before the answer have come
+  // before it.
   virtual void OnRecalled(Credits credits) = 0;
-  // The link is gone, the last event: refused (PermissionDenied), closed by the
-  // worker with this reason, or broken (Unavailable). DataLoss: it sent what is
-  // no element of the spec.
+  // The last event: the link was refused (PermissionDenied), closed by the worker with this reason,
+  // or broken (Unavailable). DataLoss: the worker sent something that is not an element of the
+  // spec.
   virtual void OnClosed(const absl::Status& reason) = 0;
 };
 
 class ReceiveLink {
  public:
-  // Closes it. No event after it returns; from inside an event of this link: no
-  // further one.
+  // Closes the link. No event runs after it returns; from inside an event of this link, no further
+  // one begins.
   virtual ~ReceiveLink() = default;
-  // When the link's end is told, a worker that has used one of these credits
-  // also knows that all was received which came in events that have returned.
+  // Grants credits. A worker that has used one of them knows at the link's end that all elements
+  // were received whose events had returned by this call.
   virtual void Grant(Credits credits) = 0;
-  // Asks for the credits that the worker has not used; OnRecalled follows.
+  // Asks for the credits that the worker has not used. OnRecalled follows.
   virtual void Recall() = 0;
 };
 
-// Of links over `tcp`.
+// Options of `tcp` links.
 struct TcpOptions {
-  bool checksum_values = false;  // sums over values too (tcp/wire.h)
-  int connections = 1;           // of a link, 1 to kMaxTcpConnections
+  bool checksum_values = false;  // also sums over values (tcp/wire.h)
+  int connections = 1;           // per link, 1 to kMaxTcpConnections
 };
 inline constexpr int kMaxTcpConnections = 16;
 
 struct DialOptions {
   Hello hello;
-  Spec spec;             // what the iteration's elements must admit
-  Pool* pool = nullptr;  // where they are received; outlives the link. nullptr: DefaultPool()
+  Spec spec;             // must admit the iteration's elements
+  Pool* pool = nullptr;  // receives them; outlives the link. nullptr: DefaultPool()
   int64_t max_element_bytes = int64_t{4} << 30;
-  absl::Duration timeout = absl::Seconds(10);  // until the worker has answered
-  TlsConfig tls;                               // of `grpc`, for a worker that speaks TLS
+  absl::Duration timeout = absl::Seconds(10);  // for the worker's answer
+  TlsConfig tls;                               // `grpc`, for a worker that speaks TLS
   TcpOptions tcp;
-  std::shared_ptr<FilledCounts> filled;  // of `shm`; nullptr: not counted
+  std::shared_ptr<FilledCounts> filled;  // `shm` only; nullptr: not counted
 };
 
 // --- The transport -------------------------------------------------------------
@@ -207,55 +206,53 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
-  // Lower is preferred by "auto".
+  // "auto" prefers a lower rank.
   virtual int rank() const = 0;
-  // NotFound with the reason where it cannot run here; Unavailable if the port
-  // is taken.
+  // NotFound with the reason if the transport cannot run here; Unavailable if the port is taken.
   virtual absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options,
                                                            Listener::Accept accept) = 0;
-  // Whether this client can reach that server; the reason if not. No traffic.
+  // OK if this client can reach that server, else the reason. No traffic.
   virtual absl::Status Check(std::string_view address, std::string_view compatibility) = 0;
-  // Begins a link and returns; OnOpen or OnClosed tells how it went (possibly
-  // before it returns). Credits may be granted at once. InvalidArgument for an
-  // address that is not one.
+  // Begins a link and returns. OnOpen or OnClosed reports the outcome, possibly before Dial()
+  // returns. Credits may be granted at once. InvalidArgument if `address` cannot be parsed.
   virtual absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
       std::string_view address, DialOptions options, std::shared_ptr<ReceiveEvents> events) = 0;
 };
 
-// A transport a worker offers.
+// A transport that a worker offers.
 struct TransportOffer {
   std::string protocol;
   std::string address;
   std::string compatibility;
-  int preference = 0;    // 1, 2, …: the worker's config names it, in that order; 0: it does not
-  std::string given_up;  // why this client tries it no more; empty: it may
+  int preference = 0;    // 1, 2, …: its place in the worker's config; 0: not named there
+  std::string given_up;  // why this client no longer tries it; empty: it may
 };
 
-// The transport of that name; NotFound lists the known ones.
+// Returns the transport of that name; NotFound lists the known ones.
 absl::StatusOr<Transport*> FindTransport(std::string_view name);
 std::vector<std::string> TransportNames();
-// AlreadyExists for a name that is taken.
+// AlreadyExists if the name is taken.
 absl::Status RegisterTransport(std::unique_ptr<Transport> transport);
 
-// What a client asks for.
+// The protocols that a client asks for.
 struct TransportPreference {
-  std::string protocol;                 // or "auto", or empty for the same
-  std::vector<std::string> fallback;    // of a named protocol, in order
-  std::string source = "as asked for";  // who said so: "DistributeOptions", a variable, file:line
+  std::string protocol;                 // or "auto", or empty for "auto"
+  std::vector<std::string> fallback;    // for a named protocol, in order
+  std::string source = "as asked for";  // its origin: "DistributeOptions", a variable, file:line
 };
 
-// Which of a worker's offers a client takes, and why in words: "shm: the best of
-// all", "tcp: PENSTOCK_DATA_TRANSFER_PROTOCOL", "grpc: local is not possible
-// (other process)".
+// The offer of a worker that a client takes, with the reason: "shm: the best of all", "tcp:
+// PENSTOCK_DATA_TRANSFER_PROTOCOL", "grpc: local is not possible (other process)".
 struct TransportSelection {
   Transport* transport = nullptr;
   TransportOffer offer;
   std::string reason;
-  std::string instead_of;  // the named protocol that was not possible; mostly empty
+  std::string instead_of;  // a named protocol that was not possible; mostly empty
 };
-// A named protocol is NotFound "Protocol 'X' is not available for worker 'Y':
-// why" unless one of `fallback` is. With "auto" it is the first that both can do
-// of those that the worker prefers, else the one with the lowest rank.
+// Selects one of `offers`. A named protocol that is not possible is NotFound "Protocol 'X' is not
+// available for worker 'Y': why", unless one of `fallback` is possible. "auto" takes the first
+// possible protocol of those that the worker's config names, else the possible one with the lowest
+// rank.
 absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preference,
                                              const std::vector<TransportOffer>& offers,
                                              std::string_view worker);

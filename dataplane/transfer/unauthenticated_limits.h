@@ -7,13 +7,13 @@
 
 namespace penstock::transfer {
 
-// What a worker takes of a client before it knows who it is: a hello, which may name many holdings.
+// The most bytes that a worker reads from a client before it is authenticated: a hello, which may
+// list many holdings.
 inline constexpr uint64_t kMaxHelloBytes = 1 << 20;
 
-// What those who have not been let in may take. With kMaxHelloBytes this bounds
-// what unauthenticated clients cost.
+// Bounds on unauthenticated clients. With kMaxHelloBytes they bound what these cost.
 struct UnauthenticatedLimits {
-  size_t count = 64;  // beyond it the one that waits longest is dropped
+  size_t count = 64;  // above it the client that waits longest is dropped
   std::chrono::milliseconds hello_timeout = std::chrono::seconds(10);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statuses as gRPC carries them.
+// Converts statuses to and from gRPC's.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -8,7 +8,7 @@
 
 namespace penstock::transfer {
 
-// The message is cut where gRPC's trailers would not carry it.
+// The message is cut to what gRPC's trailers carry.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 

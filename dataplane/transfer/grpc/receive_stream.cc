@@ -16,10 +16,9 @@
 namespace penstock::transfer {
 namespace {
 
-// gRPC takes what it receives from malloc, and glibc gives large blocks, and the
-// top of a heap above 128 KiB, back to the system at once, to be faulted in again
-// for the next element. Once it has seen a block of this size come and go, it
-// keeps that much (mallopt(3), "dynamic mmap threshold").
+// gRPC allocates what it receives with malloc. glibc returns large blocks, and the top of a heap
+// above 128 KiB, to the system at once, to be faulted in again for the next element. After a block
+// of this size was allocated and freed, it keeps this much (mallopt(3), "dynamic mmap threshold").
 constexpr size_t kKeptByMalloc = 24 << 20;
 
 void LetMallocKeepWhatItFrees() {
@@ -39,20 +38,20 @@ std::shared_ptr<grpc::Channel> MakeChannel(
     int64_t max_element_bytes) {
   control::PrepareGrpc();
   grpc::ChannelArguments arguments;
-  // A connection per link, so that links neither share one's fate nor its window.
+  // One connection per link, so that links share neither failures nor a window.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
   const int64_t largest = max_element_bytes + static_cast<int64_t>(kMessageHeaderBytes);
   arguments.SetMaxReceiveMessageSize(largest > kMaxInt ? -1
                                                        : std::max<int>(largest, kMaxControlBytes));
   arguments.SetMaxSendMessageSize(-1);
-  // Elements come in few large pieces, and as many as there are credits: window
-  // probing would send pings and settings between them.
+  // Elements come in few large pieces, and only as many as there are credits: window probing would
+  // send pings and settings between them.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   arguments.SetInt(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 64 << 10);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  // A worker's host that is gone without a word is found out.
+  // Detects a worker's host that has gone silently.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -68,7 +67,7 @@ std::shared_ptr<ReceiveStream> ReceiveStream::Start(
       new ReceiveStream(std::move(target), credentials, std::move(options), std::move(events)));
   stream->self_ = stream;
   stream->stub_.PrepareBidiStreamingCall(&stream->context_, kLinkMethod, {}, stream.get());
-  stream->AddHold();  // writes come from other threads than gRPC's
+  stream->AddHold();  // writes come from threads other than gRPC's
   {
     MutexLock lock(stream->mu_);
     stream->writing_ = ToBuffer(Encode(stream->options_.hello));
@@ -104,7 +103,7 @@ void ReceiveStream::Grant(Credits credits) {
 
 void ReceiveStream::Recall() {
   MutexLock lock(mu_);
-  // A second one in one message: what was granted since comes back too.
+  // A second recall in one message: credits granted since the first come back too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
   WriteNext();
@@ -126,7 +125,7 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
   alarm_.emplace();
   alarm_->Set(absl::ToChronoTime(absl::Now() + std::min(timeout, absl::Hours(24 * 365))),
               [stream = weak_from_this()](bool expired) {
-                // An alarm keeps its callback as long as itself.
+                // An alarm keeps its callback as long as it lives.
                 const std::shared_ptr<ReceiveStream> self = stream.lock();
                 if (!expired || self == nullptr) return;
                 {
@@ -138,7 +137,7 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
 }
 
 void ReceiveStream::OnReadDone(bool ok) {
-  if (ok && gate_.Enter()) {  // else it was closed: what still comes is dropped
+  if (ok && gate_.Enter()) {  // else closed: data that still comes is dropped
     broken_ = Handle();
     gate_.Leave();
   }

@@ -21,18 +21,18 @@ namespace penstock::transfer {
 
 inline constexpr char kLinkMethod[] = "/penstock.Transfer/Link";
 
-// Lives until gRPC is done with it, by itself.
+// Keeps itself alive until gRPC is done with it.
 class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                       public std::enable_shared_from_this<ReceiveStream> {
  public:
-  // Calls the worker at `target` ("host:port") and says hello.
+  // Calls the worker at `target` ("host:port") and sends the hello.
   static std::shared_ptr<ReceiveStream> Start(
       std::string target, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
       DialOptions options, std::shared_ptr<ReceiveEvents> events);
 
   void Grant(Credits credits);
   void Recall();
-  // No event behind this; the worker is told, if it still listens.
+  // No event after it returns. Tells the worker, if it still listens.
   void Close();
 
  private:
@@ -49,8 +49,8 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   absl::Status Receive(MessageType type);
   void Open();
 
-  void ReportReceived(int64_t count);  // with credits that wait, if any
-  // Cancels the call unless the alarm is called off before.
+  void ReportReceived(int64_t count);  // together with waiting credits, if any
+  // Cancels the call after `timeout` unless the alarm is cancelled before.
   void CancelAfter(absl::Duration timeout);
   void WriteNext() REQUIRES(mu_);
 
@@ -62,21 +62,21 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   grpc::ClientContext context_;
   std::shared_ptr<ReceiveStream> self_;    // until OnDone
   std::shared_ptr<ReceiveEvents> events_;  // of the reading side; until OnDone
-  Gate gate_;                              // around whatever touches the pool or is an event
+  Gate gate_;                              // around events, and around use of the pool
   grpc::ByteBuffer read_;
   ElementReceiver receiver_;
   bool open_ = false;    // of the reading side
-  absl::Status broken_;  // of the reading side: why it stopped reading
+  absl::Status broken_;  // of the reading side: why it stopped
 
   Mutex mu_;
   std::optional<grpc::Alarm> alarm_ GUARDED_BY(mu_);
   bool timed_out_ GUARDED_BY(mu_) = false;
   bool closed_ GUARDED_BY(mu_) = false;  // by this client
-  bool over_ GUARDED_BY(mu_) = false;    // nothing may be written any more
+  bool over_ GUARDED_BY(mu_) = false;    // nothing more may be written
   bool busy_ GUARDED_BY(mu_) = false;    // a write is under way
   bool hold_ GUARDED_BY(mu_) = true;     // gRPC waits for RemoveHold()
   grpc::ByteBuffer writing_ GUARDED_BY(mu_);
-  Update waiting_ GUARDED_BY(mu_);  // what the worker is to be told next
+  Update waiting_ GUARDED_BY(mu_);  // the next update to the worker
 };
 
 }  // namespace penstock::transfer

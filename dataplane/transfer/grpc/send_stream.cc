@@ -141,7 +141,7 @@ void SendStream::OnWriteDone(bool ok) {
 }
 
 void SendStream::Cancel() {
-  // The read that is under way then fails, and what follows from it.
+  // The pending read then fails, which ends the call.
   context_->TryCancel();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a gRPC link. One write at a time; what waits for it is
-// bounded by the credits. A frame that is not full waits until it was open for
-// 1 ms at least and 2 ms at most, or until Flush().
+// The worker's end of a gRPC link. One write at a time; the credits bound the messages that wait. A
+// frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or until
+// Flush().
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -21,23 +21,23 @@
 
 namespace penstock::transfer {
 
-// Lives until gRPC is done with it, by itself.
+// Keeps itself alive until gRPC is done with it.
 class SendStream : public grpc::ServerGenericBidiReactor,
                    public std::enable_shared_from_this<SendStream> {
  public:
-  // Whoever answers the calls; told by gRPC's threads.
+  // The object that answers the calls. Called on gRPC's threads.
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
                                                                std::shared_ptr<SendLink> link) = 0;
-    // Its hello has come: it no longer counts as unauthenticated.
+    // The hello has come: the client no longer counts as unauthenticated.
     virtual void OnHelloReceived(SendStream& stream) = 0;
-    // The last that happens.
+    // The last call.
     virtual void OnOver(SendStream& stream) = 0;
   };
 
-  // Answers one call, whose hello must come in time. `owner` lives until OnOver().
+  // Answers one call, whose hello must come within `hello_timeout`. `owner` lives until OnOver().
   static SendStream* Start(grpc::GenericCallbackServerContext* context, Owner& owner,
                            std::chrono::milliseconds hello_timeout);
 
@@ -46,9 +46,9 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // For a client that does not read: breaks the call. Not behind OnOver().
+  // Breaks the call: for a client that does not read. Not after OnOver().
   void Cancel();
-  // Ends it if it has not been let in. Any thread; not behind OnOver().
+  // Ends the call if the client was not admitted yet. Any thread; not after OnOver().
   void Reject(const absl::Status& reason);
 
  private:
@@ -71,12 +71,12 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   Owner& owner_;
   std::shared_ptr<SendStream> self_;  // until OnDone
 
-  // Of the reading side.
+  // Used by the reading side only.
   grpc::ByteBuffer read_;
   bool hello_received_ = false;
   Hello hello_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> received_;  // told by one update
+  std::vector<Acknowledged> received_;  // reported by one update
 
   LinkCodec codec_{DefaultPool()};
 

@@ -21,7 +21,7 @@ std::vector<grpc::Slice> SlicesOf(const grpc::ByteBuffer& buffer) {
   return slices;
 }
 
-// Copies up to `size` bytes that lie `from` bytes behind the start.
+// Copies up to `size` bytes, starting `from` bytes after the beginning; returns how many.
 size_t CopyOut(const std::vector<grpc::Slice>& slices, size_t from, char* to, size_t size) {
   size_t copied = 0;
   for (const grpc::Slice& slice : slices) {

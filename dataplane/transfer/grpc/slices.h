@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between gRPC's byte buffers and slots.
+// Converts between gRPC's byte buffers and slots.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -15,22 +15,21 @@
 
 namespace penstock::transfer {
 
-// A small message, copied.
+// Copies a small message.
 grpc::ByteBuffer ToBuffer(std::string_view message);
 
-// A message of that type with `block` behind its header. Nothing is copied: the
-// loan is kept until gRPC has let go of the bytes.
+// Makes a message of that type with `block` after its header. Nothing is copied: the loan is kept
+// until gRPC releases the bytes.
 grpc::ByteBuffer ToBuffer(MessageType type, absl::Span<const std::byte> block, Loan loan);
 
-// The type of a message that arrived; InvalidArgument unless it has one.
+// Returns the type of a message that arrived; InvalidArgument if it has none.
 absl::StatusOr<MessageType> TypeOf(const grpc::ByteBuffer& buffer);
 
-// The whole message, header included, copied. InvalidArgument above
-// kMaxControlBytes.
+// Copies the whole message, header included. InvalidArgument above kMaxControlBytes.
 absl::StatusOr<std::string> ToString(const grpc::ByteBuffer& buffer);
 
-// What is behind the header, gathered into a slot of `pool`; the slot may be
-// longer. DataLoss above `max_bytes`, ResourceExhausted from the pool.
+// Copies the data after the header into one slot of `pool`; the slot may be longer. DataLoss above
+// `max_bytes`, ResourceExhausted from the pool.
 struct Gathered {
   Loan loan;
   size_t bytes = 0;

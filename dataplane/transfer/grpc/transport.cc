@@ -25,10 +25,10 @@
 namespace penstock::transfer {
 namespace {
 
-// In front of the address of a worker that speaks TLS.
+// The prefix of the address of a worker that uses TLS.
 constexpr char kTls[] = "grpcs://";
 
-// Answers a call to a method that is not there.
+// Answers a call to an unknown method.
 class Refusal : public grpc::ServerGenericBidiReactor {
  public:
   Refusal() {
@@ -38,7 +38,7 @@ class Refusal : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 };
 
-// Hands out calls, and knows those that are not over.
+// Accepts calls and keeps those that have not ended.
 class LinkService : public grpc::CallbackGenericService, public SendStream::Owner {
  public:
   LinkService(Listener::Accept accept, UnauthenticatedLimits limits)
@@ -95,7 +95,7 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
   std::condition_variable none_;
   bool stopped_ GUARDED_BY(mu_) = false;
   std::set<SendStream*> streams_ GUARDED_BY(mu_);
-  std::vector<SendStream*> unauthenticated_ GUARDED_BY(mu_);  // of them; oldest first
+  std::vector<SendStream*> unauthenticated_ GUARDED_BY(mu_);  // oldest first
 };
 
 class GrpcListener : public Listener {
@@ -112,12 +112,12 @@ class GrpcListener : public Listener {
     builder.AddListeningPort(wanted, credentials, &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-    // A client that stands still or whose host is gone loses its link, also one
-    // to which nothing is being sent.
+    // A client that hangs or whose host is gone loses its link, even if nothing is being sent to
+    // it.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    // Connections that begin no call, or no HTTP/2.
+    // For connections that begin no call, or no HTTP/2.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, HelloMilliseconds(limits));
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HelloMilliseconds(limits));
     builder.SetMaxReceiveMessageSize(kMessageHeaderBytes + kMaxHelloBytes);
@@ -167,7 +167,7 @@ class GrpcReceiveLink : public ReceiveLink {
 class GrpcTransport : public Transport {
  public:
   std::string_view name() const override { return "grpc"; }
-  int rank() const override { return 90; }  // what works everywhere comes last
+  int rank() const override { return 90; }  // works everywhere, so it comes last
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options,
                                                    Listener::Accept accept) override {

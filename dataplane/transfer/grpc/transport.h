@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `grpc`: a bidirectional gRPC stream per link, through whatever passes HTTP/2.
-// Messages are our own (message.h); a block travels as a slice that points into
-// its slot, and is received in a slot by one copy.
+// `grpc`: a bidirectional gRPC stream per link, through any proxy that passes HTTP/2. The messages
+// are our own (message.h). A block is sent as a slice that points into its slot, and received in a
+// slot by one copy.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace penstock::transfer {
 
 std::unique_ptr<Transport> MakeGrpcTransport();
 
-// As its Listen(), with limits for those who have not said who they are.
+// Like the transport's Listen(), with limits for unauthenticated clients.
 absl::StatusOr<std::unique_ptr<Listener>> StartGrpcListener(const ListenOptions& options,
                                                             Listener::Accept accept,
                                                             UnauthenticatedLimits limits = {});

@@ -53,7 +53,7 @@ void LocalLink::NeverOpened(const absl::Status& reason) {
   closing_ = true;
   over_ = true;
   to_worker_.Close();
-  to_client_.Close();  // what came before the refusal is not for the client
+  to_client_.Close();  // events before the refusal are dropped
   std::exchange(receiver_, nullptr)->OnClosed(reason);
 }
 
@@ -95,7 +95,7 @@ void LocalLink::CloseByClient() {
 }
 
 void LocalLink::Deliver(ToClient& event) {
-  std::shared_ptr<ReceiveEvents> receiver = receiver_;  // End() inside an event clears it
+  std::shared_ptr<ReceiveEvents> receiver = receiver_;  // End() inside an event clears receiver_
   switch (event.kind) {
     case ToClient::kOpen:
       return receiver->OnOpen();
@@ -104,7 +104,7 @@ void LocalLink::Deliver(ToClient& event) {
     case ToClient::kRecalled:
       return receiver->OnRecalled({event.count});
     case ToClient::kClosed:
-      End(event.reason);  // before the client's own closing can say OK instead
+      End(event.reason);  // before the client's own closing can report OK
       return receiver->OnClosed(event.reason);
   }
 }
@@ -141,8 +141,7 @@ absl::Status LocalLink::Check(const Element& element) {
         absl::StrCat("an element of ", block.size(),
                      " bytes is above max_element_bytes = ", options_.max_element_bytes));
   }
-  // Written by this process: the spec is all there is to check, and elements in
-  // a row share one.
+  // This process wrote the element, so only its spec is checked, and elements in a row share one.
   if (element.spec() == admitted_) return absl::OkStatus();
   if (absl::Status fits = options_.spec.Admits(element.spec()); !fits.ok()) {
     return absl::DataLossError(fits.message());

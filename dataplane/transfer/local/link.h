@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A link inside one process: the element itself changes hands. Both ends are
-// handles on one LocalLink; events run on the thread that causes them.
+// A link inside one process: the element itself changes hands. Both ends are handles of one
+// LocalLink. Events run on the thread that causes them.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,11 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
  public:
   LocalLink(DialOptions options, std::shared_ptr<ReceiveEvents> receiver);
 
-  // Asks the worker; then events begin on both sides: OnOpen, or OnClosed with
-  // the refusal. `ended` is called once, when the worker's side has seen the end.
+  // Asks the worker. Then events begin on both sides: OnOpen, or OnClosed with the refusal. `ended`
+  // is called once, after the worker's side has got its last event.
   void Open(const Listener::Accept& accept, std::function<void(LocalLink*)> ended);
 
-  // In place of Open(), when there is nobody to ask.
+  // Called instead of Open() if no worker listens. OnClosed gets `reason`.
   void NeverOpened(const absl::Status& reason);
 
   // The worker's calls.
@@ -32,7 +32,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   int64_t credits() const { return credits_.load(std::memory_order_acquire); }
   absl::Status Send(Sent&& sent);
   void CloseByWorker(const absl::Status& reason);
-  void WaitEnded();  // until OnClosed has returned on the worker's side
+  void WaitEnded();  // returns after OnClosed on the worker's side
 
   // The client's calls.
   void Grant(Credits credits);
@@ -58,7 +58,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   void Deliver(ToWorker& event);
   void Receive(Sent& sent);
   absl::Status Check(const Element& element);
-  // The client's side is over; what it did not get goes back to the worker.
+  // Ends the client's side. Elements that it did not get go back to the worker.
   void End(const absl::Status& reason, std::vector<Sent> unconfirmed = {});
   void NotifyEnded();
   void ReportReceived();
@@ -68,10 +68,10 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   std::atomic<bool> closing_{false};  // no more Send()
   std::atomic<bool> over_{false};     // End() was called
 
-  // Used by the events of their side only, and cleared by its last.
+  // Used only by the events of their side, and cleared by the last.
   std::shared_ptr<ReceiveEvents> receiver_;
-  std::optional<Acknowledged> unreported_;  // at the client, the worker not told yet
-  Spec admitted_;                           // found to fit what the client expects
+  std::optional<Acknowledged> unreported_;  // received, not yet reported to the worker
+  Spec admitted_;                           // the last spec that `options_.spec` admitted
   std::shared_ptr<SendEvents> sender_;
   std::function<void(LocalLink*)> ended_;
 

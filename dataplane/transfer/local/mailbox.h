@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events in order, one at a time, without a thread of their own: whoever posts
-// one also runs it, unless another thread is at it already, which then runs this
-// one too. So an event may cause events of the other side, and those again of
-// this one, without any of them nesting or locking.
+// Runs events in order, one at a time, without a thread of their own. The thread that posts an
+// event also runs it, unless another thread is running events, which then runs this one too. So an
+// event may cause events of the other side, and these again events of this side, without nesting or
+// locking.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ class Mailbox {
     Run();
   }
 
-  // False behind Close(): `event` stays as it was.
+  // False after Close(): `event` is unchanged.
   bool Post(Event&& event) {
     MutexLock lock(mu_);
     if (closed_) return false;
@@ -37,8 +37,8 @@ class Mailbox {
     return true;
   }
 
-  // No event begins any more; one that runs is waited for, unless it is the one
-  // that calls this. Returns those that never ran.
+  // No event begins after this. Waits for an event that runs, unless it is the caller. Returns the
+  // events that never ran.
   Fifo<Event> Close() {
     MutexLock lock(mu_);
     closed_ = true;
@@ -48,7 +48,7 @@ class Mailbox {
   }
 
  private:
-  // Lets go of the lock around each event.
+  // Releases the lock around each event.
   void Run() REQUIRES(mu_) {
     if (!started_ || running_) return;
     running_ = true;

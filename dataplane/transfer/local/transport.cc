@@ -16,7 +16,7 @@
 namespace penstock::transfer {
 namespace {
 
-// A listener's part that dials still under way may use when it is gone.
+// The part of a listener that pending dials may still use after it is destroyed.
 class LocalAcceptor {
  public:
   explicit LocalAcceptor(Listener::Accept accept) : accept_(std::move(accept)) {}
@@ -73,7 +73,7 @@ class LocalAcceptors {
     acceptors_.emplace(address, std::move(acceptor));
     return address;
   }
-  // Whether it is of this process, also where its listener has stopped.
+  // True if the address is of this process, also after its listener has stopped.
   bool IsHere(std::string_view address) const { return address.starts_with(process_); }
   void Remove(const std::string& address) {
     MutexLock lock(mu_);
@@ -87,7 +87,7 @@ class LocalAcceptors {
 
  private:
   static std::string ProcessName() {
-    std::random_device random;  // so that no other process has it
+    std::random_device random;  // unique among processes
     return absl::StrFormat("local:%08x%08x%08x%08x:", random(), random(), random(), random());
   }
 
@@ -108,7 +108,7 @@ class LocalListener : public Listener {
     acceptor_->Close();
   }
   std::string address() const override { return address_; }
-  std::string compatibility() const override { return ""; }  // the address says it all
+  std::string compatibility() const override { return ""; }  // the address is enough
 
  private:
   const std::shared_ptr<LocalAcceptors> acceptors_;

@@ -80,7 +80,7 @@ RingReader::Found Channel::Read(uint64_t& word) {
 }
 
 void Channel::RingIfAsleep() {
-  // Once for each sleep: one that was rung for may be long in getting a processor.
+  // Rings once for each sleep: the side that was rung may get a processor late.
   if (other_.sleeps.load(std::memory_order_seq_cst) != 0 &&
       other_.sleeps.exchange(0, std::memory_order_seq_cst) != 0) {
     RingDoorbell();
@@ -89,7 +89,7 @@ void Channel::RingIfAsleep() {
 
 void Channel::RingDoorbell() {
   MutexLock lock(doorbell_mu_);
-  // One that is full has packets for the other side to wake for.
+  // A full socket holds packets that wake the other side.
   if (doorbell_ != nullptr) doorbell_->Send(PacketKind::kRing).IgnoreError();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two rings of a link, one each way, and who must be woken when something
-// was put into one: a side that sleeps says so first and then looks once more; a
-// side that writes looks at that after it has written.
+// The two rings of a link, one each way, and the wake-ups between its sides. A side announces its
+// sleep and then looks into its ring once more. A side that writes checks for that announcement
+// after the write.
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,13 @@
 
 namespace penstock::transfer {
 
-// What one side says of itself. In shared memory.
+// The state that one side announces. In shared memory.
 struct SideMemory {
-  alignas(kApart) std::atomic<uint32_t> sleeps;   // nobody has rung since it went to its socket
-  alignas(kApart) std::atomic<uint32_t> blocked;  // it waits for room in the ring it writes
+  alignas(kApart) std::atomic<uint32_t> sleeps;   // not rung since it went to its socket
+  alignas(kApart) std::atomic<uint32_t> blocked;  // it waits for room in the ring that it writes
 };
 
-// At the beginning of the segment that the client brings along; behind it lies
-// its Hello. All zero at first.
+// The beginning of the segment that the client makes; the Hello follows it. All zero at first.
 struct ControlMemory {
   RingMemory to_client;
   RingMemory to_worker;
@@ -35,23 +34,23 @@ struct ControlMemory {
 class Channel {
  public:
   enum class Side { kClient, kWorker };
-  // REQUIRES: the segment takes a ControlMemory.
+  // REQUIRES: the segment is large enough for a ControlMemory.
   Channel(SharedSegment control, Side side);
 
-  // Any thread. What finds no room waits in private memory, in order, for Flush().
+  // Any thread. Words that find no room wait in private memory, in order, for Flush().
   void Send(uint64_t word);
   void Flush();
-  // Nothing waits for room.
+  // True if no word waits for room.
   bool flushed() const;
-  // The link's socket, by which the other side is rung when it sleeps; rung at once, for what was
+  // Sets the link's socket, which rings the other side when it sleeps; rings at once, for words
   // sent before. REQUIRES: it lives until ClearDoorbell().
   void SetDoorbell(const PacketSocket& socket);
   void ClearDoorbell();
 
-  // One thread. Whether the other side has written nothing more; its next word.
+  // One thread. empty(): the other side has written no more words. Read(): its next word.
   bool empty() { return reader_.empty(); }
   RingReader::Found Read(uint64_t& word);
-  // Before sleeping, with another look behind it; and after.
+  // Set before sleeping, and then look again; cleared after.
   void SetSleeps(bool sleeps) { own_.sleeps.store(sleeps, std::memory_order_seq_cst); }
 
   const SharedSegment& control() const { return control_; }

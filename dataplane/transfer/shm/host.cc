@@ -26,7 +26,7 @@ std::string Target(const char* path) {
   return bytes > 0 ? std::string(target, bytes) : "unknown";
 }
 
-// In this order in a description, with what it means if one differs.
+// The fields of a description in order, with the meaning of a difference.
 constexpr const char* kDifferences[] = {
     "speaks another version of the protocol",
     "is on another machine",

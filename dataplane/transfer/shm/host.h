@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two processes must have in common to share memory.
+// The properties that two processes must have in common to share memory.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace penstock::transfer {
 
-// Of this process: protocol version, machine (boot), namespaces, user.
+// Describes this process: protocol version, machine (boot), namespaces, user.
 std::string DescribeHost();
 
-// Whether a process that describes itself so can be reached from one that does
-// as `ours`; NotFound with the difference in words.
+// OK if a process described as `theirs` can be reached from one described as `ours`; NotFound with
+// the difference.
 absl::Status CheckSameHost(std::string_view theirs, std::string_view ours);
 
 }  // namespace penstock::transfer

@@ -44,7 +44,7 @@ void Loop::Add(std::shared_ptr<Member> member, int socket, int pidfd, Trigger tr
   Wake();
 }
 
-// --- By whoever serves -----------------------------------------------------------------
+// --- On the serving thread ---------------------------------------------------------------
 
 bool Loop::Serve(Nanoseconds now, bool descriptors) {
   if (has_new_.load(std::memory_order_seq_cst)) AcceptNew();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What serves all shm links of a process, both ends: it looks at rings, sockets
-// and deaths. Who sleeps is woken by a packet at the link's socket.
+// The loop that serves all shm links of a process, both ends: it watches rings, sockets and the
+// ends of processes. A side that sleeps is woken by a packet on the link's socket.
 #pragma once
 
 #include <atomic>
@@ -18,20 +18,20 @@ namespace penstock::transfer {
 
 class Loop final : public EventLoop {
  public:
-  // What the loop serves. All methods are called by whoever serves, one at a time.
+  // One object that the loop serves. All methods are called on the serving thread, one at a time.
   class Member {
    public:
     virtual ~Member() = default;
-    // Does what there is to do without waiting; true if there was something.
+    // Does the pending work without waiting; true if there was some.
     virtual bool Poll(Nanoseconds now) = 0;
     // The socket is readable, or the other side has closed it or has ended.
     virtual void OnSocket() = 0;
     virtual void OnPeerEnd() = 0;
-    // Before those who serve sleep (with a Poll() in between), and after.
+    // Called before the serving threads sleep, with a Poll() in between, and after.
     virtual void SetSleeps(bool sleeps) = 0;
-    // When Poll() must be called at the latest.
+    // Returns when Poll() must be called at the latest.
     virtual Nanoseconds deadline() const = 0;
-    // True: the loop lets go of it, calls OnDropped() and then nothing any more.
+    // True: the loop removes it, calls OnDropped() and then nothing more.
     virtual bool over() const = 0;
     virtual void OnDropped() = 0;  // the descriptors may be closed
 
@@ -40,17 +40,17 @@ class Loop final : public EventLoop {
     const ForkGuard in_creator_;
   };
 
-  // Begins, and lasts as long as the process.
+  // Starts the loop, which lasts as long as the process.
   static absl::StatusOr<Loop*> Start();
 
-  // How often a member is told that there is something at its socket.
+  // How often a member hears that its socket is readable.
   enum class Trigger : uint8_t {
     kLevel,
-    kEdge,  // it takes all that is there, or comes back by its deadline
+    kEdge,  // it reads everything, or returns by its deadline
   };
 
-  // Any thread. The descriptors stay the member's, open until it was dropped.
-  // `pidfd` may be below 0.
+  // Any thread. The member owns the descriptors and keeps them open until it was dropped. `pidfd`
+  // may be negative.
   void Add(std::shared_ptr<Member> member, int socket, int pidfd,
            Trigger trigger = Trigger::kLevel);
   using EventLoop::Wake;
@@ -73,15 +73,15 @@ class Loop final : public EventLoop {
   void SetSleeps(bool sleeps) override;
   Nanoseconds NextDeadline() override;
   void AcceptNew();
-  bool DropOver();  // whether there was one
+  bool DropOver();  // true if there was one
   bool PollAll(Nanoseconds now);
-  bool HandleDescriptors();  // whether there was one
+  bool HandleDescriptors();  // true if there was one
 
   Descriptor epoll_;
-  std::atomic<size_t> members_count_{0};  // the new ones too
+  std::atomic<size_t> members_count_{0};  // includes the new ones
   std::atomic<bool> has_new_{false};
 
-  // Of whoever serves.
+  // Used by the serving thread only.
   std::vector<Served> members_;
   uint64_t last_number_ = 0;
   bool sleeps_ = false;

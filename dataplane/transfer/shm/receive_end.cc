@@ -19,7 +19,7 @@
 namespace penstock::transfer {
 namespace {
 
-// Words read before other links get their turn.
+// Words read before other links are served.
 constexpr int kWordsOfWorkerAtOnce = 64;
 
 uint64_t BytesOfBlock(const HeadPrefix& prefix) {
@@ -42,7 +42,7 @@ ReceiveEnd::ReceiveEnd(Loop& loop, std::string address, DialOptions options,
       open_by_(After(options_.timeout)),
       events_(std::move(events)) {}
 
-// --- What the client does ----------------------------------------------------------
+// --- The client's calls ------------------------------------------------------------------
 
 void ReceiveEnd::Dial(std::string_view name) {
   const absl::Status connected = Connect(name);
@@ -84,12 +84,12 @@ void ReceiveEnd::Close() {
   loop_.Wake();
 }
 
-// --- What the loop does ------------------------------------------------------------
+// --- The loop's calls --------------------------------------------------------------------
 
 bool ReceiveEnd::Poll(Loop::Nanoseconds now) {
   channel_->Flush();
   if (closed_) {
-    socket_.Send(PacketKind::kGoodbye).IgnoreError();  // gone is as good
+    socket_.Send(PacketKind::kGoodbye).IgnoreError();  // may fail: the worker is gone then
     End();
     return true;
   }
@@ -130,7 +130,7 @@ absl::Status ReceiveEnd::HandlePacket(Packet packet) {
       }
       return absl::OkStatus();
     case PacketKind::kRing:
-      return absl::OkStatus();  // the ring is looked at behind this
+      return absl::OkStatus();  // the ring is read after this
     case PacketKind::kNeed:
       return MakeSegment(packet);
     case PacketKind::kRetire:
@@ -167,7 +167,7 @@ absl::Status ReceiveEnd::MapShared(Packet packet) {
   const absl::Status mapped = shared_->Adopt(packet.a, packet.b, packet.c, packet.descriptors[0],
                                              std::move(packet.descriptors[1]));
   if (absl::IsDataLoss(mapped)) return mapped;
-  // If it cannot be, the worker copies.
+  // If it cannot be mapped, the worker copies.
   return socket_.Send(PacketKind::kMapped, packet.a, static_cast<uint64_t>(mapped.raw_code()), 0,
                       std::string(mapped.message()));
 }
@@ -199,7 +199,7 @@ bool ReceiveEnd::ReadRing(int words) {
 
 namespace {
 
-// nullopt: it tells of no element, or of small ones.
+// nullopt: the word announces no element, or small ones.
 std::optional<Filled> FilledBy(WordKind kind) {
   switch (kind) {
     case WordKind::kElement:
@@ -260,7 +260,7 @@ absl::Status ReceiveEnd::ReceiveElement(ReceiveSlots& slots, const SlotWord& wor
   }
   std::byte* block = arrived.body - word.head_bytes;
   std::memcpy(block, arrived.shared - word.head_bytes, word.head_bytes);
-  // From here on the head is private; of the body only its size is relied on.
+  // From here on the head is private. Only the size of the body is relied on.
   if (PrefixOf(block).head_bytes != word.head_bytes) {
     return absl::DataLossError("a head is not as long as its worker says");
   }
@@ -298,8 +298,8 @@ absl::Status ReceiveEnd::ReceiveBlock(const SlotWord& word) {
 
 absl::Status ReceiveEnd::Receive(Element element) {
   RETURN_IF_ERROR(Check(element));
-  // Said before: from the event on the reader may write over the slot, and the
-  // worker takes out of it what was not received (SendEnd::MoveOut).
+  // Sent before the event: from then on the reader may write over the slot, and on a break the
+  // worker copies elements that were not received out of it (SendEnd::MoveOut).
   channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   events_->OnElements(absl::MakeSpan(&element, 1));
   return absl::OkStatus();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's end of a shm link. Elements are read where the worker put them, or has
-// them: only their heads are copied, so that what was checked stays as it was. Frames,
-// errors and elements with large heads are copied out, and their slots return.
+// The client's end of a shm link. Elements are read where the worker put them, or has them: only
+// their heads are copied, so that a head cannot change after its check. Frames, errors and elements
+// with large heads are copied out, and their slots return.
 //
-// kReceived goes into the ring just before the event: whoever reads an element may
-// write over it, and by then the worker must not take it for one in doubt, even
-// if this process ends at that moment.
+// kReceived goes into the ring just before the event. The reader of an element may write over it,
+// and by then the worker must not take it for one in doubt, even if this process ends at that
+// moment.
 #pragma once
 
 #include <atomic>
@@ -27,15 +27,15 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
  public:
   ReceiveEnd(Loop& loop, std::string address, DialOptions options,
              std::shared_ptr<ReceiveEvents> events);
-  // Connects to the socket of that name and says hello, or OnClosed.
+  // Connects to the socket of that name and sends the hello, or calls OnClosed.
   void Dial(std::string_view name);
 
   // Any thread:
   void Grant(Credits credits);
   void Recall();
-  void Close();  // no event behind it
+  void Close();  // no event after it
 
-  // By whoever serves the loop:
+  // On the serving thread of the loop:
   bool Poll(Loop::Nanoseconds now) override;
   void OnSocket() override;
   void OnPeerEnd() override;
@@ -47,7 +47,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
  private:
   absl::Status Connect(std::string_view name);
 
-  // By whoever serves:
+  // On the serving thread:
   absl::Status HandlePacket(Packet packet);
   absl::Status MakeSegment(const Packet& need);
   absl::Status MapShared(Packet packet);
@@ -59,11 +59,11 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   absl::Status ReceiveError(const SlotWord& word);
   absl::Status Receive(Element element);
   absl::Status Check(const Element& element) const;
-  // Copies what begins with a `Prefix` and says how long it is there.
+  // Copies an object that begins with a `Prefix`, from which `bytes_of` reads its size.
   template <class Prefix, class BytesOf>
   absl::StatusOr<absl::Span<std::byte>> CopyOut(const SlotWord& word, size_t max_bytes,
                                                 BytesOf bytes_of, Loan& loan);
-  // The end is told when the ring is empty.
+  // Sets the reason of the end, which is reported once the ring is empty.
   void EndWith(const absl::Status& reason);
   void End();
 
@@ -74,20 +74,20 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   const Loop::Nanoseconds open_by_;
   PacketSocket socket_;
   Descriptor pidfd_;
-  std::shared_ptr<Channel> channel_;      // unless nobody was there
+  std::shared_ptr<Channel> channel_;      // nullptr if no worker was there
   std::shared_ptr<ReceiveSlots> slots_;   // of this client's segments
-  std::shared_ptr<ReceiveSlots> shared_;  // of the worker's
+  std::shared_ptr<ReceiveSlots> shared_;  // of the worker's segments
 
-  Gate gate_;                        // around events, and what touches the pool
+  Gate gate_;                        // around events, and around use of the pool
   std::atomic<bool> closed_{false};  // by this client
   std::atomic<bool> over_{false};
 
-  // Of whoever serves.
+  // Used by the serving thread only.
   std::shared_ptr<ReceiveEvents> events_;
   bool open_ = false;
-  bool corrupt_ = false;  // what is in the ring is not read any more
+  bool corrupt_ = false;  // the ring is not read any more
   std::optional<absl::Status> ending_;
-  std::vector<Element> frame_elements_;  // those of a frame; empty between two events
+  std::vector<Element> frame_elements_;  // of the present frame; empty between two events
 };
 
 }  // namespace penstock::transfer

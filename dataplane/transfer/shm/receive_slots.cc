@@ -118,12 +118,12 @@ absl::StatusOr<ReceiveSlots::Arrived> ReceiveSlots::Arrive(const SlotWord& word)
 }
 
 void ReceiveSlots::TakeBack(Slot* returned) noexcept {
-  if (!in_creator_) return;  // it is the parent's
+  if (!in_creator_) return;  // the slot is the parent's
   auto* slot = static_cast<SharedSlot*>(returned);
   if (slot->drop_written != nullptr) {
     slot->drop_written->DropWritten(slot->number & ((1u << kSlotInSegmentBits) - 1));
   }
-  std::shared_ptr<ReceiveSlots> last;  // let go of outside the lock
+  std::shared_ptr<ReceiveSlots> last;  // destroyed outside the lock
   MutexLock lock(mu_);
   const SlotWord word{.slot = slot->number, .generation = slot->generation};
   slot->generation = (slot->generation + 1) & kGenerationMask;
@@ -151,7 +151,7 @@ void ReceiveSlots::Close() {
 
 void ReceiveSlots::LetGoOfHold() {
   if (!hold_) return;
-  ::shutdown(hold_.get(), SHUT_RDWR);  // also where a forked child has it too
+  ::shutdown(hold_.get(), SHUT_RDWR);  // also if a forked child has it too
   hold_.Reset();
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of a link as its client sees them. The client makes the segments and
-// owns the memory, or the worker does and the client reads them only; which slot an
-// element goes into is the worker's choice. A slot is at the worker (free there, or
-// being filled) or here (received, lent), and which of the two is written down in
-// private memory.
+// The slots of a link as its client sees them. The segments are the client's, or the worker's,
+// which the client only reads. The worker chooses the slot of an element. A slot is at the worker
+// (free there, or being filled) or here (received, lent). Which of the two is kept in private
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +21,12 @@
 
 namespace penstock::transfer {
 
-// Lives on, invisibly, until the last slot that is here was let go of.
-// Of segments of the client's, or of segments of the worker's: one object each.
+// The slots of the client's segments, or of the worker's: one object each. Keeps itself alive until
+// the last slot that is here was returned.
 class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
-  // Slots that come back are told to the worker through `channel`, by a word that says
-  // `given_back`. The client's own segments are page-locked once a device is used; the
-  // worker's are not.
+  // Returned slots are reported to the worker through `channel`, by a word of kind `given_back`.
+  // The client's own segments are page-locked once a device is used; the worker's are not.
   explicit ReceiveSlots(std::shared_ptr<Channel> channel,
                         PageLocking& page_locking = PageLocking::ForProcess(),
                         WordKind given_back = WordKind::kReturn)
@@ -40,29 +38,29 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     SlotLayout layout;
     int fd;  // open until the segment is retired
   };
-  // A segment with slots for blocks of `bytes`, all at the worker: `count` of
-  // them, or fewer. ResourceExhausted without memory.
+  // Makes a segment with `count` slots, or fewer, for blocks of `bytes`, all at the worker.
+  // ResourceExhausted without memory.
   absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
-  // Maps a segment of the worker's for reading. DataLoss if it cannot be what the worker
-  // says, ResourceExhausted if this process cannot map it. `hold` is kept, in place of an
-  // earlier one, and shut down once this is closed and no slot is here.
+  // Maps a segment of the worker's for reading. DataLoss if it does not match the worker's numbers,
+  // ResourceExhausted if this process cannot map it. Keeps `hold` in place of an earlier one, and
+  // shuts it down once this is closed and no slot is here.
   absl::Status Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
                      const Descriptor& segment, Descriptor hold);
-  // Lets go of a segment that the worker no longer uses. DataLoss if there is no
-  // such segment or one of its slots is here.
+  // Releases a segment that the worker no longer uses. DataLoss if there is no such segment or one
+  // of its slots is here.
   absl::Status Retire(uint64_t number);
 
-  // A slot that the worker has given away.
+  // A slot that the worker has given to the client.
   struct Arrived {
     Loan loan;
-    const std::byte* shared;    // its body's place, as the worker may still write it
+    const std::byte* shared;    // the place of its body, which the worker may still write
     std::byte* body = nullptr;  // the same, with kHeadRoom private bytes before it
     size_t body_bytes = 0;
   };
-  // DataLoss for a slot that is not there, not the worker's, or of another time.
+  // DataLoss for a slot that does not exist, is not the worker's, or has another generation.
   absl::StatusOr<Arrived> Arrive(const SlotWord& word);
 
-  // Nothing arrives any more, and the worker is told nothing more.
+  // No slot arrives after this, and nothing more is reported to the worker.
   void Close();
 
   void TakeBack(Slot* slot) noexcept override;
@@ -72,15 +70,15 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     uint32_t number = 0;
     uint32_t generation = 0;
     bool here = false;
-    const SlotView* drop_written = nullptr;  // when it goes back
+    const SlotView* drop_written = nullptr;  // on return
   };
   struct Segment {
     SharedSegment memory;
     SlotView view;
-    std::unique_ptr<PageLock> page_lock;  // of the view, unless it is the worker's
+    std::unique_ptr<PageLock> page_lock;  // of the view; not for the worker's
     SlotLayout layout;
     std::unique_ptr<SharedSlot[]> slots;
-    uint32_t here = 0;  // slots
+    uint32_t here = 0;  // number of slots
   };
 
   void Insert(uint32_t number, Segment segment) REQUIRES(mu_);
@@ -94,9 +92,9 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   Mutex mu_;
   std::map<uint32_t, Segment> segments_ GUARDED_BY(mu_);  // by number
   bool closed_ GUARDED_BY(mu_) = false;
-  int64_t here_ GUARDED_BY(mu_) = 0;  // slots, of all segments
+  int64_t here_ GUARDED_BY(mu_) = 0;  // number of slots, of all segments
   Descriptor hold_ GUARDED_BY(mu_);
-  // Closed with slots here: until they are back.
+  // Set while closed with slots here, until they are returned.
   std::shared_ptr<ReceiveSlots> self_ GUARDED_BY(mu_);
 };
 

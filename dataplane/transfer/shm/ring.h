@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of words from one process to another in shared memory: one side
-// writes, the other reads. What lies there is not believed: a number that no
-// honest side would leave there is noticed, and does no harm.
+// A queue of words from one process to another in shared memory: one side writes, the other reads.
+// Neither side trusts the memory: an impossible number is noticed and does no harm.
 #pragma once
 
 #include <atomic>
@@ -10,16 +9,16 @@
 
 namespace penstock::transfer {
 
-// Two cache lines: x86 fetches lines in pairs, and neither side may stall on a
-// line that the other writes.
+// Two cache lines: x86 fetches lines in pairs, and neither side may stall on a line that the other
+// writes.
 inline constexpr size_t kApart = 128;  // bytes
 
 inline constexpr size_t kRingWords = 1024;  // a power of two
 
 // In shared memory.
 struct RingMemory {
-  alignas(kApart) std::atomic<uint64_t> written;  // words, by the writer, ever
-  alignas(kApart) std::atomic<uint64_t> read;     // words, by the reader, ever
+  alignas(kApart) std::atomic<uint64_t> written;  // number of words so far, by the writer
+  alignas(kApart) std::atomic<uint64_t> read;     // number of words so far, by the reader
   alignas(kApart) std::atomic<uint64_t> words[kRingWords];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "a lock would not be shared");
@@ -29,12 +28,12 @@ class RingWriter {
  public:
   explicit RingWriter(RingMemory& ring) : ring_(ring) {}
 
-  // False: full.
+  // False: the ring is full.
   bool Write(uint64_t word) {
     if (next_ - read_ >= kRingWords) read_ = ring_.read.load(std::memory_order_seq_cst);
-    if (next_ - read_ >= kRingWords) return false;  // also if the reader says what cannot be
+    if (next_ - read_ >= kRingWords) return false;  // also if the reader's number is impossible
     ring_.words[next_ % kRingWords].store(word, std::memory_order_relaxed);
-    // seq_cst: seen before the reader's flag is looked at (channel.h).
+    // seq_cst: visible before the writer loads the reader's flag (channel.h).
     ring_.written.store(++next_, std::memory_order_seq_cst);
     return true;
   }
@@ -55,7 +54,7 @@ class RingReader {
     return next_ == written_;
   }
   enum class Found { kWord, kNothing, kNonsense };
-  // `word`: set for kWord alone.
+  // `word` is set for kWord only.
   Found Read(uint64_t& word) {
     if (empty()) return Found::kNothing;
     if (written_ - next_ > kRingWords) return Found::kNonsense;

@@ -17,29 +17,30 @@
 namespace penstock::transfer {
 namespace {
 
-// From connecting to the greeting, which a client sends at once.
+// The time from the connection to the greeting, which a client sends at once.
 constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * Loop::kMillisecond;
 // How long a client may take to read what was sent before a link was closed.
 constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * Loop::kMillisecond;
-// A segment may have so many times the bytes that this release would make for what was asked:
-// others may round up in another way.
+// A segment may have this many times the bytes that this release would use for the slots asked for:
+// another release may round up differently.
 constexpr size_t kAskedSlack = 2;
-// Words read before other links get their turn.
+// Words read before other links are served.
 constexpr int kWordsOfClientAtOnce = 256;
 
-// A segment has few slots if they are large. The client is asked for more segments until it has
-// made as many slots as may be in use, or one of these bounds is reached.
+// Large slots make few per segment. The client is asked for more segments until it has made as many
+// slots as may be in use, or one of these bounds is reached.
 constexpr uint64_t kAtFirst = 8;
 constexpr size_t kAtFirstBytes = size_t{128} << 20;
-// How often a link asks for more slots of a size since there was none, for how many of those that
-// lacked at most, and for how many beyond: a node that reads ahead goes further little by little.
+// If no slot was free for blocks of a size, the link asks for more: at most kMostAsksOnMiss times,
+// each time for at most kMostOnMiss missing slots and kSpareOnMiss spare ones. So a node that reads
+// ahead gets further little by little.
 constexpr int kMostAsksOnMiss = 8;
 constexpr uint64_t kMostOnMiss = 16;
 constexpr uint64_t kSpareOnMiss = 2;
 
 constexpr char kBroke[] = "the client's connection broke";
 
-// A copy of a block whose body another process may write, made before it is checked.
+// Copies a block whose body another process may write, and then checks the copy.
 absl::StatusOr<Element> CopyChecked(Pool& pool, absl::Span<const std::byte> block,
                                     const Spec& spec) {
   ASSIGN_OR_RETURN(Loan loan, pool.Lend(block.size()));
@@ -54,7 +55,7 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   using SendHandle::SendHandle;
   std::shared_ptr<Pool> pool() override { return end_->slots(); }
   absl::Status Send(Sent&& sent) override {
-    // Whoever reads a slot may write there: what others here read too goes as a copy.
+    // A reader may write into its slot, so an element that others read here too is copied.
     Element& element = sent.element;
     if (element && element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
       ASSIGN_OR_RETURN(element, CopyChecked(DefaultPool(), element.block(), element.spec()));
@@ -63,7 +64,7 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   }
 };
 
-// The word for a block that had to be copied.
+// Returns the word for a block that had to be copied.
 WordKind WhyCopied(const SlotOwner* made_by) {
   if (SendSlots::IsMissed(made_by)) return WordKind::kCopiedNoSlot;
   if (dynamic_cast<const SendSlots*>(made_by) != nullptr) return WordKind::kCopiedForAnother;
@@ -125,7 +126,7 @@ void SendEnd::FlushFrame(Loop::Nanoseconds now) {
 }
 
 void SendEnd::Pump() {
-  if (pumping_) return;  // that thread goes on with what was added
+  if (pumping_) return;  // that thread continues with what was added
   pumping_ = true;
   while (HasNext() && !gone_) {
     if (!next_.has_value()) {
@@ -138,7 +139,7 @@ void SendEnd::Pump() {
         socket_.Send(PacketKind::kWelcome).IgnoreError();  // the socket reports its end
         continue;
       }
-      if (message.type == MessageType::kClosed) break;  // said when the client can see all before
+      if (message.type == MessageType::kClosed) break;  // sent once the client sees all before it
       const Room room = RoomFor(message);
       next_.emplace(
           PendingMessage{std::move(message), room, std::nullopt, std::nullopt, std::nullopt});
@@ -157,7 +158,7 @@ void SendEnd::Pump() {
 
 SendEnd::Room SendEnd::RoomFor(const SendQueue::OutgoingMessage& message) {
   if (message.error.has_value()) return {WordKind::kError, ErrorBlockBytes(message.error->error)};
-  // What any frame may take, so that all frames find the same slots.
+  // The size of the largest frame, so that all frames find the same slots.
   if (message.type == MessageType::kFrame) return {WordKind::kFrame, kFrameBytes};
   const uint32_t head_bytes = PrefixOf(message.bytes.data()).head_bytes;
   if (head_bytes > kHeadRoom) return {WordKind::kBlock, message.bytes.size()};
@@ -176,7 +177,7 @@ bool SendEnd::FindSlot(PendingMessage& next) {
   }
   next.place = slots_->Claim(next.room.bytes);
   if (next.place.has_value()) return true;
-  waits_for_slot_ = true;  // before the last look: what comes back later finds this
+  waits_for_slot_ = true;  // before the last look: later returns see it
   next.place = slots_->Claim(next.room.bytes);
   return next.place.has_value();
 }
@@ -190,7 +191,7 @@ uint64_t SendEnd::Announce(const PendingMessage& next) {
   const SendSlots::Place& place = *next.place;
   mu_.unlock();
   if (const std::optional<ErrorMessage>& error = next.message.error; error.has_value()) {
-    // Where the client does not write: whoever writes a block also reads in it.
+    // Written in private memory: writing a block also reads it, and the client may write the slot.
     alignas(kBlockAlignment) std::byte block[kMaxErrorBlockBytes];
     WriteErrorBlock(block, error->identity, error->error);
     CopyCounted(place.body, block, next.room.bytes);
@@ -202,8 +203,8 @@ uint64_t SendEnd::Announce(const PendingMessage& next) {
   return Pack(kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
-// Blocks that lie elsewhere are copied into the slots that come back, so that the next ones find
-// none free either, for ever: more slots end that.
+// Blocks in other memory are copied into the slots that return, so that the next ones find none
+// free either, forever. More slots end that.
 void SendEnd::AskForMissed(const Sent& sent) {
   const uint64_t missed = slots_->TakeMissed();
   if (missed == 0 || !sent.element || asked_.has_value()) return;
@@ -221,10 +222,10 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
   for (uint32_t number : slots_->TakeIdle(room.bytes)) {
     socket_.Send(PacketKind::kRetire, number).IgnoreError();  // the socket reports its end
   }
-  // As many as may be sent before one must come back, and those being read meanwhile; but enough
-  // for each to rest.
+  // As many slots as may be sent before one must return, and those being read meanwhile, but enough
+  // bytes that each slot can rest (free_slots.h).
   const uint64_t in_use = room.kind == WordKind::kFrame
-                              ? 4  // they come back at once
+                              ? 4  // they return at once
                               : std::max<uint64_t>(queue_.size(), most_credits_) + 3;
   const size_t slot_bytes = LayoutFor(room.bytes, 1).body_bytes;
   const uint64_t wanted = more > 0 ? more : std::max<uint64_t>(in_use, RestBytes() / slot_bytes);
@@ -234,7 +235,7 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
 }
 
 void SendEnd::AskFor(const Room& room, uint64_t slots) {
-  // A client that does not read its socket is asked again, by the next that finds no slot.
+  // A client that does not read its socket is asked again by the next message that finds no slot.
   if (!socket_.Send(PacketKind::kNeed, room.bytes, slots).ok()) return;
   asked_ = {room, slots, kAskedSlack * LayoutFor(room.bytes, slots).bytes()};
 }
@@ -311,7 +312,7 @@ absl::Status SendEnd::Settle(PendingCounts& pending) {
     RETURN_IF_ERROR(queue_.OnReceived(received, received_));
     RETURN_IF_ERROR(queue_.Grant(granted));
     most_credits_ = std::max(most_credits_, static_cast<uint64_t>(queue_.credits()));
-    if (sends_on) Pump();  // what was received is let go of by now, without which no slot is free
+    if (sends_on) Pump();  // received elements are released by now, else no slot is free
   }
   if (received > 0) events_->OnReceived(received_);
   received_.clear();
@@ -320,7 +321,7 @@ absl::Status SendEnd::Settle(PendingCounts& pending) {
 }
 
 absl::Status SendEnd::OnReturnedShared(const SlotWord& word) {
-  Loan returned;  // let go of outside the lock
+  Loan returned;  // destroyed outside the lock
   MutexLock lock(mu_);
   ASSIGN_OR_RETURN(returned, shared_.OnReturned(word));
   return absl::OkStatus();
@@ -358,7 +359,7 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
           slots_->Add(packet.a, packet.b, packet.c, asked->most_bytes, packet.descriptors[0]));
       lock.lock();
       asked_.reset();
-      Pump();  // which asks first for what is needed now
+      Pump();  // asks first for what is needed now
       if (!asked_.has_value() && asked->slots > packet.b)
         AskFor(asked->room, asked->slots - packet.b);
       return absl::OkStatus();
@@ -370,7 +371,7 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
       return absl::OkStatus();
     }
     case PacketKind::kRing:
-      return absl::OkStatus();  // the ring is looked at behind this
+      return absl::OkStatus();  // the ring is read after this
     case PacketKind::kGoodbye:
       Fail(absl::OkStatus());
       return absl::OkStatus();
@@ -428,7 +429,7 @@ absl::Status SendEnd::LetIn(Packet packet) {
 }
 
 void SendEnd::SendReason(const absl::Status& reason) {
-  // If it does not arrive, the client has gone, and needs none.
+  // If it does not arrive, the client has gone and needs no reason.
   socket_
       .Send(PacketKind::kClosed, static_cast<uint64_t>(reason.raw_code()), 0, 0,
             std::string(reason.message()))

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's end of a shm link.
 //
-// Sending moves an element into a slot of the client, if it was not made there or
-// in a SharedPool that the client reads, and puts a word into the ring: on the thread that sends,
-// or by whoever serves the loop when slots had to be waited for; never on two at a time, so that
-// the order stays. What is sent waits in a SendQueue until received; small elements are packed
-// there. A frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or
-// until Flush().
+// Sending moves an element into a slot of the client, unless it was made there or in a SharedPool
+// that the client reads, and puts a word into the ring. The thread that sends does this, or the
+// serving thread if slots had to be waited for; never two threads at a time, which keeps the order.
+// A message waits in a SendQueue until it was received; small elements are packed there. A frame
+// that is not full waits until it was open for 1 ms at least and 2 ms at most, or until Flush().
 #pragma once
 
 #include <atomic>
@@ -32,9 +31,9 @@ inline constexpr uint64_t kShmVersion = 2;
 
 class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd> {
  public:
-  // `accept` is called at most once, by whoever serves.
+  // `accept` is called at most once, on the serving thread.
   SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept);
-  void Join();  // begins
+  void Join();  // starts the link
 
   // Any thread:
   const Hello& hello() const { return hello_; }  // constant once accepted
@@ -42,11 +41,11 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // For a client that does not read: ends the link now.
+  // Ends the link now: for a client that does not read.
   void Break();
   const std::shared_ptr<SendSlots>& slots() const { return slots_; }
 
-  // By whoever serves the loop:
+  // On the serving thread of the loop:
   bool Poll(Loop::Nanoseconds now) override;
   void OnSocket() override;
   void OnPeerEnd() override;
@@ -55,58 +54,58 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   bool over() const override { return over_; }
   void OnDropped() override;
 
-  // Set before Join(); called when OnClosed has returned, or nobody was let in.
+  // Set before Join(). Called after OnClosed has returned, or if no client was admitted.
   std::function<void()> on_over;
 
  private:
-  // What a message takes of a slot, and how it is announced.
+  // The room of a message in a slot, and the word that announces it.
   struct Room {
     WordKind kind = WordKind::kBlock;
-    size_t bytes = 0;         // in the place of the body
+    size_t bytes = 0;         // in place of the body
     uint32_t head_bytes = 0;  // before it
   };
-  // Taken from the queue, and with a slot once one is found.
+  // A message taken from the queue, with a slot once one was found.
   struct PendingMessage {
     SendQueue::OutgoingMessage message;
     Room room;
-    std::optional<SharedPool::Place> shared;  // lies for several readers
-    std::optional<SlotWord> in_place;         // made there, and the client's now
-    std::optional<SendSlots::Place> place;    // or to be copied
+    std::optional<SharedPool::Place> shared;  // in a segment for several readers
+    std::optional<SlotWord> in_place;         // made there; now the client's
+    std::optional<SendSlots::Place> place;    // otherwise a slot to copy into
   };
 
   static Room RoomFor(const SendQueue::OutgoingMessage& message);
 
-  // By whoever serves:
+  // On the serving thread:
   absl::Status HandlePacket(Packet packet);
   absl::Status HandleGreeting(Packet packet);
   absl::Status LetIn(Packet packet);
   absl::StatusOr<Hello> ReadGreeting(Packet packet);
   bool ReadRing();
-  // What words said that need not be handled one by one.
+  // Counts of words that need not be handled one by one.
   struct PendingCounts {
     int64_t received = 0;
     int64_t granted = 0;
     bool returned = false;  // slots
   };
   absl::Status HandleWord(uint64_t word, PendingCounts& pending);
-  // Tells it to the worker.
+  // Reports the counts to the worker.
   absl::Status Settle(PendingCounts& pending);
   absl::Status OnReturnedShared(const SlotWord& word);
   void FlushFrame(Loop::Nanoseconds now);
   void SendReason(const absl::Status& reason);
   void SendClosed(Loop::Nanoseconds now);
   void DrainRing();
-  void MoveOut(Sent& sent) const;  // of the client's memory
+  void MoveOut(Sent& sent) const;  // out of the client's memory
   void Finish();
   void Fail(const absl::Status& status);
 
   bool HasNext() const REQUIRES(mu_) { return next_.has_value() || !queue_.empty(); }
-  // Both let go of the lock where they copy.
+  // Pump() and Announce() release the lock while they copy.
   void Pump() REQUIRES(mu_);
   uint64_t Announce(const PendingMessage& next) REQUIRES(mu_);
-  // False: none is free, or the client is mapping it. To be announced if not.
+  // False: no slot is free, or the client is still mapping it. Otherwise call Announce().
   bool FindSlot(PendingMessage& next) REQUIRES(mu_);
-  // For `more` slots; 0: as many as may be on their way.
+  // Asks for `more` slots; 0: for as many as may be on their way.
   void Ask(const Room& room, uint64_t more = 0) REQUIRES(mu_);
   void AskFor(const Room& room, uint64_t slots) REQUIRES(mu_);
   void AskForMissed(const Sent& sent) REQUIRES(mu_);
@@ -117,9 +116,9 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   Listener::Accept accept_;
   const Loop::Nanoseconds greeting_deadline_;
   const std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
-  std::shared_ptr<Channel> channel_;  // from the greeting on
+  std::shared_ptr<Channel> channel_;  // set by the greeting
 
-  // Of whoever serves.
+  // Used by the serving thread only.
   bool sleeps_ = false;
   Hello hello_;
   std::shared_ptr<SendEvents> events_;
@@ -129,25 +128,25 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   Loop::Nanoseconds end_by_ = Loop::kNever;
 
   std::atomic<bool> over_{false};
-  std::atomic<bool> gone_{false};            // the client, or the link: nothing more is sent
-  std::atomic<bool> closing_{false};         // queue_ is closed, which is to be said
-  std::atomic<bool> waits_for_slot_{false};  // next_
+  std::atomic<bool> gone_{false};            // the client or the link: nothing more is sent
+  std::atomic<bool> closing_{false};         // queue_ is closed, to be reported to the client
+  std::atomic<bool> waits_for_slot_{false};  // by next_
   std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
 
   mutable Mutex mu_;
   SendQueue queue_ GUARDED_BY(mu_);
   std::optional<PendingMessage> next_ GUARDED_BY(mu_);  // not announced yet
-  bool pumping_ GUARDED_BY(mu_) = false;                // a thread is at it
-  // Slots that the client was asked for, and has not made yet. It may make fewer at a time.
+  bool pumping_ GUARDED_BY(mu_) = false;                // a thread is in Pump()
+  // Slots that the client was asked for and has not made yet. It may make fewer at a time.
   struct Asked {
     Room room;
     uint64_t slots = 0;
-    size_t most_bytes = 0;  // that the next segment may have
+    size_t most_bytes = 0;  // of the next segment
   };
   std::optional<Asked> asked_ GUARDED_BY(mu_);
-  uint64_t most_credits_ GUARDED_BY(mu_) = 0;           // that it had at a time
+  uint64_t most_credits_ GUARDED_BY(mu_) = 0;           // the most that it had at a time
   std::map<size_t, int> asks_on_miss_ GUARDED_BY(mu_);  // by bytes of a body
-  uint64_t flush_frame_ GUARDED_BY(mu_) = 0;            // what flush_at_ is about
+  uint64_t flush_frame_ GUARDED_BY(mu_) = 0;            // the frame that flush_at_ is for
   SendShared shared_ GUARDED_BY(mu_);
 };
 

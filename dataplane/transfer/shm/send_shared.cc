@@ -17,7 +17,7 @@
 namespace penstock::transfer {
 namespace {
 
-// Slots that a client had when its link ended.
+// Slots that a client still had when its link ended.
 class LeftBehind final : public Loop::Member {
  public:
   LeftBehind(std::vector<Loan> loans, Descriptor hold, Descriptor pidfd)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots of this process's own (SharedPool) as one link tells its client of them:
-// which segments the client has mapped, and which slots it has. A slot that it has
-// is kept by a loan until the client gave it back, or, once the link is over, until
-// it has let go of all of them or is dead.
+// The slots of this process's own SharedPool, as one link offers them to its client: the segments
+// that the client has mapped, and the slots that it has. A loan keeps such a slot until the client
+// returned it or, after the link's end, until the client has released all of them or is dead.
 #pragma once
 
 #include <cstdint>
@@ -24,29 +23,30 @@ namespace penstock::transfer {
 // Not thread-safe.
 class SendShared {
  public:
-  // The client answers kShared. Nothing goes this way before.
+  // The client answers kShared. Before this call every element is copied.
   void Allow() { wanted_ = true; }
 
   enum class Way {
-    kWord,   // GiveAway()
-    kLater,  // the client is mapping the segment: ask again behind OnMapped()
-    kCopy,   // through a slot of the client's: it maps none, has that slot already, or has as
-             // many bytes of such slots as a reader may hold (SharedPool)
+    kWord,   // by GiveAway()
+    kLater,  // the client is mapping the segment: ask again after OnMapped()
+    kCopy,   // through a slot of the client's: it maps none, has that slot already, or has as many
+             // bytes of such slots as a reader may hold (SharedPool)
   };
-  // How an element goes there; tells the client of a segment it does not know.
+  // Returns how an element goes to the client. Announces a segment that the client does not know.
   Way WayFor(const SharedPool::Place& place, const PacketSocket& socket);
-  // The word that lends the slot to the client, which `loan` keeps. REQUIRES: kWord.
+  // Returns the word that lends the slot to the client; `loan` keeps the slot. REQUIRES: WayFor()
+  // was kWord.
   SlotWord GiveAway(const SharedPool::Place& place, Loan loan);
 
-  // The client's answer to a kShared. If it says no, why is an event
-  // ("shared_segment_refused"). DataLoss if it was not asked.
+  // Handles the client's answer to a kShared. A refusal is logged with its reason
+  // ("shared_segment_refused"). DataLoss if the client was not asked.
   absl::Status OnMapped(const Packet& packet);
-  // The client has given it back; what kept it. DataLoss if the client has not got it,
-  // or not from now.
+  // Returns the loan of a slot that the client has given back. DataLoss if the client does not have
+  // it, or for another generation.
   absl::StatusOr<Loan> OnReturned(const SlotWord& word);
 
-  // The link is over. What keeps the slots that the client has, to be served by the loop
-  // until the client lets go or, as `peer` (its pidfd) tells, is dead.
+  // Called at the link's end. The loop then keeps the slots that the client has, until the client
+  // releases them or `peer` (its pidfd) reports its death.
   void HandOver(Loop& loop, const Descriptor& peer);
 
  private:
@@ -66,10 +66,10 @@ class SendShared {
   void Refuse(const absl::Status& why);
 
   bool wanted_ = false;
-  std::map<uint32_t, Known> segments_;  // by the number they have on this link
+  std::map<uint32_t, Known> segments_;  // by their number on this link
   int64_t bytes_at_client_ = 0;
-  Descriptor hold_;    // readable when the client has let go of all,
-  Descriptor theirs_;  // by shutting this down, which each kShared carries
+  Descriptor hold_;    // readable once the client has released all slots
+  Descriptor theirs_;  // the other end: sent with each kShared, shut down by the client
 };
 
 }  // namespace penstock::transfer

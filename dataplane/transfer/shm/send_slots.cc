@@ -15,9 +15,9 @@
 namespace penstock::transfer {
 namespace {
 
-// Of wholly free segments with slots of another size, so many bytes stay.
+// This many bytes of wholly free segments with slots of another size are kept.
 constexpr size_t kKeptIdle = 64 << 20;
-// A slot above the largest size class goes as soon as it is free.
+// A segment with slots above the largest size class is not kept once it is wholly free.
 const size_t kLargestKept = HeapPool::ClassBytes(HeapPool::kClasses - 1);
 
 }  // namespace
@@ -62,7 +62,7 @@ absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes
 
 SendSlots::SharedSlot* SendSlots::TakeFree(size_t body_bytes) {
   if (closed_) return nullptr;
-  // Twice as large is better than none.
+  // A slot of twice the size is better than none.
   for (auto list = free_.lower_bound(body_bytes);
        list != free_.end() && list->first / 2 <= std::max<size_t>(body_bytes, kPageBytes * 32);
        ++list) {
@@ -109,11 +109,11 @@ bool SendSlots::IsMissed(const SlotOwner* owner) {
 }
 
 absl::StatusOr<Loan> SendSlots::Lend(size_t bytes) {
-  return DefaultPool().Lend(bytes);  // only of a block is known where its body begins
+  return DefaultPool().Lend(bytes);  // only a block says where its body begins
 }
 
 absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) {
-  // Smaller ones go in frames, and larger heads do not fit before a body.
+  // Smaller blocks go in frames, and larger heads do not fit before a body.
   if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
     MutexLock lock(mu_);
     if (SharedSlot* slot = TakeFree(body_bytes); slot != nullptr) {
@@ -191,7 +191,7 @@ absl::Status SendSlots::OnReturned(const SlotWord& word) {
 void SendSlots::TakeBack(Slot* returned) noexcept {
   if (!in_creator_) return;
   auto* slot = static_cast<SharedSlot*>(returned);
-  std::shared_ptr<SendSlots> last;  // let go of outside the lock
+  std::shared_ptr<SendSlots> last;  // destroyed outside the lock
   MutexLock lock(mu_);
   slot->held = false;
   ++counters_.slots_returned;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of a link as its worker sees them: segments that the client made and
-// passed on. A slot is free, held here (an element is made or copied into it, or
-// waits), at the client, or both: held until the element was received, although it
-// is the client's already. It is free again when neither has it. Nothing is read from
-// where the client can write: heads lie in private memory until they are given away.
+// The slots of a link as its worker sees them: in segments that the client made and passed on. A
+// slot is free, held here (an element is made or copied into it, or waits), at the client, or both:
+// held until the element was received, although it is already the client's. It is free again when
+// neither has it. Nothing is read from memory that the client can write: heads are in private
+// memory until they are given away.
 #pragma once
 
 #include <atomic>
@@ -25,48 +25,47 @@
 
 namespace penstock::transfer {
 
-// As a pool, where elements are made that shall not be copied on their way; it
-// lends other memory when no slot is free. Lives on, invisibly, until the last
-// slot that is held here was let go of.
+// A pool for elements that are to be sent without a copy. It lends other memory if no slot is free.
+// Keeps itself alive until the last slot that is held here was returned.
 class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_this<SendSlots> {
  public:
   ~SendSlots() override;
 
-  // A segment from the client, of at most so many bytes, all slots free. InvalidArgument for one
-  // that is none, or larger, or whose number is taken; ResourceExhausted above this process's
+  // Adds a segment from the client, of at most `most_bytes`, with all slots free. InvalidArgument
+  // for an impossible or larger one, or a number in use; ResourceExhausted above this process's
   // bound for shared memory, or if it cannot be mapped.
   absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, size_t most_bytes,
                    const Descriptor& segment);
 
   struct Place {
     Loan loan;
-    std::byte* body = nullptr;  // with kHeadRoom bytes before it, which the client does not see
-    size_t body_bytes = 0;      // the client sees, and may write, them at any time
+    std::byte* body = nullptr;  // with kHeadRoom private bytes before it
+    size_t body_bytes = 0;      // the client sees them and may write them at any time
   };
-  // Of a loan: whether it is memory that LendBlock() lent in a free slot's place, of any link.
+  // True if `owner` owns memory that LendBlock() of any link lent because no slot was free.
   static bool IsMissed(const SlotOwner* owner);
-  // How many blocks were made elsewhere since this was asked last, as no slot was free for them.
+  // Returns how many blocks were made elsewhere since the last call because no slot was free.
   uint64_t TakeMissed() {
     return missed_.load(std::memory_order_relaxed) == 0 ? 0 : missed_.exchange(0);
   }
-  // A free slot whose body takes `bytes`; nullopt if there is none.
+  // Takes a free slot whose body takes `bytes`; nullopt if there is none.
   std::optional<Place> Claim(size_t bytes);
-  // Gives the client the slot that keeps `block`, as GiveAway() does, if that is one of these, is
-  // held for it alone and its body lies where a body belongs.
+  // Gives the client the slot that keeps `block`, as GiveAway() does. nullopt unless it is one of
+  // these slots, is held for that block alone and its body is where a body belongs.
   std::optional<SlotWord> GiveInPlace(absl::Span<const std::byte> block);
-  // Whether that lies in one of the segments.
+  // True if the address is in one of the segments.
   bool Owns(const std::byte* address) const;
-  // Gives the slot of that body to the client, with the head that lies before the body; the word
-  // that says so. REQUIRES: held here.
+  // Gives the slot of `body` to the client, with the head before the body; returns the word for it.
+  // REQUIRES: the slot is held here.
   SlotWord GiveAway(const std::byte* body, uint32_t head_bytes);
-  // The client has given it back. DataLoss if it has not got it, or not from now.
+  // The client has returned the slot. DataLoss if it does not have it, or for another generation.
   absl::Status OnReturned(const SlotWord& word);
 
-  // Segments to be retired, of which this lets go: wholly free ones, if they are
-  // large or if there are many besides those with slots for `bytes`.
+  // Removes segments and returns their numbers, for the client to retire: wholly free ones without
+  // slots for `bytes`, if their slots are large or such segments are many.
   std::vector<uint32_t> TakeIdle(size_t bytes);
 
-  // The link is gone: nothing is free any more.
+  // The link is gone: no slot is free from here on.
   void Close();
 
   absl::StatusOr<Loan> Lend(size_t bytes) override;
@@ -86,7 +85,7 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
     bool at_client = false;
   };
   struct Segment {
-    SharedSegment memory;  // where heads go when they are given away
+    SharedSegment memory;  // heads are copied here when given away
     SlotView view;
     SlotLayout layout;
     std::unique_ptr<SharedSlot[]> slots;
@@ -113,7 +112,7 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   std::map<size_t, FreeSlots<SharedSlot>> free_ GUARDED_BY(mu_);           // by bytes of a body
   bool closed_ GUARDED_BY(mu_) = false;
   int64_t held_ GUARDED_BY(mu_) = 0;
-  // Closed with slots held: until they are back.
+  // Set while closed with slots held, until they are returned.
   std::shared_ptr<SendSlots> self_ GUARDED_BY(mu_);
 };
 

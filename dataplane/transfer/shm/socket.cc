@@ -48,7 +48,7 @@ absl::StatusOr<std::pair<sockaddr_un, socklen_t>> AddressOf(std::string_view nam
     return absl::InvalidArgumentError(
         absl::StrCat("'", std::string(name), "' is no name of a socket"));
   }
-  std::memcpy(address.sun_path + 1, name.data(), name.size());  // behind a 0: abstract
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // after a 0: abstract
   return std::pair{address,
                    static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
 }
@@ -137,7 +137,7 @@ absl::Status PacketSocket::Send(PacketKind kind, uint64_t a, uint64_t b, uint64_
     sent = ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return absl::OkStatus();
-  // Packets are few: one who lets them pile up has stopped.
+  // Packets are few: a peer that lets them pile up has stopped.
   return absl::UnavailableError(
       Gone(errno) ? std::string("the other side has closed its socket")
                   : absl::StrCat("the other side does not read: ", std::strerror(errno)));
@@ -156,10 +156,10 @@ absl::StatusOr<Packet> PacketSocket::Receive() const {
   ssize_t received;
   do {
     received = ::recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    // A reset is told once, before what the other side had sent.
+    // A reset is reported once, before the data that the peer had sent.
   } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
   if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return absl::Status(absl::StatusCode::kNotFound, {});  // often: with words it would allocate
+    return absl::Status(absl::StatusCode::kNotFound, {});  // frequent: a message would allocate
   }
   if (received <= 0) return absl::UnavailableError("the other side has closed its socket");
   Packet packet;

@@ -26,10 +26,10 @@ namespace penstock::transfer {
 namespace {
 
 constexpr char kScheme[] = "shm:";
-// Until it is tried again to let somebody in for whom there was no descriptor.
+// Time until the next try after there was no descriptor for a connection.
 constexpr Loop::Nanoseconds kAcceptPause = 100'000'000;
 
-// A listener's part that the loop serves.
+// The part of a listener that the loop serves.
 class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<ShmAcceptor> {
  public:
   ShmAcceptor(Loop& loop, Descriptor socket, Listener::Accept accept)
@@ -37,7 +37,7 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
 
   void Open() { loop_.Add(shared_from_this(), socket_.get(), -1, Loop::Trigger::kEdge); }
 
-  // Lets nobody in any more, and returns when all links have ended.
+  // Stops accepting, and returns when all links have ended.
   void Close() {
     if (!in_creator_) return;
     closing_ = true;
@@ -114,7 +114,7 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
   Descriptor socket_;
   const Listener::Accept accept_;
   std::atomic<bool> closing_{false};
-  Loop::Nanoseconds try_again_ = Loop::kNever;  // of whoever serves
+  Loop::Nanoseconds try_again_ = Loop::kNever;  // used by the serving thread only
 
   Mutex mu_;
   std::condition_variable changed_;
@@ -151,7 +151,7 @@ class ShmReceiveLink : public ReceiveLink {
 class ShmTransport : public Transport {
  public:
   std::string_view name() const override { return "shm"; }
-  int rank() const override { return 10; }  // behind `local`, where nothing moves
+  int rank() const override { return 10; }  // after `local`, where nothing moves
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
                                                    Listener::Accept accept) override {
@@ -160,7 +160,7 @@ class ShmTransport : public Transport {
                                               " bytes, and this machine has pages of ", bytes));
     }
     ASSIGN_OR_RETURN(Loop * loop, TheLoop());
-    std::random_device random;  // so that no name is met twice, or guessed
+    std::random_device random;  // so that names are unique and cannot be guessed
     const std::string address =
         absl::StrFormat("%s%08x%08x%08x%08x", kScheme, random(), random(), random(), random());
     ASSIGN_OR_RETURN(Descriptor socket, ListenAt(NameIn(address)));
@@ -192,7 +192,7 @@ class ShmTransport : public Transport {
     return absl::StrCat("penstock-", std::string(address));
   }
 
-  // The process's, begun at first use.
+  // Returns the loop of the process, started at first use.
   absl::StatusOr<Loop*> TheLoop() {
     MutexLock lock(mu_);
     if (loop_ == nullptr || !loop_->runs()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `shm`: worker and client in two processes of one host. Elements are read where
-// the worker wrote them.
+// `shm`: worker and client in two processes of one host. Elements are read where the worker wrote
+// them.
 #pragma once
 
 #include <memory>

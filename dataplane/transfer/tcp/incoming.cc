@@ -51,7 +51,7 @@ void Incoming::IntoText() {
   Into({reinterpret_cast<std::byte*>(text_.data()) + kMessageHeaderBytes, body_bytes()});
 }
 
-// What was read ahead goes where it belongs; false: nothing was.
+// Moves data that was read ahead to its place; false if there is none.
 bool Incoming::TakeAhead() {
   if (ahead_.empty()) return false;
   const auto take = [this](std::byte* to, size_t most) {
@@ -65,8 +65,8 @@ bool Incoming::TakeAhead() {
   return true;
 }
 
-// The rest of a body and the next head in one call, so that no byte of a body is
-// ever read to where it does not belong.
+// Reads the rest of a body and the next head in one call, so that a body's bytes are read only to
+// their place.
 absl::StatusOr<Incoming::Got> Incoming::Receive(int fd) {
   iovec parts[3];
   size_t count = 0;

@@ -19,13 +19,13 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// Until the next try when there was no descriptor for a connection.
+// Time until the next try after there was no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptPause(100);
-// Connections accepted before those that are there have their turn: a hello that
-// has come is then read before its sender counts as one client too many.
+// Connections accepted before those already there are served: a hello that has come is then read
+// before its sender is dropped as one client too many.
 constexpr int kAcceptsPerTurn = 16;
 
-// Accepts connections, and knows the links that are not over.
+// Accepts connections and keeps the links that have not ended.
 class Acceptor : public Loop::Member,
                  public SendSocket::Owner,
                  public std::enable_shared_from_this<Acceptor> {
@@ -49,13 +49,13 @@ class Acceptor : public Loop::Member,
     for (const std::shared_ptr<SendSocket>& link : links_) link->Break(reason);
     none_.wait(lock, none);
   }
-  // After Close(), and when the loop has stopped.
+  // Call after Close(), when the loop has stopped.
   void StopStripes() {
     for (const std::shared_ptr<Loop>& loop : stripe_loops_) loop->Stop();
   }
 
  private:
-  // From here on no link begins; those that there are.
+  // Prevents new links and returns the present ones.
   std::vector<std::shared_ptr<SendSocket>> Stop() {
     MutexLock lock(mu_);
     stopped_ = true;
@@ -84,7 +84,7 @@ class Acceptor : public Loop::Member,
     }
     auto link = std::make_shared<SendSocket>(loop_, std::move(connection), *this);
     MutexLock lock(mu_);
-    if (stopped_ || !link->Start(limits_.hello_timeout).ok()) return;  // which closes it
+    if (stopped_ || !link->Start(limits_.hello_timeout).ok()) return;  // closes the link
     links_.push_back(link);
     unauthenticated_.push_back(std::move(link));
   }
@@ -131,7 +131,7 @@ class Acceptor : public Loop::Member,
   const Socket socket_;
   const Listener::Accept accept_;
   const UnauthenticatedLimits limits_;
-  // Touched only by the thread that serves the loop.
+  // Used only by the thread that serves the loop.
   std::vector<std::shared_ptr<SendSocket>> unauthenticated_;  // oldest first
   std::vector<std::shared_ptr<Loop>> stripe_loops_;  // by the number of a further connection
 

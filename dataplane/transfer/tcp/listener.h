@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's port.
+// The listening port of a worker.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace penstock::transfer::tcp {
 
-// One thread for the port and all its links; it is joined when the listener goes.
+// Listens with one thread for the port and all its links, joined when the listener is destroyed.
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
                                                         Listener::Accept accept,
                                                         UnauthenticatedLimits limits = {});

@@ -32,7 +32,7 @@ void Loop::Stop() {
   if (stopped_.exchange(true)) return;
   RemovePolledLoop(*this);
   EventLoop::Stop();
-  std::unordered_map<uint64_t, std::shared_ptr<Member>> members;  // let go of without the lock
+  std::unordered_map<uint64_t, std::shared_ptr<Member>> members;  // destroyed without the lock
   Fifo<std::shared_ptr<Member>> calls;
   MutexLock lock(mu_);
   std::swap(members, members_);
@@ -90,7 +90,7 @@ void Loop::SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point 
   WakeAt(deadline.time_since_epoch() / std::chrono::nanoseconds(1));
 }
 
-// --- By whoever serves -----------------------------------------------------------------
+// --- On the serving thread -----------------------------------------------------------------
 
 bool Loop::Serve(Nanoseconds, bool) {
   bool found = DispatchReady();
@@ -117,7 +117,7 @@ void Loop::Dispatch(uint64_t id, uint32_t events) {
   {
     MutexLock lock(mu_);
     auto its = members_.find(id);
-    if (its == members_.end()) return;  // removed in this turn
+    if (its == members_.end()) return;  // removed since epoll_wait()
     member = its->second;
   }
   member->OnReady(events);

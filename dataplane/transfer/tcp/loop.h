@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for sockets and runs what they cause.
+// Waits for sockets and runs their events.
 #pragma once
 
 #include <atomic>
@@ -17,22 +17,22 @@
 
 namespace penstock::transfer::tcp {
 
-// Methods are for any thread unless they say otherwise, and do not wait. In a
-// steady state they allocate nothing.
+// Methods are for any thread unless they say otherwise, and do not wait. In a steady state they
+// allocate nothing.
 class Loop final : public EventLoop {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Somebody with a socket. Called by whoever serves the loop, one call at a time,
-  // and kept alive during a call.
+  // An object with a socket. Its methods are called on the loop's serving thread, one at a time,
+  // and it is kept alive during a call.
   class Member {
    public:
     virtual ~Member() = default;
-    // epoll's events, told once when they begin (EPOLLET): read, write or accept
-    // until there is no more, or Call() for what is left. 0: after Call().
+    // epoll's events, reported once when they begin (EPOLLET): read, write or accept until there is
+    // no more, or use Call() for the rest. 0: after Call().
     virtual void OnReady(uint32_t events) = 0;
     virtual void OnDeadline() = 0;
-    // Whether a thread may wait for what it brings.
+    // True if a thread may wait for its events.
     virtual bool is_link() const { return true; }
 
    private:
@@ -43,24 +43,22 @@ class Loop final : public EventLoop {
 
   enum class ServedBy {
     kWaitingThreads,  // polling.h, else its own thread
-    kOwnThread,       // alone: what it does goes on beside what others do
+    kOwnThread,       // only this thread, in parallel with other loops
   };
-  // Unavailable when the system has no thread or descriptor for it.
+  // Unavailable if the system has no thread or descriptor for it.
   static absl::StatusOr<std::shared_ptr<Loop>> Start(ServedBy by = ServedBy::kWaitingThreads);
   ~Loop() override { Stop(); }
 
-  // Nothing is called any more, and what is asked of it later does nothing. Not
-  // while serving.
+  // Calls no member after it returns; later requests do nothing. Do not call while serving.
   void Stop();
 
-  // Watches the socket and keeps the member, until Remove(). A member has one
-  // socket at a time.
+  // Watches the socket and keeps the member until Remove(). A member has one socket at a time.
   absl::Status Add(const Socket& socket, std::shared_ptr<Member> member);
-  // While serving: no event of the socket follows. A deadline stays.
+  // Call while serving: no event of the socket follows. A deadline stays.
   void Remove(const Socket& socket, Member& member);
-  // OnReady(0) soon.
+  // Calls OnReady(0) soon.
   void Call(std::shared_ptr<Member> member);
-  // OnDeadline() then, up to 2 ms late, in place of an earlier deadline;
+  // Calls OnDeadline() at `deadline`, up to 2 ms late, in place of an earlier deadline;
   // time_point::max(): never. Keeps no member alive.
   void SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point deadline);
 
@@ -76,7 +74,7 @@ class Loop final : public EventLoop {
 
   explicit Loop(Socket epoll) : epoll_(std::move(epoll)) {}
   bool Serve(Nanoseconds now, bool descriptors) override;
-  void SetSleeps(bool) override {}  // sockets tell in any case
+  void SetSleeps(bool) override {}  // sockets always report
   Nanoseconds NextDeadline() override;
   bool DispatchReady();
   void Dispatch(uint64_t id, uint32_t events);
@@ -86,13 +84,13 @@ class Loop final : public EventLoop {
   const Socket epoll_;
   std::atomic<bool> stopped_{false};
   std::atomic<int> links_{0};              // among the members
-  Fifo<std::shared_ptr<Member>> running_;  // calls, of whoever serves
+  Fifo<std::shared_ptr<Member>> running_;  // calls; used by the serving thread
 
   Mutex mu_;
   uint64_t last_id_ GUARDED_BY(mu_) = 0;
   std::unordered_map<uint64_t, std::shared_ptr<Member>> members_ GUARDED_BY(mu_);
   Fifo<std::shared_ptr<Member>> calls_ GUARDED_BY(mu_);
-  // A heap; those that were replaced are among them.
+  // A heap; includes replaced deadlines.
   std::vector<Deadline> deadlines_ GUARDED_BY(mu_);
 };
 

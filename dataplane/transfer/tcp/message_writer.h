@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages on their way into a worker's socket.
+// Writes messages to a worker's socket.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Fewer bytes than this are not worth a system call and its packets, if more are likely to follow.
+// If more bytes are likely to follow, fewer than this are not worth a system call and its packets.
 inline constexpr size_t kMinWriteBytes = 256 << 10;
 
 // One message: text alone, or a head and the bytes of an element or a frame.
@@ -24,9 +24,9 @@ struct QueuedMessage {
   MessageType type = MessageType::kElement;
   absl::Span<const std::byte> bytes;
   Loan loan;
-  int64_t count = 0;     // of elements and errors
-  size_t elsewhere = 0;  // bytes of the element that goes over another connection in this turn
-  bool encoded = false;  // head and bytes are as they are sent
+  int64_t count = 0;     // number of elements and errors
+  size_t elsewhere = 0;  // bytes of the element that goes over another connection instead
+  bool encoded = false;  // head and bytes are final
   Head head{};
   size_t size() const { return text.empty() ? head.size() + bytes.size() : text.size(); }
 };
@@ -34,7 +34,7 @@ struct QueuedMessage {
 // Not thread-safe.
 class MessageWriter {
  public:
-  // A batch for one system call; small elements are in frames already.
+  // The batch for one system call; small elements are in frames already.
   static constexpr size_t kMaxMessagesPerWrite = 8;
 
   void Add(QueuedMessage message) { messages_.Push(std::move(message)); }
@@ -43,12 +43,12 @@ class MessageWriter {
   void Clear();
 
   enum class Wrote { kAll, kSome, kFailed };
-  // Writes until the socket is full or all is written. `encode` sets the head, and the bytes that
-  // go, of a message that is not encoded. Where that takes time, as `slow` says, what came before
-  // goes out first.
+  // Writes until the socket is full or all is written. `encode` sets the head and the final bytes
+  // of a message that is not encoded. If `slow` returns true, encoding takes time, and earlier
+  // messages are written first.
   Wrote Write(int fd, absl::FunctionRef<void(QueuedMessage&)> encode,
               absl::FunctionRef<bool()> slow);
-  // Of kFailed.
+  // Returns the errno of kFailed.
   int error() const { return error_; }
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 // How long a worker may take to end a connection that the client has closed.
 constexpr std::chrono::seconds kWorkerGoodbyeTimeout(5);
-// What was received is told with the next credits that are granted, or after so long.
+// Received elements are reported with the next credits that are granted, or after this time.
 constexpr std::chrono::milliseconds kMaxReportDelay(1);
 Loop::Clock::time_point After(absl::Duration timeout) {
   return Loop::Clock::now() + absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
@@ -69,7 +69,7 @@ void ReceiveSocket::Grant(Credits credits) {
 
 void ReceiveSocket::Recall() {
   MutexLock lock(mu_);
-  // A second one in one message: what was granted since comes back too.
+  // A second recall in one message: credits granted since the first come back too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
   Write();
@@ -77,8 +77,8 @@ void ReceiveSocket::Recall() {
 
 void ReceiveSocket::Close() {
   gate_.Close();
-  loan_ = Loan();  // nobody touches it from here on until the link is known as closed
-  for (const auto& stripe : stripes_) stripe->Close();  // nor adds to these
+  loan_ = Loan();  // no thread touches it now until the link is seen as closed
+  for (const auto& stripe : stripes_) stripe->Close();  // no thread adds a stripe now
   {
     MutexLock lock(mu_);
     closed_ = true;
@@ -124,7 +124,7 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   if ((events & EPOLLOUT) != 0) {
-    // An edge says this also with room all along: what was received waits then (ReportSoon()).
+    // The edge reports this also if there was room all along; reports then wait (ReportSoon()).
     MutexLock lock(mu_);
     if (!std::exchange(writable_, true)) Write();
   }
@@ -288,7 +288,7 @@ void ReceiveSocket::Open() {
 
 // --- Further connections ---------------------------------------------------------
 
-// If one fails, the worker never learns of it and sends nothing over it.
+// If a connection fails, the worker never learns of it and sends nothing over it.
 absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
   if (loops_.size() == 1 || !stripes_.empty()) {
     return absl::DataLossError("the worker offers further connections that were not asked for");
@@ -343,7 +343,7 @@ void ReceiveSocket::DrainClosed(uint32_t events) {
       if (out_at_ == out_.size() && !std::exchange(shut_down_, true)) {
         ::shutdown(socket_.fd(), SHUT_WR);
       }
-      // Closing with bytes unread would take the goodbye from the worker.
+      // Closing with bytes unread would make the worker lose the goodbye.
       got = Discard(socket_.fd());
     }
   }
@@ -361,7 +361,7 @@ void ReceiveSocket::End() {
   events_.reset();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   MutexLock lock(mu_);
-  Write();  // what was received, if the worker still listens
+  Write();  // reports what was received, if the worker still listens
   connected_ = false;
   if (!socket_) return;
   loop_->Remove(socket_, *this);
@@ -388,7 +388,7 @@ void ReceiveSocket::Write() {
     if (put >= 0) {
       out_at_ += static_cast<size_t>(put);
     } else if (errno != EINTR) {
-      writable_ = false;  // or broken, which whoever reads finds out
+      writable_ = false;  // or broken, which the reading side finds out
     }
   }
 }

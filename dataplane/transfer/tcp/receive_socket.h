@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's end of a link. The loop reads each block straight into a slot;
-// Grant() and Recall() write to the socket at once. Large elements may come over
-// further connections (receive_stripe.h); where one has its turn, this one says.
+// The client's end of a link. The loop reads each block straight into a slot. Grant() and Recall()
+// write to the socket at once. Large elements may come over further connections (receive_stripe.h);
+// a message on this connection says when it is their turn.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,37 @@
 
 namespace penstock::transfer::tcp {
 
-// What one connection may receive before others have their turn.
+// The most bytes that one connection may receive before others are served.
 inline constexpr uint64_t kMaxReceiveBytesAtOnce = 4 << 20;
 
 absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes);
 
-// Its events come from whoever serves the loop.
+// Its events come on the loop's serving thread.
 class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<ReceiveSocket> {
  public:
-  // A link to the worker at `target`, served by the first of the loops. Each other serves a further
-  // connection, if the worker has such.
+  // A link to the worker at `target`, served by the first of the loops. Each other loop serves a
+  // further connection, if the worker offers them.
   ReceiveSocket(std::vector<std::shared_ptr<Loop>> loops, std::string target, DialOptions options,
                 std::shared_ptr<ReceiveEvents> events);
-  // From here on the time to answer runs. To be called once.
+  // Starts the time limit for the worker's answer. Call once.
   void Start();
-  // Where the worker may be reached; to be called once. Any thread.
+  // Connects to one of `endpoints`. Call once. Any thread.
   void Connect(absl::StatusOr<std::vector<Endpoint>> endpoints);
 
   // The awaited element has come, or never will. Any thread.
   void GoOn() { loop_->Call(shared_from_this()); }
 
-  // As ReceiveLink's.
+  // As in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
-  // No event behind this; the worker is told, if it still listens.
+  // No event after it returns. Tells the worker, if it still listens.
   void Close();
 
  private:
   void OnReady(uint32_t events) override;
   void OnDeadline() override;
 
-  // By whoever serves, inside the gate. What they give is why the link is over.
+  // On the serving thread, inside the gate. An optional status is the reason of the link's end.
   std::optional<absl::Status> Advance(uint32_t events);
   std::optional<absl::Status> ConnectOn(uint32_t events);
   std::optional<absl::Status> ReadOn();
@@ -60,14 +60,14 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   absl::Status Receive(Loan loan, MessageType type, size_t bytes);
   absl::Status OpenStripes(const StripeKey& key);
   absl::Status Await(const Striped& striped);
-  // Receives the element that is awaited, if there is one; false: it has not come yet.
+  // Receives the awaited element, if there is one; false: it has not come yet.
   absl::StatusOr<bool> ReceiveAwaited();
   void ReportSoon();
   void Open();
   void NotifyEnd(const absl::Status& reason);
 
-  // By whoever serves:
-  void DrainClosed(uint32_t events);  // of a link that the client has closed
+  // On the serving thread:
+  void DrainClosed(uint32_t events);  // for a link that the client has closed
   void End();
   bool closed();
 
@@ -79,21 +79,21 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   const std::string target_;
   DialOptions options_;
   Pool& pool_;
-  Gate gate_;  // around whatever touches the pool or is an event
+  Gate gate_;  // around events, and around use of the pool
 
-  // Of whoever serves.
-  std::shared_ptr<ReceiveEvents> events_;  // until the last
+  // Used by the serving thread only.
+  std::shared_ptr<ReceiveEvents> events_;  // until the last event
   Incoming incoming_;
-  Loan loan_;  // where the body that comes goes
+  Loan loan_;  // for the body that is coming
   ElementReceiver receiver_;
-  ReceiveStripe* awaited_ = nullptr;  // whose turn it is, if not this connection's
-  size_t tried_ = 0;                  // endpoints
-  bool hung_up_ = false;              // which is not read while another connection has the turn
+  ReceiveStripe* awaited_ = nullptr;  // the stripe whose turn it is, if any
+  size_t tried_ = 0;                  // number of endpoints
+  bool hung_up_ = false;              // noticed late if another connection has the turn
   bool connecting_ = false;
   bool open_ = false;
   bool over_ = false;
   bool shut_down_ = false;
-  bool report_due_ = false;    // the deadline is for what was received
+  bool report_due_ = false;    // the deadline is for a report
   absl::Status last_failure_;  // of connecting
 
   Mutex mu_;
@@ -105,8 +105,8 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   bool writable_ GUARDED_BY(mu_) = false;
   bool closed_ GUARDED_BY(mu_) = false;  // by this client
   bool goodbye_sent_ GUARDED_BY(mu_) = false;
-  Update waiting_ GUARDED_BY(mu_);   // what the worker is to be told next
-  std::string out_ GUARDED_BY(mu_);  // what is being written
+  Update waiting_ GUARDED_BY(mu_);   // the next update to the worker
+  std::string out_ GUARDED_BY(mu_);  // bytes being written
   size_t out_at_ GUARDED_BY(mu_) = 0;
 };
 

@@ -43,7 +43,7 @@ absl::StatusOr<std::optional<ReceiveStripe::Came>> ReceiveStripe::Take() {
 
 void ReceiveStripe::Close() {
   gate_.Close();
-  Fifo<Came> came;  // both let go of outside the lock
+  Fifo<Came> came;  // both destroyed outside the lock
   Loan begun;
   MutexLock lock(mu_);  // also against another Close()
   std::swap(came, came_);
@@ -76,7 +76,7 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
     if (events == 0) return absl::OkStatus();
     PENSTOCK_RETURN_IF_ERROR(Connected(socket_));
     connected_ = true;
-    // It is the first that is written, and finds room.
+    // The join is the first message written, and finds room.
     const ssize_t put =
         ::send(socket_.fd(), join_.data(), join_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put < 0) return BrokenBy("cannot join a link", errno);
@@ -118,7 +118,7 @@ absl::Status ReceiveStripe::MakeRoom() {
 }
 
 absl::Status ReceiveStripe::Handle() {
-  if (!loan_) {  // why it was not taken
+  if (!loan_) {  // a `closed` with the worker's reason
     const absl::StatusOr<Message> message = Decode(incoming_.text());
     if (!message.ok()) return Garbled(message.status());
     const auto* closed = std::get_if<Closed>(&*message);
@@ -132,7 +132,7 @@ absl::Status ReceiveStripe::Handle() {
   return absl::OkStatus();
 }
 
-// Nothing comes any more. It is an error of the link's once it waits for something.
+// Nothing comes after this. The link fails with it once it waits for an element of this stripe.
 void ReceiveStripe::Fail(const absl::Status& reason) {
   loan_ = Loan();
   if (!joined_) NotifyNotJoined(reason);
@@ -141,9 +141,9 @@ void ReceiveStripe::Fail(const absl::Status& reason) {
   if (std::exchange(awaited_, false)) CallLink();
 }
 
-// The link goes on with fewer connections than were asked for.
+// The link continues with fewer connections than were asked for.
 void ReceiveStripe::NotifyNotJoined(const absl::Status& reason) {
-  if (absl::IsUnavailable(reason) && connected_) return;  // so ends one that was not used, too
+  if (absl::IsUnavailable(reason) && connected_) return;  // an unused one may end like this
   StderrEventLog()->Write({"connection_not_joined",
                            {{"worker", link_.target}, {"reason", std::string(reason.message())}}});
 }

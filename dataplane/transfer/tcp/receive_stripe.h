@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A further connection of a link, at the client's end. The thread of a loop of its own reads
-// elements from it into slots, ahead of their turn. The thread that reads the link's first
-// connection takes each when it is its turn.
+// A further connection of a link, at the client's end. A loop with its own thread reads elements
+// from it into slots, ahead of their turn. The thread that reads the link's first connection takes
+// each one when it is its turn.
 #pragma once
 
 #include <atomic>
@@ -29,37 +29,37 @@ class ReceiveSocket;
 class ReceiveStripe final : public Loop::Member,
                             public std::enable_shared_from_this<ReceiveStripe> {
  public:
-  // Of that link, of which `pool` and `receiver` are, until Close().
+  // The link of this connection. It owns `pool` and `receiver`, which are used until Close().
   struct Link {
     std::weak_ptr<ReceiveSocket> socket;
     Pool& pool;
     ElementReceiver& receiver;
     uint64_t max_element_bytes;
-    std::string target;  // of its worker
+    std::string target;  // the worker's
   };
   ReceiveStripe(std::shared_ptr<Loop> loop, const Join& join, Link link);
-  // Begins to connect; to be called once.
+  // Begins to connect. Call once.
   void Start(const Endpoint& worker);
 
-  // The next element of this connection, its block in the first `bytes`.
+  // The next element of this connection; its block is in the first `bytes`.
   struct Came {
     Loan loan;
     size_t bytes = 0;
   };
-  // On the thread that serves the link. nullopt: it has not come; the link is called once it has.
-  // An error: it never will, and why.
+  // Call on the thread that serves the link. nullopt: the element has not come; the link is called
+  // once it has. An error: it will never come, with the reason.
   absl::StatusOr<std::optional<Came>> Take();
 
-  // Any thread. From here on it touches nothing of the link's.
+  // Any thread. Uses nothing of the link after it returns.
   void Close();
-  // Any thread, after Close(). The connection ends.
+  // Any thread, after Close(). Ends the connection.
   void HangUp();
 
  private:
   void OnReady(uint32_t events) override;
   void OnDeadline() override {}
 
-  // By whoever serves, inside the gate. What they give is why it is over.
+  // On the serving thread, inside the gate. An error is the reason of the connection's end.
   absl::Status Advance(uint32_t events);
   absl::Status ReadOn();
   absl::Status MakeRoom();
@@ -71,15 +71,15 @@ class ReceiveStripe final : public Loop::Member,
   const std::shared_ptr<Loop> loop_;
   const std::string join_;
   const Link link_;
-  Gate gate_;  // around whatever is the link's
+  Gate gate_;  // around every use of the link's objects
   std::atomic<bool> hangs_up_ = false;
 
-  // Of whoever serves.
+  // Used by the serving thread only.
   Socket socket_;
   bool connected_ = false;
-  bool joined_ = false;  // as an element shows
+  bool joined_ = false;  // an element has come
   Incoming incoming_;
-  Loan loan_;  // where the body that comes goes
+  Loan loan_;  // for the body that is coming
 
   Mutex mu_;
   Fifo<Came> came_ GUARDED_BY(mu_);

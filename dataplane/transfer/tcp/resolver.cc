@@ -43,7 +43,7 @@ void Resolver::Run() {
     questions_.pop_front();
     lock.unlock();
     next.done(tcp::LookUp(next.where, /*numeric=*/false));
-    next.done = nullptr;  // what it keeps goes without the lock
+    next.done = nullptr;  // destroyed without the lock
     lock.lock();
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks up hosts on a thread of its own, since that may take seconds.
+// Looks up hosts on a thread of its own, since a lookup may take seconds.
 #pragma once
 
 #include <condition_variable>
@@ -18,11 +18,10 @@ class Resolver {
  public:
   using Done = std::function<void(absl::StatusOr<std::vector<Endpoint>>)>;
 
-  ~Resolver();  // waits for the lookup that runs; others are not done
+  ~Resolver();  // waits for the running lookup; drops the others
 
-  // Calls `done` once, before it returns if the host is a number, else on the
-  // resolver's thread. ResourceExhausted, before it returns, where the process gets none. Any
-  // thread.
+  // Calls `done` once: before it returns if the host is a number, else on the resolver's thread. If
+  // the process gets no thread, `done` gets ResourceExhausted before it returns. Any thread.
   void LookUp(HostAndPort where, Done done);
 
  private:
@@ -36,7 +35,7 @@ class Resolver {
   std::condition_variable asked_;
   std::deque<Question> questions_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::thread thread_ GUARDED_BY(mu_);  // begun at the first name
+  std::thread thread_ GUARDED_BY(mu_);  // started at the first name
 };
 
 }  // namespace penstock::transfer::tcp

@@ -19,13 +19,13 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// How long a client may take to close when it was told that the link is over.
+// How long a client may take to close after it got the end of the link.
 constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
-// What one client may send before others have their turn.
+// The most bytes that one client may send before others are served.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
-// What is less than kMinWriteBytes waits for more if the one before came so short a time ago.
+// Less than kMinWriteBytes waits for more if the previous element came this short a time ago.
 constexpr std::chrono::microseconds kFast(100);
 
 // Smaller elements cost more to bring back into order than to copy.
@@ -174,11 +174,11 @@ absl::Status SendSocket::HandleHello(Hello hello) {
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   owner_.OnAuthenticated(*this);
   MutexLock lock(mu_);
-  queue_.Welcome();  // written when all was read
+  queue_.Welcome();  // written after all was read
   return absl::OkStatus();
 }
 
-// For a connection that joins a link as a further one: the link has it from here on.
+// For a connection that joins a link as a further one: hands it to the link.
 absl::Status SendSocket::HandOver() {
   PENSTOCK_ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
   const auto& join = std::get<Join>(message);
@@ -190,12 +190,12 @@ absl::Status SendSocket::HandOver() {
   Socket socket;
   {
     MutexLock lock(mu_);
-    broken_ = true;  // nobody writes to it
+    broken_ = true;  // so that no thread writes to it
     socket = std::move(socket_);
   }
   over_ = true;
   owner_.OnOver(*this);
-  // One that is not taken is closed, and the client sees it.
+  // A connection that the link does not take is closed, which the client sees.
   link->AddStripe(join.stripe, std::move(loop), std::move(socket)).IgnoreError();
   return absl::OkStatus();
 }
@@ -219,7 +219,7 @@ absl::Status SendSocket::Handle(const Update& update) {
     MutexLock lock(mu_);
     PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, received_));
     codec_.OnReceived(update.received);
-    if (update.recall) held_bytes_ = 0;  // the answer goes behind it, at once
+    if (update.recall) held_bytes_ = 0;  // the answer follows, at once
   }
   NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();
@@ -293,7 +293,7 @@ void SendSocket::Write() {
   while (true) {
     TakeMessages();
     if (writer_.empty() || !writable_) break;
-    writable_ = false;  // unless the loop says otherwise meanwhile
+    writable_ = false;  // unless the loop sets it again meanwhile
     mu_.unlock();
     const MessageWriter::Wrote wrote = writer_.Write(
         socket_.fd(), [this](QueuedMessage& message) { EncodeMessage(message); },
@@ -307,14 +307,14 @@ void SendSocket::Write() {
   }
   writing_ = false;
   if (broken_) {
-    loop_->Call(shared_from_this());  // which may have waited for this
+    loop_->Call(shared_from_this());  // which may have waited for this thread
   } else if (writer_.empty() && queue_.close_sent()) {
     ShutDown();
   }
 }
 
 void SendSocket::TakeMessages() {
-  // As much for each connection, as most of the messages may only name another.
+  // One batch for each connection, since most of the messages may only name another one.
   const size_t most = MessageWriter::kMaxMessagesPerWrite * (1 + stripes_.size());
   while (!queue_.empty() && writer_.size() < most) writer_.Add(NextMessage());
 }
@@ -336,8 +336,8 @@ QueuedMessage SendSocket::NextMessage() {
   return OverStripes(std::move(message));
 }
 
-// Large elements go over all connections in turns. If it is another connection's turn, a message
-// that says so takes the element's place.
+// Distributes large elements over all connections in turn. If it is another connection's turn, a
+// message that names it takes the element's place.
 QueuedMessage SendSocket::OverStripes(QueuedMessage element) {
   if (stripes_.empty() || element.type != MessageType::kElement ||
       element.bytes.size() < kStripedFrom || codec_.present() != Codec::kNone) {
@@ -372,7 +372,7 @@ void SendSocket::EncodeMessage(QueuedMessage& message) {
 
 void SendSocket::ShutDown() {
   shut_down_ = true;
-  // The client has all when it closes; closing first could take from it what is on its way.
+  // The client has everything when it closes. Closing first could lose data on its way.
   ::shutdown(socket_.fd(), SHUT_WR);
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kClientGoodbyeTimeout);
 }

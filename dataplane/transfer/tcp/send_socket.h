@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link: a connection that somebody made, unauthenticated until
-// its hello was accepted. Whoever sends writes to the socket at once, and the
-// loop goes on when it was full. A frame that is not full waits until it was open
-// for 1 ms at least and 2 ms at most, or until Flush(). So do elements that follow
-// each other fast, until they are worth a system call and its packets.
+// The worker's end of a link: an accepted connection, unauthenticated until its hello was accepted.
+// The thread that sends writes to the socket at once, and the loop continues when the socket was
+// full. A frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or
+// until Flush(). So do elements that follow each other fast, until they are worth a system call and
+// its packets.
 #pragma once
 
 #include <chrono>
@@ -24,42 +24,43 @@
 
 namespace penstock::transfer::tcp {
 
-// Its events come from whoever serves the loop.
+// Its events come on the loop's serving thread.
 class SendSocket : public Loop::Member, public std::enable_shared_from_this<SendSocket> {
  public:
-  // Whoever accepted the connection; told by whoever serves the loop.
+  // The object that accepted the connection. Called on the loop's serving thread.
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
                                                                std::shared_ptr<SendLink> link) = 0;
-    // The link with that key(), or nullptr.
+    // Returns the link with that key(), or nullptr.
     virtual std::shared_ptr<SendSocket> FindLink(const StripeKey& key) = 0;
-    // Of the links' further connections with that number.
+    // Returns the loop of the links' further connections with that number.
     virtual absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) = 0;
-    // Its hello was accepted: it is no longer unauthenticated.
+    // The hello was accepted: the client is authenticated.
     virtual void OnAuthenticated(SendSocket& socket) = 0;
-    // The last that happens.
+    // The last call.
     virtual void OnOver(SendSocket& socket) = 0;
   };
 
   // `owner` lives until OnOver() or until the loop was stopped.
   SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner);
-  // To be called once, by whoever serves. From here on the time to say hello runs.
+  // Starts the time limit for the hello. Call once, on the serving thread.
   absl::Status Start(std::chrono::milliseconds hello_timeout);
 
-  // By whoever serves. What further connections join by, once it was told; zeros until then.
+  // On the serving thread. Returns the key for further connections, once it was drawn; zeros until
+  // then.
   const StripeKey& key() const { return key_; }
-  // By whoever serves. A further connection of this link, from now on.
+  // On the serving thread. Adds a further connection to this link.
   absl::Status AddStripe(uint32_t number, std::shared_ptr<Loop> loop, Socket socket);
 
-  // As SendLink's.
+  // As in SendLink.
   const Hello& hello() const { return hello_; }
   int64_t credits() const;
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // Ends it without a word to the client, for one that does not read. Any thread.
+  // Ends the link without a message to the client: for a client that does not read. Any thread.
   void Break(const absl::Status& reason);
 
  private:
@@ -71,7 +72,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void OnReady(uint32_t events) override;
   void OnDeadline() override;
 
-  // By whoever serves:
+  // On the serving thread:
   absl::Status ReadOn();
   absl::Status MakeRoom();
   absl::Status Handle();
@@ -83,52 +84,52 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   void BreakLocked(const absl::Status& reason) REQUIRES(mu_);
   void FlushLater() REQUIRES(mu_);
-  // Whether what was sent just now, of so many bytes, may wait for more to go with.
+  // True if an element of `bytes`, just sent, may wait for more to share its write.
   bool Holds(size_t bytes) REQUIRES(mu_);
-  // Writes until the socket is full or all is written, unless another thread does.
-  // Lets go of the lock meanwhile.
+  // Writes until the socket is full or all is written, unless another thread does. Releases the
+  // lock meanwhile.
   void Write() REQUIRES(mu_);
   void TakeMessages() REQUIRES(mu_);
   QueuedMessage NextMessage() REQUIRES(mu_);
   QueuedMessage OverStripes(QueuedMessage element) REQUIRES(mu_);
   void ShutDown() REQUIRES(mu_);
 
-  // By whoever writes, without mu_:
+  // On the writing thread, without mu_:
   void EncodeMessage(QueuedMessage& message);
 
   const std::shared_ptr<Loop> loop_;
   Owner& owner_;
 
-  // Of whoever serves.
+  // Used by the serving thread only.
   Incoming incoming_{kMaxRequestBytes};
   bool hello_received_ = false;
-  bool draining_ = false;  // what still comes is dropped
+  bool draining_ = false;  // data that still comes is dropped
   bool over_ = false;
-  Hello hello_;       // constant once accepted, as is
-  uint8_t sums_ = 0;  // whether sums are of whole bodies: kSumOfAll
+  Hello hello_;       // constant once accepted
+  uint8_t sums_ = 0;  // kSumOfAll or 0; constant once accepted
   StripeKey key_;     // constant once accepted
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> received_;  // told by one update
+  std::vector<Acknowledged> received_;  // reported by one update
 
   LinkCodec codec_{DefaultPool()};
 
-  // Of whoever writes.
+  // Used by the writing thread only.
   MessageWriter writer_;
 
   mutable Mutex mu_;
-  Socket socket_;  // open until whoever serves ends it with mu_ held, while nobody writes
+  Socket socket_;  // the serving thread closes it with mu_ held, while no thread writes
   SendQueue queue_ GUARDED_BY(mu_);
-  bool deadline_set_ GUARDED_BY(mu_) = false;  // for the frame that is open, or what is held
-  uint64_t frame_ GUARDED_BY(mu_) = 0;         // which it was then
-  size_t held_bytes_ GUARDED_BY(mu_) = 0;      // of what waits for more to go with
+  bool deadline_set_ GUARDED_BY(mu_) = false;  // for the open frame, or for held bytes
+  uint64_t frame_ GUARDED_BY(mu_) = 0;         // the open frame when it was set
+  size_t held_bytes_ GUARDED_BY(mu_) = 0;      // waiting for more to share the write
   Loop::Clock::time_point last_send_ GUARDED_BY(mu_);
   bool writing_ GUARDED_BY(mu_) = false;    // by some thread
   bool writable_ GUARDED_BY(mu_) = true;    // as far as is known
-  bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more goes out; waits for the client's end
+  bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more is written; waits for the client's end
   bool broken_ GUARDED_BY(mu_) = false;     // to be ended at once
   std::vector<Stripe> stripes_ GUARDED_BY(mu_);
   size_t next_connection_ GUARDED_BY(mu_) =
-      0;  // over which the next large element goes; 0: this one
+      0;  // the connection of the next large element; 0: this one
 };
 
 }  // namespace penstock::transfer::tcp

@@ -24,7 +24,7 @@ void SendStripe::Send(QueuedMessage message) {
     MutexLock lock(mu_);
     if (closed_) return;
     given_.Push(std::move(message));
-    if (given_.size() > 1) return;  // it was called, and has not come yet
+    if (given_.size() > 1) return;  // OnReady() is already due
   }
   loop_->Call(shared_from_this());
 }
@@ -46,7 +46,7 @@ void SendStripe::OnReady(uint32_t events) {
     return;
   }
   if ((events & EPOLLOUT) != 0) writable_ = true;
-  // A client says nothing here, so that there is nothing to read but the end.
+  // A client sends nothing here, so the end is all there is to read.
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
     Break(absl::UnavailableError(kBroke));
   }
@@ -55,7 +55,7 @@ void SendStripe::OnReady(uint32_t events) {
 
 // False: closed.
 bool SendStripe::TakeGiven() {
-  Fifo<QueuedMessage> dropped;  // let go of outside the lock
+  Fifo<QueuedMessage> dropped;  // destroyed outside the lock
   MutexLock lock(mu_);
   if (closed_) {
     std::swap(dropped, given_);

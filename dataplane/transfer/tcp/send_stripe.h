@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A further connection of a link, at the worker's end. Only elements go over it, in the order in
-// which they were given, written by the thread of a loop of its own: beside what the link's first
-// connection writes.
+// A further connection of a link, at the worker's end. It carries only elements, in the order in
+// which they were given. A loop with its own thread writes them, in parallel with the link's first
+// connection.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,22 @@ class SendSocket;
 
 class SendStripe final : public Loop::Member, public std::enable_shared_from_this<SendStripe> {
  public:
-  // Of that link, which is broken when this is. `sums`: as the flags of a message.
+  // A stripe of `link`, which breaks when the stripe does. `sums`: the flags of its messages.
   SendStripe(std::shared_ptr<Loop> loop, Socket socket, uint8_t sums,
              std::weak_ptr<SendSocket> link);
-  // To be called once.
+  // Call once.
   absl::Status Start() { return loop_->Add(socket_, shared_from_this()); }
 
-  // Any thread. An element that is not encoded.
+  // Any thread. Sends an element that is not encoded.
   void Send(QueuedMessage message);
-  // Any thread. The connection ends, with what is left.
+  // Any thread. Ends the connection and drops the elements left.
   void Close();
 
  private:
   void OnReady(uint32_t events) override;
   void OnDeadline() override {}
 
-  // By whoever serves:
+  // On the serving thread:
   bool TakeGiven();
   void Write();
   void Break(const absl::Status& reason);
@@ -44,7 +44,7 @@ class SendStripe final : public Loop::Member, public std::enable_shared_from_thi
   const uint8_t sums_;
   const std::weak_ptr<SendSocket> link_;
 
-  // Of whoever serves.
+  // Used by the serving thread only.
   Socket socket_;
   MessageWriter writer_;
   bool writable_ = true;

@@ -18,19 +18,19 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// Paced controls such as bbr halve the throughput between two processes of one
-// host, and a link has credits of its own. Where the kernel lacks it, its default. What
-// goes over a network has the machine's, which knows that network.
+// Used between two processes of one host only: paced controls such as bbr halve the throughput
+// there, and a link has credits of its own. A kernel without it uses its default. Connections over
+// a network keep the machine's control, which suits that network.
 constexpr char kCongestionControl[] = "cubic";
 
-// A host that is gone is found out: after so long without a word it is asked, and
-// after so long without an answer, or without taking what is sent, given up. The
-// same times as gRPC's on control connections.
+// Times to detect a host that is gone. After kSilenceSeconds without data it is probed. It is given
+// up after kAnswerSeconds without an answer, or if it acknowledges nothing for
+// kUnacknowledgedMilliseconds. gRPC uses the same times on control connections.
 constexpr int kSilenceSeconds = 10;
 constexpr int kAnswerSeconds = 5;
 constexpr unsigned kUnacknowledgedMilliseconds = 15'000;
 
-// What cannot be set stays as the system has it.
+// An option that cannot be set keeps the system's value.
 template <class T>
 void Set(int fd, int level, int option, const T& value) {
   (void)::setsockopt(fd, level, option, &value, sizeof value);
@@ -51,7 +51,7 @@ void TuneConnected(const Socket& socket) {
                      sizeof kCongestionControl - 1);
 }
 
-// An IPv4 address as IPv6 has it.
+// Returns an address in IPv6 form; IPv4 is mapped.
 in6_addr HostOf(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET6)
     return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
@@ -74,8 +74,8 @@ absl::StatusOr<Socket> ListenAt(const Endpoint& endpoint) {
   Socket socket(
       ::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return BrokenBy("no socket", errno);
-  Set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);   // a port in use is an error all the same
-  Set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // at "::" IPv4 is heard too, as gRPC has it
+  Set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);   // a port in use is still an error
+  Set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // "::" accepts IPv4 too, as in gRPC
   if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.bytes) !=
           0 ||
       ::listen(socket.fd(), SOMAXCONN) != 0) {
@@ -126,7 +126,7 @@ absl::StatusOr<HostAndPort> ParseAddress(std::string_view address) {
       where.port <= 65535) {
     const std::string host(address.substr(0, colon));
     where.host = control::WithoutBrackets(host);
-    // "fd00::1:7000" is an IPv6 number itself.
+    // "fd00::1:7000" is itself an IPv6 address.
     if (where.host != host || host.find(':') == std::string::npos) return where;
   }
   return absl::InvalidArgumentError(absl::StrCat(
@@ -187,7 +187,7 @@ absl::StatusOr<Socket> AcceptAt(const Socket& listening) {
       return absl::ResourceExhaustedError("no room for one more connection");
     }
     if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) return BrokenBy("accept", errno);
-    // Whatever else it is, it was that connection's own: accept(2), "Error handling".
+    // Any other error was that connection's own: accept(2), "Error handling".
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TCP sockets, none of which ever blocks.
+// TCP sockets, all non-blocking.
 #pragma once
 
 #include <sys/socket.h>
@@ -32,15 +32,15 @@ class Socket {
   explicit operator bool() const { return fd_ >= 0; }
   int fd() const { return fd_; }
   void Close();
-  // Close(), and the end of the connection even if a process that was forked
-  // meanwhile holds the descriptor too.
+  // Closes, and ends the connection even if a process that was forked meanwhile still has the
+  // descriptor.
   void HangUp();
 
  private:
   int fd_ = -1;
 };
 
-// Where one can listen or connect.
+// An address to listen at or to connect to.
 struct Endpoint {
   sockaddr_storage address{};
   socklen_t bytes = 0;
@@ -50,35 +50,34 @@ struct HostAndPort {
   std::string host;  // without brackets
   int port = 0;
 };
-// "host:port" or "[host]:port", as IPv6 numbers are written; InvalidArgument for anything else and
-// for port 0.
+// Parses "host:port" or "[host]:port" (for IPv6). InvalidArgument for anything else and for port 0.
 absl::StatusOr<HostAndPort> ParseAddress(std::string_view address);
 
-// The endpoints of a host by name or number. Unavailable if there are none. Names
-// are asked for in the network, which may take seconds; `numeric`: NotFound for those.
+// Returns the endpoints of a host, given by name or number. Unavailable if there are none. A name
+// is looked up in the network, which may take seconds; with `numeric` a name is NotFound.
 absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool numeric);
 
-// Listens at the first endpoint where it can; port 0: any. Unavailable says why not.
+// Listens at the first endpoint that works; port 0: any. Unavailable with the reason.
 struct Bound {
   Socket socket;
   int port = 0;
 };
 absl::StatusOr<Bound> ListenAt(const HostAndPort& where);
 
-// Whether both ends of that connection are on this machine, as far as addresses tell: a loopback's,
-// or the same at both ends.
+// True if both ends of the connection are on this machine, as far as addresses show: a loopback
+// address, or the same address at both ends.
 bool IsLocal(const Socket& connected);
 
-// The next connection that somebody made, tuned; an empty one if there is none.
-// ResourceExhausted: no descriptor or memory for it; it waits.
+// Returns the next connection, tuned, or an empty socket if there is none. ResourceExhausted: no
+// descriptor or memory for it; the connection waits.
 absl::StatusOr<Socket> AcceptAt(const Socket& listening);
 
-// Begins to connect; the socket can be written when that has succeeded or failed.
+// Begins to connect. The socket becomes writable when that has succeeded or failed.
 absl::StatusOr<Socket> BeginConnecting(const Endpoint& endpoint);
-// How that went; to be called once.
+// Returns the result of connecting. Call once.
 absl::Status Connected(const Socket& socket);
 
-// Unavailable, with what the system says about `error`.
+// Returns Unavailable with the system's text for `error`.
 absl::Status BrokenBy(std::string_view what, int error);
 
 }  // namespace penstock::transfer::tcp

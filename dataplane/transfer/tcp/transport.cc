@@ -36,7 +36,7 @@ class TcpTransport : public Transport {
     for (const std::shared_ptr<Loop>& loop : loops_) loop->Stop();
   }
   std::string_view name() const override { return "tcp"; }
-  int rank() const override { return 80; }  // before grpc, behind all that needs no socket
+  int rank() const override { return 80; }  // before grpc, after all that need no socket
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options,
                                                    Listener::Accept accept) override {
@@ -66,8 +66,8 @@ class TcpTransport : public Transport {
   }
 
  private:
-  // One for the first connections of all links that this process dials, one for their second ones,
-  // and so on, each from the first link on that wants it.
+  // Returns one loop for the first connections of all links that this process dials, one for their
+  // second connections, and so on. Each is started by the first link that needs it.
   absl::StatusOr<std::vector<std::shared_ptr<Loop>>> ClientLoops(int connections) {
     const auto count = static_cast<size_t>(std::clamp(connections, 1, kMaxTcpConnections));
     MutexLock lock(mu_);
@@ -81,7 +81,7 @@ class TcpTransport : public Transport {
 
   Mutex mu_;
   std::vector<std::shared_ptr<Loop>> loops_ GUARDED_BY(mu_);
-  Resolver resolver_;  // the first to go: it calls sockets, which call the loop
+  Resolver resolver_;  // destroyed first: it calls sockets, which call the loop
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tcp`: a connection per link, over sockets of our own. A block is written from
-// the memory it lies in and read straight into a slot.
+// `tcp`: one connection or more per link, over sockets of our own. A block is written from its own
+// memory and read straight into a slot.
 #pragma once
 
 #include <memory>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes over a connection: messages (dataplane/transfer/message.h), each
-// behind a prefix that says how long it is, its own header included, and by which
-// it is noticed if it was altered on its way.
+// The data on a connection: messages (dataplane/transfer/message.h), each after a prefix with its
+// length, its own header included, and with the sums that show whether it was altered on its way.
 //
 //   u64 bytes | u32 sum of the body | u32 sum of the head | u8 type, u8 flags, six zeros |
 //   body of (bytes - 8) bytes
 //
-// Little endian. The body of an element or a frame is its block, as it lies in
-// memory; a client reads it straight into a slot. Sums are CRC-32C; that of the head
-// is of the twelve bytes before it and the eight behind it. That of a body is of all of
-// it, but of elements and frames without kSumOfAll only of what says which elements they are:
-// the heads of their blocks, and the frame's prefix.
+// Little endian. The body of an element or a frame is its block, as it is in memory; a client reads
+// it straight into a slot. Sums are CRC-32C. The sum of the head covers the twelve bytes before it
+// and the eight after it. The sum of a body covers all of it. For elements and frames without
+// kSumOfAll it covers only what identifies the elements: the heads of their blocks, and the frame's
+// prefix.
 #pragma once
 
 #include <array>
@@ -27,25 +26,26 @@ namespace penstock::transfer::tcp {
 
 inline constexpr uint32_t kWireVersion = 2;  // 1 had no sums
 inline constexpr size_t kPrefixBytes = 16;
-// Before the body.
+// The bytes before the body.
 inline constexpr size_t kHeadBytes = kPrefixBytes + kMessageHeaderBytes;
 
 enum Flag : uint8_t {
-  // The sum is of the whole body. In a hello: so shall those be of what the worker sends.
+  // The sum covers the whole body. In a hello: the worker's messages shall have such sums.
   kSumOfAll = 1,
-  // In a hello: the client would open further connections for this link.
+  // In a hello: the client is ready to open further connections for this link.
   kWantsStripes = 2,
 };
 
-// What a worker takes of a client after its hello: messages of known size.
+// The most bytes of a message that a worker reads from a client after its hello: these have known
+// sizes.
 inline constexpr uint64_t kMaxRequestBytes = 256;
 
 using Head = std::array<char, kHeadBytes>;
 
-// The sum of a body of that type, as above.
+// Returns the sum of a body of that type, as described above.
 uint32_t SumOfBody(MessageType type, uint8_t flags, absl::Span<const std::byte> body);
 
-// The head before such a body.
+// Returns the head before such a body.
 Head HeadOf(MessageType type, uint8_t flags, uint64_t body_bytes, uint32_t sum_of_body);
 inline Head HeadOf(MessageType type, uint8_t flags, absl::Span<const std::byte> body) {
   return HeadOf(type, flags, body.size(), SumOfBody(type, flags, body));
@@ -57,18 +57,18 @@ struct HeadFields {
   uint64_t body_bytes = 0;
   uint32_t sum_of_body = 0;
 };
-// DataLoss if its sum is another, InvalidArgument if it is no message's for another reason.
+// DataLoss if the head's sum does not match, InvalidArgument if it is malformed otherwise.
 absl::StatusOr<HeadFields> ParseHead(const Head& head);
 
-// Leaves room for a prefix at the end of `bytes`, and where that is; what is then
-// added to `bytes` is the message, which FinishMessage() completes.
+// Leaves room for a prefix at the end of `bytes` and returns its position. Append the message to
+// `bytes`, then call FinishMessage().
 inline size_t BeginMessage(std::string& bytes) {
   bytes.append(kPrefixBytes, '\0');
   return bytes.size() - kPrefixBytes;
 }
 void FinishMessage(std::string& bytes, size_t begun_at, uint8_t flags = 0);
 
-// A message of message.h with its prefix before it.
+// Returns a message of message.h with its prefix.
 inline std::string WithPrefix(std::string_view message, uint8_t flags = 0) {
   std::string bytes;
   const size_t at = BeginMessage(bytes);

@@ -10,7 +10,7 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// FNV-1a: against accidents, not against anybody.
+// FNV-1a: detects accidents, not attacks.
 uint64_t SumOf(std::string_view bytes) {
   uint64_t sum = 0xcbf29ce484222325;
   for (const char c : bytes) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001b3;

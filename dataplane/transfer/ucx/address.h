@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker object's address as text, for the control plane. UCX does not look hard at
-// addresses it is given, so the text carries a sum over them.
+// A worker object's address as text, for the control plane. UCX hardly checks the addresses that it
+// gets, so the text carries a sum over them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace penstock::transfer::ucx {
 
 std::string EncodeAddress(std::string_view address);
-// InvalidArgument for what EncodeAddress() never gave.
+// InvalidArgument for text that EncodeAddress() did not return.
 absl::StatusOr<std::string> DecodeAddress(std::string_view text);
 
 }  // namespace penstock::transfer::ucx

@@ -13,7 +13,7 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// "1.13" of "1.13.1".
+// Returns "1.13" for "1.13.1".
 std::string LineOf(std::string_view release) {
   const size_t minor = release.find('.');
   const size_t patch = minor == release.npos ? release.npos : release.find('.', minor + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread: its turns, its sleep and its end.
+// The engine's thread: its rounds, its sleep and its end.
 #include "dataplane/transfer/ucx/engine.h"
 
 #include <algorithm>
@@ -17,18 +17,18 @@ namespace penstock::transfer::ucx {
 namespace {
 
 constexpr int kProgressesPerTurn = 16;
-// UCX does not promise that its descriptor tells of everything that is under way.
+// UCX does not promise that its descriptor reports everything that is under way.
 constexpr std::chrono::milliseconds kMaxSleep(1000);
 constexpr std::chrono::milliseconds kMaxSleepWhileBusy(10);
 // How long closing may take when the engine stops.
 constexpr std::chrono::seconds kEngineStopTimeout(1);
 
-// A sleep and its end take about as long as this.
+// About the time that a sleep and its end take.
 constexpr std::chrono::microseconds kSpin(20);
 constexpr int kMostWastedSpins = 8;
 
-// UCX's libraries end with the program, before what is never destroyed; no engine may
-// run then.
+// Stops all engines at exit. UCX's libraries end with the program, before objects that are never
+// destroyed; no engine may run then.
 class Running {
  public:
   void Add(const std::shared_ptr<Engine>& engine) {
@@ -160,7 +160,7 @@ void Engine::Sleep() {
     asleep_ = false;
   }
   const Clock::time_point woken = Clock::now();
-  // Spinning would have found it: it is worth a try again.
+  // Spinning would have found it, so it is worth another try.
   wasted_spins_ = woken - now < 2 * kSpin ? 0 : wasted_spins_ + 1;
   busy_at_ = woken;
 }
@@ -219,7 +219,7 @@ bool Engine::ClosePeers() {
     void OnDone(const absl::Status&) override { done = true; }
     bool done = false;
   };
-  // UCX may still touch it when it is not done.
+  // UCX may still use it if it is not done.
   auto flushing = std::make_unique<Flushing>();
   const bool flushed = worker_->Flush(*flushing) || ProgressUntil([&] { return flushing->done; });
   if (!flushed) [[maybe_unused]]
@@ -251,14 +251,14 @@ void Engine::End() {
   }
   links_.clear();
   if (!clean) {
-    // UCX 1.13 aborts when a worker object goes while somebody connects to it
-    // (openucx/ucx#8175). What it still has to do with slots keeps them for good.
+    // UCX 1.13 aborts if a worker object is destroyed while a peer connects to it
+    // (openucx/ucx#8175). The slots of pending work are then never returned.
     worker_.release();
     for (std::unique_ptr<Sending>& sending : sendings_) sending.release();
     for (std::unique_ptr<Fetching>& fetching : fetchings_) fetching.release();
   }
   worker_.reset();
-  // Only now nothing can touch the memory of what had not ended.
+  // Only now can UCX no longer touch the memory of unfinished work.
   peers_.clear();
   fetched_ = {};
   sendings_.clear();

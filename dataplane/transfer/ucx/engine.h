@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one thread that calls UCX for a worker object, and what it does for links: it
-// keeps their peers, puts their messages in order, and has elements fetched into
-// slots.
+// The engine is the one thread that calls UCX for a worker object. For links it keeps their peers,
+// puts their messages in order, and has elements fetched into slots.
 #pragma once
 
 #include <array>
@@ -39,18 +38,18 @@ class Engine final : private Worker::Events {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What has come for a link.
+  // One message that has come for a link.
   struct Incoming {
     Head head;
     uint32_t text_bytes = 0;
     std::array<char, kMaxInlineText> inline_text;
     std::string long_text;        // or a block's head, until it is fetched
-    uint32_t greeting_flags = 0;  // what the client wants (wire.h)
-    Loan loan;  // with the block in its first `bytes`; with `on_device` with its head alone
+    uint32_t greeting_flags = 0;  // the client's wishes (wire.h)
+    Loan loan;  // has the block in its first `bytes`; with `on_device` only its head
     size_t bytes = 0;
-    // Bytes of the body, which is on a device; nullopt: it is in the loan.
+    // Bytes of the body on a device; nullopt: the body is in the loan.
     std::optional<size_t> on_device;
-    absl::Status status;  // why the block is not there
+    absl::Status status;  // why the block is missing
     Offered offered = nullptr;
     enum { kMissing, kFetching, kReady } state = kMissing;
 
@@ -59,73 +58,74 @@ class Engine final : private Worker::Events {
     }
   };
 
-  // One end of a link. All is called on the engine's thread.
+  // One end of a link. All methods are called on the engine's thread.
   class Link : public std::enable_shared_from_this<Link> {
    public:
     virtual ~Link() = default;
 
    private:
     friend class Engine;
-    // Whether such a block may come; if so, a slot for it. Small ones are asked for
-    // inside Progress().
+    // Admit(): OK if such a block may come. Room(): then a slot for it. For small blocks both are
+    // called inside Progress().
     virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
     virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
-    // Where an announced body may go on a device; nullopt: into Room(), behind its head.
+    // Returns a place on a device for an announced body; nullopt: it goes into Room(), after its
+    // head.
     virtual std::optional<DevicePlace> RoomOnDevice(size_t /*head_bytes*/, size_t /*body_bytes*/) {
       return std::nullopt;
     }
-    // In the order of sending.
+    // Called in the order of sending.
     virtual void OnIncoming(Incoming incoming) = 0;
     virtual void OnCall() = 0;
     virtual void OnDeadline() = 0;
-    // Nothing comes or goes any more.
+    // The peer is lost: nothing more is received or sent.
     virtual void OnLost(const absl::Status& reason) = 0;
 
-    uint64_t number_ = 0;  // below 1: not attached
+    uint64_t number_ = 0;  // 0: not attached
     uint64_t dialler_ = 0;
     Worker::Peer peer_ = 0;
-    uint64_t sent_ = 0;     // messages
-    uint64_t arrived_ = 0;  // in order
+    uint64_t sent_ = 0;     // number of messages
+    uint64_t arrived_ = 0;  // number of messages, in order
     Fifo<Incoming> waiting_;
     bool two_pieces_ = false;  // the other end wants elements in two pieces
     Clock::time_point deadline_ = Clock::time_point::max();
     bool called_ GUARDED_BY(&Engine::mu_) = false;
   };
 
-  // Makes the link of a greeting; its first message is the hello. Called on the thread.
+  // Makes the link for a greeting, whose first message is the hello. Called on the thread.
   using LinkFactory = std::function<std::shared_ptr<Link>()>;
 
-  // Without `link_factory` nobody is let in.
+  // Without `link_factory` no client is accepted.
   static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
                                                        LinkFactory link_factory);
   ~Engine() override;
-  // Closes all peers and ends the thread, or has it end if it is that. What is asked of
-  // it later does nothing. At the program's end all are stopped.
+  // Closes all peers and ends the thread; on that thread itself it only requests the end. Later
+  // requests do nothing. All engines are stopped at the program's end.
   void Stop();
   bool stopped();
 
   uint64_t number() const { return number_; }              // random
   const std::string& address() const { return address_; }  // as text
-  // A receive has not ended, so UCX may be in disorder: dial with another engine.
+  // True if a receive has not ended, so that UCX may be in disorder: dial with another engine.
   bool unusable() const { return unusable_; }
 
   // False in a forked child, where the engine has no thread and UCX must not be called.
   bool runs() const { return static_cast<bool>(in_creator_); }
 
-  // Any thread: OnCall() soon.
+  // Any thread. Calls OnCall() soon.
   void Call(const std::shared_ptr<Link>& link);
 
-  // On the thread, as the rest. Attaches the link to a worker object elsewhere, and
-  // sends it the greeting.
+  // Call this and the rest on the thread. Attaches the link to another worker object and sends it
+  // the greeting.
   absl::Status Dial(const std::shared_ptr<Link>& link, std::string_view address,
                     std::string_view hello, uint32_t greeting_flags = 0);
   void Send(Link& link, std::string_view text);
   void Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan);
-  // Tells the other end that this one is gone for no good reason.
+  // Tells the other end that this one ends the link because of an error.
   void SendBroken(Link& link);
-  // OnDeadline() then, in place of an earlier one; max(): never.
+  // Calls OnDeadline() at `deadline`, in place of an earlier one; max(): never.
   void SetDeadline(Link& link, Clock::time_point deadline);
-  // Nothing more is called of it; lets go of it.
+  // Releases the link; no method of it is called after this.
   void Remove(Link& link);
 
  private:
@@ -141,15 +141,15 @@ class Engine final : private Worker::Events {
 
   Engine(Resources& resources, Lanes lanes, LinkFactory link_factory);
 
-  // UCX's, inside Progress():
+  // UCX's events, inside Progress():
   void OnMessage(std::string_view head, absl::Span<const std::byte> data) override;
   bool OnOffered(std::string_view head, size_t bytes, Offered offered) override;
   void OnFailed(Worker::Peer peer, const absl::Status& status) override;
 
   void Run();
-  bool Turn();  // whether there was something
+  bool Turn();  // true if there was something to do
   void Sleep();
-  // False if UCX did not come to an end with them in time.
+  // False if UCX did not finish with them in time.
   bool ClosePeers();
   template <class Condition>
   bool ProgressUntil(Condition condition);
@@ -169,9 +169,9 @@ class Engine final : private Worker::Events {
   absl::Status CheckLanes(const Peer& peer) const;
   void Fail(Worker::Peer peer, const absl::Status& status);
   void FailUnanswered(Clock::time_point now);
-  // Fails the peers behind ports that went down.
+  // Fails the peers that use ports which went down.
   void LookAtPorts(Clock::time_point now);
-  // Nothing goes to it any more. Closed where UCX can: else it stays until the end.
+  // Stops sending to the peer. Closes it if UCX can, else it stays until the engine's end.
   void Close(Peer& peer);
   bool MayClose(const Peer& peer) const;
   void Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer peer);
@@ -187,7 +187,7 @@ class Engine final : private Worker::Events {
   std::unique_ptr<Worker> worker_;
   std::atomic<bool> unusable_{false};
 
-  // Of the thread.
+  // Used by the thread only.
   std::map<Key, std::shared_ptr<Link>> links_;
   uint64_t last_link_ = 0;
   uint64_t last_connection_ = 0;
@@ -197,15 +197,15 @@ class Engine final : private Worker::Events {
   std::vector<Sending*> idle_sendings_;
   std::vector<std::unique_ptr<Fetching>> fetchings_;
   std::vector<Fetching*> idle_fetchings_;
-  Ports ports_;  // none where lanes are no RDMA's
+  Ports ports_;  // none if the lanes are not RDMA
   Clock::time_point next_look_at_ports_;
-  std::vector<Held> held_;  // QUARANTINED: a peer that is gone may still read them
-  // Noted inside Progress(), handled behind it.
+  std::vector<Held> held_;  // QUARANTINED: a lost peer may still read them
+  // Noted inside Progress(), handled after it.
   Fifo<Incoming> inbox_;
   Fifo<Fetching*> fetched_;
   std::vector<std::pair<Worker::Peer, absl::Status>> failed_;
   std::vector<Worker::Peer> closed_;
-  std::vector<std::shared_ptr<Link>> due_;  // empty between two turns
+  std::vector<std::shared_ptr<Link>> due_;  // empty between two rounds
   Clock::time_point next_deadline_ = Clock::time_point::max();
   Clock::time_point busy_at_;
   int under_way_ = 0;     // sends and receives
@@ -217,7 +217,7 @@ class Engine final : private Worker::Events {
   bool stopping_ GUARDED_BY(mu_) = false;
   bool stopped_ GUARDED_BY(mu_) = false;
 
-  Mutex stop_mu_;  // one joins
+  Mutex stop_mu_;  // held while joining
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes: sorted, fetched, handed on.
+// Incoming messages: sorted, fetched, passed on.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,14 +13,14 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// An announced element that has not come by then never will. It begins anew when a
-// link's end says that its worker is gone.
+// An announced element that has not come by then never will. Once the last link to its worker ends,
+// the limit is shorter (kLastFetchTimeout).
 constexpr std::chrono::seconds kFetchTimeout(60);
 
-// Messages of a link that may be ahead of one that has not come.
+// The most messages of a link that may be ahead of a missing one.
 constexpr uint64_t kMostWaiting = 1 << 16;
 
-// False for what no Penstock sends.
+// False for a head that Penstock does not send.
 bool ReadHead(std::string_view bytes, Head& head) {
   if (bytes.size() < sizeof head) return false;
   std::memcpy(&head, bytes.data(), sizeof head);
@@ -32,12 +32,13 @@ bool HasBlock(uint32_t kind) {
          kind == static_cast<uint32_t>(MessageType::kFrame) || kind == Head::kTwoPieces;
 }
 
-// The head of a block that came behind that of its message; empty if the block is whole.
+// Returns the head of a block, which came after the message's head; empty if the block is in one
+// piece.
 std::string_view BlockHead(const Head& head, std::string_view behind) {
   return head.kind == Head::kTwoPieces ? behind : std::string_view();
 }
 
-// To the loan's begin; gives where the rest of the block goes.
+// Copies the head to the beginning of the loan; returns the place for the rest of the block.
 std::byte* CopyHead(std::string_view block_head, const Loan& loan) {
   const auto* bytes = reinterpret_cast<const std::byte*>(block_head.data());
   return std::copy_n(bytes, block_head.size(), loan.bytes().begin());
@@ -103,7 +104,7 @@ void Engine::Fetching::OnDone(const absl::Status& its) {
   engine.fetched_.Push(this);
 }
 
-// --- Behind it -----------------------------------------------------------------------
+// --- After Progress() ----------------------------------------------------------------
 
 bool Engine::HandleArrived() {
   bool found = false;
@@ -206,7 +207,7 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
   };
   if (fetching.place.has_value()) {
     const absl::Status called = GpuPlacesOf(*fetching.place).WithContext(receive);
-    if (!called.ok()) {  // and so it was not begun
+    if (!called.ok()) {  // so the receive was not begun
       worker_->Release(offered);
       done = called;
     }
@@ -226,7 +227,7 @@ void Engine::Fetched(Fetching& fetching) {
   idle_fetchings_.push_back(&fetching);
   const auto peer = peers_.find(fetching.peer);
   const bool peer_is_lost = peer == peers_.end() || peer->second->closing;
-  // What a lost peer takes with it says nothing of the device.
+  // A receive that fails with its peer says nothing about the device.
   if (place.has_value() && (status.ok() || !peer_is_lost)) place->OnReceived(status);
   if (!status.ok()) {
     if (peer == peers_.end()) return;
@@ -236,7 +237,7 @@ void Engine::Fetched(Fetching& fetching) {
   const std::shared_ptr<Link> link = Find(head);
   if (link == nullptr) return;
   Incoming& incoming = link->waiting_[head.sequence - link->arrived_];
-  // Behind the receive's completion, and before anybody may ask the device to read.
+  // After the receive has completed, and before the device may be asked to read.
   if (place.has_value() && GpuPlacesOf(*place).flush()) incoming.status = place->FlushWrites();
   incoming.loan = std::move(loan);
   incoming.state = Incoming::kReady;

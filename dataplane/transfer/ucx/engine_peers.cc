@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers: connected, failed, written to.
+// Peers: connecting, failing, sending.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -16,13 +16,13 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// A receiver gives up an announced element after 60 s; until then it may read.
+// A receiver gives up an announced element after 60 s; until then it may read it.
 constexpr std::chrono::seconds kHoldTime(61);
-// In place of UCX's own, which must not run out (module/fabric.cc).
+// Replaces UCX's own time-out, which must not run out (module/fabric.cc).
 constexpr std::chrono::seconds kAnswerTimeout(30);
-// At work; asleep it is kMaxSleep. What is shorter is for UCX to get over.
+// While busy; asleep it is kMaxSleep. Shorter failures are left to UCX.
 constexpr std::chrono::milliseconds kPortsEvery(100);
-// For elements that were on their way when the last link to a worker was let go of.
+// For elements that were on their way when the last link to a worker was destroyed.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
 
 bool Belongs(Lanes lanes, std::string_view transport) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine has under way with UCX. All is of the engine's thread.
+// Work of an engine that is pending in UCX. Used on the engine's thread only.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct Engine::Sending final : Work {
   Worker::Peer peer = 0;
   std::array<char, sizeof(Head) + kMaxInlineText> head;
   size_t head_bytes = 0;
-  std::string long_head;  // in place of `head`, with a block's behind it
-  std::string text;       // that does not fit behind the head
+  std::string long_head;  // in place of `head`, followed by a block's head
+  std::string text;       // does not fit after the head
   Loan loan;
   bool announced = false;
 };
@@ -32,7 +32,7 @@ struct Engine::Fetching final : Work {
   Worker::Peer peer = 0;
   Head head;
   Loan loan;
-  std::optional<DevicePlace> place;  // on a device; `loan` is then of a head
+  std::optional<DevicePlace> place;  // on a device; `loan` then has only the head
   bool active = false;
   Clock::time_point deadline;
   absl::Status status;
@@ -48,7 +48,7 @@ struct Engine::Peer final : Work {
   std::vector<Worker::Lane> lanes;
   uint64_t dialler = 0;     // of a peer that sent a greeting
   uint64_t connection = 0;  // the dialler's count
-  bool answered = false;    // a message of its has come
+  bool answered = false;    // a message from it has come
   Clock::time_point answer_by;
   bool closing = false;
   std::vector<Loan> quarantined;  // until it is closed

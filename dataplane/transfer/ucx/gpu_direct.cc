@@ -39,7 +39,7 @@ std::string WhyNotOrdered(const GpuDirectFacts& facts) {
   return "";
 }
 
-// Rungs 3 to 6, once the driver allows it.
+// Climbs rungs 3 to 6, once the driver allows it.
 GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots,
                        const GpuDirectFacts& facts, Handle& handle) {
   const absl::StatusOr<MemoryKind> kind = calls.KindOf(slots.data());
@@ -81,7 +81,7 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
   return verdict;
 }
 
-// "1.18.1": whether it keeps several GPUs' memory apart, by the notes of release 1.19.
+// True if the release ("1.18.1") keeps several GPUs' memory apart, by the notes of release 1.19.
 bool ServesSeveralGpus(std::string_view release) {
   int major = 0, minor = 0;
   const std::vector<std::string> numbers = absl::StrSplit(std::string(release), '.');
@@ -142,7 +142,7 @@ GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& fac
 }
 
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots) {
-  // Without CUDA in UCX nothing is asked of the driver.
+  // Without CUDA in UCX the driver is not asked.
   if (!calls.UcxKnowsCuda()) return ForeseeGpuDirect(false, {});
   const absl::StatusOr<GpuDirectFacts> facts = calls.AskDriver(device);
   if (!facts.ok()) return StopAt(2, facts.status());

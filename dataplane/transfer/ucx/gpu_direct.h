@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a NIC writes bodies of elements into a GPU's memory by itself. Seven rungs are climbed
-// for the places that a replica's elements are received in, of which the last is the report; at
-// the first that does not hold, bodies are staged: received in a host slot and copied
-// by the device (dataplane/memory/device_copy_engine.h). Nothing fails for it.
+// Decides if a NIC writes bodies of elements into a GPU's memory itself. The decision has seven
+// rungs, climbed for the places in which a replica's elements are received; the last is the report.
+// At the first rung that does not hold, bodies are staged instead: received in a host slot and
+// copied by the device (dataplane/memory/device_copy_engine.h). Nothing fails because of it.
 //
-// The calls stand behind an interface, which gpu_direct_calls.h has on UCX and CUDA's
-// driver. How a body is then received: engine_messages.cc.
+// GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
+// CUDA's driver. Bodies are then received in engine_messages.cc.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,18 @@
 
 namespace penstock::transfer::ucx {
 
-// What the sixth rung measures: the same element into a GPU's slot and into the host's.
+// The result of the sixth rung: the same element received into a GPU's slot and into the host's.
 struct GpuDirectTrial {
   bool contents_equal = false;
   double gpu_bytes_per_second = 0;
   double host_bytes_per_second = 0;
 };
 
-// The GPU that UCX before 1.19 serves in a process: the first whose memory is registered. Releases
-// from 1.19 on keep the memory of several GPUs apart. Any thread.
+// The one GPU that UCX before 1.19 serves in a process: the first whose memory is registered.
+// Releases from 1.19 on keep the memory of several GPUs apart. Any thread.
 class ServedGpu {
  public:
-  // FailedPrecondition naming both devices, if UCX of that release ("1.18.1") serves another.
+  // FailedPrecondition, naming both devices, if UCX of that release ("1.18.1") serves another one.
   absl::Status Serve(int device, std::string_view release);
 
  private:
@@ -41,7 +41,7 @@ class ServedGpu {
   std::optional<int> served_ GUARDED_BY(mu_);
 };
 
-// Calls of UCX and the driver. One thread at a time.
+// The calls of UCX and the driver. One thread at a time.
 class GpuDirectCalls {
  public:
   virtual ~GpuDirectCalls() = default;
@@ -49,19 +49,19 @@ class GpuDirectCalls {
   virtual absl::Status ServesGpu(int device) = 0;
   virtual absl::StatusOr<GpuDirectFacts> AskDriver(int device) = 0;
   virtual absl::StatusOr<MemoryKind> KindOf(const void* address) = 0;
-  // ucp_mem_map() with memory type CUDA, of all slots at once.
+  // ucp_mem_map() with memory type CUDA, for all slots at once.
   virtual absl::StatusOr<Handle> RegisterAsCuda(absl::Span<std::byte> slots) = 0;
   virtual absl::StatusOr<bool> SaysCuda(Handle handle) = 0;  // ucp_mem_query()
   virtual void Deregister(Handle handle) = 0;
-  // A pattern into the first slot and into a host slot, read back and compared.
-  // `flush`: FlushWrites() behind what the NIC wrote.
-  // DeadlineExceeded: what was begun did not end, and may still write to the slots.
+  // Sends a pattern into the first slot and into a host slot, reads both back and compares.
+  // `flush`: calls FlushWrites() after the NIC's writes. DeadlineExceeded: the work did not end,
+  // and may still write to the slots.
   virtual absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
                                              bool flush) = 0;
 };
 
 inline constexpr int kGpuDirectRungs = 7;
-// "UCX knows CUDA", of rung 1 to kGpuDirectRungs.
+// Returns the name of rung 1 to kGpuDirectRungs: "UCX knows CUDA".
 std::string_view GpuDirectRungName(int rung);
 
 // Below this share of the host's rate, over the same rail, staging is faster.
@@ -70,21 +70,21 @@ inline constexpr double kLeastGpuDirectShare = 0.7;
 struct GpuDirectVerdict {
   bool on = false;
   int stopped_at = 0;       // the rung; 0 if on
-  std::string reason;       // of that, and what to do; empty if on
+  std::string reason;       // why it stopped, and the remedy; empty if on
   Handle handle = nullptr;  // of the slots, if on; the caller deregisters it
-  bool flush = false;       // behind each receive
-  // The slots may still be written to: they stay, and stay registered, as long as the process.
+  bool flush = false;       // after each receive
+  // The slots may still be written: they must stay, and stay registered, as long as the process.
   bool in_doubt = false;
-  GpuDirectTrial trial;  // if it came so far
+  GpuDirectTrial trial;  // if it got that far
   // "gpu_direct=off: stopped at rung 2 of 7 (the driver allows it): …"
   std::string ToString() const;
 };
 
-// Climbs the rungs with the slots that a GPU's elements are received in. What was registered on
-// the way is let loose again if it ends in staging, unless that is in doubt.
+// Climbs the rungs with the slots in which a GPU's elements are received. If it ends in staging,
+// the registration is undone, unless the result is in doubt.
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots);
 
-// The first two rungs alone, from what can be known without a link (penstock doctor).
+// Climbs only the first two rungs, from facts known without a link (penstock doctor).
 GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts);
 
 }  // namespace penstock::transfer::ucx

@@ -18,7 +18,7 @@ using Now = std::function<absl::Time()>;
 
 constexpr absl::Duration kTrialTimeout = absl::Seconds(10);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
-constexpr size_t kMostTried = size_t{8} << 20;  // bytes: long enough for a rate
+constexpr size_t kMostTried = size_t{8} << 20;  // bytes: enough to measure a rate
 constexpr int kRounds = 4;                      // the first one warms up
 
 // One send, receive or close, until it is done.
@@ -43,7 +43,7 @@ class Loopback final : private Worker::Events {
     return loopback;
   }
 
-  // What does not come to its end is left behind: UCX may still use it, or abort.
+  // Leaks work that does not end: UCX may still use it, or abort.
   ~Loopback() override {
     if (!Ended()) {
       LeaveBehind();
@@ -68,7 +68,7 @@ class Loopback final : private Worker::Events {
     return buffers_.emplace_back(std::make_unique<Buffer>(std::move(buffer))).get();
   }
 
-  // Sends `data` and receives it at `into`; how long that took from its announcement on.
+  // Sends `data` and receives it in `into`. Returns the time since its announcement.
   absl::StatusOr<absl::Duration> Send(const Buffer& data, absl::Span<std::byte> into,
                                       MemoryType type, Handle handle) {
     // Both stay until UCX is done with them.
@@ -121,7 +121,7 @@ class Loopback final : private Worker::Events {
     return absl::DeadlineExceededError("a message to this process itself did not come within 10 s");
   }
 
-  // Whether all that was begun is done, and both may be destroyed.
+  // True if all that was begun is done, and both may be destroyed.
   bool Ended() {
     if (connected_) {
       Awaited& closed = NewWork();
@@ -132,8 +132,8 @@ class Loopback final : private Worker::Events {
       Awaited& flushed = NewWork();
       if (!worker->Flush(flushed) && !IsDone(flushed)) return false;
     }
-    // Both went on behind these. Of a flush that is the last of its worker object nobody else
-    // has anything to do.
+    // Each made progress after its flush, which ~Worker() does not allow. So flush each once more;
+    // this time the other one need not make progress.
     for (Worker* const worker : {from_.get(), to_.get()}) {
       if (worker == nullptr) continue;
       Awaited& flushed = NewWork();
@@ -169,7 +169,7 @@ class Loopback final : private Worker::Events {
   std::vector<std::unique_ptr<Awaited>> works_;
 };
 
-// Whether device memory at `from` has what `expected` has.
+// True if device memory at `from` equals `expected`.
 absl::StatusOr<bool> Equal(DeviceBackend& backend, int device, const void* from,
                            absl::Span<const std::byte> expected) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceStream> stream, backend.MakeStream(device));
@@ -181,7 +181,7 @@ absl::StatusOr<bool> Equal(DeviceBackend& backend, int device, const void* from,
   return std::memcmp(host.bytes().data(), expected.data(), expected.size()) == 0;
 }
 
-// Others in each round, so that what an earlier one left is told from what came.
+// Differs in each round, so that bytes of an earlier round are noticed.
 void FillPattern(absl::Span<std::byte> data, int round) {
   for (size_t i = 0; i < data.size(); ++i) {
     data[i] = static_cast<std::byte>((i * 131 + i / 251 + static_cast<size_t>(round) * 7) & 0xff);

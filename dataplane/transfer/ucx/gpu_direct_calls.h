@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of gpu_direct.h, on UCX and a GPU's driver.
+// Implements the calls of gpu_direct.h with UCX and a GPU's driver.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace penstock::transfer::ucx {
 
 class UcxGpuDirect final : public GpuDirectCalls {
  public:
-  // All outlive it. `now` is the time that rates are measured with.
+  // All must outlive it. `now` is the clock for rates.
   UcxGpuDirect(Fabric& fabric, DeviceBackend& backend, GpuDirectDriver& driver, ServedGpu& served,
                std::function<absl::Time()> now = BootTime)
       : fabric_(fabric),
@@ -36,8 +36,8 @@ class UcxGpuDirect final : public GpuDirectCalls {
   }
   absl::StatusOr<bool> SaysCuda(Handle handle) override;
   void Deregister(Handle handle) override { fabric_.Unregister(handle); }
-  // Between two worker objects of this process: over the NIC and back, as its lanes are.
-  // Takes some tens of milliseconds; DeadlineExceeded if nothing came in 10 s.
+  // Sends between two worker objects of this process: over the NIC and back, on its lanes. Takes
+  // some tens of milliseconds; DeadlineExceeded if nothing came within 10 s.
   absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
                                      bool flush) override;
 

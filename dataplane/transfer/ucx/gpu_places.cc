@@ -15,7 +15,7 @@ GpuDirectPool::Open OpenGpuPlaces(const Resources& resources) {
                    absl::Span<std::byte> places) -> absl::StatusOr<std::unique_ptr<Registration>> {
         UcxGpuDirect calls(resources.fabric, backend, driver, *resources.gpu, resources.now);
         GpuDirectVerdict verdict;
-        // UCX up to 1.17 looks for the current context when it registers a GPU's memory.
+        // UCX up to 1.17 needs the current context when it registers a GPU's memory.
         PENSTOCK_RETURN_IF_ERROR(backend.WithContext(device, [&] {
           verdict = DecideGpuDirect(calls, device, places);
           return absl::OkStatus();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places on a GPU that UCX receives into: how a link opens them, and what it then knows of
-// one.
+// Places on a GPU into which UCX receives: how a link opens them, and their registration.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -13,7 +12,7 @@
 
 namespace penstock::transfer::ucx {
 
-// That places are registered with UCX as CUDA's memory.
+// The registration of places with UCX as CUDA memory.
 class GpuPlaces final : public Registration {
  public:
   GpuPlaces(absl::Span<std::byte> places, Fabric& fabric, Handle handle, bool flush,
@@ -27,8 +26,8 @@ class GpuPlaces final : public Registration {
   ~GpuPlaces() override { fabric_.Unregister(handle_); }
 
   Handle handle() const { return handle_; }
-  bool flush() const { return flush_; }  // behind each receive
-  // Calls `receive` with the device's context current, for which UCX up to 1.17 looks.
+  bool flush() const { return flush_; }  // after each receive
+  // Calls `receive` with the device's context current, which UCX up to 1.17 needs.
   absl::Status WithContext(absl::FunctionRef<absl::Status()> receive) const {
     return backend_.WithContext(device_, receive);
   }
@@ -41,10 +40,11 @@ class GpuPlaces final : public Registration {
   const int device_;
 };
 
-// Climbs the rungs of gpu_direct.h; the error is the verdict. `resources` outlive all places.
+// Returns a function that climbs the rungs of gpu_direct.h; its error is the verdict. `resources`
+// must outlive all places.
 GpuDirectPool::Open OpenGpuPlaces(const Resources& resources);
 
-// REQUIRES: its places were opened by OpenGpuPlaces().
+// REQUIRES: the place was opened by OpenGpuPlaces().
 inline const GpuPlaces& GpuPlacesOf(const DevicePlace& place) {
   return static_cast<const GpuPlaces&>(place.registration());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What UCX moves the elements of this process's links over.
+// The lanes over which UCX moves the elements of this process's links.
 #pragma once
 
 #include <set>
@@ -10,9 +10,9 @@
 
 namespace penstock::transfer::ucx {
 
-// Adds the lanes to a peer that links may go to. Any thread.
+// Adds the lanes to a peer that links may use. Any thread.
 void NoteLanes(const std::vector<Worker::Lane>& lanes);
-// The lanes to all peers so far, as UCX calls them: "rc_mlx5/mlx5_0:1". Any thread.
+// Returns the lanes to all peers so far, by UCX's names: "rc_mlx5/mlx5_0:1". Any thread.
 std::set<std::string> LanesOfProcess();
 
 }  // namespace penstock::transfer::ucx

@@ -41,10 +41,10 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   }
 
  private:
-  // On the engine's thread.
+  // Called on the engine's thread.
   std::shared_ptr<Engine::Link> LetIn() {
     MutexLock lock(mu_);
-    if (stopped_ || begun_ == nullptr) return nullptr;  // who dials tries again or elsewhere
+    if (stopped_ || begun_ == nullptr) return nullptr;  // the client tries again or elsewhere
     links_.push_back(std::make_shared<SendEnd>(begun_, resources_.pool, *this));
     return links_.back();
   }
@@ -60,7 +60,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
     none_.notify_all();
   }
 
-  // Closes all, breaks those whose clients do not answer, and returns when none is left.
+  // Closes all links, breaks those whose clients do not answer, and returns when none is left.
   void CloseLinks() {
     const absl::Status reason = absl::UnavailableError("the worker has stopped");
     for (const std::shared_ptr<SendEnd>& link : Stop()) link->Close(reason);
@@ -70,7 +70,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
     for (const std::shared_ptr<SendEnd>& link : links_) link->Break(reason);
     none_.wait(lock, none);
   }
-  // From here on no link begins; those that there are.
+  // Prevents new links and returns the present ones.
   std::vector<std::shared_ptr<SendEnd>> Stop() {
     MutexLock lock(mu_);
     stopped_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's address and the links at it.
+// A worker's address and the links to it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock::transfer::ucx {
 
-// One thread for the address and all its links; it is joined when the listener goes.
+// Listens with one thread for the address and all its links, joined when the listener is destroyed.
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(Resources& resources,
                                                         const Settings& settings,
                                                         Listener::Accept accept);

@@ -22,13 +22,13 @@ namespace {
 constexpr char kName[] = "libpenstock_ucx.so";
 constexpr int kLevels = 4;
 
-// The program, or a library that has this code.
+// Returns the file of the program, or of the library that has this code.
 std::string OwnFile() {
   Dl_info own{};
   Dl_info program{};
   if (dladdr(reinterpret_cast<const void*>(&OpenTheFabric), &own) == 0) return "";
   const auto headers = reinterpret_cast<const void*>(::getauxval(AT_PHDR));
-  // A program's file name is what it was called with, which may be anything.
+  // A program's file name is its argv[0], which may be anything.
   const bool in_program = dladdr(headers, &program) != 0 && program.dli_fbase == own.dli_fbase;
   return in_program ? "/proc/self/exe" : own.dli_fname;
 }
@@ -74,7 +74,7 @@ absl::StatusOr<Fabric*> Open() {
     fabric = open(kFabricVersion, settings.lanes, device.has_value(), &status);
     return absl::OkStatus();
   };
-  // UCX asks only the present context where its device is, and by that takes the nearest NIC.
+  // UCX learns the GPU's location only from the current context, and chooses the nearest NIC by it.
   if (!device.has_value() || !LinkedDeviceBackend().WithContext(*device, start).ok()) {
     start().IgnoreError();
   }

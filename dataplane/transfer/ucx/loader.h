@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the library that has UCX.
+// Opens the library that links UCX.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,12 +7,11 @@
 
 namespace penstock::transfer::ucx {
 
-// Opened once, with the settings of that moment (settings.h), and never closed. It knows GPUs'
-// memory if this process uses a GPU by then, and UCX can.
-// The library is what PENSTOCK_UCX_MODULE names, else libpenstock_ucx.so in the
-// folder lib/penstock beside or up to four levels above the file with this code.
-// NotFound, in words, if it or UCX is not there or UCX has no such lanes; asked
-// again, it looks again.
+// Opens the library once, with the settings of that moment (settings.h), and never closes it. UCX
+// recognizes GPU memory if this process uses a GPU by then, and UCX can. The library is the file in
+// PENSTOCK_UCX_MODULE, else libpenstock_ucx.so in a folder lib/penstock that is next to the file
+// with this code or up to four levels above it. NotFound with the reason if it or UCX is missing or
+// UCX has no such lanes; the next call tries again.
 absl::StatusOr<Fabric*> OpenTheFabric();
 
 }  // namespace penstock::transfer::ucx

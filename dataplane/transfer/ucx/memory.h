@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that UCX knows: each segment is registered once, when it is made, and page-locked for a
-// GPU once the process uses one, so that copies to it do not wait in the driver.
+// Memory that UCX has registered. Each segment is registered once, when it is made, and page-locked
+// for a GPU once the process uses one, so that copies to it do not wait in the driver.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +21,18 @@
 
 namespace penstock::transfer::ucx {
 
-// Registers with UCX, and finds the handle of a place again. Thread-safe.
+// Registers memory with UCX and finds the handle of an address later. Thread-safe.
 class Memory final : public Registrar, public std::enable_shared_from_this<Memory> {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   explicit Memory(Fabric& fabric, PageLocking& page_locking = PageLocking::ForProcess())
       : fabric_(fabric), page_locking_(page_locking) {}
 
   std::string_view name() const override { return "registration with UCX"; }
   absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) override;
 
-  // Of the registered region that has all of `bytes`; nullptr if there is none.
+  // Returns the handle of the registered region that contains all of `bytes`; nullptr if there is
+  // none.
   Handle Find(absl::Span<const std::byte> bytes) const;
 
  private:
@@ -44,18 +45,18 @@ class Memory final : public Registrar, public std::enable_shared_from_this<Memor
   Fabric& fabric_;
   PageLocking& page_locking_;
   mutable std::shared_mutex mu_;
-  std::map<const std::byte*, Region> regions_;  // by where they begin; guarded by mu_
+  std::map<const std::byte*, Region> regions_;  // by begin; guarded by mu_
 };
 
-// What all links of a process share; never destroyed.
+// The objects that all links of a process share; never destroyed.
 struct Resources {
   Fabric& fabric;
   std::shared_ptr<Memory> memory;
   std::shared_ptr<Pool> pool;                  // of registered slots, for both ends
-  std::function<absl::Time()> now = BootTime;  // what rates into GPUs are measured with
+  std::function<absl::Time()> now = BootTime;  // clock for rates into GPUs
   std::shared_ptr<ServedGpu> gpu = std::make_shared<ServedGpu>();
 };
-// Errors as OpenTheFabric()'s.
+// Errors as in OpenTheFabric().
 absl::StatusOr<Resources*> TheResources();
 
 }  // namespace penstock::transfer::ucx

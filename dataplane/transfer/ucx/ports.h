@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ports of this machine's RDMA devices are down. UCX does not say: it finds out by
-// time-outs of its own, seconds later, and then knows that a peer is gone, not why.
+// Watches which ports of this machine's RDMA devices are down. UCX does not report it: seconds
+// later its own time-outs show that a peer is gone, not why.
 #pragma once
 
 #include <map>
@@ -22,24 +22,24 @@ class Ports {
     std::map<int, bool> active;  // by port, from 1; as of some time after the watch began
     std::unique_ptr<verbs::PortWatch> watch;
   };
-  // A port as UCX names it, "mlx5_0:1", and why it changed, in words.
+  // A port by UCX's name, "mlx5_0:1", and the reason of its change.
   struct Change {
     std::string port;
     bool active = false;
     std::string reason;
   };
 
-  // All that can be watched; none where there is no libibverbs.
+  // Returns all ports that can be watched; none without libibverbs.
   static Ports OfThisMachine();
   explicit Ports(std::vector<Device> devices) : devices_(std::move(devices)) {}
 
-  // Ports that are not as they were at the last look; never waits. What went down and came
-  // up in between has not changed.
+  // Returns the ports whose state differs from that at the last call; never waits. A port that went
+  // down and came up in between has not changed.
   std::vector<Change> Look();
 
   bool none() const { return devices_.empty(); }
   bool IsDown(std::string_view port) const;
-  // And there are some.
+  // True if there are ports and all are down.
   bool AllAreDown() const;
 
  private:

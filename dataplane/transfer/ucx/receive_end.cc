@@ -15,7 +15,7 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// How long a link that the client has closed waits to be opened, so that it can say so.
+// How long a link that the client has closed waits to be opened, so that it can send a goodbye.
 constexpr std::chrono::seconds kLateOpenTimeout(5);
 
 Engine::Clock::time_point After(absl::Duration timeout) {
@@ -55,7 +55,7 @@ void ReceiveEnd::Grant(Credits credits) {
 void ReceiveEnd::Recall() {
   {
     MutexLock lock(mu_);
-    // A second one in one message: what was granted since comes back too.
+    // A second recall in one message: credits granted since the first come back too.
     waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
     waiting_.recall = true;
   }
@@ -76,7 +76,7 @@ bool ReceiveEnd::closed() {
   return closed_;
 }
 
-// --- What the engine calls ---------------------------------------------------------
+// --- The engine's calls --------------------------------------------------------------
 
 void ReceiveEnd::OnCall() {
   if (over_) return;
@@ -210,7 +210,7 @@ absl::Status ReceiveEnd::Receive(Engine::Incoming& incoming) {
     MutexLock lock(mu_);
     waiting_.received += count;
   }
-  engine_->Call(shared_from_this());  // behind all that has come with it
+  engine_->Call(shared_from_this());  // after all that has come with it
   return status;
 }
 

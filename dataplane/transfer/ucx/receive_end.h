@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's end of a link. Elements are fetched into registered slots by the
-// engine, small ones come with their message; what was received, and credits, go back
-// together.
+// The client's end of a link. The engine fetches large elements into registered slots; small ones
+// come with their message. Reports of received elements and credits go back together.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +19,19 @@ namespace penstock::transfer::ucx {
 // Its events come on the engine's thread.
 class ReceiveEnd final : public Engine::Link {
  public:
-  // A link to the worker at `target`; elements that are announced are received in the pool of
-  // `resources`, or on a device, if options.pool has places there.
+  // A link to the worker at `target`. Announced elements are received in the pool of `resources`,
+  // or on a device if options.pool has places there.
   ReceiveEnd(std::shared_ptr<Engine> engine, Resources& resources, std::string target,
              DialOptions options, std::shared_ptr<ReceiveEvents> events);
-  // Dials. To be called once.
+  // Dials. Call once.
   void Start();
 
-  // False in a forked child, which may call nothing below.
+  // False in a forked child, which must call nothing below.
   bool runs() const { return engine_->runs(); }
-  // As ReceiveLink's.
+  // As in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
-  // No event behind this; the worker is told, if it still listens.
+  // No event after it returns. Tells the worker, if it still listens.
   void Close();
 
  private:
@@ -44,15 +43,15 @@ class ReceiveEnd final : public Engine::Link {
   void OnDeadline() override;
   void OnLost(const absl::Status& reason) override;
 
-  // On the engine's thread, inside the gate. What it gives is why the link is over.
+  // On the engine's thread, inside the gate. The optional status is the reason of the link's end.
   std::optional<absl::Status> Handle(Engine::Incoming& incoming);
   absl::Status Receive(Engine::Incoming& incoming);
   absl::Status HandleOpen(const Message& message);
   void NotifyEnd(const absl::Status& reason);
 
   // On the engine's thread:
-  void Report();       // what was received, and credits
-  void DrainClosed();  // of a link that the client has closed
+  void Report();       // received elements, and credits
+  void DrainClosed();  // for a link that the client has closed
   void End();
   bool closed();
 
@@ -60,21 +59,21 @@ class ReceiveEnd final : public Engine::Link {
   Resources& resources_;
   const std::string target_;
   const DialOptions options_;
-  Pool& pool_;                   // for what is not announced
+  Pool& pool_;                   // for elements that are not announced
   GpuDirectPool* const device_;  // nullptr: all are received in host memory
-  Gate gate_;                    // around whatever touches the pools or is an event
+  Gate gate_;                    // around events, and around use of the pools
 
-  // Of the engine's thread.
-  std::shared_ptr<ReceiveEvents> events_;  // until the last
+  // Used by the engine's thread only.
+  std::shared_ptr<ReceiveEvents> events_;  // until the last event
   ElementReceiver receiver_;
   bool dialled_ = false;
   bool open_ = false;
   bool over_ = false;
-  std::string out_;  // what is being sent
+  std::string out_;  // bytes being sent
 
   Mutex mu_;
   bool closed_ GUARDED_BY(mu_) = false;  // by this client
-  Update waiting_ GUARDED_BY(mu_);       // what the worker is to be told next
+  Update waiting_ GUARDED_BY(mu_);       // the next update to the worker
 };
 
 }  // namespace penstock::transfer::ucx

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link: a client that sent a greeting, unauthenticated until the hello was
-// accepted. Whoever sends hands it to the engine's thread. A frame that is not full
-// waits until it was open for 1 ms at least and 2 ms at most, or until Flush().
+// The worker's end of a link: a client that sent a greeting, unauthenticated until its hello was
+// accepted. The thread that sends queues the element for the engine's thread. A frame that is not
+// full waits until it was open for 1 ms at least and 2 ms at most, or until Flush().
 #pragma once
 
 #include <cstdint>
@@ -19,28 +19,28 @@ namespace penstock::transfer::ucx {
 // Its events come on the engine's thread.
 class SendEnd final : public Engine::Link {
  public:
-  // Whoever let it in; told on the engine's thread.
+  // The object that accepted the link. Called on the engine's thread.
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> OnHello(const Hello& hello,
                                                                 std::shared_ptr<SendLink> link) = 0;
-    // The last that happens.
+    // The last call.
     virtual void OnOver(SendEnd& end) = 0;
   };
 
-  // `owner` lives until OnOver() or until the engine was stopped; elements are best
-  // made in `slots`.
+  // `owner` lives until OnOver() or until the engine was stopped. Elements are best made in
+  // `slots`.
   SendEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, Owner& owner);
 
-  // As SendLink's.
+  // As in SendLink.
   const Hello& hello() const { return hello_; }
   int64_t credits() const;
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
   const std::shared_ptr<Pool>& slots() const { return slots_; }
-  // Ends it without a word to the client, for one that does not answer. Any thread.
+  // Ends the link without a message to the client: for a client that does not answer. Any thread.
   void Break(const absl::Status& reason);
 
  private:
@@ -56,27 +56,27 @@ class SendEnd final : public Engine::Link {
   void Pump();
   void End(const absl::Status& reason);
   std::shared_ptr<SendEnd> self() { return std::static_pointer_cast<SendEnd>(shared_from_this()); }
-  // Calls the engine if there is something for it.
+  // Calls the engine if it has something to do.
   void Ask() REQUIRES(mu_);
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Pool> slots_;
   Owner& owner_;
 
-  // Of the engine's thread.
+  // Used by the engine's thread only.
   bool hello_received_ = false;
-  bool draining_ = false;  // what still comes is dropped, but for the end
+  bool draining_ = false;  // messages are dropped, except the end
   bool over_ = false;
-  bool close_sent_ = false;  // and waits for the client's end
+  bool close_sent_ = false;  // waits for the client's end
   Hello hello_;              // constant once accepted
   std::shared_ptr<SendEvents> events_;
-  std::vector<Acknowledged> received_;  // told by one update
+  std::vector<Acknowledged> received_;  // reported by one update
 
   mutable Mutex mu_;
   SendQueue queue_ GUARDED_BY(mu_);
-  bool deadline_asked_ GUARDED_BY(mu_) = false;  // for the frame that is open
+  bool deadline_asked_ GUARDED_BY(mu_) = false;  // for the open frame
   bool deadline_set_ GUARDED_BY(mu_) = false;
-  uint64_t frame_ GUARDED_BY(mu_) = 0;  // which it was then
+  uint64_t frame_ GUARDED_BY(mu_) = 0;  // the open frame when it was set
   bool broken_ GUARDED_BY(mu_) = false;
 };
 

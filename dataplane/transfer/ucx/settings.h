@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `ucx` is told: once for the whole process, before its first use.
+// The settings of `ucx`, fixed for the whole process at its first use.
 #pragma once
 
 #include <string_view>
@@ -12,24 +12,24 @@ namespace penstock::transfer::ucx {
 
 struct Settings {
   Lanes lanes = Lanes::kRdma;
-  // Speak to workers of any UCX release. For those who try: mixed releases fail,
-  // and some hang until a receive's deadline (README.md).
+  // Accept workers of any UCX release. For experiments: mixed releases fail, and some hang until a
+  // receive's deadline (README.md).
   bool any_release = false;
 };
 
-// "rdma", "any" or "tcp"; InvalidArgument otherwise.
+// Parses "rdma", "any" or "tcp"; InvalidArgument otherwise.
 absl::StatusOr<Lanes> ParseLanes(std::string_view name);
 std::string_view NameOf(Lanes lanes);
 
-// From now on, in place of what the environment says. FailedPrecondition once
-// `ucx` runs with other lanes.
+// Sets the settings, in place of the environment's. FailedPrecondition once `ucx` runs with other
+// lanes.
 absl::Status Set(const Settings& settings);
-// The same for the lanes of that name alone; nothing for an empty one.
+// Sets only the lanes, by name; an empty name changes nothing.
 absl::Status SetLanes(std::string_view name);
-// As set, else by the environment: PENSTOCK_UCX_LANES, PENSTOCK_UCX_ANY_RELEASE=1.
-// InvalidArgument if that names no lanes.
+// Returns the settings as set, else from the environment: PENSTOCK_UCX_LANES,
+// PENSTOCK_UCX_ANY_RELEASE=1. InvalidArgument if that names unknown lanes.
 absl::StatusOr<Settings> CurrentSettings();
-// The same, and they stay: Set() with other lanes fails from here on.
+// Returns the current settings and fixes the lanes: Set() with other lanes fails after this.
 absl::StatusOr<Settings> SettleSettings();
 
 }  // namespace penstock::transfer::ucx

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of UCX releases that are not equal and were seen to pass the conformance
-// suite against each other, both ways. README.md says how to test one.
+// Pairs of different UCX releases that were seen to pass the conformance suite against each other,
+// in both directions. README.md describes how to test a pair.
 #pragma once
 
 #include <array>

@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kName[] = "ucx";
 
-// NotFound in words without a device that is up.
+// NotFound with the reason if no device is up.
 absl::Status CheckDevices() {
   constexpr absl::string_view kSo =
       "'ucx' needs one (ucx_lanes = tcp does without, for tests); 'tcp' runs everywhere";
@@ -44,8 +44,8 @@ absl::Status CheckDevices() {
       devices->empty() ? "the machine has none" : "none of them has a port that is up", "; ", kSo));
 }
 
-// NotFound if this process can do nothing, whatever the cause. Ports that go down once it
-// could are the links' affair: they fail, and may be tried again.
+// NotFound if this process cannot use UCX, for any reason. After a first success, ports that go
+// down only fail their links, which may be tried again.
 absl::StatusOr<Ready> GetReady() {
   PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
   static std::atomic<bool> could{false};
@@ -82,7 +82,7 @@ class UcxTransport final : public Transport {
   }
   std::string_view name() const override { return name_; }
 
-  // Before tcp with a NIC that moves the bytes; else "auto" is not to take it.
+  // Before tcp if a NIC moves the bytes; else "auto" shall not take it.
   int rank() const override {
     const absl::StatusOr<Settings> settings = CurrentSettings();
     return settings.ok() && settings->lanes == Lanes::kRdma ? 40 : 100;
@@ -113,8 +113,8 @@ class UcxTransport final : public Transport {
   }
 
  private:
-  // One for all links that this process dials, until it is unusable: then a new one for
-  // new links.
+  // Returns the engine for all links that this process dials. If it is unusable, new links get a
+  // new one.
   absl::StatusOr<std::shared_ptr<Engine>> ClientEngine(const Ready& ready) {
     MutexLock lock(mu_);
     std::erase_if(engines_, [](const std::shared_ptr<Engine>& engine) {

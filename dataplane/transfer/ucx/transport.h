@@ -14,25 +14,25 @@
 
 namespace penstock::transfer {
 
-// "ucx": over RDMA, by UCX, which is opened when it is first used. How: README.md.
+// "ucx": over RDMA, by UCX, which is opened when it is first used (README.md).
 std::unique_ptr<Transport> MakeUcxTransport();
 
 namespace ucx {
 
-// What a process can do, and the settings it does it with.
+// The resources of a process that can use UCX, and the settings for it.
 struct Ready {
   Settings settings;
   Resources* resources;
 };
-// Opens UCX now, if this process can use it. Errors are dropped: the first use reports them. To be
-// called before a process begins threads: UCX writes jumps over mmap, munmap and their like while
-// it opens, releases before 1.16 in two steps, and a thread that calls one of them in between jumps
-// anywhere (docs/gpu_gotchas.md).
+// Opens UCX now, if this process can use it. Errors are dropped: the first use reports them. Call
+// it before the process starts threads: while it opens, UCX writes jumps over mmap, munmap and the
+// like, releases before 1.16 in two steps. A thread that calls one of them in between jumps to an
+// arbitrary address (docs/gpu_gotchas.md).
 void OpenEarly();
-// Whether `ucx` is among those that are named.
+// True if `ucx` is among the named protocols.
 bool IsNamed(std::string_view protocol, const std::vector<std::string>& fallback);
 
-// The same under that name, on what `ready` gives whenever it is used.
+// Makes the transport under that name. `ready` is called at each use and returns its resources.
 std::unique_ptr<Transport> MakeTransport(std::string name,
                                          std::function<absl::StatusOr<Ready>()> ready);
 

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes between two UCX worker objects. Every message is an active message with
-// a head of 32 bytes; little endian:
+// The messages between two UCX worker objects. Every message is an active message with a head of 32
+// bytes; little endian:
 //
 //   u32 'PSU1' | u32 kind | u64 dialler | u64 link | u64 sequence
 //
-// `dialler` is the random number of the client's worker object and `link` counts its
-// links; together they name the link, in both directions. `sequence` counts the
-// messages of a link in one direction from 0; whoever gets them puts them in order.
+// `dialler` is the random number of the client's worker object and `link` counts its links;
+// together they name the link, in both directions. `sequence` counts the messages of a link in one
+// direction from 0; the receiver puts them in order.
 //
-//   kind 0          a message of ../message.h follows: behind the head if it fits
+//   kind 0          a message of ../message.h follows: after the head if it fits
 //                   there, else as the data
 //   kind 17, 18     an element, a frame: the data is its block
-//   kind 60         an element in two pieces: its block's head follows, the data is its body,
-//                   so that the head is on the host before the receiver says where the body
-//                   goes. Only to a client whose greeting asks for it; any element may come
-//                   in one piece all the same, as all do from workers that do not know this
-//   kind 2          the client ends the link and it is not on purpose; nothing follows
+//   kind 60         an element in two pieces: its block's head follows, the data is its body, so
+//                   that the head is on the host before the receiver chooses the body's place.
+//                   Only to a client whose greeting asks for it. Any element may still come in
+//                   one piece, as all do from workers that do not know this kind
+//   kind 2          the client ends the link because of an error; nothing follows
 //   kind 1          a greeting, the client's first message; the data is
-//                   u64 connection | u64 bytes | so many bytes of the client's
+//                   u64 connection | u64 bytes | that many bytes of the client's
 //                   worker address | hello
 //                   u32 flags may follow the head: bit 0, elements in two pieces
 //
-// `connection` counts the endpoints that the dialler has made to this worker object:
-// links of one connection live and die together.
+// `connection` counts the endpoints that the dialler has made to this worker object: all links of
+// one connection end together.
 #pragma once
 
 #include <cstdint>
@@ -48,14 +48,14 @@ struct Head {
 };
 static_assert(sizeof(Head) == 32);
 
-// Text that goes behind the head; all that is sent in a steady state does.
+// The most bytes of text after the head; all text of a steady state fits.
 inline constexpr size_t kMaxInlineText = 96;
 
-// From this size on the data is announced and the receiver fetches it into its slot;
-// smaller ones come with the head and are copied once.
+// From this size on the data is announced and the receiver fetches it into its slot. Smaller data
+// comes with the head and is copied once.
 inline constexpr size_t kAnnounceFrom = 64 << 10;
 
-// A hello may name many holdings.
+// A hello may list many holdings.
 inline constexpr size_t kMaxGreetingBytes = 1 << 20;
 
 struct Greeting {
@@ -73,7 +73,7 @@ inline std::string Encode(const Greeting& greeting) {
   return bytes;
 }
 
-// nullopt: it is none.
+// nullopt: the bytes are not a greeting.
 inline std::optional<Greeting> DecodeGreeting(std::string_view bytes) {
   uint64_t numbers[2];
   if (bytes.size() < sizeof numbers) return std::nullopt;

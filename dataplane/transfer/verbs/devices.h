@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RDMA devices of this machine, as libibverbs tells them. The library is
-// opened at run time, so that a program without it, or on a machine without RDMA,
-// starts all the same. No header of the library is needed to include this one.
+// The RDMA devices of this machine, as libibverbs reports them. The library is opened at run time,
+// so that a program also starts without it, or on a machine without RDMA. This header needs no
+// header of the library.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ enum class PortState { kDown, kInitializing, kArmed, kActive };
 enum class LinkLayer { kInfiniBand, kEthernet };
 enum class GidType { kInfiniBand, kRoceV1, kRoceV2 };
 
-// An address of a port; `index` is its place in the port's table, which is what
-// UCX_IB_GID_INDEX and the tools of perftest (-x) take.
+// An address of a port. `index` is its place in the port's table, which UCX_IB_GID_INDEX and the
+// tools of perftest (-x) take.
 struct Gid {
   int index = 0;
   std::string address;  // written as an IPv6 address; IPv4 as ::ffff:a.b.c.d
@@ -30,23 +30,23 @@ struct Port {
   LinkLayer link_layer = LinkLayer::kInfiniBand;
   int active_mtu_bytes = 0;  // of the path: 256 to 4096
   int max_mtu_bytes = 0;
-  double gigabits_per_s = 0;  // of the link as trained; 0: not known
-  std::vector<Gid> gids;      // those in use
+  double gigabits_per_s = 0;  // of the link as trained; 0: unknown
+  std::vector<Gid> gids;      // only those in use
 };
 
 struct Device {
   std::string name;
-  absl::Status status;  // why it could not be opened or asked; what follows is empty then
+  absl::Status status;  // why it could not be opened or queried; the rest is empty then
   std::string firmware;
   std::vector<Port> ports;
 };
 
-// All devices, in the library's order; none at all is an empty list. Any thread;
-// opens and closes each device. Fails with
+// Returns all devices in the library's order; an empty list if there are none. Any thread; opens
+// and closes each device. Fails with
 //   Unimplemented       this program was built without the headers of libibverbs,
 //   NotFound            the library cannot be opened,
 //   FailedPrecondition  it is older than rdma-core 33,
-//   Unavailable         the kernel has no RDMA: the library gives no list at all.
+//   Unavailable         the kernel has no RDMA: the library returns no list at all.
 absl::StatusOr<std::vector<Device>> ListDevices();
 
 }  // namespace penstock::transfer::verbs

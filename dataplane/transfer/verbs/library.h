@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libibverbs as a table of functions. Needs its headers, never its library at link
-// time: <infiniband/verbs.h> is used for types alone.
+// libibverbs as a table of functions. Needs its headers, never its library at link time:
+// <infiniband/verbs.h> is used for types only.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,7 +15,7 @@
 
 namespace penstock::transfer::verbs {
 
-// Each as its manual page says; a test puts its own in.
+// Each function is as in its manual page; a test supplies its own.
 struct Library {
   ibv_device** (*get_device_list)(int* count) = nullptr;
   void (*free_device_list)(ibv_device** list) = nullptr;
@@ -23,7 +23,7 @@ struct Library {
   ibv_context* (*open_device)(ibv_device* device) = nullptr;
   int (*close_device)(ibv_context* context) = nullptr;
   int (*query_device)(ibv_context* context, ibv_device_attr* attributes) = nullptr;
-  // As exported, it leaves what newer releases added to ibv_port_attr as it was.
+  // The exported form leaves the fields of ibv_port_attr that newer releases added unchanged.
   int (*query_port)(ibv_context* context, uint8_t port,
                     _compat_ibv_port_attr* attributes) = nullptr;
   ssize_t (*query_gid_table)(ibv_context* context, ibv_gid_entry* entries, size_t max_entries,
@@ -32,8 +32,7 @@ struct Library {
   void (*ack_async_event)(ibv_async_event* event) = nullptr;
 };
 
-// Opened at the first call and never closed. NotFound, FailedPrecondition: see
-// ListDevices().
+// Opened at the first call and never closed. NotFound, FailedPrecondition: as in ListDevices().
 absl::StatusOr<const Library*> OpenLibrary();
 
 absl::StatusOr<std::vector<Device>> ListDevices(const Library& library);

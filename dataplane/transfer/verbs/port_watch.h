@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports of a device that go up and down, as libibverbs reports them.
+// Reports when ports of a device go up and down, from libibverbs.
 #pragma once
 
 #include <memory>
@@ -17,22 +17,21 @@ struct PortChange {
   bool active = false;
 };
 
-// Holds the device open, and with it the stream of its events. One thread at a
-// time.
+// Keeps the device open, and with it the stream of its events. One thread at a time.
 class PortWatch {
  public:
-  // NotFound if there is no such device, PermissionDenied if it may not be opened,
-  // and what ListDevices() fails with.
+  // NotFound if there is no such device, PermissionDenied if it may not be opened, and the errors
+  // of ListDevices().
   static absl::StatusOr<std::unique_ptr<PortWatch>> Open(const std::string& device);
   static absl::StatusOr<std::unique_ptr<PortWatch>> Open(const std::string& device,
                                                          const Library& library);
   virtual ~PortWatch() = default;
 
-  // Becomes readable when there is an event. Lives as long as this object.
+  // Becomes readable when there is an event. Valid as long as this object lives.
   virtual int fd() const = 0;
 
-  // What has happened next, or nothing yet; never waits. Unavailable when the
-  // device itself has failed or was taken out, and ever after.
+  // Returns the next event, or nullopt if there is none yet; never waits. Unavailable once the
+  // device itself has failed or was removed, and from then on.
   virtual absl::StatusOr<std::optional<PortChange>> Next() = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the place of all others where the headers of libibverbs were not found.
+// Replaces all other sources if the headers of libibverbs were not found.
 #include "dataplane/transfer/verbs/devices.h"
 #include "dataplane/transfer/verbs/port_watch.h"
 

@@ -22,7 +22,7 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// PENSTOCK_UCX_TLS and the like are for us alone and stand above UCX_TLS.
+// PENSTOCK_UCX_TLS and the like are for Penstock alone and override UCX_TLS.
 constexpr char kPrefix[] = "PENSTOCK";
 
 struct Default {
@@ -52,34 +52,33 @@ absl::Status Apply(ucp_config_t* config, std::initializer_list<Default> defaults
 
 absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
   PENSTOCK_RETURN_IF_ERROR(
-      Apply(config, {{"RNDV_SCHEME", "get_zcopy"},  // the receiver reads, where the lane can
+      Apply(config, {{"RNDV_SCHEME", "get_zcopy"},  // the receiver reads, if the lane can
                      {"KEEPALIVE_INTERVAL", "2s"}}));
   if (lanes != Lanes::kTcp && !ClosesUnanswered()) {
     PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
   }
   if (gpu) {
-    // The NIC nearest to the GPU alone, which UCX knows if the GPU's context is current while it
-    // starts. With its two, the second may lie beyond the processors, and is the nearest of
-    // another rank's GPU.
+    // Use only the NIC nearest to the GPU, which UCX knows if the GPU's context is current while it
+    // starts. A second NIC may be beyond the processors, and is the nearest to another rank's GPU.
     PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
   }
-  // UCX tells a GPU's memory from the host's only with this among its transports. Where it has none
-  // such, it goes on without.
+  // UCX distinguishes GPU memory from host memory only with this transport. Without such a
+  // transport in its build it continues without it.
   const std::string with = gpu ? ",cuda_copy" : "";
   switch (lanes) {
     case Lanes::kRdma:
-      return Apply(config, {{"TLS", "rc,dc" + with}});  // bring ud for wire-up with them
+      return Apply(config, {{"TLS", "rc,dc" + with}});  // bring ud for their wire-up
     case Lanes::kTcp:
       return Apply(config, {{"TLS", "tcp" + with}});
     case Lanes::kAny:
       break;
   }
-  // Without it the peer-failure mode drops shared memory without a word.
+  // Without it the peer-failure mode silently drops shared memory.
   return Apply(config, {{"TLS", "all"}, {"MM_ERROR_HANDLING", "y"}});
 }
 
-// What UCX does by itself when it is loaded: it takes the handlers for crashes, which
-// are the program's, and it writes to its output, where what fails is told by us.
+// Disables what UCX does when it is loaded: it installs handlers for crashes, which are the
+// program's, and it writes to its output, although Penstock reports failures itself.
 void BeQuiet() {
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
   if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) {
@@ -166,7 +165,7 @@ absl::StatusOr<ucp_context_h> Start(Lanes lanes, bool gpu) {
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-  params.mt_workers_shared = 1;  // memory is registered by any thread
+  params.mt_workers_shared = 1;  // any thread registers memory
   ucp_context_h context = nullptr;
   const ucs_status_t status = ucp_init(&params, config, &context);
   if (status == UCS_ERR_NO_DEVICE) {
@@ -181,7 +180,7 @@ absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   PENSTOCK_ASSIGN_OR_RETURN(const ucp_context_h plain, Start(lanes, /*gpu=*/false));
   auto fabric = std::make_unique<UcxFabric>(plain);
   if (!gpu) return fabric.release();
-  // Only now: to UCX a GPU is a device too, so that it would miss no NIC.
+  // Only now: to UCX a GPU is a device too, so with one it would not report a missing NIC.
   const absl::StatusOr<ucp_context_h> context = Start(lanes, /*gpu=*/true);
   if (!context.ok()) return fabric.release();
   auto with_gpu = std::make_unique<UcxFabric>(*context);

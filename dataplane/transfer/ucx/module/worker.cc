@@ -16,14 +16,14 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// All messages have one number; what they are stands in their heads.
+// All messages have one number; their heads have the kind.
 constexpr unsigned kMessageId = 1;
 
 class UcxWorker final : public Worker {
  public:
   explicit UcxWorker(Events& events) : events_(events) {}
   ~UcxWorker() override {
-    // The peers go with it.
+    // Destroys the peers as well.
     if (worker_ != nullptr) ucp_worker_destroy(worker_);
   }
 
@@ -46,7 +46,7 @@ class UcxWorker final : public Worker {
   void Release(Offered offered) override { ucp_am_data_release(worker_, offered); }
 
  private:
-  // What UCX keeps a pointer to.
+  // The object that UCX keeps a pointer to.
   struct Endpoint {
     UcxWorker* worker;
     Peer number;
@@ -100,7 +100,7 @@ absl::Status UcxWorker::Open(ucp_context_h context) {
 }
 
 void UcxWorker::Sleep(int milliseconds) {
-  if (ucp_worker_arm(worker_) != UCS_OK) return;  // UCS_ERR_BUSY: there is something already
+  if (ucp_worker_arm(worker_) != UCS_OK) return;  // UCS_ERR_BUSY: there is an event already
   pollfd events{.fd = event_fd_, .events = POLLIN, .revents = 0};
   ::poll(&events, 1, milliseconds);
 }
@@ -124,7 +124,7 @@ absl::StatusOr<Worker::Peer> UcxWorker::Connect(std::string_view address) {
 }
 
 std::vector<Worker::Lane> UcxWorker::LanesOf(Peer peer) const {
-  // ucp_ep_query() tells them from 1.14 on; all releases print them:
+  // ucp_ep_query() returns them from 1.14 on; all releases print them:
   //   #   lane[0]:  0:tcp/eth0.0 md[0] …
   char* text = nullptr;
   size_t bytes = 0;
@@ -140,7 +140,7 @@ std::vector<Worker::Lane> UcxWorker::LanesOf(Peer peer) const {
     const size_t slash = printed.find('/', at);
     if (slash == std::string::npos) break;
     const size_t begin = printed.rfind(':', slash) + 1;
-    const size_t end = printed.rfind('.', printed.find(' ', slash));  // the path behind the dot
+    const size_t end = printed.rfind('.', printed.find(' ', slash));  // the path follows the dot
     if (begin > at && end != std::string::npos && end > slash) {
       lanes.push_back(
           {printed.substr(begin, slash - begin), printed.substr(slash + 1, end - slash - 1)});

@@ -14,7 +14,7 @@ inline ucs_memory_type_t ToUcx(MemoryType type) {
   return type == MemoryType::kCuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
 }
 
-// `context` outlives it.
+// `context` must outlive it.
 absl::StatusOr<std::unique_ptr<Worker>> MakeUcxWorker(ucp_context_h context,
                                                       Worker::Events& events);
 
