@@ -38,4 +38,4 @@ class PlainEnglish(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])
