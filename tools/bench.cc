@@ -80,31 +80,32 @@ void AddBench(CLI::App& app, Chosen& chosen) {
       "bench", "Measure the whole path in separate processes, each figure beside its limit.");
   command->footer(absl::StrCat(
       Questions(),
-      "\nRatios are medians over pairs of a window of ours and one of the limit; pairs in which\n"
-      "others used more than 0.12 of a core are left out where there are cleaner ones. CPU is in\n"
-      "seconds for each GB at the reader, p50 and p99 are of the time inside Next().\n\n"
+      "\nA ratio is the median over pairs: a window of ours and a window of the limit. Pairs in\n"
+      "which other processes used more than 0.12 of a core are dropped if there are cleaner ones.\n"
+      "CPU is in seconds for each GB at the reader. p50 and p99 are times inside Next().\n\n"
       "  penstock bench T1 --protocol shm,tcp --size 1048576\n"
       "  penstock bench T1 --protocol shm --neighbours 2\n"
       "  penstock bench --json bench.jsonl --html bench.html\n"
       "  srun -N2 penstock bench cluster"));
-  command->add_option("workload", given->options.workloads, "which to run; all if none is given");
+  command->add_option("workload", given->options.workloads,
+                      "Workloads to run; the default is all.");
   AddBenchFlags(*command, given->flags);
-  command->add_option("--source-mib", given->source_mib, "of the cold source")
+  command->add_option("--source-mib", given->source_mib, "Size of the cold source in MiB.")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command
-      ->add_option(
-          "--neighbours", given->options.neighbours,
-          "busy processes: a window beside so many in each round, and its ratio to ours alone")
+      ->add_option("--neighbours", given->options.neighbours,
+                   "Number of busy processes. Each round then has a window beside them, and its "
+                   "ratio to ours alone.")
       ->check(CLI::Range(0, 1024));
   command
       ->add_option("--peers", given->options.peers,
-                   "other systems that take turns with ours (tfdata, tfdata-tuned, torch, "
-                   "webdataset, grain, ray), or ours from Python (penstock-python)")
+                   "Other systems to measure in turn with ours: tfdata, tfdata-tuned, torch, "
+                   "webdataset, grain, ray, or ours from Python (penstock-python).")
       ->delimiter(',');
   command
       ->add_option("--peer-launcher", given->options.peer_launcher,
-                   "program that becomes the peer it is told (bench/peers/README.md)")
+                   "Program that starts the named peer (bench/peers/README.md).")
       ->capture_default_str();
   AddBenchCluster(*command, chosen);
   command->callback([command, given, &chosen] {

@@ -276,11 +276,13 @@ namespace {
 
 void AddLevelFlags(CLI::App& command, BenchClusterArguments& given) {
   command
-      .add_option("--level", given.levels,
-                  "only these systems (socket, ib_read_bw, …) and protocols of ours")
+      .add_option(
+          "--level", given.levels,
+          "Systems (socket, ib_read_bw, …) and protocols of ours to measure; the default is all.")
       ->delimiter(',');
-  command.add_option("--rdma-device", given.rdma_device,
-                     "as ibv_devinfo names it, on all hosts; else the first that is active");
+  command.add_option(
+      "--rdma-device", given.rdma_device,
+      "RDMA device, as ibv_devinfo names it, on all hosts; the default is the first active one.");
 }
 
 }  // namespace
@@ -289,10 +291,11 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   auto given = std::make_shared<BenchClusterArguments>();
   given->flags.pairs = 5;
   CLI::App* command = bench.add_subcommand(
-      "cluster", "Measure what moves bytes between hosts, from the wire up to our protocols.");
+      "cluster",
+      "Measure each level that moves bytes between hosts, from the wire to our protocols.");
   command->footer(
-      "Each level runs if the machines have what it needs; else a row says what is missing.\n"
-      "Under srun rank 0 reads, and the first rank of each other node sends to it in turn.\n\n"
+      "Each level runs if the machines have what it needs. Otherwise a row names what is missing.\n"
+      "Under srun rank 0 reads; the first rank of each other node sends to it, one at a time.\n\n"
       "  srun -N2 --ntasks-per-node=1 --exclusive --cpu-bind=none penstock bench cluster --html "
       "link.html\n"
       "  penstock bench cluster --hosts trainer1,worker1,worker2 --quick\n"
@@ -301,18 +304,20 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   AddLevelFlags(*command, *given);
   command->add_flag(
       "--quick", given->quick,
-      "whether all links are well, in some seconds for each host: few levels, one size, short "
-      "windows");
+      "Check that all links are well, in some seconds for each host: few levels, one size, short "
+      "windows.");
   command->add_flag(
       "--all-pairs", given->all_pairs,
-      "at the end every host reads from each other one, a pair at a time, as with --quick: about "
-      "7 s a pair and more with RDMA, so 4 hosts take 1.5 minutes or more, 16 half an hour");
-  command->add_option("--rank", given->rank.number, "of this process; Slurm's by default");
-  command->add_option("--ranks", given->rank.count, "how many there are; Slurm's by default");
-  command->add_option("--leader", given->rank.leader,
-                      "HOST:PORT at which rank 0 is met; by default the step's first node and a "
-                      "port made of the job's number");
-  command->add_option("--wait", given->wait_s, "seconds in which all ranks must have come")
+      "Let every host read from each other one at the end, one pair at a time, as with --quick. A "
+      "pair takes about 7 s, more with RDMA: 4 hosts take 1.5 minutes or more, 16 half an hour.");
+  command->add_option("--rank", given->rank.number,
+                      "Rank of this process; the default is Slurm's.");
+  command->add_option("--ranks", given->rank.count, "Number of ranks; the default is Slurm's.");
+  command->add_option(
+      "--leader", given->rank.leader,
+      "HOST:PORT at which the ranks meet; the default is the first node of the step "
+      "and a port derived from the job's number.");
+  command->add_option("--wait", given->wait_s, "Seconds within which all ranks must arrive.")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   command->callback([command, given, &chosen] {

@@ -9,7 +9,7 @@
 int main(int argc, char** argv) {
   using namespace penstock::tools;  // NOLINT: this is their program
   PrepareProcess();
-  CLI::App app("What `penstock bench` runs.", "penstock");
+  CLI::App app("The program of `penstock bench`.", "penstock");
   app.require_subcommand(1);
   Chosen chosen;
   AddBench(app, chosen);

@@ -30,33 +30,38 @@ void WriteText(std::FILE* file, const std::string& text) {
 }  // namespace
 
 void AddCaseFlags(CLI::App& command, BenchFlags& flags) {
-  command.add_option("--protocol", flags.protocols, "of the transfer; all by default")
+  command
+      .add_option("--protocol", flags.protocols, "Protocols of the transfer; the default is all.")
       ->delimiter(',');
-  command.add_option("--size", flags.sizes, "bytes of one element")->delimiter(',');
-  command.add_option("--pairs", flags.pairs, "windows of ours and of the limit, in turn")
+  command.add_option("--size", flags.sizes, "Bytes of one element.")->delimiter(',');
+  command
+      .add_option("--pairs", flags.pairs, "Number of pairs: a window of ours and one of the limit.")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command.add_option("--window", flags.window_s, "seconds of a window")
+  command.add_option("--window", flags.window_s, "Length of a window in seconds.")
       ->check(CLI::Range(0.001, 3600.0))
       ->capture_default_str();
 }
 
 void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
   AddCaseFlags(command, flags);
-  command.add_option("--json", flags.json, "write a JSON object a line here; -: standard output");
-  command.add_option("--html", flags.html, "write a page with plots here");
+  command.add_option("--json", flags.json,
+                     "File for one JSON object a line; - means standard output.");
+  command.add_option("--html", flags.html, "File for a page with plots.");
   command.add_option("--gpu-figures", flags.gpu_figures,
-                     "a file with what gpu_bench printed, for that page");
+                     "File with the output of gpu_bench, to show on the page of --html.");
   command
-      .add_option("--hosts", flags.hosts,
-                  "HERE,THERE: run the workers on another host; addresses that reach each other")
+      .add_option(
+          "--hosts", flags.hosts,
+          "HERE,THERE: addresses of this host and of the host that runs the workers; each must "
+          "reach the other.")
       ->delimiter(',');
   command
       .add_option("--remote-shell", flags.remote_shell,
-                  "runs a command on a host: words before the host and the command")
+                  "Words that run a command on another host, before the host and the command.")
       ->capture_default_str();
   command.add_option("--remote-program", flags.remote_program,
-                     "this program's path on the other host; the same by default");
+                     "Path of this program on the other host; the default is its path here.");
 }
 
 absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& there) {
@@ -118,7 +123,7 @@ absl::Status BenchOutput::Finish() {
                FormatTable(report.head, report.lines, bench::kWordColumns).c_str());
   if (const bench::Matrix matrix = bench::MatrixOf(rows_); !matrix.table.lines.empty()) {
     std::fprintf(people_,
-                 "\nGB/s of the fastest row of each pair, a column for each sender\n%s%s\n",
+                 "\nGB/s of the fastest row of each pair, with a column for each sender\n%s%s\n",
                  FormatTable(matrix.table.head, matrix.table.lines, /*left=*/1).c_str(),
                  matrix.slowest.c_str());
   }

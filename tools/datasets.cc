@@ -54,15 +54,17 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
       "unregister train-v2");
 
   auto listed = std::make_shared<DatasetsArguments>();
-  CLI::App* list = datasets->add_subcommand("list", "All registered datasets, one a line.");
+  CLI::App* list = datasets->add_subcommand("list", "List all registered datasets, one a line.");
   AddOptions(*list, SettingsOf(listed->call));
   list->callback([listed, &chosen] { chosen.run = [listed] { return ListDatasets(*listed); }; });
 
   auto explained = std::make_shared<DatasetsArguments>();
   CLI::App* explain = datasets->add_subcommand(
-      "explain", "One as a tree: nodes, specs, which way functions go, what works per partition.");
+      "explain",
+      "Print a dataset as a tree: nodes, specs, how each function runs, and what works per "
+      "partition.");
   AddOptions(*explain, SettingsOf(explained->call));
-  explain->add_option("id", explained->dataset_id, "its id")->required();
+  explain->add_option("id", explained->dataset_id, "Id of the dataset.")->required();
   explain->callback(
       [explained, &chosen] { chosen.run = [explained] { return Explain(*explained); }; });
 
@@ -70,7 +72,7 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
   CLI::App* unregister =
       datasets->add_subcommand("unregister", "Forget a dataset that no unfinished job reads.");
   AddOptions(*unregister, SettingsOf(gone->call));
-  unregister->add_option("id", gone->dataset_id, "its id")->required();
+  unregister->add_option("id", gone->dataset_id, "Id of the dataset.")->required();
   unregister->callback([gone, &chosen] { chosen.run = [gone] { return Unregister(*gone); }; });
 }
 

@@ -6,7 +6,8 @@
 namespace penstock::tools {
 
 void AddDemo(CLI::App& app, Chosen& chosen) {
-  AddProgram(app, chosen, "demo", "Train on handwritten digits here while a process is killed -9.",
+  AddProgram(app, chosen, "demo",
+             "Train on handwritten digits on this machine while a process is killed -9.",
              {.file = "../share/penstock/examples/digits/demo.py",
               .needs = {"digits_make_shards", "digits_trainer", "digits_evaluate"}});
 }

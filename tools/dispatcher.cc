@@ -47,13 +47,14 @@ void AddDispatcher(CLI::App& app, Chosen& chosen) {
   command->footer(
       "Prints \"dispatcher ready at HOST:PORT\" once it serves; SIGINT and SIGTERM stop it.\n\n"
       "  penstock dispatcher --host 0.0.0.0 --work-dir /var/lib/penstock --fault-tolerant-mode\n\n"
-      "With a journal it may be killed and started again at the same address: workers and\n"
-      "clients come back by themselves, and nothing is lost or delivered twice.");
+      "With a journal you may kill it and start it again at the same address: workers and\n"
+      "clients reconnect by themselves, and nothing is lost or delivered twice.");
   std::vector<Setting> settings = SettingsOf(given->config);
-  settings.push_back({"deployment-mode", &given->deployment_mode,
-                      "where workers run: COLOCATED (in trainers' processes), REMOTE or HYBRID"});
+  settings.push_back(
+      {"deployment-mode", &given->deployment_mode,
+       "Place of the workers: COLOCATED (in trainers' processes), REMOTE or HYBRID."});
   AddServerOptions(*command, std::move(settings));
-  command->add_option("--port-file", given->port_file, "write the bound port to this file");
+  command->add_option("--port-file", given->port_file, "File to which the bound port is written.");
   command->callback([given, &chosen] { chosen.run = [given] { return RunDispatcher(*given); }; });
 }
 

@@ -39,16 +39,16 @@ int RunDoctor(const DoctorArguments& given) {
 void AddDoctor(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<DoctorArguments>();
   CLI::App* command = app.add_subcommand(
-      "doctor",
-      "Examine this machine: what keeps protocols from working, or slow, and what to do.");
+      "doctor", "Find what stops or slows protocols on this machine, and what to do about it.");
   command->footer(
       "  penstock doctor\n"
       "  penstock doctor --protocol ucx --json\n\n"
-      "Exit code 0: nothing to mend; 1: warnings; 2: errors. Run it as the user that trains.");
+      "Exit code 0: nothing to fix; 1: warnings; 2: errors. Run it as the user that trains.");
   const std::string protocols =
-      absl::StrCat("only what this one needs: ", absl::StrJoin(doctor::Protocols(), ", "));
+      absl::StrCat("Protocol whose needs are examined; the default is all: ",
+                   absl::StrJoin(doctor::Protocols(), ", "), ".");
   AddOptions(*command, {{"protocol", &given->protocol, protocols.c_str()},
-                        {"json", &given->json, "one JSON object instead of text"}});
+                        {"json", &given->json, "Print one JSON object instead of text."}});
   command->get_option("--protocol")->check(CLI::IsMember(doctor::Protocols()));
   command->callback([given, &chosen] {
     chosen.run = [given, &chosen] {

@@ -55,9 +55,11 @@ CLI::App* AddJobAction(CLI::App& jobs, Chosen& chosen, const char* name, const c
   CLI::App* command = jobs.add_subcommand(name, help);
   AddOptions(*command, SettingsOf(given->call));
   if (names_a_job) {
-    command->add_option("job", given->job, "its number, its name, or namespace/name")->required();
+    command->add_option("job", given->job, "Number of the job, its name, or namespace/name.")
+        ->required();
   } else {
-    command->add_option("--namespace", given->name_space, "only jobs of that one");
+    command->add_option("--namespace", given->name_space,
+                        "Namespace of the jobs to list; the default is all.");
   }
   command->callback([given, &chosen, action] {
     chosen.run = [given, action]() -> absl::Status {
@@ -80,18 +82,19 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "  penstock jobs show resnet\n"
       "  penstock jobs cancel resnet && penstock jobs remove resnet\n"
       "\n"
-      "Columns of list, of all passes of a job together:\n"
-      "  TAKEN      elements that its readers have, as they last said: that Next() has returned,\n"
-      "             or that were received for it and are given back if others wait for them\n"
-      "  KEPT       those of them that are in a trainer's history for good, and never come again\n"
-      "  OWED       of a pass that is read to its end: what is not KEPT yet, and would be given "
-      "to\n"
-      "             others if all readers went now\n"
-      "  SLOWED BY  the bounds of its quota that it has reached\n"
-      "  WAITS FOR  who is missing for the latest pass to go on: a worker, a reader, a consumer");
-  AddJobAction(*jobs, chosen, "list", "All jobs, one a line.", ListJobs, false);
-  AddJobAction(*jobs, chosen, "show", "The partitions of one job.", Show, true);
-  AddJobAction(*jobs, chosen, "cancel", "End a job; its readers get Cancelled.", Cancel, true);
+      "Columns of list, for all passes of a job together:\n"
+      "  TAKEN      elements that the job's readers have, as of their last report: elements that\n"
+      "             Next() returned, and received elements, which a reader gives back if others\n"
+      "             wait for them\n"
+      "  KEPT       elements of TAKEN that are committed in a trainer's history and never come\n"
+      "             again\n"
+      "  OWED       elements of a pass that was read to its end that are not KEPT yet; if all\n"
+      "             readers left now, other readers would get them\n"
+      "  SLOWED BY  limits of its quota that the job has reached\n"
+      "  WAITS FOR  worker, reader or consumer that the latest pass waits for");
+  AddJobAction(*jobs, chosen, "list", "List all jobs, one a line.", ListJobs, false);
+  AddJobAction(*jobs, chosen, "show", "Show the partitions of one job.", Show, true);
+  AddJobAction(*jobs, chosen, "cancel", "End a job. Its readers get Cancelled.", Cancel, true);
   AddJobAction(*jobs, chosen, "remove", "Forget a finished or cancelled job and its name.", Remove,
                true);
 }

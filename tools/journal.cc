@@ -186,7 +186,10 @@ CLI::App& AddJournalAction(CLI::App& journal, Chosen& chosen, const char* name, 
                            JournalAction action) {
   auto work_dir = std::make_shared<std::string>();
   CLI::App* command = journal.add_subcommand(name, help);
-  command->add_option("work_dir", *work_dir, "the dispatcher's --work-dir")->required();
+  command
+      ->add_option("work_dir", *work_dir,
+                   "Directory of the journal: the --work-dir of the dispatcher.")
+      ->required();
   command->callback([work_dir, &chosen, action] {
     chosen.run = [work_dir, action] { return action(*work_dir); };
   });
@@ -201,18 +204,20 @@ void AddJournal(CLI::App& app, Chosen& chosen) {
   journal->footer(
       "  penstock journal verify /var/lib/penstock\n"
       "  penstock journal print /var/lib/penstock | tail\n\n"
-      "print and verify change nothing and may run beside a dispatcher; repair cuts a torn end\n"
-      "and needs it stopped. Where a record does not fit, repair --end-jobs ends the jobs that it\n"
-      "belongs to, names them, and keeps the others. A damaged snapshot is named, not mended: "
-      "take\n"
-      "a copy of the folder, or start in an empty one.");
-  AddJournalAction(*journal, chosen, "print", "What was written, one change a line.", Print);
+      "print and verify change nothing and may run beside a dispatcher. repair cuts a torn end;\n"
+      "stop the dispatcher first. If a record does not fit, repair --end-jobs ends the jobs that\n"
+      "it belongs to, names them, and keeps the others. A damaged snapshot is reported and cannot\n"
+      "be repaired: restore a copy of the directory, or start in an empty one.");
+  AddJournalAction(*journal, chosen, "print", "Print the changes in the journal, one a line.",
+                   Print);
   AddJournalAction(*journal, chosen, "verify",
-                   "Whether a dispatcher could start from it, and how much is kept.", Verify);
+                   "Check that a dispatcher could start from the journal, and show its size.",
+                   Verify);
   auto end_jobs = std::make_shared<bool>(false);
-  AddJournalAction(*journal, chosen, "repair", "Cut a torn end now; end jobs that cannot be.",
+  AddJournalAction(*journal, chosen, "repair",
+                   "Cut a torn end, and end jobs whose records do not fit.",
                    [end_jobs](const std::string& work_dir) { return Repair(work_dir, *end_jobs); })
-      .add_flag("--end-jobs", *end_jobs, "end the jobs whose records do not fit");
+      .add_flag("--end-jobs", *end_jobs, "End the jobs whose records do not fit.");
 }
 
 }  // namespace penstock::tools

@@ -30,20 +30,20 @@ absl::Status PrintLinks(const LinksArguments& given) {
 
 void AddLinks(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<LinksArguments>();
-  CLI::App* command =
-      app.add_subcommand("links", "Show over which protocol clients read, why, and how fast.");
+  CLI::App* command = app.add_subcommand(
+      "links", "Show the protocol, its reason and the speed of each client's links.");
   command->footer(
-      "One line per client and worker, as of the client's last heartbeat; rates are since the one\n"
-      "before. CREDITS: elements that the worker may send without asking again. IN PLACE: "
-      "elements\n"
-      "of 64 KiB and more over shm that were made in the trainer's memory; the rest was copied "
-      "there,\n"
-      "since no slot was free (no_slot), it was made for another trainer (for_another), or a node\n"
-      "holds elements, as shuffle and cache do (elsewhere).\n\n"
+      "One line per client and worker, as of the client's last heartbeat. Rates are since the\n"
+      "heartbeat before.\n\n"
+      "  CREDITS   elements that the worker may send without asking again\n"
+      "  IN PLACE  share of the elements of 64 KiB and more over shm that were made in the\n"
+      "            trainer's memory. The remainder was copied there because no slot was free\n"
+      "            (no_slot), the element was made for another trainer (for_another), or a node\n"
+      "            such as shuffle or cache holds elements (elsewhere).\n\n"
       "  penstock links --dispatcher-address head:5050\n"
       "  penstock links --json | jq '.[] | select(.protocol != \"ucx\")'");
   AddOptions(*command, SettingsOf(given->call));
-  command->add_flag("--json", given->json, "as one JSON array");
+  command->add_flag("--json", given->json, "Print one JSON array instead of a table.");
   command->callback([given, &chosen] { chosen.run = [given] { return PrintLinks(*given); }; });
 }
 

@@ -13,10 +13,14 @@
 namespace penstock::tools {
 namespace {
 
-constexpr char kProtocolHelp[] = "towards the other servers and clients: grpc";
-constexpr char kAddressHelp[] = "[grpc://]host:port of the dispatcher, or grpcs://host:port";
-constexpr char kTokenHelp[] = "shown by who asks for a page: a Bearer token, or Basic's password";
-constexpr char kMetricsHelp[] = "of the page /metrics for Prometheus; 0: any free one, -1: none";
+constexpr char kProtocolHelp[] = "Protocol for the other servers and for clients: grpc.";
+constexpr char kAddressHelp[] =
+    "Address of the dispatcher: [grpc://]host:port or grpcs://host:port.";
+constexpr char kTokenHelp[] =
+    "Token that a client of a status page must send, as a Bearer token or as the password of "
+    "Basic; empty means none.";
+constexpr char kMetricsHelp[] =
+    "Port of the page /metrics for Prometheus; 0 means any free port, -1 means no page.";
 
 void AddFlag(CLI::App& command, const std::string& section, const Setting& setting) {
   const std::string flag = absl::StrCat("--", setting.name);
@@ -77,28 +81,31 @@ void SettleFiles(const std::string& path) {
 
 std::vector<Setting> SettingsOf(DispatcherConfig& config) {
   std::vector<Setting> rows = {
-      {"host", &config.host, "address to bind; loopback unless said otherwise"},
-      {"port", &config.port, "port to bind; 0: any free one"},
-      {"work-dir", &config.work_dir, "directory of the journal; empty: kept in memory only"},
+      {"host", &config.host, "Address to bind; the default is loopback."},
+      {"port", &config.port, "Port to bind; 0 means any free port."},
+      {"work-dir", &config.work_dir, "Directory of the journal; empty means in memory only."},
       {"fault-tolerant-mode", &config.fault_tolerant_mode,
-       "keep a journal in --work-dir, so that a restart loses nothing"},
-      {"client-timeout-ms", &config.client_timeout, "a client silent for so long is dead"},
-      {"worker-timeout-ms", &config.worker_timeout, "a worker silent for so long is dead"},
-      {"heartbeat-interval-ms", &config.heartbeat_interval, "told to workers and clients"},
+       "Write a journal to --work-dir, so that a restart loses nothing."},
+      {"client-timeout-ms", &config.client_timeout,
+       "Milliseconds of silence after which a client is declared dead."},
+      {"worker-timeout-ms", &config.worker_timeout,
+       "Milliseconds of silence after which a worker is declared dead."},
+      {"heartbeat-interval-ms", &config.heartbeat_interval,
+       "Milliseconds between two heartbeats, announced to workers and clients."},
       {"job-gc-timeout-ms", &config.job_gc_timeout,
-       "a job without readers for so long is given up"},
+       "Milliseconds without a reader after which a job is given up."},
       {"gc-dynamic-sharding-jobs", &config.gc_dynamic_sharding_jobs,
-       "also forget named jobs of mode DYNAMIC that nobody reads any more"},
+       "Forget unread named jobs of mode DYNAMIC too, after --job-gc-timeout-ms."},
       {"abandoned-job-ttl-ms", &config.abandoned_job_ttl,
-       "a job that --job-gc-timeout-ms leaves is forgotten when nobody has read it for so long, "
-       "with "
-       "what it owes; 0: never"},
+       "Milliseconds without a reader after which a job that --job-gc-timeout-ms does not remove "
+       "is forgotten, with the elements that it still owes; 0 means never."},
       {"dataset-ttl-ms", &config.dataset_ttl,
-       "a dataset that no job has read for so long is forgotten; 0: never"},
+       "Milliseconds after which a dataset that no job reads is forgotten; 0 means never."},
       {"protocol", &config.protocol, kProtocolHelp},
       {"worker-addresses", &config.worker_addresses,
-       "the workers that there may be, host, host:port or host:%port%, with commas; the place is "
-       "the shard (docs/tfdata-service.md, D)"},
+       "Workers that may register, separated by commas, each as host, host:port or host:%port%. A "
+       "worker's place in the list is its shard (docs/tfdata-service.md, D). Empty means any "
+       "worker."},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
       {"metrics-token", &config.metrics_token, kTokenHelp},
   };
@@ -109,53 +116,69 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
 std::vector<Setting> SettingsOf(WorkerConfig& config) {
   std::vector<Setting> rows = {
       {"dispatcher-address", &config.dispatcher_address, kAddressHelp},
-      {"host", &config.host, "address to bind; loopback unless said otherwise"},
-      {"port", &config.port, "port to bind for grpc; 0: any free one"},
+      {"host", &config.host, "Address to bind; the default is loopback."},
+      {"port", &config.port, "Port to bind for grpc; 0 means any free port."},
       {"worker-address", &config.worker_address,
-       "address told to clients, '%port%' for the port bound; empty: host:port"},
+       "Address announced to clients, with the bound port in place of '%port%'; empty means "
+       "host:port."},
       {"protocol", &config.protocol, kProtocolHelp},
       {"heartbeat-interval-ms", &config.heartbeat_interval,
-       "or the dispatcher's, if that is shorter"},
+       "Milliseconds between two heartbeats; the dispatcher's interval is used if it is shorter."},
       {"dispatcher-timeout-ms", &config.dispatcher_timeout,
-       "give up when no dispatcher answers for so long"},
+       "Milliseconds without an answer of a dispatcher after which the worker gives up."},
       {"data-transfer-protocol", &config.data_transfer_protocol,
-       "offered besides grpc, and what clients take that name none; empty: all that run here"},
-      {"data-transfer-port", &config.data_transfer_port, "port to bind for tcp; 0: any free one"},
+       "Protocol offered besides grpc, and used by clients that name no protocol; empty means all "
+       "protocols that can run here."},
+      {"data-transfer-port", &config.data_transfer_port,
+       "Port to bind for tcp; 0 means any free port."},
       {"data-transfer-address", &config.data_transfer_address,
-       "address of tcp told to clients, '%dts_port%' for the port bound; empty: as "
-       "--worker-address"},
+       "Address of tcp announced to clients, with the bound port in place of '%dts_port%'; empty "
+       "means as --worker-address."},
       {"fallback", &config.fallback,
-       "offered too and taken next, in this order, with commas; also where that one cannot run"},
-      {"ucx-lanes", &config.ucx_lanes, "what ucx may run over: rdma, any or tcp; empty: rdma"},
+       "Further protocols offered, separated by commas and used next, in this order. With them the "
+       "protocol of --data-transfer-protocol may be missing on this machine."},
+      {"ucx-lanes", &config.ucx_lanes,
+       "Lanes that ucx may run over: rdma, any or tcp; empty means rdma."},
       {"transports", &config.transports,
-       "shared libraries with further protocols, with commas (docs/transports.md)"},
+       "Shared libraries with further protocols, separated by commas (docs/transports.md)."},
       {"plugin", &config.plugins,
-       "shared libraries with sources, transforms and maps, with commas (docs/plugins.md)"},
+       "Shared libraries with sources, transforms and maps, separated by commas "
+       "(docs/plugins.md)."},
       {"plugin-allow", &config.allowed_plugins,
-       "libraries and folders, with commas: no other plug-in is loaded; empty: all named ones"},
+       "Libraries and folders of libraries, separated by commas, that plug-ins may come from; "
+       "empty means any."},
       {"python", &config.python,
-       "processes that run functions written in Python, of whoever registers a dataset; 0: they "
-       "are refused"},
-      {"python-command", &config.python_command, "the interpreter of these; it needs NumPy"},
-      {"python-path", &config.python_path, "folders where these look for modules too, with commas"},
+       "Number of processes that run Python functions, of any user who registers a dataset; 0 "
+       "means that such functions are refused."},
+      {"python-command", &config.python_command,
+       "Python interpreter of these processes; it needs NumPy."},
+      {"python-path", &config.python_path,
+       "Folders of modules in addition to the interpreter's own, separated by commas."},
       {"python-allow", &config.python_allow,
-       "modules, with commas, that alone such functions may come from; empty: any, and by value"},
-      {"worker-tags", &config.worker_tags, "words that clients choose workers by, with commas"},
+       "Modules, separated by commas, that Python functions may come from, by import path only; "
+       "empty means any module, and functions sent by value too."},
+      {"worker-tags", &config.worker_tags,
+       "Tags, separated by commas, by which clients choose workers."},
       {"shutdown-quiet-period-ms", &config.shutdown_quiet_period,
-       "how long a worker that is stopped goes on serving"},
-      {"permits", &config.permits, "partitions computed at once; 0: one per 4 cores"},
-      {"threads", &config.threads, "of parallel nodes; 0: one per core"},
+       "Milliseconds for which a stopped worker continues to serve."},
+      {"permits", &config.permits,
+       "Number of partitions computed at once; 0 means one per 4 cores."},
+      {"threads", &config.threads, "Number of threads of parallel nodes; 0 means one per core."},
       {"memory-budget-bytes", &config.memory_budget_bytes,
-       "of elements on their way to clients, and of the largest one; 0: half of the machine's "
-       "memory"},
+       "Maximum bytes of elements on their way to clients, and of a single element; 0 means half "
+       "of the machine's memory."},
       {"ram-budget-bytes", &config.ram_budget_bytes,
-       "of what pipelines keep ready beyond their least; 0: a quarter of the machine's memory"},
+       "Maximum bytes that pipelines hold ready or in work beyond their minimum; 0 means a quarter "
+       "of the machine's memory."},
       {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,
-       "of each window that trainers share; 0: an eighth of the machine's memory, 10 GiB at most"},
+       "Maximum bytes of elements in each window that trainers share; 0 means an eighth of the "
+       "machine's memory, at most 10 GiB."},
       {"max-loan-bytes", &config.max_loan_bytes,
-       "of elements in the worker's own segments that one reader may have; 0: 256 MiB"},
+       "Maximum bytes of elements in the worker's own segments that one reader may have at a time, "
+       "before it gets copies; 0 means 256 MiB."},
       {"shared-pool-bytes", &config.shared_pool_bytes,
-       "of such segments of a job; 0: the window and the loans of eight readers"},
+       "Maximum bytes of the worker's own segments for one job, before its readers get copies; 0 "
+       "means the window and the loans of eight readers."},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
       {"metrics-token", &config.metrics_token, kTokenHelp},
   };
@@ -166,7 +189,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
 std::vector<Setting> SettingsOf(DispatcherCall& call) {
   std::vector<Setting> rows = TlsSettingsOf(call.tls);
   rows.insert(rows.begin(), {{"dispatcher-address", &call.address, kAddressHelp},
-                             {"timeout-ms", &call.timeout, "how long to try to reach it"}});
+                             {"timeout-ms", &call.timeout,
+                              "Milliseconds for which to try to reach the dispatcher."}});
   return rows;
 }
 
@@ -183,9 +207,9 @@ void AddOptions(CLI::App& command, std::vector<Setting> settings) {
 void AddServerOptions(CLI::App& command, std::vector<Setting> settings) {
   const std::string section = SectionOf(command);
   auto path = std::make_shared<std::string>();
-  command.add_option(
-      "--config", *path,
-      absl::StrCat("file of settings, this command's under [", section, "] (", kFileVariable, ")"));
+  command.add_option("--config", *path,
+                     absl::StrCat("Settings file; this command reads its section [", section,
+                                  "]. (", kFileVariable, ")"));
   for (const Setting& setting : settings) AddFlag(command, section, setting);
   command.parse_complete_callback([&command, path, settings = std::move(settings)] {
     SettleRest(command, settings, *path, ProcessEnvironment());

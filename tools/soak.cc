@@ -6,9 +6,10 @@
 namespace penstock::tools {
 
 void AddSoak(CLI::App& app, Chosen& chosen) {
-  AddProgram(app, chosen, "soak",
-             "Read jobs of every kind here while processes die, and count what came.",
-             {.file = "../share/penstock/soak/soak.py", .needs = {"soak_trainer"}});
+  AddProgram(
+      app, chosen, "soak",
+      "Read jobs of every kind on this machine while processes die, and count every element.",
+      {.file = "../share/penstock/soak/soak.py", .needs = {"soak_trainer"}});
 }
 
 }  // namespace penstock::tools

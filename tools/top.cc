@@ -61,15 +61,15 @@ absl::Status RunTop(const TopArguments& given) {
 void AddTop(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<TopArguments>();
   CLI::App* command = app.add_subcommand(
-      "top", "Watch workers, jobs, links, and who makes steps wait, as they run.");
+      "top", "Watch workers, jobs and links, and the workers that steps wait for.");
   command->footer(
-      "A table that is written anew every interval, the busiest links first; Ctrl-C ends it.\n\n"
+      "Redraws its tables at every interval, the busiest links first. Ctrl-C ends it.\n\n"
       "  penstock top --dispatcher-address head:5050\n"
       "  penstock top --once");
   std::vector<Setting> settings = SettingsOf(given->call);
-  settings.push_back({"interval-ms", &given->interval, "between two looks"});
+  settings.push_back({"interval-ms", &given->interval, "Milliseconds between two updates."});
   AddOptions(*command, std::move(settings));
-  command->add_flag("--once", given->once, "one look, without clearing the screen");
+  command->add_flag("--once", given->once, "Print the tables once, without clearing the screen.");
   command->callback([given, &chosen] { chosen.run = [given] { return RunTop(*given); }; });
 }
 

@@ -125,17 +125,18 @@ void AddTrace(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("trace", "Show what each node of a dataset did on the workers.");
   command->footer(
-      "As of the workers' last heartbeats, all partitions together, since they took the dataset\n"
-      "up. BUSY: seconds of all threads in the node's own code, an estimate from samples. "
-      "WAITING:\n"
-      "seconds that readers stood still for its next element. CALLS and AHEAD: calls at a time "
-      "and\n"
-      "elements ready or in work, as last tuned.\n\n"
+      "Totals of all partitions since the workers started the dataset, as of their last\n"
+      "heartbeats.\n\n"
+      "  BUSY     seconds of all threads in the node's own code, estimated from samples\n"
+      "  WAITING  seconds for which readers waited for the node's next element\n"
+      "  CALLS    calls at a time, as last tuned\n"
+      "  AHEAD    elements ready or in work, as last tuned\n\n"
       "  penstock trace --dispatcher-address head:5050\n"
       "  penstock trace 1000 --json");
-  command->add_option("dataset", given->dataset_id, "of this dataset alone (penstock datasets)");
+  command->add_option("dataset", given->dataset_id,
+                      "Id of the dataset to show (penstock datasets list); the default is all.");
   AddOptions(*command, SettingsOf(given->call));
-  command->add_flag("--json", given->json, "as one JSON array");
+  command->add_flag("--json", given->json, "Print one JSON array instead of a table.");
   command->callback([given, &chosen] { chosen.run = [given] { return PrintTrace(*given); }; });
 }
 

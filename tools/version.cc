@@ -11,8 +11,9 @@
 namespace penstock::tools {
 
 void AddVersion(CLI::App& app, Chosen& chosen) {
-  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "the release");
-  CLI::App* command = app.add_subcommand("version", "Show the release and what it speaks.");
+  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the release.");
+  CLI::App* command =
+      app.add_subcommand("version", "Show the release, its protocols and its devices.");
   command->callback([&chosen] {
     chosen.run = [] {
       const control::VersionRange control;

@@ -45,14 +45,15 @@ void AddWorker(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("worker", "Run a worker: it prepares elements.");
   command->footer(
       "Prints \"worker ready at HOST:PORT for DISPATCHER\" once the dispatcher has welcomed it.\n"
-      "SIGTERM hands its partitions to others first (a second signal: at once), SIGINT stops.\n\n"
+      "SIGTERM first hands its partitions to other workers; a second signal stops it at once.\n"
+      "SIGINT stops it at once.\n\n"
       "  penstock worker --dispatcher-address head:5050 --host 0.0.0.0 \\\n"
       "      --worker-address $(hostname):%port%");
   std::vector<Setting> settings = SettingsOf(given->config);
   settings.push_back({"drain-timeout-ms", &given->drain_timeout,
-                      "how long SIGTERM may take to hand partitions over"});
+                      "Milliseconds that SIGTERM may take to hand partitions over."});
   AddServerOptions(*command, std::move(settings));
-  command->add_option("--port-file", given->port_file, "write the bound port to this file");
+  command->add_option("--port-file", given->port_file, "File to which the bound port is written.");
   command->callback([given, &chosen] {
     if (given->config.dispatcher_address.empty()) throw CLI::RequiredError("--dispatcher-address");
     chosen.run = [given] { return RunWorker(*given); };

@@ -5,16 +5,18 @@ namespace penstock {
 
 std::vector<Setting> TlsSettingsOf(TlsConfig& tls) {
   return {
-      {"tls-ca", &tls.ca, "certificates in PEM that the other side's must be signed by"},
-      {"tls-certificate", &tls.certificate, "its own certificate with its chain, in PEM"},
-      {"tls-key", &tls.key, "the key of that certificate, in PEM"},
+      {"tls-ca", &tls.ca,
+       "File of CA certificates in PEM; one of them must have signed the peer's certificate."},
+      {"tls-certificate", &tls.certificate,
+       "File of this process's certificate and its chain, in PEM."},
+      {"tls-key", &tls.key, "File of the private key of that certificate, in PEM."},
   };
 }
 
 void AddServerTlsSettings(TlsConfig& tls, std::vector<Setting>& settings) {
   for (const Setting& setting : TlsSettingsOf(tls)) settings.push_back(setting);
-  settings.push_back(
-      {"tls-mutual", &tls.mutual, "serve nobody without a certificate that --tls-ca has signed"});
+  settings.push_back({"tls-mutual", &tls.mutual,
+                      "Refuse clients without a certificate that --tls-ca has signed."});
 }
 
 }  // namespace penstock
