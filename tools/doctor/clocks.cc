@@ -26,10 +26,10 @@ void CheckSource(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "clock.source",
        .severity = Severity::kWarning,
        .what = absl::StrCat("The clock source is ", *source, "."),
-       .why = "Each look at the clock takes a system call or a slow device: microseconds, and "
-              "waits and metrics look at it for every element.",
-       .remedy = "If `available_clocksource` beside it lists tsc: boot with `clocksource=tsc "
-                 "tsc=reliable`, where the processor's counter is known to be steady."});
+       .why = "Each reading of the clock takes microseconds, for a system call or a slow device. "
+              "Waits and metrics read it for every element.",
+       .remedy = "If `available_clocksource` in the same folder lists tsc, and the processor's "
+                 "counter is known to be steady, boot with `clocksource=tsc tsc=reliable`."});
 }
 
 void CheckSteps(const Probe& probe, std::vector<Finding>& findings) {
@@ -42,10 +42,10 @@ void CheckSteps(const Probe& probe, std::vector<Finding>& findings) {
          .severity = Severity::kWarning,
          .what = absl::StrCat("The wall clock jumped by ", absl::FormatDuration(clocks.wall_step),
                               " during this examination."),
-         .why = "Leases and time-outs go by the boot clock and are not touched; times in events, "
+         .why = "Leases and time-outs use the boot clock and are not affected. Times in events, "
                 "traces and logs are no longer in order.",
-         .remedy = "Let one time service slew the clock (chrony, systemd-timesyncd), and stop "
-                   "whatever else sets it."});
+         .remedy = "Let one time service slew the clock (chrony, systemd-timesyncd), and stop all "
+                   "other programs that set it."});
   }
   if (clocks.synchronized) {
     findings.push_back({.id = "clock.synchronized", .what = "The clock is synchronized."});
@@ -54,11 +54,11 @@ void CheckSteps(const Probe& probe, std::vector<Finding>& findings) {
   findings.push_back(
       {.id = "clock.unsynchronized",
        .severity = Severity::kNote,
-       .what = "The kernel knows of no time server that keeps the clock right.",
-       .why = "Leases go by each machine's boot clock and are not touched; but events and traces "
-              "of several machines do not line up.",
-       .remedy = "Run chrony or systemd-timesyncd; on a virtual machine whose host sets the clock "
-                 "nothing needs to be done."});
+       .what = "No time server keeps the clock synchronized, as far as the kernel knows.",
+       .why = "Leases use each machine's boot clock and are not affected. Events and traces of "
+              "several machines do not line up.",
+       .remedy = "Run chrony or systemd-timesyncd. A virtual machine whose host sets the clock "
+                 "needs neither."});
 }
 
 }  // namespace

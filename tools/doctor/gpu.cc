@@ -55,8 +55,8 @@ Finding NoLibrary(const absl::Status& status) {
                                std::string(status.message()), ")."),
           .why = "This process cannot use the GPU: elements are received in host memory only.",
           .remedy =
-              "In a container use NVIDIA's container toolkit (`--gpus all`); elsewhere "
-              "install the driver's libraries, of the same version as the module."};
+              "In a container use NVIDIA's container toolkit (`--gpus all`). Elsewhere install the "
+              "driver's libraries, in the version of the module."};
 }
 
 // That the build is without CUDA, or that CUDA finds none of the devices that are there.
@@ -64,19 +64,17 @@ Finding BackendFindsNone(const Probe& probe, const absl::Status& why) {
   if (probe.DeviceBackendName() == "none") {
     return {.id = "gpu.no_backend",
             .severity = Severity::kWarning,
-            .what = "The machine has a GPU, and this build of Penstock is without CUDA.",
+            .what = "The machine has a GPU, but this build of Penstock has no CUDA.",
             .why = "Segments are not page-locked, and elements are received in host memory only.",
             .remedy = "Build with the CUDA toolkit (`cmake --preset cuda`)."};
   }
-  return {
-      .id = "gpu.not_usable",
-      .severity = Severity::kWarning,
-      .what =
-          absl::StrCat("The machine has a GPU, but ", probe.DeviceBackendName(),
-                       " finds none that this process can use (", std::string(why.message()), ")."),
-      .why = "Elements can only be received in host memory.",
-      .remedy =
-          "Look at `nvidia-smi`, at CUDA_VISIBLE_DEVICES, and at what the container was given."};
+  return {.id = "gpu.not_usable",
+          .severity = Severity::kWarning,
+          .what = absl::StrCat("The machine has a GPU, but ", probe.DeviceBackendName(),
+                               " finds none that this process can use (",
+                               std::string(why.message()), ")."),
+          .why = "Elements can only be received in host memory.",
+          .remedy = "Check `nvidia-smi`, CUDA_VISIBLE_DEVICES, and the devices of the container."};
 }
 
 Finding Backend(const Probe& probe) {
@@ -93,14 +91,13 @@ Finding NoPeerMemory() {
       .id = "gpu.no_peer_memory",
       .severity = Severity::kWarning,
       .what =
-          "The NIC cannot write to GPU memory: neither nvidia_peermem nor dma-buf is "
-          "there.",
+          "The NIC cannot write to GPU memory: neither nvidia_peermem nor dma-buf is available.",
       .why =
-          "Elements are received in page-locked host memory and are copied to the GPU from there: "
-          "one more pass over host memory.",
+          "Elements are received in page-locked host memory and copied to the GPU from there, "
+          "which costs one more pass over host memory.",
       .remedy =
-          "`modprobe nvidia_peermem`; or NVIDIA's open kernel modules with Linux 5.12 "
-          "or newer, for dma-buf.",
+          "Run `modprobe nvidia_peermem`, or use NVIDIA's open kernel modules with Linux 5.12 or "
+          "newer, for dma-buf.",
       .protocols = {"ucx"}};
 }
 
@@ -111,8 +108,8 @@ Finding Direct(const Probe& probe) {
                                                             .dma_buf_supported = HasDmaBuf(probe),
                                                             .peer_module = HasPeerModule(probe)});
   return {.id = "gpu.direct",
-          .what = foreseen.on ? "GPUDirect RDMA: nothing that can be seen here forbids it (rungs 1 "
-                                "and 2 of 7); whether it is used, LandingStats() says."
+          .what = foreseen.on ? "GPUDirect RDMA: no obstacle found (rungs 1 and 2 of 7). "
+                                "LandingStats() shows whether it is used."
                               : absl::StrCat("GPUDirect RDMA: ", foreseen.ToString(), "."),
           .protocols = {"ucx"}};
 }
@@ -120,14 +117,14 @@ Finding Direct(const Probe& probe) {
 Finding FarFromNic(const PciDevice& gpu, const PciDevice& nic, Distance distance) {
   return {.id = "gpu.far_from_nic",
           .severity = Severity::kWarning,
-          .what = absl::StrCat("GPU ", gpu.name, ": its nearest NIC, ", nic.name, ", is behind ",
-                               DistanceName(distance), "."),
+          .what = absl::StrCat("GPU ", gpu.name, " reaches its nearest NIC, ", nic.name,
+                               ", through ", DistanceName(distance), "."),
           .why =
-              "What the NIC writes to the GPU crosses the processor, or even two: often at a "
+              "Data that the NIC writes to the GPU crosses one processor, or even two, often at a "
               "fraction of the NIC's rate.",
           .remedy =
-              "Put NIC and GPU below one PCIe switch or host bridge; else receive elements "
-              "in host memory of the NIC's NUMA node.",
+              "Put NIC and GPU below one PCIe switch or host bridge. Otherwise receive elements in "
+              "host memory of the NIC's NUMA node.",
           .protocols = {"ucx"}};
 }
 
@@ -174,7 +171,7 @@ std::vector<Finding> CheckGpu(const Probe& probe) {
         {.id = "gpu.device",
          .what = absl::StrCat("GPU ", gpu.name, ", ", model,
                               nearest ? absl::StrCat(", nearest NIC ", nearest->second.name,
-                                                     " behind ", DistanceName(nearest->first))
+                                                     " through ", DistanceName(nearest->first))
                                       : std::string(),
                               ".")});
     if (nearest && nearest->first >= Distance::kNode) {

@@ -26,8 +26,8 @@ void CheckLockedMemory(const Probe& probe, std::vector<Finding>& findings) {
   const bool exempt = HasCapability(probe, kCapIpcLock) && InFirstUserNamespace(probe);
   if (exempt || limit.soft >= PoolBytes()) {
     findings.push_back({.id = "memory.locked",
-                        .what = absl::StrCat("Memory that may be locked: ", LimitText(limit.soft),
-                                             exempt ? ", which does not bind this user." : "."),
+                        .what = absl::StrCat("Limit of locked memory: ", LimitText(limit.soft),
+                                             exempt ? "; it does not apply to this user." : "."),
                         .protocols = {"ucx"}});
     return;
   }
@@ -37,12 +37,12 @@ void CheckLockedMemory(const Probe& probe, std::vector<Finding>& findings) {
        .severity = has_nic ? Severity::kError : Severity::kNote,
        .what = absl::StrCat("This user may lock ", LimitText(limit.soft), " of memory."),
        .why = absl::StrCat(
-           "What a NIC may write to is locked while it is registered: a trainer with the default "
-           "window needs ",
-           LimitText(PoolBytes()), " (the window, and as much again for slots in quarantine)."),
-       .remedy = "Set `memlock unlimited` in /etc/security/limits.conf and log in again, "
-                 "LimitMEMLOCK=infinity in a systemd unit, `--ulimit memlock=-1` for a container, "
-                 "or PropagateResourceLimitsExcept=MEMLOCK in Slurm's slurm.conf.",
+           "Memory that a NIC may write to is locked while it is registered. A trainer with the "
+           "default window needs ",
+           LimitText(PoolBytes()), ": the window, and as much again for slots in quarantine."),
+       .remedy = "Set `memlock unlimited` in /etc/security/limits.conf and log in again. In a "
+                 "systemd unit set LimitMEMLOCK=infinity, for a container `--ulimit memlock=-1`, "
+                 "in Slurm's slurm.conf PropagateResourceLimitsExcept=MEMLOCK.",
        .protocols = {"ucx"},
        .blocks = has_nic});
 }
@@ -54,8 +54,8 @@ void CheckSharing(const Probe& probe, std::vector<Finding>& findings) {
         {.id = "memory.memfd",
          .severity = Severity::kError,
          .what = absl::StrCat(
-             "No sealed anonymous file can be made: ", std::string(memfd.message()), "."),
-         .why = "Trainer and worker on one host share such a file: shm has nothing else.",
+             "Sealed anonymous files cannot be created: ", std::string(memfd.message()), "."),
+         .why = "With shm a trainer and a worker on one host share such a file.",
          .remedy = "Use Linux 5.1 or newer; a container's seccomp profile must allow memfd_create "
                    "and fcntl(F_ADD_SEALS), and the sysctl vm.memfd_noexec must be below 2.",
          .protocols = {"shm"},
@@ -67,16 +67,17 @@ void CheckSharing(const Probe& probe, std::vector<Finding>& findings) {
         {.id = "memory.pidfd",
          .severity = Severity::kError,
          .what = absl::StrCat(
-             "No descriptor of a process can be had: ", std::string(pidfd.message()), "."),
-         .why = "shm gives memory back when the process that holds it is dead, which only such a "
-                "descriptor tells for certain.",
+             "Descriptors of processes cannot be opened: ", std::string(pidfd.message()), "."),
+         .why = "shm reclaims memory when the process that holds it is dead. Only such a "
+                "descriptor shows this reliably.",
          .remedy = "Use Linux 5.3 or newer; a container's seccomp profile must allow pidfd_open.",
          .protocols = {"shm"},
          .blocks = true});
   }
   if (memfd.ok() && pidfd.ok()) {
     findings.push_back({.id = "memory.sharing",
-                        .what = "Sealed anonymous files and descriptors of processes can be made.",
+                        .what = "Sealed anonymous files and descriptors of processes can be "
+                                "created.",
                         .protocols = {"shm"}});
   }
 }
@@ -98,10 +99,10 @@ void CheckDevShm(const Probe& probe, std::vector<Finding>& findings) {
        .what =
            bytes ? absl::StrCat("/dev/shm holds only ", BytesText(static_cast<double>(*bytes)), ".")
                  : "There is no /dev/shm.",
-       .why = "Penstock's shm does not use it; UCX's and NCCL's shared memory and PyTorch's "
-              "loaders do, and die of SIGBUS when it is full.",
-       .remedy = "`mount -o remount,size=50% /dev/shm`; `--shm-size=8g` or `--ipc=host` for a "
-                 "container.",
+       .why = "Penstock's shm does not use it. UCX's and NCCL's shared memory and PyTorch's "
+              "loaders use it, and die of SIGBUS when it is full.",
+       .remedy = "Run `mount -o remount,size=50% /dev/shm`; for a container use `--shm-size=8g` or "
+                 "`--ipc=host`.",
        .protocols = {"ucx"}});
 }
 
@@ -118,11 +119,11 @@ void CheckHugePages(const Probe& probe, std::vector<Finding>& findings) {
        .severity = Severity::kNote,
        .what = absl::StrCat("Shared memory gets no huge pages: ", std::string(made.message()), "."),
        .why =
-           "Slots then lie in pages of 4 KiB: they take longer to set up, and processor, GPU and "
-           "NIC look up more addresses.",
-       .remedy = "Use Linux 6.1 or newer; on an older one `echo advise > "
-                 "/sys/kernel/mm/transparent_hugepage/shmem_enabled`. On a machine whose memory is "
-                 "full or in small pieces it passes.",
+           "Slots then use pages of 4 KiB. They take longer to set up, and processor, GPU and NIC "
+           "look up more addresses.",
+       .remedy = "Use Linux 6.1 or newer. On an older kernel run `echo advise > "
+                 "/sys/kernel/mm/transparent_hugepage/shmem_enabled`. If the memory is only full "
+                 "or fragmented, this finding is temporary.",
        .protocols = {"shm"}});
 }
 
@@ -140,9 +141,9 @@ void CheckPtraceScope(const Probe& probe, std::vector<Finding>& findings) {
        .severity = Severity::kNote,
        .what = absl::StrCat("kernel.yama.ptrace_scope is ", scope,
                             ": processes may not read each other's memory."),
-       .why = "UCX's cma lane between processes of one host fails then, and takes two copies "
-              "instead of one. Penstock's shm is not touched by it.",
-       .remedy = "Use shm on one host; or `sysctl kernel.yama.ptrace_scope=0`.",
+       .why = "UCX's cma lane between processes of one host then fails and takes two copies "
+              "instead of one. Penstock's shm is not affected.",
+       .remedy = "Use shm on one host, or run `sysctl kernel.yama.ptrace_scope=0`.",
        .protocols = {"ucx"}});
 }
 
@@ -155,10 +156,11 @@ void CheckGroup(const Probe& probe, std::vector<Finding>& findings) {
        .severity = tight ? Severity::kWarning : Severity::kNote,
        .what = absl::StrCat("The control group may use ", BytesText(static_cast<double>(*limit)),
                             " of memory."),
-       .why = "Pools count against it, shared memory too; beyond it the kernel kills.",
-       .remedy = "Keep worker's --memory-budget-bytes, windows of trainers and the training itself "
-                 "below it together, or raise the limit; a worker's default budget is half of the "
-                 "machine's memory, not of the group's."});
+       .why = "Pools and shared memory count against this limit. The kernel kills processes of a "
+              "group that exceeds it.",
+       .remedy = "Keep the sum of the workers' --memory-budget-bytes, the trainers' windows and "
+                 "the training itself below the limit, or raise the limit. Each worker's default "
+                 "budget is half of the limit."});
 }
 
 }  // namespace

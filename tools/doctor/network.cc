@@ -31,12 +31,12 @@ void CheckCubic(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "net.no_cubic",
        .severity = Severity::kWarning,
        .what =
-           absl::StrCat("This user cannot have cubic as congestion control of TCP: it is ",
-                        available ? "not allowed" : "not loaded", "; sockets get ", standard, "."),
-       .why = "tcp asks for cubic between processes of one host: bbr paces, also over loopback, "
-              "and was seen at half the rate.",
+           absl::StrCat("This user cannot use cubic as the congestion control of TCP: it is ",
+                        available ? "not allowed" : "not loaded", ". Sockets use ", standard, "."),
+       .why = "tcp uses cubic between processes of one host. bbr paces a loopback too, and ran at "
+              "half the rate there.",
        .remedy = available ? "Add cubic to the sysctl net.ipv4.tcp_allowed_congestion_control."
-                           : "`modprobe tcp_cubic`, and allow it in the sysctl "
+                           : "Run `modprobe tcp_cubic`, and add cubic to the sysctl "
                              "net.ipv4.tcp_allowed_congestion_control.",
        .protocols = {"tcp"}});
 }
@@ -46,7 +46,7 @@ void CheckDefault(const Probe& probe, std::vector<Finding>& findings) {
       probe.Read(absl::StrCat(kIpv4, "tcp_congestion_control"));
   if (!standard || *standard == "cubic") {
     findings.push_back({.id = "net.congestion",
-                        .what = absl::StrCat("Congestion control of TCP by default: ",
+                        .what = absl::StrCat("Default congestion control of TCP: ",
                                              standard.value_or("unknown"), "."),
                         .protocols = {"tcp", "grpc", "ucx"}});
     return;
@@ -54,14 +54,14 @@ void CheckDefault(const Probe& probe, std::vector<Finding>& findings) {
   findings.push_back(
       {.id = "net.default_congestion",
        .severity = Severity::kNote,
-       .what = absl::StrCat("Congestion control of TCP by default is ", *standard, "."),
+       .what = absl::StrCat("The default congestion control of TCP is ", *standard, "."),
        .why =
-           "Between processes of one host tcp sets cubic on its sockets; gRPC and UCX's tcp lanes "
-           "cannot, and take the default, as tcp does between machines. bbr was seen at half of "
-           "cubic's rate between processes of one host.",
+           "Between processes of one host tcp sets cubic on its sockets. gRPC and UCX's tcp lanes "
+           "cannot; they use the default, as tcp does between machines. Between processes of one "
+           "host bbr ran at half of cubic's rate.",
        .remedy =
-           "`sysctl net.ipv4.tcp_congestion_control=cubic`, or cubic on the routes between "
-           "the machines (`ip route change ROUTE congctl cubic`), where the network wants it.",
+           "Where cubic suits the network, run `sysctl net.ipv4.tcp_congestion_control=cubic`, or "
+           "set cubic on the routes between the machines (`ip route change ROUTE congctl cubic`).",
        .protocols = {"grpc", "ucx"}});
 }
 
@@ -80,9 +80,9 @@ void CheckQueue(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "net.somaxconn",
        .severity = Severity::kWarning,
        .what = absl::StrCat("At most ", *length, " connections may wait to be accepted."),
-       .why = "When many trainers dial a dispatcher or worker at once, those beyond it are "
-              "dropped and try again only after a second.",
-       .remedy = "`sysctl net.core.somaxconn=4096`.",
+       .why = "When many trainers connect to a dispatcher or worker at once, connections beyond "
+              "this number are dropped and tried again only after a second.",
+       .remedy = "Run `sysctl net.core.somaxconn=4096`.",
        .protocols = {"tcp", "grpc"}});
 }
 
@@ -112,10 +112,10 @@ void CheckBuffers(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "net.small_buffers",
        .severity = Severity::kWarning,
        .what = absl::StrCat("Buffers of a TCP socket grow only to ", sizes, "."),
-       .why = "A connection has no more than that on its way: 25 Gb/s over a round trip of 1 ms "
+       .why = "A connection cannot have more bytes on their way: 25 Gb/s over a round trip of 1 ms "
               "need 3 MiB.",
-       .remedy = "`sysctl net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 "
-                 "33554432'`.",
+       .remedy = "Run `sysctl net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 "
+                 "16384 33554432'`.",
        .protocols = {"tcp", "grpc"}});
 }
 
@@ -135,12 +135,12 @@ void CheckOpenFiles(const Probe& probe, std::vector<Finding>& findings) {
        .severity = limit.hard >= kEnough ? Severity::kNote : Severity::kWarning,
        .what = absl::StrCat("A process may have ", limit.soft, " files open."),
        .why = absl::StrCat("A link takes up to ", kPerLink,
-                           " descriptors (sockets, segments, pidfds): enough for about ",
+                           " descriptors (sockets, segments, pidfds). This is enough for about ",
                            limit.soft / kPerLink, " links, files of the dataset not counted."),
        .remedy = limit.hard >= kEnough
-                     ? "`ulimit -n 65536` (as far as the hard limit goes) before the program, or "
+                     ? "Run `ulimit -n 65536` (up to the hard limit) before the program, or set "
                        "LimitNOFILE=65536 in a systemd unit."
-                     : "`nofile` in /etc/security/limits.conf, LimitNOFILE=65536 in a systemd "
+                     : "Set `nofile` in /etc/security/limits.conf, LimitNOFILE=65536 in a systemd "
                        "unit, or `--ulimit nofile=65536` for a container."});
 }
 

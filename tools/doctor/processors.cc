@@ -16,7 +16,7 @@ void CheckCores(const Probe& probe, std::vector<Finding>& findings) {
   if (cores != 1) {
     findings.push_back({.id = "cpu.cores",
                         .what = cores == 0
-                                    ? "How many cores this process may use is not known."
+                                    ? "The number of cores that this process may use is unknown."
                                     : absl::StrCat("This process may use ", cores, " cores.")});
     return;
   }
@@ -24,11 +24,11 @@ void CheckCores(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "cpu.one_core",
        .severity = Severity::kWarning,
        .what = "This process may use one core only.",
-       .why = "The trainer and whoever fills its slots take turns: each hand-over costs a switch "
-              "between them, and spinning only delays the other.",
+       .why = "The trainer and the process that fills its slots take turns. Each hand-over costs a "
+              "switch between them, and spinning only delays the other one.",
        .remedy =
-           "Give it two cores or more (taskset, cpuset, or the pod's CPU request). srun binds "
-           "a task to one core where --cpus-per-task says no more."});
+           "Give it two cores or more (taskset, cpuset, or the pod's CPU request). srun binds a "
+           "task to one core unless --cpus-per-task asks for more."});
 }
 
 void CheckQuota(const Probe& probe, std::vector<Finding>& findings) {
@@ -38,9 +38,9 @@ void CheckQuota(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "cpu.quota",
        .severity = *quota < 2 ? Severity::kWarning : Severity::kNote,
        .what = absl::StrFormat("The control group may use the time of %g cores.", *quota),
-       .why = "When it is used up, all threads stop until the next period, 100 ms later at worst; "
-              "spinning for elements uses it up.",
-       .remedy = "Give trainers and workers whole cores (cpuset) in place of a quota, or a quota "
+       .why = "When the quota is used up, all threads stop until the next period, up to 100 ms "
+              "later. Spinning for elements counts too.",
+       .remedy = "Give trainers and workers whole cores (cpuset) instead of a quota, or a quota "
                  "above what all their threads use at once."});
 }
 
@@ -63,9 +63,9 @@ void CheckGovernor(const Probe& probe, std::vector<Finding>& findings) {
       {.id = "cpu.governor",
        .severity = Severity::kWarning,
        .what = absl::StrCat("The CPU frequency governor is powersave (driver ", driver, ")."),
-       .why = "It holds cores at their lowest frequency: decoding and copying are "
-              "slower by as much.",
-       .remedy = "`cpupower frequency-set -g performance`."});
+       .why = "It holds cores at their lowest frequency, which slows decoding and copying by the "
+              "same factor.",
+       .remedy = "Run `cpupower frequency-set -g performance`."});
 }
 
 void CheckNuma(const Probe& probe, std::vector<Finding>& findings) {
@@ -80,15 +80,15 @@ void CheckNuma(const Probe& probe, std::vector<Finding>& findings) {
        .what = absl::StrCat("The machine has ", nodes, " NUMA nodes."),
        .why = "Memory of another node is slower, and so is a NIC or GPU that writes to it.",
        .remedy = "Run each trainer on the node of its GPU and NIC: `numactl --cpunodebind=N "
-                 "--membind=N`; /sys/class/infiniband/*/device/numa_node tells N."});
+                 "--membind=N`. The file /sys/class/infiniband/*/device/numa_node contains N."});
   if (ReadNumber(probe, "/proc/sys/kernel/numa_balancing").value_or(0) == 0) return;
   findings.push_back(
       {.id = "cpu.numa_balancing",
        .severity = Severity::kNote,
        .what = "The kernel moves memory between NUMA nodes by itself (kernel.numa_balancing).",
-       .why = "It unmaps pages to see who uses them: each first touch then costs a fault, seen as "
-              "pauses in hand-over.",
-       .remedy = "`sysctl kernel.numa_balancing=0` where trainers are bound to their nodes."});
+       .why = "It unmaps pages to see which node uses them. Each first access then costs a page "
+              "fault, and hand-overs pause.",
+       .remedy = "Run `sysctl kernel.numa_balancing=0` if trainers are bound to their nodes."});
 }
 
 }  // namespace

@@ -81,9 +81,9 @@ Finding WithoutVerbs(const absl::Status& status, const std::vector<std::string>&
                   .what = absl::StrCat(std::string(status.message()), "."),
                   .why = "ucx moves elements by RDMA, and finds its devices through libibverbs.",
                   .remedy =
-                      "Where the machine has a NIC for RDMA, load its driver (`modprobe "
-                      "mlx5_ib`, say) and let this process see /sys/class/infiniband and "
-                      "/dev/infiniband; elsewhere use tcp.",
+                      "If the machine has a NIC for RDMA, load its driver (for example `modprobe "
+                      "mlx5_ib`) and let this process see /sys/class/infiniband and "
+                      "/dev/infiniband. Otherwise use tcp.",
                   .protocols = {"ucx"},
                   .blocks = true};
   if (absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) {
@@ -92,7 +92,7 @@ Finding WithoutVerbs(const absl::Status& status, const std::vector<std::string>&
         "Install libibverbs and the driver of the NIC (Debian: libibverbs1 ibverbs-providers).";
   } else if (absl::IsUnimplemented(status)) {
     finding.id = "rdma.built_without_verbs";
-    finding.remedy = "Install the headers (Debian: libibverbs-dev) and configure the build anew.";
+    finding.remedy = "Install the headers (Debian: libibverbs-dev) and configure the build again.";
   }
   if (!in_kernel.empty()) {
     absl::StrAppend(&finding.what, " The kernel has ", absl::StrJoin(in_kernel, ", "), ".");
@@ -144,8 +144,10 @@ Finding PortDown(const verbs::Device& device, const verbs::Port& port) {
   return {.id = "rdma.port_down",
           .severity = Severity::kNote,
           .what = absl::StrCat(PortName(device, port), " is ", StateName(port.state), "."),
-          .why = "It carries nothing; ucx goes by the other ports.",
-          .remedy = "If it should carry: the cable, `ip link set DEV up`, or the subnet manager.",
+          .why = "It carries no data. ucx uses the other ports.",
+          .remedy =
+              "If it should carry data, check the cable, run `ip link set DEV up`, or check "
+              "the subnet manager.",
           .protocols = {"ucx"}};
 }
 
@@ -153,10 +155,10 @@ Finding SmallMtu(const verbs::Device& device, const verbs::Port& port) {
   return {.id = "rdma.small_mtu",
           .severity = Severity::kWarning,
           .what = absl::StrCat(PortName(device, port), " uses an MTU of ", port.active_mtu_bytes,
-                               " bytes, and could use ", port.max_mtu_bytes, "."),
+                               " bytes, but could use ", port.max_mtu_bytes, "."),
           .why =
-              "Small packets cost packets per second and headers: with 1024 bytes a NIC of "
-              "100 Gb/s and more often stays below its rate.",
+              "Small packets mean more packets per second and more headers. With 1024 bytes a NIC "
+              "of 100 Gb/s or more often stays below its rate.",
           .remedy = IsEthernet(port)
                         ? "Give the network interface and every switch on the way an MTU of 4200 "
                           "or more (`ip link set DEV mtu 9000`)."
@@ -180,10 +182,10 @@ Finding SoftDevice(const verbs::Device& device) {
   return {.id = "rdma.software_device",
           .severity = Severity::kWarning,
           .what = absl::StrCat(device.name,
-                               " is no hardware: it makes RDMA out of a network "
-                               "interface (rxe or siw)."),
-          .why = "It shows that ucx works, never how fast: the processor does the NIC's work.",
-          .remedy = "Use it for tests; for speed over such an interface use tcp.",
+                               " is not hardware: it emulates RDMA over a network interface (rxe "
+                               "or siw)."),
+          .why = "It shows that ucx works, but not how fast: the processor does the NIC's work.",
+          .remedy = "Use it for tests. For speed over such an interface use tcp.",
           .protocols = {"ucx"}};
 }
 
@@ -198,8 +200,8 @@ Finding NeedsIpv6Gid(const verbs::Device& device, const verbs::Port& port) {
           .severity = Severity::kNote,
           .what = absl::StrCat(PortName(device, port), " also has a GID made of an IPv4 address."),
           .why =
-              "UCX 1.13 picks it, and then loses every datagram over a software device: it "
-              "aborts after 30 s with \"unhandled timeout error\".",
+              "UCX 1.13 chooses it and then loses every datagram over a software device. It aborts "
+              "after 30 s with \"unhandled timeout error\".",
           .remedy = index == "I" ? "Give the interface an IPv6 address and name the index of its "
                                    "GID: `export UCX_IB_GID_INDEX=I`."
                                  : absl::StrCat("`export UCX_IB_GID_INDEX=", index, "`."),
@@ -264,7 +266,7 @@ std::vector<Finding> CheckRdma(const Probe& probe) {
                         .severity = Severity::kNote,
                         .what = "This machine has no RDMA device.",
                         .why = "ucx moves elements by RDMA; without a device it has no lane.",
-                        .remedy = "Use tcp; or load the driver of the NIC if there is one.",
+                        .remedy = "Use tcp, or load the driver of the NIC if there is one.",
                         .protocols = {"ucx"},
                         .blocks = true});
   }

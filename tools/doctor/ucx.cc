@@ -36,7 +36,7 @@ Finding NotFound(const absl::Status& status, bool has_nic) {
   return {.id = "ucx.not_found",
           .severity = has_nic ? Severity::kError : Severity::kNote,
           .what = absl::StrCat("UCX cannot be opened (", std::string(status.message()), ")."),
-          .why = "The ucx protocol is UCX.",
+          .why = "The ucx protocol needs UCX.",
           .remedy =
               "Install UCX 1.13 or newer (Debian: libucx0), or name its folder in "
               "LD_LIBRARY_PATH.",
@@ -50,7 +50,7 @@ Finding TooOld(const UcxLibrary& ucx, bool has_nic) {
           .what = absl::StrCat("UCX is ", VersionText(ucx), " (", ucx.path, ")."),
           .why = "The ucx protocol needs 1.13 or newer.",
           .remedy =
-              "Install a newer one, the same release line on every machine: peers of "
+              "Install a newer version, of the same release line on every machine: peers of "
               "different lines fail or hang.",
           .protocols = {"ucx"},
           .blocks = true};
@@ -61,7 +61,7 @@ Finding UcxWithoutVerbs(const UcxLibrary& ucx, bool has_nic) {
       .id = "ucx.without_verbs",
       .severity = has_nic ? Severity::kError : Severity::kNote,
       .what = absl::StrCat("This UCX has no verbs: ", ModuleFolder(ucx), " lacks libuct_ib.so."),
-      .why = "It cannot use an RDMA device. UCX from Python's packages is built so.",
+      .why = "It cannot use an RDMA device. UCX from Python packages is built this way.",
       .remedy = "Install a UCX built --with-verbs (Debian's libucx0 is).",
       .protocols = {"ucx"},
       .blocks = true};
@@ -71,11 +71,11 @@ Finding WithoutCuda(const UcxLibrary& ucx) {
   return {
       .id = "ucx.without_cuda",
       .severity = Severity::kWarning,
-      .what = absl::StrCat("The machine has a GPU and a NIC, but this UCX no CUDA: ",
+      .what = absl::StrCat("The machine has a GPU and a NIC, but this UCX has no CUDA: ",
                            ModuleFolder(ucx), " lacks libuct_cuda.so."),
       .why =
           "The NIC cannot write to GPU memory through it: elements are received in host memory and "
-          "are copied to the GPU from there.",
+          "copied to the GPU from there.",
       .remedy = "Install a UCX built --with-verbs --with-cuda; Debian's has no CUDA.",
       .protocols = {"ucx"}};
 }

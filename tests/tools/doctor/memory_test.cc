@@ -104,7 +104,7 @@ TEST(MemoryPtraceScope, FiresIfReadingOthersIsForbidden) {
   probe.files["/proc/sys/kernel/yama/ptrace_scope"] = "1";
   const auto found = Memory(probe, "memory.ptrace_scope");
   ASSERT_TRUE(found);
-  EXPECT_THAT(found->why, HasSubstr("Penstock's shm is not touched"));
+  EXPECT_THAT(found->why, HasSubstr("Penstock's shm is not affected"));
 }
 TEST(MemoryPtraceScope, FiresForRootTooIfNobodyMay) {
   FakeProbe probe = FakeProbe::Healthy();
