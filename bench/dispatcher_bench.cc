@@ -395,26 +395,29 @@ void RunRecovery(int64_t count, const std::string& folder) {
 
 int main(int argc, char** argv) {
   namespace bench = penstock::bench;
-  CLI::App app("What a dispatcher can bear");
+  CLI::App app("Measure the load that a dispatcher can bear.");
   app.require_subcommand(1);
   bench::Load load;
-  auto* heartbeats = app.add_subcommand("heartbeats", "open arrivals in this process");
+  auto* heartbeats =
+      app.add_subcommand("heartbeats", "Send heartbeats as open arrivals in this process.");
   heartbeats->add_option("--workers", load.workers);
   heartbeats->add_option("--clients", load.clients);
-  heartbeats->add_option("--rate", load.rate, "a second");
+  heartbeats->add_option("--rate", load.rate, "Heartbeats a second.");
   heartbeats->add_option("--seconds", load.seconds);
   std::vector<int> counts = {250, 500, 1000};
   double per_s = 1, seconds = 20;
-  auto* streams = app.add_subcommand("streams", "gRPC streams to a dispatcher's process");
-  streams->add_option("--streams", counts, "one after the other")->delimiter(',');
-  streams->add_option("--per-s", per_s, "heartbeats of each");
+  auto* streams = app.add_subcommand(
+      "streams", "Measure gRPC streams to a dispatcher in a process of its own.");
+  streams->add_option("--streams", counts, "Numbers of streams, one after the other.")
+      ->delimiter(',');
+  streams->add_option("--per-s", per_s, "Heartbeats a second of each stream.");
   streams->add_option("--seconds", seconds);
   int64_t changes = 1'000'000;
   std::string folder = "/tmp/penstock_dispatcher_bench";
-  auto* recovery = app.add_subcommand("recovery", "from a journal without a snapshot");
+  auto* recovery = app.add_subcommand("recovery", "Recover from a journal without a snapshot.");
   recovery->add_option("--changes", changes);
-  recovery->add_option("--work-dir", folder, "written, and removed");
-  auto* serve = app.add_subcommand("serve", "a dispatcher, until killed")->group("");
+  recovery->add_option("--work-dir", folder, "Directory that is written, and removed afterwards.");
+  auto* serve = app.add_subcommand("serve", "Run a dispatcher until killed.")->group("");
   CLI11_PARSE(app, argc, argv);
   if (serve->parsed()) return bench::Serve();
   if (heartbeats->parsed()) bench::InProcess(load).Run(load);

@@ -213,25 +213,30 @@ void Joins(const Options& options) {
 int main(int argc, char** argv) {
   namespace b = penstock::bench;
   b::Options options;
-  CLI::App app("What an epoch costs besides its elements");
+  CLI::App app("Measure what an epoch costs besides its elements.");
   app.require_subcommand(1);
   std::string dispatcher;
   auto* serve = app.add_subcommand("serve")->group("");
-  serve->add_option("--dispatcher", dispatcher, "of this worker; without it a dispatcher");
+  serve->add_option("--dispatcher", dispatcher,
+                    "Dispatcher of this worker; without it a dispatcher runs.");
   serve->add_option("--pause-us", b::pause_us);
-  auto* starts = app.add_subcommand("starts", "first element and end of short epochs");
-  auto* deals = app.add_subcommand("deals", "Range(1e6).Batch(1000) in mode DYNAMIC");
-  auto* uneven = app.add_subcommand("uneven", "workers of different speed");
-  auto* joins = app.add_subcommand("joins", "a worker joins in mid-run");
+  auto* starts =
+      app.add_subcommand("starts", "Measure the first element and the end of short epochs.");
+  auto* deals = app.add_subcommand("deals", "Read Range(1e6).Batch(1000) in mode DYNAMIC.");
+  auto* uneven = app.add_subcommand("uneven", "Read from workers of different speed.");
+  auto* joins = app.add_subcommand("joins", "Let a worker join in mid-run.");
   for (auto* command : {starts, deals, uneven, joins}) {
-    command->add_option("--protocol", options.protocol, "of the transfer: auto, shm, tcp, …");
+    command->add_option("--protocol", options.protocol,
+                        "Protocol of the transfer: auto, shm, tcp, …");
   }
   for (auto* command : {starts, deals}) {
     command->add_option("--workers", options.workers)->check(CLI::Range(1, 64));
     command->add_option("--epochs", options.epochs)->check(CLI::Range(1, 100'000));
   }
-  uneven->add_option("--pauses", options.pauses, "µs for each element, by worker")->delimiter(',');
-  joins->add_option("--step-ms", options.step_ms, "of the trainer")->check(CLI::Range(1, 10'000));
+  uneven->add_option("--pauses", options.pauses, "Microseconds for each element, by worker.")
+      ->delimiter(',');
+  joins->add_option("--step-ms", options.step_ms, "Milliseconds of the trainer's step.")
+      ->check(CLI::Range(1, 10'000));
   CLI11_PARSE(app, argc, argv);
   if (serve->parsed())
     return dispatcher.empty() ? b::ServeDispatcher() : b::ServeWorker(dispatcher);

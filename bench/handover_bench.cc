@@ -136,15 +136,17 @@ void Run(const Options& options) {
 
 int main(int argc, char** argv) {
   penstock::bench::Options options;
-  CLI::App app("How long an element is on its way from worker to trainer");
-  app.add_option("--protocol", options.protocol, "of the transfer: shm, tcp, grpc, …");
-  app.add_option("--bytes", options.bytes, "of an element; small ones wait in frames");
-  app.add_option("--pause-us", options.pause_us, "between two elements");
-  app.add_flag("--sleep", options.sleep, "sleep in the pause");
-  app.add_flag("--fill", options.fill, "write the whole element");
-  app.add_option("--count", options.count, "elements")->check(CLI::Range(10, 10'000'000));
-  app.add_option("--window", options.window, "elements asked for or held");
-  auto* serve = app.add_subcommand("serve", "a dispatcher and a worker, until killed")->group("");
+  CLI::App app("Measure how long an element is on its way from worker to trainer.");
+  app.add_option("--protocol", options.protocol, "Protocol of the transfer: shm, tcp, grpc, …");
+  app.add_option("--bytes", options.bytes, "Bytes of an element; small elements wait in frames.");
+  app.add_option("--pause-us", options.pause_us, "Microseconds between two elements.");
+  app.add_flag("--sleep", options.sleep, "Sleep in the pause.");
+  app.add_flag("--fill", options.fill, "Write the whole element.");
+  app.add_option("--count", options.count, "Number of elements.")
+      ->check(CLI::Range(10, 10'000'000));
+  app.add_option("--window", options.window, "Number of elements asked for or held.");
+  auto* serve =
+      app.add_subcommand("serve", "Run a dispatcher and a worker until killed.")->group("");
   CLI11_PARSE(app, argc, argv);
   if (serve->parsed()) return penstock::bench::Serve();
   penstock::bench::Run(options);

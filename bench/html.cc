@@ -30,13 +30,11 @@ th { border-bottom: 2px solid #888; } .word { text-align: left; }
 )";
 
 constexpr char kExplained[] =
-    "<p>Each figure stands beside its limit of the same run. A ratio is the median over "
-    "alternating "
-    "pairs of a window of ours and one of the limit; pairs in which others used more than 0.12 of "
-    "a "
-    "core are left out where there are cleaner ones. Figures of different machines are not "
-    "comparable; ratios are. CPU is in seconds for each GB at the reader, p50 and p99 are of the "
-    "time inside Next().</p>\n";
+    "<p>Each figure is compared with its limit of the same run. A ratio is the median over "
+    "alternating pairs: a window of ours and a window of the limit. Pairs in which other processes "
+    "used more than 0.12 of a core are dropped if there are cleaner ones. Ratios of different "
+    "machines are comparable; other figures are not. CPU is in seconds for each GB at the reader. "
+    "p50 and p99 are times inside Next().</p>\n";
 
 // The rows of a workload, and what they are drawn over: the size of an element
 // where sizes differ, else how many feed how many, else what moves them.

@@ -146,11 +146,11 @@ void RunAll(const Options& options) {
 
 int main(int argc, char** argv) {
   penstock::bench::Options options;
-  CLI::App app("What a job's quota leaves to its neighbour");
-  app.add_option("--permits", options.permits, "of the worker");
+  CLI::App app("Measure what a job with a quota leaves to another job.");
+  app.add_option("--permits", options.permits, "Permits of the worker.");
   app.add_option("--element-ms", options.element_ms,
-                 "for which an element is held, permit and all");
-  app.add_option("--seconds", options.seconds, "of each case");
+                 "Milliseconds for which an element is held, with its permit.");
+  app.add_option("--seconds", options.seconds, "Seconds of each case.");
   CLI11_PARSE(app, argc, argv);
   penstock::bench::RunAll(options);
   return 0;

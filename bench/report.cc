@@ -143,9 +143,9 @@ Matrix MatrixOf(const std::vector<Row>& rows) {
   for (const auto& [pair, rate] : fastest) rates.push_back(rate);
   const auto slowest = std::min_element(fastest.begin(), fastest.end(),
                                         [](auto& a, auto& b) { return a.second < b.second; });
-  matrix.slowest =
-      absl::StrCat("slowest: ", slowest->first.second, " to ", slowest->first.first, ", ",
-                   Digits(slowest->second), " GB/s, of a median of ", Digits(Median(rates)));
+  matrix.slowest = absl::StrCat("slowest: ", slowest->first.second, " to ", slowest->first.first,
+                                ", ", Digits(slowest->second), " GB/s; the median is ",
+                                Digits(Median(rates)), " GB/s");
   return matrix;
 }
 

@@ -124,7 +124,7 @@ std::string NoteOn(const Row& row) {
   if (!row.status.ok()) return std::string(row.status.message());
   const Summary summary = Summarize(row);
   if (summary.clean > 0 || summary.pairs == 0) return "";
-  return absl::StrFormat("no clean pair: others used %.1f cores", summary.foreign_cores);
+  return absl::StrFormat("no clean pair: other processes used %.1f cores", summary.foreign_cores);
 }
 
 }  // namespace penstock::bench

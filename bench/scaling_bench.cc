@@ -141,18 +141,19 @@ void Run(const Options& options) {
 
 int main(int argc, char** argv) {
   penstock::bench::Options options;
-  CLI::App app("How many workers keep trainers fed, and how many the dispatcher wants");
-  app.add_option("--trainers", options.trainers, "of one job");
-  app.add_option("--step-s", options.step_s, "that a trainer computes on an element");
-  app.add_option("--rate", options.rate, "elements a second that a partition makes");
-  app.add_option("--workers", options.workers, "numbers of workers, one after the other")
+  CLI::App app("Measure how many workers keep trainers fed, and how many the dispatcher wants.");
+  app.add_option("--trainers", options.trainers, "Number of trainers of one job.");
+  app.add_option("--step-s", options.step_s, "Seconds that a trainer computes on an element.");
+  app.add_option("--rate", options.rate, "Elements a second that a partition makes.");
+  app.add_option("--workers", options.workers, "Numbers of workers, one after the other.")
       ->delimiter(',');
-  app.add_option("--permits", options.permits, "of each worker");
-  app.add_option("--mode", options.mode, "off or dynamic")
+  app.add_option("--permits", options.permits, "Permits of each worker.");
+  app.add_option("--mode", options.mode, "Mode of the job: off or dynamic.")
       ->check(CLI::IsMember({"off", "dynamic"}));
-  app.add_option("--protocol", options.protocol, "of the transfer");
-  app.add_option("--seconds", options.seconds, "with each number of workers, more than 30");
-  app.add_flag("--ahead", options.ahead, "workers read 4 elements ahead");
+  app.add_option("--protocol", options.protocol, "Protocol of the transfer.");
+  app.add_option("--seconds", options.seconds,
+                 "Seconds with each number of workers; must exceed 30.");
+  app.add_flag("--ahead", options.ahead, "Let workers read 4 elements ahead.");
   CLI11_PARSE(app, argc, argv);
   penstock::bench::Run(options);
   return 0;

@@ -118,7 +118,7 @@ class Shuffled final : public Images {
  public:
   std::string_view name() const override { return "I1-shuffle"; }
   std::string_view question() const override {
-    return "I1 with its files' names shuffled, buffer 1,024, beside I1: what a shuffle costs";
+    return "I1 with its file names shuffled, buffer 1,024, beside I1: the cost of a shuffle";
   }
   Basis basis() const override { return Basis::kElementsPerSecond; }
 

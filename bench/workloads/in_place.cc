@@ -64,7 +64,7 @@ class InPlace final : public Workload {
  public:
   std::string_view name() const override { return "S1-inplace"; }
   std::string_view question() const override {
-    return "batches for 1, 2 and 4 trainers, by what stands before Distribute: which share is "
+    return "batches for 1, 2 and 4 trainers, by the last node before Distribute: the share that is "
            "copied";
   }
   std::vector<int64_t> sizes() const override { return {30 * kPictureBytes, 256 * kPictureBytes}; }

@@ -27,7 +27,7 @@ class Compressible final : public Buffers {
 class OneAtATime final : public Buffers {
  public:
   OneAtATime()
-      : Buffers("T1-1", "T1-0 with one element on its way: from asking to having it",
+      : Buffers("T1-1", "T1-0 with one element on its way: from asking for it to having it",
                 Touch::kEveryPage, /*cold=*/false) {}
   int64_t max_outstanding_requests() const override { return 1; }
 };

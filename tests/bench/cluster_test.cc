@@ -483,7 +483,7 @@ TEST(Pairs, AMatrixShowsTheSlowestLink) {
   EXPECT_THAT(matrix.table.lines, ElementsAre(ElementsAre("a", "-", "1.50", "1.75", ""),
                                               ElementsAre("b", "0.250", "-", "-", ""),
                                               ElementsAre("c", "2.00", "-", "-", "")));
-  EXPECT_EQ(matrix.slowest, "slowest: a to b, 0.250 GB/s, of a median of 1.62");
+  EXPECT_EQ(matrix.slowest, "slowest: a to b, 0.250 GB/s; the median is 1.62 GB/s");
   EXPECT_TRUE(MatrixOf({Row()}).table.lines.empty());
 }
 
