@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far reading is: `for batch in ps.progress(ds)`."""
+"""Progress bars for reading: `for batch in ps.progress(ds)`."""
 
 import sys
 import time
 
 
 class Progress:
-    """Gives the elements of an iterator, and shows how many came. As the iterator's own, an error stands at its element's
-    place, and the next `next()` goes on behind it."""
+    """Gives the elements of an iterator and shows how many were read. As with the iterator itself, an error takes the
+    place of its element, and the next `next()` continues after it."""
 
     def __init__(self, iterator, bar):
         self._iterator = iterator
@@ -27,7 +27,8 @@ class Progress:
 
 
 class Line:
-    """What stands in for tqdm: a line that is written anew ten times a second on a terminal, and once at the end elsewhere."""
+    """The bar without tqdm: one line that is rewritten ten times a second on a terminal, and printed once at the end
+    elsewhere."""
 
     def __init__(self, total, desc, file):
         self._total = total
@@ -56,10 +57,12 @@ class Line:
 
 
 def progress(dataset, desc=None, total=None, file=None):
-    """The elements of a dataset, or of an iterator of one, while a bar shows how many came, of how many, how fast.
+    """Gives the elements of a dataset, or of an iterator of one, and shows a bar: how many were read, of how many,
+    and how fast.
 
-    It is tqdm's where tqdm is installed (in a notebook its widget), else a line of text on `file`, standard error if None.
-    desc: stands before it. total: how many there will be, where the dataset's `cardinality()` does not know.
+    The bar is tqdm's where tqdm is installed (in a notebook its widget). Otherwise it is a line of text on `file`,
+    standard error if None. desc: text before the bar. total: the number of elements, if the dataset's `cardinality()`
+    does not know it.
     """
     if total is None and hasattr(dataset, "cardinality"):
         cardinality = dataset.cardinality()

@@ -9,15 +9,15 @@ class Batching:
     """The part of Dataset that batches, cuts and groups."""
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
-        """Stacks of `batch_size` elements."""
+        """Stacks `batch_size` elements into one."""
         return self._alike(self._core.batch(batch_size, drop_remainder))
 
     def ragged_batch(self, batch_size, drop_remainder=False, row_splits_dtype="int64", name=None):
-        """Batches of tensors whose shapes differ, as ragged tensors."""
+        """Batches tensors whose shapes differ, as ragged tensors."""
         return self._alike(self._core.ragged_batch(batch_size, drop_remainder))
 
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None):
-        """Batches of tensors whose shapes differ, padded: to the shapes given, None or -1 in them to the longest."""
+        """Batches tensors whose shapes differ, padded to the given shapes; None or -1 in a shape means the longest."""
         return self._alike(
             self._core.padded_batch(
                 batch_size, self._shapes(padded_shapes), self._paddings(padding_values), drop_remainder
@@ -25,11 +25,11 @@ class Batching:
         )
 
     def unbatch(self, name=None):
-        """The rows of each element, one after the other."""
+        """Gives the rows of each element, one after the other."""
         return self._alike(self._core.unbatch())
 
     def rebatch(self, batch_size, drop_remainder=False, name=None):
-        """Batches of another size, or of sizes that take turns."""
+        """Gives batches of another size, or of sizes that alternate."""
         sizes = [batch_size] if isinstance(batch_size, int) else [int(size) for size in batch_size]
         return self._alike(self._core.rebatch(sizes, drop_remainder))
 
@@ -46,7 +46,7 @@ class Batching:
         name=None,
         max_age=None,
     ):
-        """Batches of elements of like length, padded (ragged with `no_padding`)."""
+        """Batches elements of similar length, padded (ragged with `no_padding`)."""
         return self._alike(
             self._core.bucket_by_sequence_length(
                 expr.traced(element_length_func, self._spec, []),
@@ -62,12 +62,12 @@ class Batching:
         )
 
     def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):
-        """Windows of `size` elements, which may overlap; its methods say what a window becomes."""
+        """Groups elements into windows of `size`, which may overlap. The result's methods make elements of them."""
         return WindowedDataset(self._core.window(size, shift, stride, drop_remainder), self)
 
     def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None, max_age=None):
-        """Windows of elements with one key, each made a dataset by reduce_func(key, window). The key that it gets is
-        None: a window's elements are at hand, its key is not."""
+        """Groups elements with the same key into windows; reduce_func(key, window) makes a dataset of each. The key
+        that reduce_func gets is None: a window's elements are available, its key is not."""
         if window_size is None:
             raise ValueError("group_by_window needs a window_size, one for all keys")
         core = self._core.group_by_window(expr.traced(key_func, self._spec, []), window_size, max_age)
@@ -83,13 +83,14 @@ class Batching:
         return WindowsToFlatten(windows, reduce) if whole[0] else flat
 
     def rounds(self, num_consumers, bucket=None, cost=None, cost_spread=0.05, max_age=None):
-        """The same elements in rounds of one bucket or of about one cost, for coordinated reads; stands last before
-        `distribute`."""
+        """Gives the same elements in rounds of one bucket or of similar cost, for coordinated reads. Must be the last
+        node before `distribute`."""
         functions = [None if f is None else expr.traced(f, self._spec, []) for f in (bucket, cost)]
         return self._alike(self._core.rounds(num_consumers, *functions, cost_spread, max_age))
 
     def _named(self, nested, what, is_leaf):
-        """[(name of the leaf, value)] of a nest with one value for each leaf; one value alone is for all."""
+        """Returns [(name of the leaf, value)] of a nest with one value for each leaf; a single value is used for all
+        leaves."""
         names = self._core.leaf_names
         if nested is None:
             return []

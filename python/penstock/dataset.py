@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to read: an immutable graph of sources and transforms, with tf.data's names and arguments.
+"""Datasets: immutable graphs of sources and transforms, with tf.data's names and arguments.
 
-Building one reads no data. A mistake (a dtype, a shape, an argument) is an errors.InvalidArgumentError, a ValueError,
-where it is made, naming node and argument. Functions are traced (docs/python.md).
+Building one reads no data. A mistake (a dtype, a shape, an argument) raises errors.InvalidArgumentError, a
+ValueError, in the call that makes it, and names node and argument. Functions are traced (docs/python.md).
 """
 
 import os
@@ -20,7 +20,7 @@ SHARD_HINT = -1
 
 
 class Dataset(Sources, Elementwise, Batching):
-    """A dataset. Made by the class methods here and by the file datasets; `for element in dataset` reads it."""
+    """A dataset. The class methods here and the file datasets create it; `for element in dataset` reads it."""
 
     def __init__(self, core, like=None, options=None):
         self._core = core
@@ -30,56 +30,55 @@ class Dataset(Sources, Elementwise, Batching):
     # --- Order, part and repetition ------------------------------------------------------------
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=None, name=None):
-        """In an order drawn with a buffer of `buffer_size` elements."""
+        """Gives the elements in an order drawn with a buffer of `buffer_size` elements."""
         return self._alike(self._core.shuffle(buffer_size, seed, reshuffle_each_iteration in (None, True)))
 
     def repeat(self, count=None, name=None):
-        """`count` times; for ever if None or -1."""
+        """Repeats the dataset `count` times; for ever if None or -1."""
         return self._alike(self._core.repeat(-1 if count is None else count))
 
     def take(self, count, name=None):
-        """The first `count` elements; all of them if -1."""
+        """Gives the first `count` elements; all of them if -1."""
         return self if count == -1 else self._alike(self._core.take(count))
 
     def skip(self, count, name=None):
-        """Without the first `count` elements."""
+        """Skips the first `count` elements."""
         return self._alike(self._core.skip(count))
 
     def shard(self, num_shards, index, name=None):
-        """Every `num_shards`-th element, from number `index` on."""
+        """Gives every `num_shards`-th element, starting with element `index`."""
         return self._alike(self._core.shard(num_shards, index))
 
     def concatenate(self, dataset, name=None):
-        """These elements, then those of `dataset`."""
+        """Gives these elements, then the elements of `dataset`."""
         return self._alike(self._core.concatenate(dataset._core))
 
     # --- Running ------------------------------------------------------------------------------
 
     def prefetch(self, buffer_size, name=None):
-        """Reads ahead, on a thread of its own."""
+        """Reads ahead on a thread of its own."""
         return self._alike(self._core.prefetch(buffer_size))
 
     def cache(self, filename="", name=None):
-        """Reads the input once, and repetitions behind that from memory, or from the file of that name."""
+        """Reads the input once. Later repetitions come from memory, or from the file of that name."""
         return self._alike(self._core.cache(os.fspath(filename)))
 
     def with_options(self, options, name=None):
-        """As `options` says, and as was said before where it says nothing."""
+        """Sets the options in `options`. Options that it leaves at None keep their earlier value."""
         core = self._core.with_options(options.deterministic, options.threading.private_threadpool_size)
         return Dataset(core, self._spec, self._options.merge(options))
 
     def options(self):
-        """What `with_options` said before this."""
+        """The options that `with_options` set before this node."""
         return Options().merge(self._options)
 
     def apply(self, transformation_func):
-        """transformation_func(self), so that a function from dataset to dataset stands in a chain."""
+        """Returns transformation_func(self), so that a function from dataset to dataset fits into a chain."""
         return transformation_func(self)
 
     def distribute(self, processing_mode, service, **options):
-        """What stands before runs on the workers of `service`, what stands after in this process. `options`: the
-        fields of DistributeOptions (include/penstock/distribute.h), for what `data.service.distribute` has no
-        argument for."""
+        """Nodes before it run on the workers of `service`, nodes after it in this process. `options`: fields of
+        DistributeOptions (include/penstock/distribute.h) for which `data.service.distribute` has no argument."""
         from .data import service as of_service
 
         return self._alike(self._core.distribute(of_service._options(processing_mode, service, **options)))
@@ -90,16 +89,17 @@ class Dataset(Sources, Elementwise, Batching):
         return Iterator(self)
 
     def iterator(self, seed=None):
-        """An Iterator; `seed` is for what the dataset leaves open, and gives one order, whatever was read before."""
+        """Returns an Iterator. `seed` is for everything that the dataset leaves open; it gives one order, independent
+        of earlier reads."""
         return Iterator(self, seed, None if seed is None else 0)
 
     def as_numpy_iterator(self):
-        """Elements as NumPy arrays and scalars."""
+        """Gives elements as NumPy arrays and scalars."""
         return NumpyIterator(Iterator(self))
 
     def reduce(self, initial_state, reduce_func, name=None):
-        """Reads everything: the last state, which begins as `initial_state`; reduce_func(state, element) gives the
-        new one."""
+        """Reads everything and returns the last state. The first state is `initial_state`; reduce_func(state, element)
+        returns the next one."""
         like = initial_state if nest.is_nest(initial_state) else None
 
         def step(state, element):
@@ -113,7 +113,7 @@ class Dataset(Sources, Elementwise, Batching):
         return nest.packer(like)(leaves)
 
     def get_single_element(self, name=None):
-        """The one element; errors.InvalidArgumentError if there are none or more."""
+        """Returns the only element. Raises errors.InvalidArgumentError if there are none or several."""
         from . import errors
 
         elements = list(self.take(2))
@@ -131,7 +131,7 @@ class Dataset(Sources, Elementwise, Batching):
         return self._spec
 
     def cardinality(self, name=None):
-        """How many elements there are, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        """Returns the number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return self._core.cardinality
 
     def __len__(self):
@@ -147,11 +147,11 @@ class Dataset(Sources, Elementwise, Batching):
 
     @property
     def fingerprint(self):
-        """Equal for equal definitions, on every machine."""
+        """Returns a number that is equal for equal definitions, on every machine."""
         return self._core.fingerprint
 
     def explain(self):
-        """The tree of nodes, with specs."""
+        """Returns the tree of nodes, with specs."""
         return self._core.explain()
 
     def __repr__(self):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One dataset read by the replicas of a synchronous trainer, by the names of tf.distribute.
+"""One dataset read by the replicas of a synchronous trainer, with the names of tf.distribute.
 
     strategy = MirroredStrategy(["CPU:0", "CPU:1"])
     for batch in strategy.experimental_distribute_dataset(ds.batch(256)):
         losses = strategy.run(train_step, args=(batch,))          # a PerReplica
         loss = strategy.reduce("MEAN", losses, axis=None)
 
-Who steps together may be in several processes: a ReplicaGroup says so. docs/replicas.md has the rules.
+Replicas that step together may be in several processes: a ReplicaGroup describes them. docs/replicas.md has the
+rules.
 """
 
 import concurrent.futures
@@ -30,12 +31,13 @@ from ._core import (  # noqa: F401
 
 @dataclasses.dataclass(frozen=True)
 class InputOptions:
-    """How a dataset becomes the replicas' input; tf.distribute's fields, then Penstock's own.
+    """How a dataset becomes the replicas' input: tf.distribute's fields, then Penstock's own.
 
-    experimental_fetch_to_device: values of replicas on GPUs are copied there; False leaves them in host memory.
-    experimental_per_replica_buffer_size: batches made ahead. auto_shard_policy: how a dataset of the process's own is
-    divided among the pipelines. partial_batches: what becomes of a step for which data is missing. steps: of one pass.
-    replicas_per_element: so many replicas, one behind the other, get the same element. seed: of passes.
+    experimental_fetch_to_device: copy values of replicas on GPUs there; False leaves them in host memory.
+    experimental_per_replica_buffer_size: number of batches made ahead. auto_shard_policy: how a dataset of this
+    process is divided among the pipelines. partial_batches: what happens in a step for which data is missing. steps:
+    number of steps of one pass. replicas_per_element: number of consecutive replicas that get the same element. seed:
+    seed of the passes.
     """
 
     experimental_fetch_to_device: bool = True
@@ -55,7 +57,7 @@ class InputOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ValueContext:
-    """What a function of `experimental_distribute_values_from_function` is told."""
+    """The argument of a function of `experimental_distribute_values_from_function`."""
 
     replica_id_in_sync_group: int = 0
     num_replicas_in_sync: int = 1
@@ -63,14 +65,14 @@ class ValueContext:
 
 @dataclasses.dataclass(frozen=True)
 class ReplicaContext:
-    """Inside a function of `Strategy.run`: which replica it runs for."""
+    """The replica for which a function of `Strategy.run` runs."""
 
     strategy: "Strategy"
     replica_id_in_sync_group: int
 
     @property
     def num_replicas_in_sync(self):
-        """In all processes."""
+        """Number of replicas in all processes."""
         return self.strategy.num_replicas_in_sync
 
 
@@ -78,12 +80,12 @@ _here = threading.local()
 
 
 def get_replica_context():
-    """The ReplicaContext inside a function of `Strategy.run`, None elsewhere."""
+    """Returns the ReplicaContext inside a function of `Strategy.run`, None elsewhere."""
     return getattr(_here, "context", None)
 
 
 def in_cross_replica_context():
-    """Whether this is outside of all functions of `Strategy.run`."""
+    """Returns whether this is outside all functions of `Strategy.run`."""
     return get_replica_context() is None
 
 
@@ -91,7 +93,7 @@ def in_cross_replica_context():
 
 
 class DistributedValues:
-    """A value of each replica of this process, in their order: `values`, and by index."""
+    """A value of each replica of this process, in their order: by `values` and by index."""
 
     def __init__(self, values):
         self.values = tuple(values)
@@ -108,17 +110,17 @@ class DistributedValues:
 
 
 class PerReplica(DistributedValues):
-    """The leaves of what `DistributedIterator` and `Strategy.run` give, where there are several replicas."""
+    """The leaves that `DistributedIterator` and `Strategy.run` give, if there are several replicas."""
 
 
 class PerReplicaSpec:
-    """What each replica's value at this leaf looks like: one TypeSpec per replica."""
+    """The specs of the replicas' values at one leaf: one TypeSpec per replica."""
 
     def __init__(self, *value_specs):
         self.value_specs = tuple(value_specs)
 
     def is_compatible_with(self, spec_or_value):
-        """Whether another PerReplicaSpec, or a PerReplica, may be given to who expects this."""
+        """Returns whether another PerReplicaSpec, or a PerReplica, fits this spec."""
         if isinstance(spec_or_value, PerReplicaSpec):
             others = spec_or_value.value_specs
         elif isinstance(spec_or_value, DistributedValues):
@@ -140,17 +142,17 @@ class PerReplicaSpec:
 
 
 class Optional:
-    """What `get_next_as_optional` gives: a value, or none at the end."""
+    """The result of `get_next_as_optional`: a value, or none at the end."""
 
     def __init__(self, *value):
         self._value = value
 
     def has_value(self):
-        """Whether there is one."""
+        """Returns whether there is a value."""
         return bool(self._value)
 
     def get_value(self):
-        """errors.InvalidArgumentError if there is none."""
+        """Returns the value. Raises errors.InvalidArgumentError if there is none."""
         if not self._value:
             raise errors.InvalidArgumentError("the data has ended: this optional has no value")
         return self._value[0]
@@ -160,7 +162,7 @@ class Optional:
 
 
 class DistributedDataset:
-    """A dataset as the replicas read it; made by a Strategy. `for values in dataset` reads it, from the front."""
+    """A dataset as the replicas read it; a Strategy creates it. `for values in dataset` reads it from its start."""
 
     def __init__(self, core, like):
         self._core = core
@@ -172,40 +174,41 @@ class DistributedDataset:
         return DistributedIterator(self)
 
     def map(self, map_func):
-        """map_func of each replica's element, behind the distribution: traced, as Dataset.map."""
+        """Applies map_func to each replica's element, after the distribution. It is traced, as in Dataset.map."""
         result = []
         core = self._core.map(expr.traced(map_func, self._spec, result))
         return DistributedDataset(core, result[0])
 
     def prefetch_to_device(self, depth):
-        """So many steps are on their way to each replica's device ahead of the one at hand."""
+        """Copies `depth` steps to each replica's device ahead of the current one."""
         return DistributedDataset(self._core.prefetch_to_device(depth), self._spec)
 
     def reduce(self, initial_state, reduce_func):
-        """The last state: reduce_func(state, values) gives the next one, for each step. It is called, not traced."""
+        """Reads everything and returns the last state. reduce_func(state, values) returns the next state for each step.
+        It is called, not traced."""
         state = initial_state
         for of_step in self:
             state = reduce_func(state, of_step)
         return state
 
     def cardinality(self):
-        """Of the dataset that was distributed, in its own elements."""
+        """Returns the number of elements of the dataset that was distributed."""
         return self._core.cardinality
 
     @property
     def steps(self):
-        """Of one pass; UNKNOWN_CARDINALITY where only reading tells."""
+        """The number of steps of one pass; UNKNOWN_CARDINALITY if only reading shows it."""
         return self._core.steps
 
     def explain(self):
-        """The tree of nodes of each pipeline of this process."""
+        """Returns the tree of nodes of each pipeline of this process."""
         return self._core.explain()
 
 
 class DistributedIterator:
-    """Gives each step's values: nests with PerReplica at the leaves, the plain element of a lone replica.
+    """Gives each step's values: nests with PerReplica at the leaves, or the plain element of a single replica.
 
-    Not inside of a function of `Strategy.run`, where each replica would step by itself: ValueError.
+    Raises ValueError inside a function of `Strategy.run`, where each replica would step by itself.
     """
 
     def __init__(self, dataset):
@@ -222,10 +225,10 @@ class DistributedIterator:
         return self.next()
 
     def next(self, step=None):
-        """The next step's values; StopIteration at the end, which comes at the same step for all replicas.
+        """Returns the next step's values; StopIteration at the end, which comes at the same step for all replicas.
 
-        `step`: checks that this is the trainer's step of that number (errors.OutOfRangeError). Afterwards `row_weights`
-        is None, or a PerReplica of what each row counts (PartialBatches.PAD), for `Strategy.reduce`.
+        `step`: checks that the data is at this step of the trainer (errors.OutOfRangeError). Afterwards `row_weights`
+        is None, or a PerReplica with the weight of each row (PartialBatches.PAD), for `Strategy.reduce`.
         """
         if not in_cross_replica_context():
             raise ValueError(
@@ -240,30 +243,31 @@ class DistributedIterator:
         return _per_replica([self._pack(of_replica) for of_replica in leaves])
 
     def get_next(self):
-        """As `next`, and errors.OutOfRangeError at the end."""
+        """As `next`, but raises errors.OutOfRangeError at the end."""
         try:
             return self.next()
         except StopIteration:
             raise errors.OutOfRangeError("End of sequence") from None
 
     def get_next_as_optional(self):
-        """The next step's values as an Optional, without one at the end."""
+        """Returns the next step's values as an Optional, which is empty at the end."""
         try:
             return Optional(self.next())
         except StopIteration:
             return Optional()
 
     def landing_stats(self):
-        """A dict for each replica whose values go to a device: how many elements were copied there, or written by a
-        NIC (`direct`), how often `next` found no place free (`waits`), whether memory is page-locked, and `gpu_direct`."""
+        """Returns a dict for each replica whose values go to a device: the number of elements that were copied there or
+        written by a NIC (`direct`), how often `next` found no free place (`waits`), whether memory is page-locked,
+        and `gpu_direct`."""
         return self._core.landing_stats()
 
     def save(self):
-        """The position of this process's replicas behind the last step, as bytes."""
+        """Returns the position of this process's replicas after the last step, as bytes."""
         return self._core.save()
 
     def restore(self, state):
-        """Takes up a saved position; errors.InvalidArgumentError if it is of another dataset or group."""
+        """Restores a saved position. Raises errors.InvalidArgumentError if it is of another dataset or group."""
         self._core.restore(state)
 
     def commit(self, state):
@@ -271,7 +275,7 @@ class DistributedIterator:
         self._core.commit(state)
 
     def stop(self, timeout=10.0):
-        """Ends reading, from any thread; a `next()` that waits raises errors.CancelledError. Values stay valid."""
+        """Ends reading, from any thread; a waiting `next()` raises errors.CancelledError. Values stay valid."""
         self._core.stop(timeout)
 
 
@@ -279,8 +283,8 @@ class DistributedIterator:
 
 
 class Strategy:
-    """The replicas of a ReplicaGroup, and what they do together. Where the group has several processes, all of them
-    call the same in the same order, and `reduce` and `gather` need it connected (ReplicaGroup.connect)."""
+    """The replicas of a ReplicaGroup and their common operations. If the group has several processes, all of them make
+    the same calls in the same order, and `reduce` and `gather` need a connected group (ReplicaGroup.connect)."""
 
     def __init__(self, group):
         self.group = group
@@ -289,26 +293,27 @@ class Strategy:
 
     @property
     def num_replicas_in_sync(self):
-        """In all processes."""
+        """Number of replicas in all processes."""
         return self.group.num_replicas_in_sync
 
     @contextlib.contextmanager
     def scope(self):
-        """For scripts written for TensorFlow; nothing is different inside."""
+        """For scripts written for TensorFlow; it changes nothing."""
         yield self
 
     # --- What they read
 
     def experimental_distribute_dataset(self, dataset, options=None):
-        """A DistributedDataset: each of `dataset`'s batches, which are global ones, is divided among the replicas."""
+        """Returns a DistributedDataset: each batch of `dataset`, which is a global batch, is divided among the
+        replicas."""
         return DistributedDataset(
             _core.distribute_dataset(self.group, dataset._core, _input_options(_with_policy(options, dataset))),
             dataset.element_spec,
         )
 
     def distribute_datasets_from_function(self, dataset_fn, options=None):
-        """A DistributedDataset of what dataset_fn(InputContext) gives for each pipeline: a dataset of batches for one
-        replica each, which are neither cut nor sharded."""
+        """Returns a DistributedDataset of the datasets that dataset_fn(InputContext) returns for each pipeline. Each
+        contains batches for one replica, which are neither cut nor sharded."""
         likes = []
 
         def call(context):
@@ -322,7 +327,7 @@ class Strategy:
         return DistributedDataset(core, likes[0])
 
     def experimental_distribute_datasets_from_function(self, dataset_fn, options=None):
-        """The older name of `distribute_datasets_from_function`."""
+        """Older name of `distribute_datasets_from_function`."""
         warnings.warn(
             "experimental_distribute_datasets_from_function is the older name of distribute_datasets_from_function",
             DeprecationWarning,
@@ -331,7 +336,7 @@ class Strategy:
         return self.distribute_datasets_from_function(dataset_fn, options)
 
     def experimental_distribute_values_from_function(self, value_fn):
-        """A PerReplica of value_fn(ValueContext) for each replica of this process."""
+        """Returns a PerReplica of value_fn(ValueContext) for each replica of this process."""
         group = self.group
         return PerReplica(
             value_fn(ValueContext(group.first_replica + i, group.num_replicas_in_sync))
@@ -341,11 +346,12 @@ class Strategy:
     # --- What they do
 
     def run(self, fn, args=(), kwargs=None):
-        """fn(*args, **kwargs) for each replica of this process, where a PerReplica stands for the replica's value.
+        """Calls fn(*args, **kwargs) for each replica of this process; a PerReplica argument becomes the replica's
+        value.
 
-        Each is called on a thread of its own, the first one's on the caller's, and all have returned when this does.
-        Results are nests with PerReplica at the leaves; the plain one of a lone replica. The exception is that of the
-        first replica with one.
+        Each call has a thread of its own, the first one the caller's. All have returned when this returns. The
+        results are nests with PerReplica at the leaves, or the plain result of a single replica. If calls raise, the
+        exception of the first such replica is raised.
         """
         if not in_cross_replica_context():
             raise RuntimeError("Strategy.run inside of a function of Strategy.run; call it outside, on the results")
@@ -370,11 +376,11 @@ class Strategy:
         return _per_replica(results)
 
     def reduce(self, reduce_op, value, axis=None, weights=None):
-        """The sum ("SUM", ReduceOp.SUM) or mean over all replicas, as a Tensor at each leaf of `value`.
+        """Returns the sum ("SUM", ReduceOp.SUM) or mean over all replicas, as a Tensor at each leaf of `value`.
 
-        axis None: value by value, of one shape in all replicas. 0: over the rows of all replicas, whose numbers may
-        differ, and of which each counts alike, or as `weights` says (DistributedIterator.row_weights). A value that is
-        no PerReplica is each replica's. All processes get the same bits.
+        axis None: value by value; the shape is equal in all replicas. 0: over the rows of all replicas, whose numbers
+        may differ. Each row counts equally, or with its weight in `weights` (DistributedIterator.row_weights). A
+        value that is not a PerReplica is the value of each replica. All processes get the same bits.
         """
         op = getattr(ReduceOp, reduce_op.upper(), None) if isinstance(reduce_op, str) else reduce_op
         if op is None:
@@ -384,14 +390,14 @@ class Strategy:
         return nest.packer(like)(self.group._reduce(op, given, of_all, axis, rows))
 
     def gather(self, value, axis=0):
-        """The rows of all replicas behind one another, as a Tensor at each leaf of `value`."""
+        """Returns the rows of all replicas one after the other, as a Tensor at each leaf of `value`."""
         if axis != 0:
             raise ValueError(f"rows are gathered along axis 0, not {axis}; transpose before and behind")
         given, of_all, like = self._given(value)
         return nest.packer(like)(self.group._gather(given, of_all))
 
     def experimental_local_results(self, value):
-        """A tuple with the value of each replica of this process; of a nest, one nest for each."""
+        """Returns a tuple with the value of each replica of this process; for a nest, one nest for each."""
         count = self.group.num_local_replicas
         return tuple(_of_replica(value, i, count) for i in range(count))
 
@@ -406,7 +412,7 @@ class Strategy:
         return self._threads
 
     def _given(self, value):
-        """`value` for _core: each replica's leaves, the spec that admits all of them, a nest like it."""
+        """Returns `value` for _core: each replica's leaves, a spec that fits all of them, and a nest like it."""
         of_replicas = self.experimental_local_results(value)
         given = [[_given_leaf(leaf) for leaf in nest.leaves(one)] for one in of_replicas]
         first = iter(given[0])
@@ -420,15 +426,15 @@ class Strategy:
 
 class MirroredStrategy(Strategy):
     """All replicas in this process, one per device: "GPU:0", "/gpu:0", "/device:GPU:0", or the same with CPU. None
-    named: every GPU here, or the CPU if there is none."""
+    means every GPU of this machine, or the CPU if it has no GPU."""
 
     def __init__(self, devices=None):
         super().__init__(ReplicaGroup.mirrored([] if devices is None else list(devices)))
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """One process per replica (or per so many `devices`), as torchrun, Slurm or Open MPI say, connected over TCP:
-    process 0 listens at `address`, or else at MASTER_ADDR:MASTER_PORT."""
+    """One process per replica, or per `devices` replicas, as torchrun, Slurm or Open MPI set it up. They are connected
+    over TCP: process 0 listens at `address`, or else at MASTER_ADDR:MASTER_PORT."""
 
     def __init__(self, devices=("CPU:0",), address=""):
         super().__init__(ReplicaGroup.from_environment(list(devices)).connect(address))
@@ -438,7 +444,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _with_policy(options, dataset):
-    """`options`, with the dataset's own policy of sharding where they have none."""
+    """Returns `options`, with the dataset's own sharding policy if they have none."""
     policy = dataset.options().experimental_distribute.auto_shard_policy
     options = InputOptions() if options is None else options
     if policy is None or options.auto_shard_policy != AutoShardPolicy.AUTO:

@@ -26,12 +26,12 @@ class DType:
 
     @property
     def is_integer(self):
-        """Signed or not; a bool is none."""
+        """Whether it is an integer, signed or not; bool is not."""
         return self.name.startswith(("int", "uint"))
 
     @property
     def is_floating(self):
-        """Of any width; a complex number is none."""
+        """Whether it is a floating-point number of any width; a complex number is not."""
         return "float" in self.name
 
     @property
@@ -91,7 +91,8 @@ _STRINGS = (str, bytes, np.str_, np.bytes_, np.object_)
 
 
 def as_dtype(value):
-    """The DType of a name, a NumPy dtype or scalar type, a Python type, or itself. TypeError for others."""
+    """Returns the DType of a name, a NumPy dtype or scalar type, a Python type, or a DType itself. Raises TypeError for
+    others."""
     if isinstance(value, DType):
         return value
     if isinstance(value, str) and value in _BY_NAME:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that take one element at a time, with a function of it."""
+"""Transforms that apply a function to one element at a time."""
 
 from . import _core, expr, functions, nest, spec, values
 
@@ -7,7 +7,7 @@ AUTOTUNE = -1
 
 
 class Elementwise:
-    """The part of Dataset that maps, chooses and flattens."""
+    """The part of Dataset that maps, selects and flattens."""
 
     def map(
         self,
@@ -19,8 +19,9 @@ class Elementwise:
         name=None,
         output_signature=None,
     ):
-        """map_func(element) for each. Elements that are tuples are its arguments, one by one. With an output_signature
-        (a nest of TensorSpec) a function that cannot be traced is run in Python processes, as `ps.py_function` is."""
+        """Applies map_func to each element. The members of a tuple element are its arguments, one by one. With an
+        output_signature (a nest of TensorSpec) a function that cannot be traced runs in Python processes, like
+        `ps.py_function`."""
 
         def build(function):
             result = []
@@ -30,15 +31,16 @@ class Elementwise:
         return functions.traced_or_sent(build, map_func, output_signature)
 
     def filter(self, predicate, name=None):
-        """The elements for which the scalar bool is true. What cannot be traced is run in Python processes."""
+        """Gives the elements for which the predicate, a scalar bool, is true. A predicate that cannot be traced runs in
+        Python processes."""
         return self._chosen(self._core.filter, predicate)
 
     def take_while(self, predicate, name=None):
-        """The elements before the first for which the scalar bool is false."""
+        """Gives the elements before the first for which the predicate, a scalar bool, is false."""
         return self._chosen(self._core.take_while, predicate)
 
     def scan(self, initial_state, scan_func, name=None):
-        """Outputs of scan_func(state, element) -> (new state, output)."""
+        """Gives the outputs of scan_func(state, element) -> (new state, output)."""
         result = []
 
         def step(state, element):
@@ -50,9 +52,9 @@ class Elementwise:
         return self._made(self._core.scan(_state(initial_state), step), result[-1] if result else None)
 
     def flat_map(self, map_func, name=None, output_signature=None):
-        """The elements of the dataset that map_func gives for each element, one dataset after the other. A function
-        that is run in Python (`ps.py_function`, or with an output_signature what cannot be traced) gives an iterable
-        of elements, of one shape for each input."""
+        """Gives the elements of the dataset that map_func returns for each element, one dataset after the other. A
+        function that runs in Python (`ps.py_function`, or with an output_signature one that cannot be traced)
+        returns an iterable of elements, of one shape for each input."""
 
         def build(function):
             if isinstance(function, functions.PyFunction):
@@ -65,7 +67,7 @@ class Elementwise:
     def interleave(
         self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None, deterministic=None, name=None
     ):
-        """The same of `cycle_length` datasets at a time, `block_length` elements of each in turn."""
+        """As `flat_map`, but from `cycle_length` datasets at a time, `block_length` elements of each in turn."""
         result = []
         try:
             core = self._core.interleave(
@@ -78,15 +80,15 @@ class Elementwise:
         return self._made(core, result[0])
 
     def enumerate(self, start=0, name=None):
-        """(int64 number, element)."""
+        """Gives (int64 number, element)."""
         return self._made(self._core.enumerate(start), (None, self._spec))
 
     def ignore_errors(self, log_warning=False, max=None, name=None):
-        """Passes over errors that lie in the data, each counted; at most `max` of them."""
+        """Skips elements whose data causes an error. Each is counted; at most `max` are skipped."""
         return self._alike(self._core.ignore_errors(max, log_warning))
 
     def parse_example(self, features):
-        """Dicts out of serialised tf.train.Examples; `features`: a TensorSpec for each."""
+        """Gives dicts parsed from serialised tf.train.Examples; `features`: a TensorSpec for each."""
         leaves = {key: feature._leaf for key, feature in features.items()}
         return self.map(lambda x: _core.ops.parse_example(x, leaves))
 
@@ -131,7 +133,7 @@ def _calls(num_parallel_calls):
 
 
 def _state(initial_state):
-    """The constants of a state, with the dtypes that tensors of them have."""
+    """Returns the constants of a state, with the dtypes that tensors of them have."""
     return expr.as_expr(nest.map_leaves(_constant, initial_state))
 
 

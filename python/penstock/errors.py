@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong, one class for each canonical code, with the names that TensorFlow gives them.
+"""Errors: one class for each canonical code, with TensorFlow's names.
 
-A bad argument is a ValueError too, a deadline that passed a TimeoutError, what is not built a NotImplementedError.
+InvalidArgumentError is also a ValueError, DeadlineExceededError a TimeoutError, UnimplementedError a
+NotImplementedError.
 """
 
 
 class Error(Exception):
-    """The base of all. `code` is the canonical code, `message` what was wrong, where, and what to do."""
+    """The base of all errors. `code` is the canonical code; `message` names the mistake, its place, and the remedy."""
 
     code = 2
 
@@ -19,7 +20,8 @@ OpError = Error  # TensorFlow's name
 
 
 class VolatileCallWarning(UserWarning):
-    """A function of a dataset read a clock or drew a random number while it was traced: one constant for all elements."""
+    """A function of a dataset read a clock or drew a random number while it was traced. The value is one constant for
+    all elements."""
 
 
 class CancelledError(Error):
@@ -29,7 +31,7 @@ class CancelledError(Error):
 
 
 class UnknownError(Error):
-    """An error whose code is none of these."""
+    """An error whose code is none of the others."""
 
     code = 2
 
@@ -47,55 +49,55 @@ class DeadlineExceededError(Error, TimeoutError):
 
 
 class NotFoundError(Error):
-    """A file, a dataset, a function or a protocol that is not there, by name."""
+    """A file, a dataset, a function or a protocol of that name does not exist."""
 
     code = 5
 
 
 class AlreadyExistsError(Error):
-    """A name that is taken by something else."""
+    """The name is already used for something else."""
 
     code = 6
 
 
 class PermissionDeniedError(Error):
-    """A token, a certificate or a file forbids it."""
+    """A token, a certificate or a file forbids the operation."""
 
     code = 7
 
 
 class ResourceExhaustedError(Error):
-    """No memory, slot or quota for it, with both sizes."""
+    """There is no memory, slot or quota left; the message has both sizes."""
 
     code = 8
 
 
 class FailedPreconditionError(Error):
-    """It cannot be done in this state: the message says what comes first."""
+    """The operation is not possible in this state; the message names the step that must come first."""
 
     code = 9
 
 
 class AbortedError(Error):
-    """Another one came in between; it may be tried again."""
+    """Another operation interfered; try again."""
 
     code = 10
 
 
 class OutOfRangeError(Error):
-    """The end of a sequence, or a step that is not there."""
+    """The end of a sequence, or a step that does not exist."""
 
     code = 11
 
 
 class UnimplementedError(Error, NotImplementedError):
-    """What is not built, or not where it stands. A NotImplementedError."""
+    """A feature that is not built, or not available here. A NotImplementedError."""
 
     code = 12
 
 
 class InternalError(Error):
-    """A mistake in Penstock: please report it."""
+    """A mistake in Penstock; please report it."""
 
     code = 13
 
@@ -107,13 +109,13 @@ class UnavailableError(Error):
 
 
 class DataLossError(Error):
-    """Data is damaged: file and offset, or the step that is torn."""
+    """Data is damaged: the message has file and offset, or the torn step."""
 
     code = 15
 
 
 class UnauthenticatedError(Error):
-    """The other side could not show who it is."""
+    """The peer could not authenticate itself."""
 
     code = 16
 
@@ -122,5 +124,5 @@ _BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 
 
 def of_code(code, message):
-    """The exception of that canonical code."""
+    """Returns the exception class of that canonical code."""
     return _BY_CODE.get(code, UnknownError)(message)

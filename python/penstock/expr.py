@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are traced: a lambda is called once, when the dataset is built, with Exprs; what it does with them
-is recorded, and runs on any worker without Python. docs/python.md says what may stand in one."""
+"""Traced functions: a function is called once with Exprs, when the dataset is built. Its operations are recorded and
+run on any worker without Python. docs/python.md lists what a traced function may contain."""
 
 import contextlib
 import threading
@@ -15,7 +15,7 @@ _ops = _core.ops
 
 
 class Untraceable(TypeError):
-    """The function needs values, or what cannot be recorded: it can only be run by Python."""
+    """The function needs values, or does something that cannot be recorded: only Python can run it."""
 
 
 class _Tracing(threading.local):
@@ -27,7 +27,7 @@ _tracing = _Tracing()
 
 @contextlib.contextmanager
 def tracing(function):
-    """In here this function of a dataset is being traced by this thread."""
+    """Context in which this thread traces this function of a dataset."""
     outermost = _tracing.depth == 0
     _tracing.depth += 1
     try:
@@ -38,13 +38,13 @@ def tracing(function):
 
 
 def is_tracing():
-    """Whether this thread is tracing a function of a dataset."""
+    """Returns whether this thread is tracing a function of a dataset."""
     return _tracing.depth > 0
 
 
 def as_expr(value):
-    """A nest of Exprs, Python's values, arrays and tensors as one Expr. Python's numbers take the dtype of what they
-    meet."""
+    """Returns a nest of Exprs, Python values, arrays and tensors as one Expr. Python numbers take the dtype of the
+    other operand."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, dict):
@@ -64,7 +64,7 @@ def _has_expr(value):
 
 
 def nest_of(expr, like):
-    """The members of an Expr that is a nest, as `like`."""
+    """Returns the members of an Expr that is a nest, nested as `like`."""
 
     def unpack(at, spec):
         if isinstance(spec, dict):
@@ -77,8 +77,8 @@ def nest_of(expr, like):
 
 
 def traced(function, like, result):
-    """`function` as one from Expr to Expr. Elements that are tuples are its arguments, one by one. The nest that it
-    gives is put into `result`, a list."""
+    """Returns `function` as a function from Expr to Expr. The members of a tuple element are its arguments, one by one.
+    The nest that it returns is appended to the list `result`."""
 
     def call(element):
         element = nest_of(element, like)
@@ -107,7 +107,7 @@ def _is(expr, name):
 
 
 def _truediv(a, b):
-    """NumPy's: of integers it is float64."""
+    """Divides like NumPy: the quotient of integers is float64."""
     a, b = (
         _ops.cast(as_expr(x), "float64") if _dtype(as_expr(x)).is_integer and not _is_literal(x) else x for x in (a, b)
     )
@@ -163,8 +163,8 @@ _COMPARE = {
 
 
 def _getitem(expr, key):
-    """Python's and NumPy's: integers, slices, None for a new axis, one Ellipsis, and an Expr for a place that is
-    computed."""
+    """Indexes like Python and NumPy: integers, slices, None for a new axis, one Ellipsis, and an Expr for a computed
+    index."""
     if isinstance(key, Expr):
         return expr.at(key)
     if isinstance(key, str):
@@ -214,7 +214,7 @@ def _reduction(function):
 
 
 def _along(function):
-    """NumPy's: without an axis, of all values in a row."""
+    """As in NumPy: without an axis, along all values in a row."""
 
     def along(x, *arguments, axis=None):
         return function(_ops.reshape(x, [-1]), *arguments, 0) if axis is None else function(x, *arguments, axis)
@@ -328,12 +328,12 @@ def _array_function(self, function, types, arguments, keywords):
 
 
 def _astype(self, dtype):
-    """With values of this dtype."""
+    """Converts the values to this dtype."""
     return _ops.cast(self, as_dtype(dtype))
 
 
 def _reshape(self, *shape):
-    """The same values in this shape; one dimension may be -1."""
+    """Gives the same values this shape; one dimension may be -1."""
     return NUMPY[np.reshape](self, shape[0] if len(shape) == 1 else shape)
 
 

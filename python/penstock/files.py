@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets of the contents of files.
 
-`filenames`: a name, several, a dataset of them, or, in a function, an element that is one.
+`filenames`: one name, several names, a dataset of names, or, in a function, an element that is a name.
 """
 
 import os
@@ -12,7 +12,7 @@ from .sources import file_names
 
 
 def TFRecordDataset(filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
-    """Records of TFRecord files as scalar strings, their CRC checked."""
+    """Records of TFRecord files as scalar strings. Their CRC is checked."""
     return _of_files(filenames, num_parallel_reads, lambda names: _core.Dataset.tfrecord(names, compression_type or ""))
 
 
@@ -53,7 +53,7 @@ def TarShards(filenames, fields, url=False, skip_incomplete=False):
 def TokenShards(
     filenames, length, dtype="uint16", stride=None, with_next_token=False, drop_remainder=True, header_bytes=0
 ):
-    """Windows of `length` tokens of files that hold nothing but tokens."""
+    """Windows of `length` tokens from files that contain only tokens."""
     return _of_files(
         filenames,
         None,
@@ -70,13 +70,13 @@ def NpyDataset(filenames, element_spec, rows=True):
 
 
 def ParquetDataset(filenames, columns):
-    """Rows of Parquet files as dicts of the columns named; needs a build with Arrow."""
+    """Rows of Parquet files as dicts of the named columns; needs a build with Arrow."""
     plain = spec.plain(columns)
     return _of_files(filenames, None, lambda names: _core.Dataset.parquet(names, plain), columns)
 
 
 def ImageDirectory(root, shuffle=False, seed=None):
-    """{"image": a file's contents, "label": int64, "path": its name} of the image files in sub-directories."""
+    """{"image": a file's contents, "label": int64, "path": its name} of the image files in subdirectories."""
     return Dataset(_core.Dataset.image_directory(os.fspath(root), shuffle, seed))
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that stay Python: they are sent with the dataset, by import path or by value, and run in Python processes
-beside the workers, or beside this program where it reads the dataset itself. docs/python.md says what they may be.
-"""
+"""Functions that stay Python: they are sent with the dataset, by import path or by value. They run in Python processes
+beside the workers, or beside this program if it reads the dataset itself. docs/python.md has their rules."""
 
 import functools
 import itertools
@@ -18,7 +17,8 @@ MOST_BYTES = 16 << 20
 
 
 class PyFunction:
-    """What py_function makes. Called with traced tensors it is recorded; with others it calls the function."""
+    """The result of py_function. A call with traced tensors is recorded; a call with other arguments calls the
+    function."""
 
     def __init__(self, function, output_signature=None, deterministic=True, version=None, by_value=False):
         if not callable(function):
@@ -36,17 +36,17 @@ class PyFunction:
         return self._recorded("map", self.output_signature, args)
 
     def rows(self, *args):
-        """All elements that it gives for these, as one with a dimension more."""
+        """Returns all elements that the function gives for these arguments, as one tensor with one more dimension."""
         return self._recorded("rows", nest.map_leaves(_row, self.output_signature), args)
 
     def with_signature(self, output_signature):
-        """Itself, or with this one where it has none."""
+        """Returns itself, or a copy with this signature if it has none."""
         if self.output_signature is not None:
             return self
         return PyFunction(self.__penstock_function__, output_signature, *self._options)
 
     def generator(self):
-        """The dataset of what it gives when it is called without arguments."""
+        """Returns the dataset of the elements that the function gives when it is called without arguments."""
         call = _call("generator", (), self.output_signature)
         _use()
         name, pickle, version, deterministic = self._shipped()
@@ -71,13 +71,13 @@ class PyFunction:
 
 
 def py_function(function=None, output_signature=None, *, deterministic=True, version=None, by_value=False):
-    """`function` as it is, for `map`, `filter`, `flat_map` and inside functions that are traced: it is not traced, but
-    run in a Python process, with NumPy's arrays and scalars, strings as bytes.
+    """Marks `function` as a Python function for `map`, `filter`, `flat_map` and inside traced functions. It is not
+    traced, but runs in a Python process, with NumPy arrays and scalars, and strings as bytes.
 
-    output_signature: a nest of TensorSpec, of what it gives. deterministic: False if equal arguments may give other
-    results; refused then where elements are chosen by value. version: stands for what the function does when datasets
-    are compared, in place of its pickled bytes. by_value: sent whole even if it could be imported. Also a decorator:
-    `@ps.py_function(output_signature=…)`.
+    output_signature: a nest of TensorSpec that describes its result. deterministic: False if equal arguments may give
+    different results; such a function is refused where elements are selected by value. version: represents the
+    function when datasets are compared, instead of its pickled bytes. by_value: send it whole even if it could be
+    imported. Also a decorator: `@ps.py_function(output_signature=…)`.
     """
     if function is None:
         return lambda f: PyFunction(f, output_signature, deterministic, version, by_value)
@@ -85,8 +85,8 @@ def py_function(function=None, output_signature=None, *, deterministic=True, ver
 
 
 def traced_or_sent(build, function, output_signature):
-    """build(function), which traces it; with an `output_signature` also build(py_function(function)), where tracing
-    fails or gives something else."""
+    """Returns build(function), which traces it. With an `output_signature`, returns build(py_function(function)) if
+    tracing fails or gives something else."""
     if isinstance(function, PyFunction):
         return build(function)
     try:
@@ -101,13 +101,13 @@ def traced_or_sent(build, function, output_signature):
 
 
 def applied(function, args):
-    """The function of no arguments that calls `function` with `args`, as NumPy's arrays."""
+    """Returns a function without arguments that calls `function` with `args` as NumPy arrays."""
     return functools.partial(function, *[np.asarray(arg) if isinstance(arg, (list, tuple)) else arg for arg in args])
 
 
 def set_python_processes(count):
-    """How many Python processes run functions of datasets that this program reads itself: as many as there are cores,
-    unless this says otherwise. For iterators of datasets that are built from now on."""
+    """Sets the number of Python processes that run functions of datasets that this program reads itself. The default is
+    the number of cores. It applies to iterators of datasets that are built after this call."""
     if count < 1:
         raise ValueError(f"count is {count}, not 1 or more")
     global _processes
@@ -116,7 +116,7 @@ def set_python_processes(count):
 
 
 def interpreter_and_path():
-    """This program's interpreter, and the folders where it looks for modules."""
+    """Returns this program's interpreter, and the folders in which it looks for modules."""
     return sys.executable or "python3", [os.path.abspath(folder) for folder in sys.path]
 
 
@@ -126,7 +126,7 @@ _processes = None
 
 
 def _use():
-    """The processes of this program run what is sent from now on."""
+    """Makes the processes of this program run functions that are sent from now on."""
     _core.use_python(*interpreter_and_path(), _processes or len(os.sched_getaffinity(0)))
 
 
@@ -137,7 +137,7 @@ def _row(leaf):
 
 
 def _call(kind, args, output_signature):
-    """How leaves become arguments, and results leaves, for dataplane/python/child.py."""
+    """Describes to dataplane/python/child.py how leaves become arguments, and results become leaves."""
     leaves = nest.leaves(output_signature)
     for leaf in leaves:
         if type(leaf) is not spec.TensorSpec:
@@ -170,7 +170,7 @@ def _described(value):
 
 
 def _fits(signature, found):
-    """Whether elements of the spec `found` are what `signature` promises."""
+    """Returns whether elements of the spec `found` match `signature`."""
     try:
         nest.assert_same(signature, found, "output_signature")
     except ValueError:
@@ -191,7 +191,7 @@ def _leaf_fits(signature, found):
 
 
 def _inner(function):
-    """What functools.partial, of any depth, calls."""
+    """Returns the function that functools.partial, at any depth, calls."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
@@ -205,7 +205,7 @@ def _name(function):
 
 
 def _ship(function, by_value):
-    """(name, pickled bytes, or none for a function that can be imported by its name)."""
+    """Returns (name, pickled bytes, or none for a function that can be imported by its name)."""
     if not by_value and _is_importable(function):
         return _name(function), b""
     try:

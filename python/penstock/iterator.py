@@ -10,13 +10,13 @@ default_seed = None  # of iterators that are given none; None: drawn for each
 class Iterator:
     """Gives the elements of a dataset: nests of Tensor on the element's own memory.
 
-    Waiting does not hold the interpreter. An error belongs to the element at its place, and the next `next()` goes on
-    behind it, unless it says otherwise.
+    Waiting does not hold the interpreter lock. An error takes the place of one element, and the next `next()`
+    continues after it, unless the error says otherwise.
     """
 
     def __init__(self, dataset, seed=None, epoch=None, gpu=None):
-        """`epoch`: which of the dataset's it is; counted if not given. `gpu`: its number; elements come there, the next
-        two before they are asked for, and states are of iterators with a `gpu`."""
+        """`epoch`: the number of this epoch of the dataset; counted if not given. `gpu`: number of a GPU. Elements are
+        copied there, the next two before they are asked for, and states belong to iterators with a `gpu`."""
         self.element_spec = dataset.element_spec
         self._core = dataset._core.make_iterator(default_seed if seed is None else seed, epoch, gpu)
         self._pack = element_packer(self.element_spec)
@@ -32,10 +32,10 @@ class Iterator:
         return self._pack(leaves)
 
     def next(self, step=None, timeout=None):
-        """The next element; StopIteration at the end.
+        """Returns the next element; StopIteration at the end.
 
-        `step`: checks that this is the trainer's step of that number, counted from 0 or the restored state
-        (errors.OutOfRangeError). `timeout`: seconds to wait; errors.DeadlineExceededError loses nothing.
+        `step`: checks that the data is at this step of the trainer, counted from 0 or from the restored state
+        (errors.OutOfRangeError). `timeout`: seconds to wait; after errors.DeadlineExceededError no element is lost.
         """
         leaves = self._core.next(step, timeout)
         if leaves is None:
@@ -43,36 +43,36 @@ class Iterator:
         return self._pack(leaves)
 
     def get_next(self):
-        """As `next`, and errors.OutOfRangeError at the end."""
+        """As `next`, but raises errors.OutOfRangeError at the end."""
         try:
             return next(self)
         except StopIteration:
             raise errors.OutOfRangeError("End of sequence") from None
 
     def save(self):
-        """The position behind the last element that was given, as bytes to be stored beside the model. An iterator
-        of an equal dataset that restores it goes on with the next one."""
+        """Returns the position after the last element that was given, as bytes to store with the model. An iterator of
+        an equal dataset that restores it continues with the next element."""
         return self._core.save()
 
     def restore(self, state):
-        """Takes up a saved position; errors.InvalidArgumentError if it is of another dataset."""
+        """Restores a saved position. Raises errors.InvalidArgumentError if it is of another dataset."""
         self._core.restore(state)
 
     def commit(self, state):
-        """Declares a saved state durable: what it contains is never given again, to anyone."""
+        """Declares a saved state durable: no reader gets the elements that it contains again."""
         self._core.commit(state)
 
     def stop(self, timeout=10.0):
-        """Ends reading, from any thread; a `next()` that waits raises errors.CancelledError. Elements stay valid."""
+        """Ends reading, from any thread; a waiting `next()` raises errors.CancelledError. Elements stay valid."""
         self._core.stop(timeout)
 
     def explain(self):
-        """The tree of the dataset with what each node did so far."""
+        """Returns the tree of the dataset with the counts of each node so far."""
         return self._core.explain()
 
 
 class NumpyIterator:
-    """The same as NumPy arrays on the elements' memory, and scalars."""
+    """Gives the same elements as NumPy arrays on the elements' memory, and scalars."""
 
     def __init__(self, iterator):
         if all(_is_of_numbers(leaf) for leaf in nest.leaves(iterator.element_spec)):
@@ -100,7 +100,7 @@ def _numpy(leaf):
 
 
 def element_packer(element_spec):
-    """A function from an element's leaves, as _core gives them, to the nest of `element_spec`."""
+    """Returns a function from an element's leaves, as _core gives them, to the nest of `element_spec`."""
     pack = nest.packer(element_spec)
     leaf_specs = nest.leaves(element_spec)
     if not any(isinstance(leaf, (spec.RaggedTensorSpec, spec.SparseTensorSpec)) for leaf in leaf_specs):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements as jax.Arrays, on the elements' own memory or divided over local devices, with a position that is saved.
+"""Elements as jax.Arrays, on the elements' own memory or divided over local devices, with a position that can be
+saved.
 
     loader = ps.jax.DataLoader(dataset, devices=jax.local_devices())
     for batch in loader:
         state = step(state, batch)
 
-JAX is imported here and nowhere else: `ps.jax` imports this module when it is first named.
+Only this module imports JAX. `ps.jax` imports this module at first use.
 """
 
 import jax
@@ -19,13 +20,14 @@ _ON_CPU = 1  # kDLCPU, the type of a device in DLPack
 class DataLoader(loader.Loader):
     """Gives the elements of `dataset`: the same nests, which are pytrees, with jax.Arrays for leaves.
 
-    `devices`: local devices that divide each leaf by rows, in their order; `sharding`: a jax.sharding.Sharding over
-    local devices, for all leaves or as a nest of them (None: not divided). Neither: all on JAX's default device.
-    `seed` and `commit` as in ps.torch.DataLoader. Each iter() is a pass; the position is that of the last one begun.
+    `devices`: local devices that divide each leaf by rows, in their order. `sharding`: a jax.sharding.Sharding over
+    local devices, for all leaves or as a nest (None: not divided). With neither, all leaves are on JAX's default
+    device. `seed` and `commit` as in ps.torch.DataLoader. Each iter() is a pass; the position is that of the pass
+    begun last.
 
-    On a CPU device an array, or its part of it, lies in the element's slot, which is given back when the last array of
-    the element is gone. JAX copies what begins at no multiple of 64 bytes, and 64-bit values unless jax_enable_x64 is
-    set; parts that are not whole rows are copied here.
+    On a CPU device an array, or its part of it, is in the element's slot. The slot is returned when the last array of
+    the element is gone. JAX copies arrays that do not begin at a multiple of 64 bytes, and 64-bit values unless
+    jax_enable_x64 is set. Parts that are not whole rows are copied here.
     """
 
     def __init__(self, dataset, *, sharding=None, devices=None, seed=None, commit=None):
@@ -46,7 +48,8 @@ class DataLoader(loader.Loader):
 
 
 def array(tensor, device=None):
-    """`tensor` as a jax.Array on `device` (None: the default one): on a CPU device, on the tensor's own memory."""
+    """Returns `tensor` as a jax.Array on `device` (None: the default device); on a CPU device, on the tensor's own
+    memory."""
     return _on(tensor, device if device is not None else _default_device())
 
 
@@ -67,7 +70,7 @@ def _divided(tensor, sharding):
 
 
 def _part(tensor, index, device):
-    """The part `index`, a tuple of slices, of `tensor` on `device`."""
+    """Returns the part `index`, a tuple of slices, of `tensor` on `device`."""
     if not index:
         return _on(tensor, device)
     begin, end, _ = index[0].indices(tensor.shape[0])
@@ -86,8 +89,8 @@ def _on(tensor, device):
 
 
 class _OnCpu:
-    """What jax.dlpack asks of a tensor that it shall take for one of the CPU device of that number. JAX never writes
-    into memory that it did not allocate, not even where an array is donated."""
+    """Presents a tensor to jax.dlpack as a tensor of the CPU device with that number. JAX never writes into memory that
+    it did not allocate, not even if an array is donated."""
 
     def __init__(self, tensor, number):
         self._tensor = tensor
@@ -101,7 +104,7 @@ class _OnCpu:
 
 
 def _by_rows(devices, element_spec):
-    """A nest of shardings by rows over `devices`; what has no rows is on all of them."""
+    """Returns a nest of shardings by rows over `devices`; a leaf without rows is on all of them."""
     devices = list(devices)
     if not devices:
         raise ValueError("devices must name one or more of jax.local_devices()")
@@ -112,7 +115,7 @@ def _by_rows(devices, element_spec):
 
 
 def _of_leaves(sharding, element_spec):
-    """The sharding of each leaf, None where it is not divided."""
+    """Returns the sharding of each leaf, None if it is not divided."""
     if sharding is None or isinstance(sharding, jax.sharding.Sharding):
         shardings = [sharding] * len(nest.leaves(element_spec))
     else:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Keras 3's `fit`, `evaluate` and `predict` read, of a dataset of batches.
+"""Input of Keras 3's `fit`, `evaluate` and `predict`, from a dataset of batches.
 
     data = ps.keras.dataset(ds)               # x, (x, y) or (x, y, sample_weight)
     model.fit(data, epochs=10)
 
-Keras is imported here and nowhere else: `ps.keras` imports this module when it is first named, and with it the
-framework that Keras stands on.
+Only this module imports Keras. `ps.keras` imports this module at first use, and with it the framework that Keras
+uses.
 """
 
 import keras
@@ -22,10 +22,11 @@ _LOOKED_AT = 2
 
 
 def dataset(dataset, *, seed=None, commit=None):
-    """A data adapter of Keras over `dataset`, whose elements are batches: x, or a tuple of x, y and sample weights.
+    """Returns a Keras data adapter for `dataset`, whose elements are batches: x, or a tuple of x, y and sample
+    weights.
 
-    Each epoch is a pass. Batches are tensors of Keras's backend, torch or JAX, as ps.torch and ps.jax make them. Who
-    reads of a named job does not know before how many batches he gets, and an epoch ends where the pass does.
+    Each epoch is a pass. Batches are tensors of Keras's backend, torch or JAX, as ps.torch and ps.jax make them. The
+    number of batches that a reader of a named job gets is not known in advance; an epoch ends where the pass ends.
     """
     return _Adapter(dataset, seed, commit)
 
@@ -38,16 +39,16 @@ class _Adapter(DataAdapter):
         self._gave_some = False
 
     def state_dict(self):
-        """The position behind the last batch that Keras took, for a callback to store beside the model."""
+        """Returns the position after the last batch that Keras took, for a callback to store with the model."""
         return self._loader.state_dict()
 
     def load_state_dict(self, state):
-        """The next epoch goes on behind `state`."""
+        """Makes the next epoch continue after `state`."""
         self._loader.load_state_dict(state)
         self._begun = None
 
     def commit(self, state):
-        """Declares a state durable: what it contains is never given again, to anyone."""
+        """Declares a state durable: no reader gets the elements that it contains again."""
         self._loader.commit(state)
 
     def stop(self):
@@ -71,8 +72,8 @@ class _Adapter(DataAdapter):
         return None
 
     def _batches(self):
-        """A pass, begun when its first batch is asked for. One of which Keras has only looked at the beginning is gone
-        through again, so that no batch of a job is lost to that."""
+        """Gives a pass, which begins when its first batch is asked for. If Keras only looked at the first batches of a
+        pass, it is read again from its start, so that no batch of a job is lost."""
         if self._begun is None:
             self._begun = _Begun(iter(self._loader))
         begun = self._begun

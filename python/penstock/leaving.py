@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is stopped when the interpreter goes, since it has threads: workers first, so that nobody else is given what
-ends with the functions that they run; then those, readers, and dispatchers."""
+"""Objects with threads that must stop when the interpreter exits. Workers stop first, so that no other reader gets data
+that ends with the functions that they run. Then these functions, readers, and dispatchers stop."""
 
 import atexit
 import os
@@ -14,7 +14,7 @@ _running: typing.List[weakref.WeakSet] = [weakref.WeakSet(), weakref.WeakSet(), 
 
 
 def stop_at_exit(kind, running):
-    """`running` has a stop()."""
+    """Stops `running` at exit; it has a stop()."""
     _running[kind].add(running)
 
 
@@ -29,7 +29,7 @@ def _stop_all():
 
 
 def _forget():
-    """In a forked child nothing of it runs."""
+    """Forgets everything in a forked child, where nothing of it runs."""
     for running in _running:
         running.clear()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What loaders of all frameworks share: passes over a dataset, and a position that is saved beside the model."""
+"""The common part of the loaders of all frameworks: passes over a dataset, and a position that can be saved."""
 
 import collections
 
@@ -11,9 +11,9 @@ _KEY = "penstock"  # of a state_dict()
 
 
 class Loader:
-    """Gives the elements of a dataset, with its leaves as `_leaf` makes them of Tensors.
+    """Gives the elements of a dataset, with leaves that `_leaf` makes from Tensors.
 
-    Each iter() is a pass; the position is that of the last one begun.
+    Each iter() is a pass; the position is that of the pass begun last.
     """
 
     def __init__(self, dataset, *, seed=None, commit=None):
@@ -41,7 +41,7 @@ class Loader:
         return int(elements)
 
     def state_dict(self):
-        """The position behind the last element given, to be stored beside the model: a dict of one bytes object."""
+        """Returns the position after the last element given, to store with the model: a dict of one bytes object."""
         state = state_of(self._position())
         if self._commits_previous and self._iterator is not None:
             self._taken.append(state)
@@ -50,20 +50,20 @@ class Loader:
         return state
 
     def load_state_dict(self, state):
-        """The next iter() goes on behind `state`."""
+        """Makes the next iter() continue after `state`."""
         self._restored = position_of(state)
         self._iterator = None
         self._taken.clear()
 
     def commit(self, state):
-        """Declares a state of this loader durable: what it contains is never given again, to anyone."""
+        """Declares a state of this loader durable: no reader gets the elements that it contains again."""
         if self._iterator is None:
             raise RuntimeError("nothing was read yet: a state is committed by the loader that reads on behind it")
         self._iterator.commit(position_of(state))
 
     def step_token(self):
-        """(round, consumer, steps, hash) of the last element given: ranks that are at the same round of the same read have
-        the same hash, whichever consumer they are. Where there are no rounds, round and consumer are -1 and the hash is
+        """Returns (round, consumer, steps, hash) of the last element given. Ranks at the same round of the same read
+        have the same hash, whichever consumer they are. Without rounds, round and consumer are -1, and the hash is
         that of the number of elements given since the pass began or was restored."""
         if self._iterator is None:
             raise RuntimeError("nothing was read yet")
@@ -75,7 +75,7 @@ class Loader:
             self._iterator.stop()
 
     def _leaves(self, leaves):
-        """All leaves of an element, converted in their order; None is a leaf that the element leaves out."""
+        """Returns all leaves of an element, converted in their order; None is a leaf that the element leaves out."""
         return [None if leaf is None else self._leaf(leaf) for leaf in leaves]
 
     def _leaf(self, leaf):
@@ -100,12 +100,12 @@ class Loader:
 
 
 def state_of(position):
-    """The state_dict() of a position, which is bytes."""
+    """Returns the state_dict() of a position, which is bytes."""
     return {_KEY: position}
 
 
 def position_of(state):
-    """The other way; ValueError if it is no loader's state."""
+    """Returns the position in a state_dict(). Raises ValueError if it is not a loader's state."""
     try:
         return bytes(state[_KEY])
     except (KeyError, TypeError) as error:
@@ -113,7 +113,7 @@ def position_of(state):
 
 
 def refuse_parts(dataset, framework):
-    """TypeError if a leaf of the dataset's elements has several parts, of which `framework` makes no array."""
+    """Raises TypeError if a leaf of the dataset's elements has several parts, for which `framework` has no array."""
     for name, leaf in nest.named_leaves(dataset.element_spec):
         if isinstance(leaf, (spec.RaggedTensorSpec, spec.SparseTensorSpec)):
             raise TypeError(
@@ -123,7 +123,7 @@ def refuse_parts(dataset, framework):
 
 
 def refuse_strings(dataset, framework):
-    """TypeError if a leaf of the dataset's elements has strings, which `framework` has not."""
+    """Raises TypeError if a leaf of the dataset's elements has strings, which `framework` does not have."""
     for name, leaf in nest.named_leaves(dataset.element_spec):
         if leaf.dtype.name == "string":
             raise TypeError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which other consumers of a coordinated read are lost, told while the trainer waits elsewhere, as in a collective."""
+"""Reports lost consumers of a coordinated read while the trainer waits elsewhere, as in a collective."""
 
 import threading
 import traceback
@@ -24,8 +24,8 @@ class LostConsumer(typing.NamedTuple):
 class OnLostConsumer:
     """Calls `call` with a LostConsumer at each change in the jobs that this process reads, until `close()`.
 
-    The calls come one after the other, in a thread of their own, in which they may wait. That a consumer was lost before
-    this process joined the job is no change, since it may be on its way back; that it then dies is one.
+    The calls come one after the other, on a thread of their own, on which they may wait. A consumer that was lost
+    before this process joined the job is not a change, since it may be on its way back; its later death is one.
     """
 
     def __init__(self, call):
@@ -36,13 +36,13 @@ class OnLostConsumer:
         leaving.stop_at_exit(leaving.READERS, self)
 
     def close(self):
-        """Waits for the call under way, unless it is called in it. No other begins."""
+        """Waits for the current call to return, unless it is called from it. No further call begins."""
         self._watch.stop()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def stop(self):
-        """At exit, which waits for no call."""
+        """For the exit of the interpreter; waits for no call."""
         self._watch.stop()
 
     def __enter__(self):

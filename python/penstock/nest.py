@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nests: tuples, dicts and named tuples of leaves, as tf.data has them.
 
-The engine knows tuples and dicts with keys in order. A `like` is a nest whose leaves do not matter: it says which
-Python types an element of the engine's nest comes back as.
+The engine knows tuples and dicts with sorted keys. A `like` is a nest whose leaves do not matter: it gives the Python
+types of the engine's nest.
 """
 
 
@@ -15,7 +15,8 @@ def is_nest(value):
 
 
 def map_leaves(function, value):
-    """The same nest, with function(leaf) for each leaf. Depth first, dicts in the order of their keys' names."""
+    """Returns the same nest with function(leaf) for each leaf. Depth first; dicts are in the order of their keys'
+    names."""
     if isinstance(value, dict):
         done = {key: map_leaves(function, value[key]) for key in sorted(value)}
         return _dict_like(value, done)
@@ -25,14 +26,15 @@ def map_leaves(function, value):
 
 
 def leaves(value):
-    """All leaves: depth first, dicts in the order of their keys' names, as the engine numbers them."""
+    """Returns all leaves: depth first, dicts in the order of their keys' names, as the engine numbers them."""
     found = []
     map_leaves(found.append, value)
     return found
 
 
 def named_leaves(value, name=""):
-    """(name, leaf) for each leaf, in the order of `leaves`: the name as one writes it behind the nest's, "['x'][0]"."""
+    """Returns (name, leaf) for each leaf, in the order of `leaves`. The name is its index expression after the nest,
+    "['x'][0]"."""
     if isinstance(value, dict):
         members = [(f"[{key!r}]", value[key]) for key in sorted(value)]
     elif is_namedtuple(value):
@@ -45,7 +47,7 @@ def named_leaves(value, name=""):
 
 
 def plain(value):
-    """The nest as the engine has it: tuples, and dicts; named tuples are tuples."""
+    """Returns the nest as the engine has it: tuples and dicts; named tuples become tuples."""
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
@@ -57,7 +59,7 @@ def plain(value):
 
 
 def as_like(like, value):
-    """The engine's nest `value` with the Python types of `like`, as far as that is the same nest."""
+    """Returns the engine's nest `value` with the Python types of `like`, as far as the nests agree."""
     if isinstance(value, dict):
         if not isinstance(like, dict) or like.keys() != value.keys():
             like = dict.fromkeys(value)
@@ -70,7 +72,7 @@ def as_like(like, value):
 
 
 def packer(like):
-    """A function from the list of an element's leaves, as `leaves` orders them, to the nest."""
+    """Returns a function from the list of an element's leaves, in the order of `leaves`, to the nest."""
     if not is_nest(like):
         return lambda values: values[0]
     if type(like) is tuple and not any(map(is_nest, like)):
@@ -88,7 +90,7 @@ def packer(like):
 
 
 def assert_same(one, other, what):
-    """ValueError unless both nests have the same members."""
+    """Raises ValueError unless both nests have the same members."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         for key in one:
             assert_same(one[key], other[key], what)
@@ -100,7 +102,7 @@ def assert_same(one, other, what):
 
 
 def leaves_to(like, nested, what):
-    """The values of `nested` at the leaves of `like`, in their order; what stands at a leaf may be a nest itself."""
+    """Returns the values of `nested` at the leaves of `like`, in their order; such a value may itself be a nest."""
     if isinstance(like, dict):
         if not isinstance(nested, dict) or nested.keys() != like.keys():
             raise ValueError(f"{what} has not the keys of the elements, {sorted(like)}: {nested!r}")

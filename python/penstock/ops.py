@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations for functions that are traced, beside Python's operators and NumPy's functions: docs/expressions.md of
-the repository has what each takes and gives. All take traced tensors, arrays and Python's numbers."""
+"""Operations for traced functions, beside Python's operators and NumPy's functions. docs/expressions.md of the
+repository lists their arguments and results. All take traced tensors, arrays and Python numbers."""
 
 import builtins
 
@@ -36,32 +36,33 @@ reduce_all = _reduction("reduce_all")
 
 
 def squeeze(x, axis=None):  # type: ignore[no-redef]
-    """Without these dimensions of 1; all that are known to be 1 if None."""
+    """Removes these dimensions of 1; all that are known to be 1 if None."""
     return _core.ops.squeeze(x, _axes(axis))
 
 
 def transpose(x, perm=None):  # type: ignore[no-redef]
-    """The axes in the order of `perm`; reversed if None."""
+    """Reorders the axes as `perm`; reverses them if None."""
     return _core.ops.transpose(x, [] if perm is None else list(perm))
 
 
 def reverse(x, axis):  # type: ignore[no-redef]
-    """Backwards along `axis`, one or several."""
+    """Reverses the values along `axis`, one or several."""
     return _core.ops.reverse(x, _axes(axis))
 
 
 def range(start, limit=None, delta=1):  # type: ignore[no-redef]  # noqa: A001 (as tf.range)
-    """start, start + delta, … below limit; range(limit) begins at 0."""
+    """Returns start, start + delta, … below limit; range(limit) begins at 0."""
     return _core.ops.range(0, start, delta) if limit is None else _core.ops.range(start, limit, delta)
 
 
 def pad(x, paddings, mode="CONSTANT", constant_values=None):  # type: ignore[no-redef]
-    """(before, after) for each axis; mode "CONSTANT", "REFLECT" or "SYMMETRIC"."""
+    """Pads each axis by (before, after); mode "CONSTANT", "REFLECT" or "SYMMETRIC"."""
     return _core.ops.pad(x, paddings, getattr(PadMode, mode.upper()), constant_values)
 
 
 def fill(shape, value):
-    """`value` everywhere in this shape, whose dimensions may be traced integers; or it is a traced vector of them."""
+    """Returns `value` everywhere in this shape. Dimensions may be traced integers, or the shape a traced vector of
+    them."""
     dims = _core.ops.unstack(shape) if isinstance(shape, _core.Expr) else list(shape)
     if not any(isinstance(dim, _core.Expr) for dim in dims):
         return _core.ops.broadcast_to(value, dims)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data.Options. What is not here is an AttributeError, so that a name that is misspelt is seen."""
+"""tf.data.Options. An unknown name raises AttributeError, so that a misspelt name is noticed."""
 
 from typing import Tuple
 
 
 class _Fields:
-    """Attributes with these names alone, None unless they are set."""
+    """Attributes with only these names, None unless they are set."""
 
     _names: Tuple[str, ...] = ()
 
@@ -29,25 +29,25 @@ class _Fields:
 
 
 class ThreadingOptions(_Fields):
-    """private_threadpool_size: how many threads of the process's pool a dataset may use."""
+    """private_threadpool_size: number of threads of the process's pool that a dataset may use."""
 
     _names = ("max_intra_op_parallelism", "private_threadpool_size")
 
 
 class AutotuneOptions(_Fields):
-    """Taken and not needed: AUTOTUNE says where, and the budget of memory is the worker's (ram_budget_bytes)."""
+    """Accepted and ignored: AUTOTUNE marks the places, and the memory budget is the worker's (ram_budget_bytes)."""
 
     _names = ("autotune_algorithm", "cpu_budget", "enabled", "initial_parallelism", "min_parallelism", "ram_budget")
 
 
 class DistributeOptions(_Fields):
-    """auto_shard_policy: how experimental_distribute_dataset divides the dataset, unless its InputOptions say."""
+    """auto_shard_policy: how experimental_distribute_dataset divides the dataset, unless its InputOptions set it."""
 
     _names = ("auto_shard_policy", "num_devices")
 
 
 class OptimizationOptions(_Fields):
-    """Taken and not needed: the engine's plan is its own."""
+    """Accepted and ignored: the engine makes its own plan."""
 
     _names = (
         "apply_default_optimizations",
@@ -66,10 +66,10 @@ class OptimizationOptions(_Fields):
 
 
 class Options(_Fields):
-    """How a dataset runs: what is left at None is as it would be without.
+    """How a dataset runs. An option left at None has its default.
 
-    deterministic: False lets partitions merge in any order. threading, experimental_distribute: as they say. The
-    others of tf.data are taken and not needed.
+    deterministic: False lets partitions merge in any order. threading, experimental_distribute: see their classes.
+    The other options of tf.data are accepted and ignored.
     """
 
     _names = (
@@ -92,7 +92,7 @@ class Options(_Fields):
         self.threading = ThreadingOptions()
 
     def merge(self, options):
-        """These, with what `options` set."""
+        """Returns these options, overridden by the ones that `options` sets."""
         return _merged(self, options)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking at images of a batch: `ps.show(batch)` is a picture of all, which a notebook displays."""
+"""Pictures of a batch's images: `ps.show(batch)` shows all of them; a notebook displays the result."""
 
 import math
 import os
@@ -30,7 +30,7 @@ class Picture:
         return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
 
     def save(self, path):
-        """Writes the file; gives the picture back."""
+        """Writes the file and returns the picture."""
         with open(os.fspath(path), "wb") as file:
             file.write(self.png)
         return self
@@ -44,13 +44,13 @@ class Picture:
 
 
 def show(batch, columns=None, limit=64, gap=2):
-    """A Picture of the images of `batch` as a grid, row by row, the first `limit` of them.
+    """Returns a Picture of the images of `batch` as a grid, row by row, the first `limit` of them.
 
     batch: tensor or array [n, height, width, channels], one image [height, width, channels], or a list of images of
-    any sizes; or an element, of which the one leaf is taken that may be images. Channels are 1 (grey), 3 (RGB) or 4 (of
-    which alpha is blended with white); uint8, bool, or floats: 0 to 1, and if others are among them stretched from the
-    least to the largest of the batch. columns: of the grid; None for about a square. gap: pixels between images.
-    ValueError says what is no image.
+    any sizes; or an element with one leaf that can be images. There are 1 (grey), 3 (RGB) or 4 channels (with alpha,
+    blended with white). Values are uint8, bool, or floats from 0 to 1; if others are among the floats, they are
+    stretched from the smallest to the largest of the batch. columns: number of columns of the grid; None for about a
+    square. gap: pixels between images. Raises ValueError, with the reason, if there are no images.
     """
     images = _images(batch)[:limit]
     if not images:
@@ -84,7 +84,7 @@ def _may_be_images(array):
 
 
 def _images(batch):
-    """The images of a batch, each [height, width, channels]."""
+    """Returns the images of a batch, each [height, width, channels]."""
     if isinstance(batch, list):
         return [image for member in batch for image in _images(member)]
     arrays = [_array(leaf) for leaf in nest.leaves(batch) if not hasattr(leaf, "nested_row_splits")]
@@ -100,7 +100,7 @@ def _images(batch):
 
 
 def _bytes(images):
-    """The same as uint8."""
+    """Returns the same as uint8."""
     if all(image.dtype.kind != "f" for image in images):
         return [image * np.uint8(255) if image.dtype.kind == "b" else image for image in images]
     images = [image / 255 if image.dtype == np.uint8 else image.astype(np.float64) for image in images]

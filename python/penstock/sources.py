@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where elements come from, and how datasets are joined: what Dataset makes datasets with."""
+"""Sources of elements, and ways to join datasets: the functions of Dataset that create datasets."""
 
 import os
 
@@ -8,7 +8,7 @@ from .windows import OneWindow
 
 
 class Sources:
-    """The part of Dataset that makes one."""
+    """The part of Dataset that creates a dataset."""
 
     @classmethod
     def range(cls, *args, output_type="int64", name=None):
@@ -26,20 +26,20 @@ class Sources:
 
     @classmethod
     def counter(cls, start=0, step=1, dtype="int64", name=None):
-        """start, start + step, … without an end that is ever reached."""
+        """Gives start, start + step, … without end."""
         limit = 2**63 - 1 if step > 0 else -(2**63)
         return cls.range(start, limit, step, output_type=dtype)
 
     @classmethod
     def from_tensors(cls, tensors, name=None):
-        """One element: this nest of arrays. A window, in `group_by_window`, is left to the `flat_map` behind it."""
+        """Gives one element: this nest of arrays. In `group_by_window` a window is left to the `flat_map` after it."""
         if isinstance(tensors, cls):
             return OneWindow(tensors)
         return cls(*_from(tensors, _core.Dataset.from_tensors, _core.Dataset.tensors_of))
 
     @classmethod
     def from_tensor_slices(cls, tensors, name=None):
-        """An element for each row of this nest of arrays."""
+        """Gives an element for each row of this nest of arrays."""
         return cls(*_from(tensors, _core.Dataset.from_tensor_slices, _core.Dataset.tensor_slices_of))
 
     @classmethod
@@ -55,9 +55,10 @@ class Sources:
         version=None,
         by_value=False,
     ):
-        """What generator(*args) yields, in a Python process. It is called anew for each pass, and to go back to a
-        position, where as many elements are passed over: so it must yield the same each time, or say
-        deterministic=False. One split: of the workers that share a pass one has it."""
+        """Gives the elements that generator(*args) yields, in a Python process. It is called again for each pass. To go
+        back to a position it is also called again, and as many elements are skipped; so it must yield the same
+        elements each time, or have deterministic=False. It has one split: of the workers that share a pass, one
+        reads it."""
         if not callable(generator):
             raise TypeError("from_generator takes a function that gives an iterator, as a generator function does")
         if output_signature is None:
@@ -71,13 +72,13 @@ class Sources:
 
     @classmethod
     def list_files(cls, file_pattern, shuffle=None, seed=None, name=None):
-        """File names that match a pattern or several; shuffled anew in each repetition unless `shuffle` is False.
-        errors.NotFoundError, when reading starts, if nothing matches."""
+        """Gives file names that match one pattern or several, shuffled again in each repetition unless `shuffle` is
+        False. Raises errors.NotFoundError when reading starts, if no file matches."""
         return cls(_core.Dataset.list_files(file_names(file_pattern), shuffle is None or bool(shuffle), seed))
 
     @classmethod
     def zip(cls, *args, datasets=None, name=None):
-        """Tuples, or a nest, of one element of each dataset; ends with the shortest."""
+        """Gives tuples, or a nest, of one element of each dataset; ends with the shortest."""
         if datasets is not None:
             args = (datasets,)
         given = args[0] if len(args) == 1 and nest.is_nest(args[0]) else tuple(args)
@@ -94,7 +95,7 @@ class Sources:
 
     @classmethod
     def choose_from_datasets(cls, datasets, choice_dataset, stop_on_empty_dataset=True):
-        """An element of one of `datasets` for each int64 of `choice_dataset`, its index there."""
+        """Gives an element of one of `datasets` for each int64 of `choice_dataset`, an index into `datasets`."""
         return cls(
             _core.Dataset.choose_from_datasets(
                 [dataset._core for dataset in datasets], choice_dataset._core, stop_on_empty_dataset
@@ -107,7 +108,7 @@ class Sources:
         cls,
         datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None
     ):
-        """Elements of `datasets`, drawn by weight (all alike if not given)."""
+        """Gives elements of `datasets`, drawn by weight; equal weights if not given."""
         return cls(
             _core.Dataset.sample_from_datasets(
                 [dataset._core for dataset in datasets],
@@ -153,5 +154,5 @@ def _from(tensors, of_values, of_expr):
 
 
 def _lists_made_tensors(tensors):
-    """A list is one tensor, as in tf.data; one of traced values is stacked."""
+    """Makes each list one tensor, as tf.data does; a list of traced values is stacked."""
     return nest.map_leaves(lambda leaf: expr.as_expr(leaf) if expr._has_expr(leaf) else leaf, tensors)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the elements of a dataset look like: nests of tuples and dicts whose leaves are specs."""
+"""Specs of the elements of a dataset: nests of tuples and dicts whose leaves are specs."""
 
 from . import _core, nest
 from .dtypes import as_dtype
@@ -23,7 +23,7 @@ class TypeSpec:
         return self._leaf.shape
 
     def is_compatible_with(self, spec_or_value):
-        """Whether another spec, or a tensor or array, has this kind and dtype, and a shape that may be this one."""
+        """Returns whether another spec, or a tensor or array, has this kind and dtype, and a shape that fits."""
         other = spec_or_value if isinstance(spec_or_value, TypeSpec) else _spec_of(spec_or_value)
         if other is None:
             return False
@@ -72,12 +72,12 @@ class RaggedTensorSpec(TypeSpec):
 
     @property
     def ragged_rank(self):
-        """How many levels of rows there are."""
+        """Number of levels of rows."""
         return self._leaf.ragged_rank
 
 
 class SparseTensorSpec(TypeSpec):
-    """Values at the indices that are given, of a tensor of `shape`."""
+    """Values at given indices of a tensor of `shape`."""
 
     __slots__ = ()
 
@@ -95,7 +95,7 @@ class OptionalSpec(TypeSpec):
 
 
 def _spec_of(value):
-    """The spec of a dense tensor or array; None for what is neither."""
+    """Returns the spec of a dense tensor or array; None for anything else."""
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         return None
     return TensorSpec(value.shape, value.dtype)
@@ -112,7 +112,7 @@ def _show(shape):
 
 
 def of_leaf(leaf):
-    """The TypeSpec of a _core.LeafSpec."""
+    """Returns the TypeSpec of a _core.LeafSpec."""
     if leaf.kind == _core.Kind.RAGGED:
         kind = RaggedTensorSpec
     elif leaf.kind == _core.Kind.SPARSE:
@@ -125,5 +125,5 @@ def of_leaf(leaf):
 
 
 def plain(element_spec):
-    """A nest of specs as _core has it."""
+    """Returns a nest of specs as _core has it."""
     return nest.plain(nest.map_leaves(lambda leaf: leaf._leaf, element_spec))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of elements: NumPy arrays on the element's own memory, without a copy.
 
-Holding one holds its element, and gives the slot back when the last is gone. Also by the buffer protocol
-(`memoryview(tensor)`), `__array__` and DLPack (`torch.from_dlpack(tensor)`).
+Holding a tensor holds its element. The slot is returned when the last tensor is gone. The buffer protocol
+(`memoryview(tensor)`), `__array__` and DLPack (`torch.from_dlpack(tensor)`) read it too.
 """
 
 import math
@@ -15,8 +15,8 @@ Tensor = _core.Tensor
 
 
 def array(tensor):
-    """The values as a NumPy array of the tensor's shape, on the tensor's memory. Strings are an array of bytes
-    objects, which is a copy. Read-only where others read the same element."""
+    """Returns the values as a NumPy array of the tensor's shape, on the tensor's memory. It is read-only if others read
+    the same element. Strings become an array of bytes objects, which is a copy."""
     values = tensor._array()
     if values is None:
         values = np.empty(tensor.shape, dtype=object)
@@ -25,7 +25,7 @@ def array(tensor):
 
 
 def numpy(tensor):
-    """As `array`, and a NumPy scalar (bytes for a string) for a tensor without dimensions."""
+    """As `array`, but a NumPy scalar (bytes for a string) for a tensor without dimensions."""
     return array(tensor)[()]
 
 
@@ -43,15 +43,15 @@ def _repr(tensor):
 
 
 class Array(np.ndarray):
-    """What operators of tensors give: NumPy's array, with TensorFlow's `numpy()`."""
+    """The result of tensor operators: NumPy's array, with TensorFlow's `numpy()`."""
 
     def numpy(self):
-        """As a plain array or scalar."""
+        """Returns a plain array or scalar."""
         return np.asarray(self)[()]
 
 
 def with_numpy(value):
-    """An array, or a value of Python, as an Array."""
+    """Returns an array, or a Python value, as an Array."""
     return np.asarray(value, dtype=object if isinstance(value, bytes) else None).view(Array)
 
 
@@ -115,7 +115,7 @@ class RaggedTensor:
         self.nested_row_splits = tuple(nested_row_splits)
 
     def to_list(self):
-        """The rows as nested lists."""
+        """Returns the rows as nested lists."""
         rows = array(self.flat_values).tolist()
         for splits in reversed(self.nested_row_splits):
             ends = array(splits).tolist()
@@ -123,7 +123,7 @@ class RaggedTensor:
         return rows
 
     def numpy(self):
-        """An array of as many rows (arrays of their own length; of lists, where there are more levels)."""
+        """Returns an array with one entry per row: an array of the row's length, or a list if there are more levels."""
         if len(self.nested_row_splits) == 1:
             ends, values = array(self.nested_row_splits[0]), array(self.flat_values)
             rows = [values[begin:end] for begin, end in zip(ends, ends[1:])]
@@ -160,7 +160,7 @@ class SparseTensor:
         return self.values.dtype
 
     def numpy(self):
-        """The dense array."""
+        """Returns the dense array."""
         values = array(self.values)
         dense = np.zeros(tuple(array(self.dense_shape)), dtype=values.dtype)
         dense[tuple(array(self.indices).T)] = values

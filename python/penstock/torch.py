@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements as torch's tensors, on the elements' own memory, with a position that is saved beside the model.
+"""Elements as torch tensors, on the elements' own memory, with a position that is saved with the model.
 
     loader = ps.torch.DataLoader(dataset)
     for batch in loader:
         ...
     torch.save({"model": model.state_dict(), "data": loader.state_dict()}, path)
 
-torch is imported here and nowhere else: `ps.torch` imports this module when it is first named.
+Only this module imports torch. `ps.torch` imports this module at first use.
 """
 
 import base64
@@ -28,17 +28,20 @@ _ABORT_WITHIN = 10.0  # seconds that the end of a block waits for the abort that
 class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
     """Gives the elements of `dataset`: the same nests with tensors for leaves, and lists of bytes for strings.
 
-    A tensor in host memory lies in its element's slot, which is given back when the last tensor of it is gone.
+    A tensor in host memory is in its element's slot. The slot is returned when the last tensor of the element is
+    gone.
 
-    `device`: tensors come there. To a CUDA device the next two elements are on their way while one is used, on a stream
-    of Penstock's own, where Penstock was built with CUDA; hold one element when the next is asked for, as more of them are
-    copied when they are given. States are then of loaders with a CUDA device. `read_only`: what is done with an element that others read too: "clone" (the
-    default), "refuse" (RuntimeError), or "share", for who never writes; torch knows no read-only tensor. `seed`: for what
-    the dataset leaves open. `commit`: "previous" commits a state when the next but one is taken, for jobs with
-    keep=COMMITTED whose states are stored at once, each before the next but one is taken; None leaves it to `commit()`.
+    `device`: the device of the tensors. Where Penstock was built with CUDA, the next two elements are copied to a
+    CUDA device while one is used, on a stream of Penstock's own. Hold one element when you ask for the next: if you
+    hold more, elements are copied only when they are given. States then belong to loaders with a CUDA device.
+    `read_only`: what happens to an element that others read too: "clone" (the default), "refuse" (RuntimeError), or
+    "share", for a trainer that never writes; torch has no read-only tensors. `seed`: for everything that the dataset
+    leaves open. `commit`: "previous" commits a state when the next element but one is taken, for jobs with
+    keep=COMMITTED whose states are stored at once, each before the next element but one is taken. None leaves
+    committing to `commit()`.
 
-    Waiting needs neither the interpreter nor a process: inside torch.utils.data.DataLoader it stands with
-    `batch_size=None, num_workers=0`. Each iter() is a pass; the position is that of the last one begun.
+    Waiting needs neither the interpreter lock nor a process: inside torch.utils.data.DataLoader use `batch_size=None,
+    num_workers=0`. Each iter() is a pass; the position is that of the pass begun last.
     """
 
     def __init__(self, dataset, *, device=None, read_only="clone", seed=None, commit=None):
@@ -78,10 +81,10 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
 
 
 class AllRanks:
-    """The positions of the loaders of all ranks as one state, which any number of ranks takes up.
+    """The positions of the loaders of all ranks as one state, which any number of ranks can restore.
 
-    For torch.distributed.checkpoint, which calls it as it does a model: `dcp.save({"data": AllRanks(loader)})`. Each
-    method but commit() is called by all ranks of `group` (None: the default one).
+    For torch.distributed.checkpoint, which calls it like a model: `dcp.save({"data": AllRanks(loader)})`. All ranks
+    of `group` (None: the default group) call each method except commit().
     """
 
     def __init__(self, loader, group=None):
@@ -113,18 +116,19 @@ class AllRanks:
 
 
 class AbortOnLoss:
-    """Lets no rank sit in a collective for ever when a consumer of a coordinated read is lost:
+    """Keeps ranks from waiting for ever in a collective when a consumer of a coordinated read is lost:
 
         with ps.torch.AbortOnLoss(loader, job_name="train"):
             for batch in loader:
                 step(batch)
 
-    A consumer is lost when its connection to the dispatcher has ended and it is not back within `grace` seconds, or when
-    it is declared dead. Then `group` (None: the default one) is aborted and the loaders are stopped. What waits in them
-    raises, and the block raises errors.UnavailableError, which names the consumer. The group is of no more use: let it end
-    the process, and start all ranks again, from states of one step. The step under way is none of them: what an aborted
-    collective gives is no sum. Gloo's abort leaves what is under way; there a rank raises when the one that it waits for has
-    ended. `job_name`: which job's consumers count; None: those of all that this process reads.
+    A consumer is lost when its connection to the dispatcher has ended and it is not back within `grace` seconds, or
+    when it is declared dead. Then `group` (None: the default group) is aborted and the loaders are stopped. Calls
+    that wait in them raise, and the block raises errors.UnavailableError, which names the consumer. The group cannot
+    be used any more: let the error end the process, and start all ranks again from states of one step. The current
+    step is not such a step: the result of an aborted collective is not a sum. Gloo's abort does not end a collective
+    that is under way; there a rank raises when the rank that it waits for has ended. `job_name`: the job whose
+    consumers count; None means all jobs that this process reads.
     """
 
     def __init__(self, *loaders, group=None, job_name=None, grace=1.0):
@@ -208,11 +212,10 @@ class AbortOnLoss:
 
 
 def check_step(loader, group=None):
-    """Checks that all ranks of `group` (None: the default one) are at the same step: that `loader` gave each of them an
-    element of the same round of the same read; where there are no rounds, only that it gave as many elements since the
-    pass began. errors.DataLossError on all ranks if not, with the steps of all. All ranks call it, after a step; 16 bytes
-    are reduced.
-    """
+    """Checks that all ranks of `group` (None: the default group) are at the same step: `loader` gave each of them an
+    element of the same round of the same read. Without rounds it only checks that it gave each the same number of
+    elements since the pass began. Otherwise all ranks raise errors.DataLossError with the steps of all. All ranks
+    call it, after a step; 16 bytes are reduced."""
     round_, consumer, steps, hash_ = loader.step_token()
     mark = hash_ >> 1  # 63 bits: its negative is a number too
     device = "cuda" if torch.distributed.get_backend(group) == "nccl" else "cpu"
@@ -232,8 +235,9 @@ def check_step(loader, group=None):
 
 
 def distribute(dataset, processing_mode, service, job_name, *, coordinated=False, group=None, **options):
-    """The part of `dataset` that this rank of torch.distributed reads, by `service`: of one job that all ranks share,
-    or, `coordinated`, as the consumer of that number in rounds. `options` as in Dataset.distribute."""
+    """Returns the part of `dataset` that this rank of torch.distributed reads from `service`: its share of one job of
+    all ranks, or, with `coordinated`, the rounds of the consumer with the rank's number. `options` as in
+    Dataset.distribute."""
     if not job_name:
         raise ValueError("job_name must be given: it is what all ranks read together")
     if coordinated:
@@ -243,7 +247,7 @@ def distribute(dataset, processing_mode, service, job_name, *, coordinated=False
 
 
 def _strings(values, shape):
-    """The same values as lists in lists; a tensor without dimensions is one bytes object."""
+    """Returns the same values as lists in lists; a tensor without dimensions is one bytes object."""
     if not shape:
         return values[0]
     for length in reversed(shape[1:]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's values on their way into the engine."""
+"""Python values on their way into the engine."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from .dtypes import as_dtype
 
 
 def given(value):
-    """(dtype, shape, data) of what NumPy makes of `value`, where data is what _core takes: a contiguous buffer, or
-    bytes objects for strings. As in tf.data, Python's floats are float32 and its integers int32 where they fit."""
+    """Returns (dtype, shape, data) of NumPy's array of `value`. data is what _core takes: a contiguous buffer, or bytes
+    objects for strings. As in tf.data, Python floats are float32, and integers int32 if they fit."""
     if isinstance(value, tensor.Tensor):
         value = tensor.array(value)
     array = value if isinstance(value, (np.ndarray, np.generic)) else _of_python(value)

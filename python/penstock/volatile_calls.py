@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks and random draws in a function that is traced: it is called once, so each is one constant for all elements."""
+"""Clocks and random draws in a traced function. It is called once, so each is one constant for all elements."""
 
 import contextlib
 import datetime
@@ -25,7 +25,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 @contextlib.contextmanager
 def noticed(function):
-    """Warns of those that are made in here, unless it ends with an exception: then `function` was not traced."""
+    """Warns of such calls inside the context, unless it ends with an exception: then `function` was not traced."""
     found = {}  # in their order
     generators = _generators(function)
     before = [_state(generator) for generator in generators]
@@ -62,7 +62,8 @@ def _note(call, found):
 
 
 def _generators(function):
-    """NumPy's that the function may draw from: its global one, and those that the function refers to."""
+    """Returns NumPy's generators that the function may draw from: the global one, and the ones that the function refers
+    to."""
     refers = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_set(cell)]
     of_module = getattr(function, "__globals__", {})
     names = getattr(getattr(function, "__code__", None), "co_names", ())
@@ -81,14 +82,14 @@ def _is_set(cell):
 
 
 def _state(generator):
-    """Its state as bytes, which can be compared."""
+    """Returns the generator's state as bytes, for comparison."""
     if isinstance(generator, np.random.RandomState):
         return pickle.dumps(generator.get_state(legacy=False))
     return pickle.dumps(generator.bit_generator.state)
 
 
 def _outside():
-    """The level of the first caller that is not of this package."""
+    """Returns the stack level of the first caller outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame is not None and (
         frame.f_code.co_filename.startswith(_HERE) or frame.f_code.co_filename == contextlib.__file__

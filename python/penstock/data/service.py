@@ -15,7 +15,7 @@ from .._core import Keep, MergeOrder, Rests, RoundErrors, ShardingPolicy, Visita
 
 @dataclasses.dataclass(frozen=True)
 class CrossTrainerCache:
-    """Trainers with ids of their own read the same elements of one sliding window. Needs a job_name."""
+    """Lets trainers with ids of their own read the same elements of one sliding window. Needs a job_name."""
 
     trainer_id: str
 
@@ -36,11 +36,11 @@ def distribute(
     cross_trainer_cache=None,
     target_workers="AUTO",
 ):
-    """For `Dataset.apply`: what stands before runs on the workers of `service`, what stands after in this process.
+    """For `Dataset.apply`: nodes before it run on the workers of `service`, nodes after it in this process.
 
     processing_mode: a ShardingPolicy, or "parallel_epochs" (every worker reads everything) or "distributed_epoch"
-    (each element once). service: "grpc://host:port". job_name: readers of one name share one pass. consumer_index
-    and num_consumers: coordinated reads. compression: "AUTO", "SNAPPY", "LZ4" or None.
+    (each element once). service: "grpc://host:port". job_name: readers with the same name share one pass.
+    consumer_index and num_consumers: coordinated reads. compression: "AUTO", "SNAPPY", "LZ4" or None.
     """
     options = _options(
         processing_mode,
@@ -62,7 +62,7 @@ def distribute(
 
 
 def register_dataset(service, dataset, compression="AUTO", dataset_id=None):
-    """Registers `dataset` and returns its id. An equal definition gets the id that it has already."""
+    """Registers `dataset` and returns its id. A dataset with an equal definition gets the id that it already has."""
     _compression(compression)  # how a link compresses is for who reads to say
     return _core.register_dataset(
         _target(service), dataset._core, "" if dataset_id is None else _id(dataset_id), False, 60.0
@@ -82,7 +82,7 @@ def from_dataset_id(
     cross_trainer_cache=None,
     target_workers="AUTO",
 ):
-    """Reads a dataset that was registered, by this or another process; `element_spec` is asked for if left out."""
+    """Reads a registered dataset, of this or another process. Without `element_spec` the dispatcher is asked for it."""
     options = _options(
         processing_mode,
         service,
@@ -100,7 +100,8 @@ def from_dataset_id(
 
 @dataclasses.dataclass(frozen=True)
 class DispatcherConfig:
-    """tf.data service's fields first, then Penstock's own (include/penstock/server.h). None: the default."""
+    """Configuration of a dispatcher: tf.data service's fields first, then Penstock's own (include/penstock/server.h).
+    None means the default."""
 
     port: int = 0
     protocol: Optional[str] = None
@@ -125,8 +126,8 @@ class DispatcherConfig:
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
-    """tf.data service's fields first, then Penstock's own (include/penstock/server.h). None: the default, which of
-    python_command and python_path are this program's interpreter and its sys.path."""
+    """Configuration of a worker: tf.data service's fields first, then Penstock's own (include/penstock/server.h). None
+    means the default; for python_command and python_path it is this program's interpreter and its sys.path."""
 
     dispatcher_address: str
     worker_address: Optional[str] = None
@@ -162,7 +163,7 @@ class WorkerConfig:
 
 
 class _Server:
-    """A server in this process; `start()` makes the C++ one of it."""
+    """A server in this process; `start()` creates the C++ server."""
 
     def __init__(self, config, start):
         self._config = config
@@ -172,7 +173,7 @@ class _Server:
             self.start()
 
     def start(self):
-        """Starts it, if it is not running. A server that was stopped stays so, as tf.data service's do."""
+        """Starts the server if it is not running. A stopped server stays stopped, as in tf.data service."""
         if self._stopped:
             raise errors.FailedPreconditionError(
                 f"this {type(self).__name__} was stopped and cannot be started again; make another"
@@ -182,11 +183,11 @@ class _Server:
             leaving.stop_at_exit(self._kind, self)
 
     def join(self):
-        """Waits until it is stopped, or has ended by itself (and raises why)."""
+        """Waits until the server is stopped or has ended by itself. Raises the reason if it ended by itself."""
         self._started().join()
 
     def stop(self):
-        """Stops it."""
+        """Stops the server."""
         if self._core is not None:
             self._core.stop()
             self._stopped = True
@@ -195,7 +196,7 @@ class _Server:
 
     @property
     def port(self):
-        """The port it bound."""
+        """The port that the server bound."""
         return self._started().port
 
     def _started(self):
@@ -212,7 +213,7 @@ class _Server:
 
 
 class DispatchServer(_Server):
-    """A dispatcher in this process, on a free port unless the config says which."""
+    """A dispatcher in this process, on a free port unless the config names one."""
 
     _make = staticmethod(_core.DispatchServer)
     _kind = leaving.DISPATCHERS
@@ -222,7 +223,7 @@ class DispatchServer(_Server):
 
     @property
     def target(self):
-        """What to give as `service`: "grpc://localhost:5050"."""
+        """The address to give as `service`: "grpc://localhost:5050"."""
         return self._started().target
 
     @property
@@ -234,7 +235,7 @@ class DispatchServer(_Server):
 
 
 class WorkerServer(_Server):
-    """A worker in this process; starting returns when the dispatcher has welcomed it."""
+    """A worker in this process. Starting it returns when the dispatcher has welcomed it."""
 
     _make = staticmethod(_core.WorkerServer)
     _kind = leaving.WORKERS
@@ -257,7 +258,7 @@ class WorkerServer(_Server):
         return self._started().address
 
     def drain(self, timeout=60.0):
-        """Hands all that it works on to other workers, then stops."""
+        """Hands all partitions to other workers, then stops."""
         self._started()
         self._stopped = True
         self._core.drain(timeout)
@@ -274,7 +275,7 @@ def _given(config):
 
 
 def _options(processing_mode, service, cross_trainer_cache=None, target_workers="AUTO", **others):
-    """What _core takes as DistributeOptions; None is left out."""
+    """Returns DistributeOptions for _core; None is left out."""
     options = {name: value for name, value in others.items() if value is not None}
     options["processing_mode"] = _mode(processing_mode)
     options["service"] = _target(service)
@@ -300,7 +301,7 @@ def _mode(processing_mode):
 
 
 def _target(service):
-    """A pair (protocol, address), or both in one string."""
+    """Returns the target of a pair (protocol, address), or of both in one string."""
     if isinstance(service, tuple):
         protocol, address = service
         return f"{protocol}://{address}"

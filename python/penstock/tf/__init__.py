@@ -46,8 +46,8 @@ if typing.TYPE_CHECKING:  # what is made by name below
 
 
 def function(func=None, input_signature=None, **_):
-    """`func` as it is: nothing is compiled. With `input_signature`, one nest of specs for each argument, a call whose
-    arguments do not fit it is a TypeError."""
+    """Returns `func` unchanged: nothing is compiled. With `input_signature`, one nest of specs for each argument, a
+    call whose arguments do not fit raises TypeError."""
     if func is None:
         return functools.partial(function, input_signature=input_signature)
     if input_signature is None:
@@ -69,7 +69,7 @@ def function(func=None, input_signature=None, **_):
 
 
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
-    """func of NumPy's arrays, run in a Python process (penstock.py_function); `Tout`: a dtype, or a list of them."""
+    """Runs func with NumPy arrays in a Python process (penstock.py_function); `Tout`: a dtype, or a list of dtypes."""
     several = isinstance(Tout, (list, tuple))
     dtypes_ = tuple(Tout) if several else (Tout,)
     signature = tuple(TensorSpec(None, dtype) for dtype in dtypes_)
@@ -78,7 +78,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 
 
 def py_function(func=None, inp=None, Tout=None, name=None):
-    """The same with what has TensorFlow's numpy() for arguments. The workers' Python needs this package for it."""
+    """As numpy_function, but the arguments have TensorFlow's numpy(). The workers' Python needs this package for it."""
 
     @functools.wraps(func)
     def called(*args):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's operations that make and move values, under `tf` itself, with its signatures and dtypes."""
+"""TensorFlow's operations that make and rearrange values, directly under `tf`, with its signatures and dtypes."""
 
 import builtins
 
@@ -12,7 +12,7 @@ from ._operation import as_tensor, operation, pair
 
 @operation
 def constant(value, dtype=None, shape=None, name=None):
-    """A tensor of Python's values or an array; one value fills `shape`."""
+    """Returns a tensor of Python values or an array; one value fills `shape`."""
     made = _typed(value, dtype)
     if shape is None or made.shape == tuple(shape):
         return made
@@ -21,43 +21,43 @@ def constant(value, dtype=None, shape=None, name=None):
 
 @operation
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
-    """A tensor of Python's values, an array or a tensor."""
+    """Returns a tensor of Python values, an array or a tensor."""
     return _typed(value, dtype)
 
 
 @operation
 def identity(input, name=None):  # noqa: A002 (as TensorFlow's)
-    """`input` itself."""
+    """Returns `input` itself."""
     return as_tensor(input)
 
 
 @operation
 def cast(x, dtype, name=None):
-    """With values of `dtype`."""
+    """Converts the values to `dtype`."""
     return ops.cast(as_tensor(x), as_dtype(dtype))
 
 
 @operation
 def shape(input, out_type="int32", name=None):  # noqa: A002
-    """The dimensions, as a vector."""
+    """Returns the dimensions, as a vector."""
     return as_tensor(ops.shape_of(as_tensor(input)), out_type)
 
 
 @operation
 def size(input, out_type="int32", name=None):  # noqa: A002
-    """How many values there are."""
+    """Returns the number of values."""
     return as_tensor(ops.size(as_tensor(input)), out_type)
 
 
 @operation
 def rank(input, name=None):  # noqa: A002
-    """How many dimensions there are, which must be known."""
+    """Returns the number of dimensions, which must be known."""
     return as_tensor(as_tensor(input).ndim)
 
 
 @operation
 def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
-    """start, start + delta, … below limit; range(limit) begins at 0."""
+    """Returns start, start + delta, … below limit; range(limit) begins at 0."""
     if limit is None:
         start, limit = 0, start
     given = [start, limit, delta]
@@ -71,49 +71,49 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
 
 @operation
 def fill(dims, value, name=None):
-    """`value` everywhere; dims may be traced."""
+    """Returns `value` everywhere; dims may be traced."""
     return ops.fill(dims, as_tensor(value))
 
 
 @operation
 def zeros(shape, dtype="float32", name=None):
-    """0, false or "" everywhere; the dimensions may be traced."""
+    """Returns 0, false or "" everywhere; the dimensions may be traced."""
     return ops.fill(shape, as_tensor("" if as_dtype(dtype) == "string" else np.zeros((), as_dtype(dtype).name)))
 
 
 @operation
 def ones(shape, dtype="float32", name=None):
-    """1 or true everywhere; the dimensions may be traced."""
+    """Returns 1 or true everywhere; the dimensions may be traced."""
     return ops.fill(shape, as_tensor(np.ones((), as_dtype(dtype).name)))
 
 
 @operation
 def zeros_like(input, dtype=None, name=None):  # noqa: A002
-    """0 in the shape of `input`."""
+    """Returns 0 in the shape of `input`."""
     return _like(input, dtype, zeros)
 
 
 @operation
 def ones_like(input, dtype=None, name=None):  # noqa: A002
-    """1 in the shape of `input`."""
+    """Returns 1 in the shape of `input`."""
     return _like(input, dtype, ones)
 
 
 @operation
 def eye(num_rows, num_columns=None, dtype="float32", name=None):
-    """1 where row and column are the same, else 0."""
+    """Returns 1 where row and column are equal, else 0."""
     return as_tensor(np.eye(num_rows, num_columns, dtype=as_dtype(dtype).name))
 
 
 @operation
 def linspace(start, stop, num, name=None):
-    """`num` numbers from start to stop, both with them."""
+    """Returns `num` numbers from start to stop, including both."""
     return as_tensor(np.linspace(start, stop, num, dtype=np.float32))
 
 
 @operation
 def reshape(tensor, shape, name=None):
-    """The same values in this shape; one dimension may be -1 or traced."""
+    """Gives the same values this shape; one dimension may be -1 or traced."""
     if isinstance(shape, _core.Expr):
         shape = ops.unstack(shape)
     shape = [shape] if isinstance(shape, int) else list(shape)
@@ -125,43 +125,43 @@ def reshape(tensor, shape, name=None):
 
 @operation
 def expand_dims(input, axis, name=None):  # noqa: A002
-    """With a dimension of 1 more, at `axis`."""
+    """Inserts a dimension of 1 at `axis`."""
     return ops.expand_dims(as_tensor(input), axis)
 
 
 @operation
 def squeeze(input, axis=None, name=None):  # noqa: A002
-    """Without these dimensions of 1; all that are known to be 1 if None."""
+    """Removes these dimensions of 1; all that are known to be 1 if None."""
     return ops.squeeze(as_tensor(input), axis)
 
 
 @operation
 def transpose(a, perm=None, conjugate=False, name="transpose"):
-    """The axes in the order of `perm`; reversed if None."""
+    """Reorders the axes as `perm`; reverses them if None."""
     return ops.transpose(as_tensor(a), perm)
 
 
 @operation
 def broadcast_to(input, shape, name=None):  # noqa: A002
-    """Repeated to this shape."""
+    """Repeats the values to this shape."""
     return ops.broadcast_to(as_tensor(input), list(shape))
 
 
 @operation
 def tile(input, multiples, name=None):  # noqa: A002
-    """Repeated so many times along each axis."""
+    """Repeats the values `multiples` times along each axis."""
     return ops.tile(as_tensor(input), list(multiples))
 
 
 @operation
 def reverse(tensor, axis, name=None):
-    """Backwards along `axis`, one or several."""
+    """Reverses the values along `axis`, one or several."""
     return ops.reverse(as_tensor(tensor), axis)
 
 
 @operation
 def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
-    """(before, after) for each axis; mode "CONSTANT", "REFLECT" or "SYMMETRIC"."""
+    """Pads each axis by (before, after); mode "CONSTANT", "REFLECT" or "SYMMETRIC"."""
     x = as_tensor(tensor)
     value = constant_values if mode.upper() == "CONSTANT" and x.dtype != "string" else None
     return ops.pad(x, [tuple(map(int, one)) for one in paddings], mode, value)
@@ -169,13 +169,13 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
 
 @operation
 def slice(input_, begin, size, name=None):  # noqa: A001
-    """`size` values of each axis from `begin` on; size -1: to the end."""
+    """Returns `size` values of each axis from `begin` on; size -1 means to the end."""
     return ops.slice(as_tensor(input_), list(begin), list(size))
 
 
 @operation
 def gather(params, indices, axis=0, batch_dims=0, name=None):
-    """The rows with these numbers."""
+    """Returns the rows with these numbers."""
     if batch_dims != 0:
         raise NotImplementedError("gather: batch_dims other than 0; gather in a map before batch")
     return ops.gather(as_tensor(params), as_tensor(indices), axis or 0)
@@ -183,25 +183,25 @@ def gather(params, indices, axis=0, batch_dims=0, name=None):
 
 @operation
 def concat(values, axis, name="concat"):
-    """Joined along an axis they have."""
+    """Joins the values along an existing axis."""
     return ops.concat([as_tensor(value) for value in values], axis)
 
 
 @operation
 def stack(values, axis=0, name="stack"):
-    """Joined along a new axis."""
+    """Joins the values along a new axis."""
     return ops.stack([as_tensor(value) for value in values], axis)
 
 
 @operation
 def unstack(value, num=None, axis=0, name="unstack"):
-    """The parts along an axis of known length, as a list."""
+    """Returns the parts along an axis of known length, as a list."""
     return list(ops.unstack(as_tensor(value), axis))
 
 
 @operation
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
-    """Parts of equal length, or of these lengths, along an axis of known length, as a list."""
+    """Returns parts of equal length, or of these lengths, along an axis of known length, as a list."""
     x = as_tensor(value)
     axis = axis % x.ndim
     sizes = num_or_size_splits
@@ -220,7 +220,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
 
 @operation
 def where(condition, x=None, y=None, name=None):
-    """x where the condition holds, else y; both are computed."""
+    """Returns x where the condition holds, else y; both are computed."""
     if x is None or y is None:
         raise NotImplementedError("where with a condition alone: how many rows there are would depend on values")
     return ops.where(condition, *pair(x, y))
@@ -228,7 +228,7 @@ def where(condition, x=None, y=None, name=None):
 
 @operation
 def cond(pred, true_fn=None, false_fn=None, name=None):
-    """What one of the functions gives; both are computed, and give nests alike."""
+    """Returns the result of one of the functions; both are computed, and must return equal nests."""
     yes, no = true_fn(), false_fn()
     nest.assert_same(yes, no, "cond's functions")
     others = iter(nest.leaves(no))
@@ -237,7 +237,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 
 @operation
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """`on_value` at each index of a new last axis, else `off_value`."""
+    """Returns `on_value` at each index of a new last axis, else `off_value`."""
     if axis not in (None, -1):
         raise NotImplementedError(f"one_hot: axis {axis}; the new axis is the last, transpose puts it elsewhere")
     if on_value is None and off_value is None:
@@ -249,25 +249,25 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
 
 @operation
 def sort(values, axis=-1, direction="ASCENDING", name=None):
-    """Sorted along `axis`; direction "ASCENDING" or "DESCENDING"."""
+    """Sorts the values along `axis`; direction "ASCENDING" or "DESCENDING"."""
     return ops.sort(as_tensor(values), axis, direction == "DESCENDING")
 
 
 @operation
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
-    """The places of the values in order, int32."""
+    """Returns the positions of the values in order, int32."""
     return as_tensor(ops.argsort(as_tensor(values), axis, direction == "DESCENDING"), "int32")
 
 
 @operation
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
-    """Within these bounds."""
+    """Clips the values to these bounds."""
     return ops.clip(as_tensor(t), clip_value_min, clip_value_max)
 
 
 @operation
 def matmul(a, b, transpose_a=False, transpose_b=False, name=None):
-    """The product of matrices, of the last two axes."""
+    """Returns the product of matrices, of the last two axes."""
     a, b = as_tensor(a), as_tensor(b)
     return ops.matmul(_turned(a) if transpose_a else a, _turned(b) if transpose_b else b)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TensorFlow's operations have that Penstock's have not: values outside of functions that are traced."""
+"""Gives Penstock's operations the behaviour of TensorFlow's outside traced functions: they return values."""
 
 import functools
 
@@ -8,7 +8,8 @@ from ..dataset import Dataset
 
 
 def operation(function):
-    """`function` of traced tensors. Where nothing is traced it is run at once, and gives Tensors, as in TensorFlow."""
+    """Wraps `function` of traced tensors. Where nothing is traced it runs at once and returns Tensors, as in
+    TensorFlow."""
 
     @functools.wraps(function)
     def called(*args, **keywords):
@@ -27,8 +28,8 @@ def operation(function):
 
 
 def as_tensor(value, dtype=None):
-    """`value` traced; Python's numbers and lists are float32 and int32 where they fit, as TensorFlow has them, unless
-    `dtype` says otherwise."""
+    """Returns `value` traced. Python numbers and lists are float32 and int32 if they fit, as in TensorFlow, unless
+    `dtype` is given."""
     if not isinstance(value, _core.Expr):
         if isinstance(value, (list, tuple)) and any(isinstance(member, _core.Expr) for member in value):
             value = _core.ops.stack([as_tensor(member) for member in value])
@@ -39,7 +40,7 @@ def as_tensor(value, dtype=None):
 
 
 def pair(a, b):
-    """Both, where a number of Python takes the dtype of the other; two of them are tensors."""
+    """Returns both traced; a Python number takes the dtype of the other operand, and two numbers become tensors."""
     if expr._is_literal(a) and expr._is_literal(b):
         return as_tensor(a), as_tensor(b)
     return a, b

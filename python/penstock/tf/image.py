@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.image: TensorFlow's functions of these names, which are others than torchvision's in penstock.ops: brightness is
-added, and contrast is about each channel's mean. Images are [height, width, channels]."""
+"""tf.image: TensorFlow's functions. They differ from the functions of the same names in penstock.ops, which are
+torchvision's: brightness is added, and contrast is relative to each channel's mean. Images are [height, width,
+channels]."""
 
 import types
 
@@ -16,7 +17,7 @@ ResizeMethod = types.SimpleNamespace(BILINEAR="bilinear", NEAREST_NEIGHBOR="near
 
 @operation
 def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None):
-    """Of this (height, width), as float32; of "nearest" with the dtype it had."""
+    """Resizes the image to this (height, width), as float32; with "nearest" the dtype is kept."""
     if preserve_aspect_ratio:
         raise NotImplementedError("resize: preserve_aspect_ratio; the size that comes out is written in the dataset")
     if method not in vars(ResizeMethod).values():
@@ -30,7 +31,7 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
 
 @operation
 def convert_image_dtype(image, dtype, saturate=False, name=None):
-    """Between integers of their full range and floats of 0 to 1."""
+    """Converts between integers of their full range and floats of 0 to 1."""
     x, dtype = as_tensor(image), as_dtype(dtype)
     if x.dtype == dtype:
         return x
@@ -45,44 +46,44 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
 
 @operation
 def flip_left_right(image):
-    """Mirrored."""
+    """Mirrors the image."""
     return ops.flip_left_right(as_tensor(image))
 
 
 @operation
 def flip_up_down(image):
-    """Upside down."""
+    """Turns the image upside down."""
     return ops.flip_up_down(as_tensor(image))
 
 
 @operation
 def random_flip_left_right(image, seed=None):
-    """Mirrored, or as it is."""
+    """Mirrors the image, or leaves it as it is."""
     return ops.random_flip(as_tensor(image))
 
 
 @operation
 def random_flip_up_down(image, seed=None):
-    """Upside down, or as it is."""
+    """Turns the image upside down, or leaves it as it is."""
     return ops.random_flip_up_down(as_tensor(image))
 
 
 @operation
 def random_crop(value, size, seed=None, name=None):
-    """A part of this (height, width, channels)."""
+    """Returns a random part of this (height, width, channels)."""
     height, width = (int(side) for side in size[:2])
     return ops.random_crop(as_tensor(value), height, width)
 
 
 @operation
 def crop_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
-    """The part that begins there and is so large."""
+    """Returns the part that begins there and has this size."""
     return ops.crop(as_tensor(image), offset_height, offset_width, target_height, target_width)
 
 
 @operation
 def resize_with_crop_or_pad(image, target_height, target_width):
-    """The middle, with zeros around it where the image is smaller. Its height and width must be known."""
+    """Returns the middle, with zeros around it if the image is smaller. Its height and width must be known."""
     x = as_tensor(image)
     height, width = _sides(x, "resize_with_crop_or_pad")
     top, left = max(0, (height - target_height) // 2), max(0, (width - target_width) // 2)
@@ -94,7 +95,7 @@ def resize_with_crop_or_pad(image, target_height, target_width):
 
 @operation
 def central_crop(image, central_fraction):
-    """The middle, of this part of height and width, which must be known."""
+    """Returns the middle, with this fraction of height and width, which must be known."""
     x = as_tensor(image)
     height, width = _sides(x, "central_crop")
     top, left = (int((side - side * central_fraction) / 2) for side in (height, width))
@@ -103,13 +104,13 @@ def central_crop(image, central_fraction):
 
 @operation
 def adjust_brightness(image, delta):
-    """With delta, a part of the full range, added."""
+    """Adds delta, a fraction of the full range."""
     return _in_floats(image, lambda x: x + as_tensor(delta, x.dtype))
 
 
 @operation
 def adjust_contrast(images, contrast_factor):
-    """Each channel's distance to its mean, times this."""
+    """Multiplies each channel's distance to its mean by this factor."""
 
     def stretched(x):
         mean = ops.reduce_mean(x, (-3, -2), True)
@@ -132,7 +133,7 @@ def random_contrast(image, lower, upper, seed=None):
 
 @operation
 def per_image_standardization(image):
-    """With mean 0 and deviation 1; a flat image is not blown up."""
+    """Returns the image with mean 0 and deviation 1; noise of a flat image is not amplified."""
     x = as_tensor(image, "float32")
     mean = ops.reduce_mean(x)
     variance = ops.reduce_mean(x * x) - mean * mean
@@ -142,19 +143,19 @@ def per_image_standardization(image):
 
 @operation
 def rgb_to_grayscale(images, name=None):
-    """One channel: 0.2989 R + 0.5870 G + 0.1140 B."""
+    """Returns one channel: 0.2989 R + 0.5870 G + 0.1140 B."""
     weights = np.array([[0.2989], [0.5870], [0.1140]], np.float32)
     return _in_floats(images, lambda x: ops.matmul(x, weights))
 
 
 @operation
 def grayscale_to_rgb(images, name=None):
-    """The channel three times."""
+    """Repeats the channel three times."""
     return ops.concat([as_tensor(images)] * 3, -1)
 
 
 def _in_floats(image, function):
-    """function of the image as float32, and what it gives with the image's dtype."""
+    """Applies a function to the image as float32, and converts the result to the image's dtype."""
     x = as_tensor(image)
     if x.dtype.is_floating:
         return function(x)

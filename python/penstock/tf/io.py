@@ -27,8 +27,8 @@ VarLenFeature = collections.namedtuple("VarLenFeature", "dtype")
 
 @operation
 def parse_single_example(serialized, features, example_names=None, name=None):
-    """A dict of the features of one serialised tf.train.Example. A VarLenFeature is refused: a
-    FixedLenSequenceFeature([], dtype, allow_missing=True) is the same, dense."""
+    """Returns a dict of the features of one serialised tf.train.Example. A VarLenFeature is refused: use
+    FixedLenSequenceFeature([], dtype, allow_missing=True), which is the same, dense."""
     specs, defaults = {}, {}
     for key, feature in features.items():
         if isinstance(feature, VarLenFeature):
@@ -50,13 +50,14 @@ def parse_single_example(serialized, features, example_names=None, name=None):
 
 @operation
 def read_file(filename, name=None):
-    """The contents of a file, read where the function runs."""
+    """Returns the contents of a file, which is read where the function runs."""
     return ops.read_file(as_tensor(filename))
 
 
 @operation
 def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False, name=None):
-    """uint8 [height, width, channels]. channels 0 is 3: the shape of a dataset's elements does not depend on a file."""
+    """Returns uint8 [height, width, channels]. channels 0 means 3: the shape of a dataset's elements does not depend on
+    a file."""
     if ratio != 1:
         raise NotImplementedError("decode_jpeg: ratio; a resize behind it may decode less (docs/images.md)")
     return ops.decode_jpeg(as_tensor(contents), channels or 3)
@@ -64,13 +65,13 @@ def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover
 
 @operation
 def decode_png(contents, channels=0, dtype="uint8", name=None):
-    """[height, width, channels]. channels 0 is 3."""
+    """Returns [height, width, channels]. channels 0 means 3."""
     return ops.decode_png(as_tensor(contents), channels or 3, dtype=as_dtype(dtype))
 
 
 @operation
 def decode_image(contents, channels=None, dtype="uint8", name=None, expand_animations=True):
-    """JPEG or PNG, by its first bytes. channels 0 or None is 3."""
+    """Decodes JPEG or PNG, chosen by the first bytes. channels 0 or None means 3."""
     from . import image
 
     return image.convert_image_dtype(ops.decode_image(as_tensor(contents), channels or 3), dtype)
@@ -78,7 +79,7 @@ def decode_image(contents, channels=None, dtype="uint8", name=None, expand_anima
 
 @operation
 def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, name=None):
-    """The numbers whose bytes these are."""
+    """Returns the numbers that have these bytes."""
     if not little_endian or fixed_length is not None:
         raise NotImplementedError("decode_raw: numbers are little endian, and as many as there are")
     return ops.decode_raw(as_tensor(input_bytes), as_dtype(out_type))
@@ -93,14 +94,14 @@ class TFRecordWriter:
         self._file = (gzip.open if options == "GZIP" else open)(os.fspath(path), "wb")
 
     def write(self, record):
-        """One record more."""
+        """Writes one record."""
         record = record.encode() if isinstance(record, str) else bytes(record)
         length = struct.pack("<Q", len(record))
         for part in (length, record):
             self._file.write(part + struct.pack("<I", _core.masked_crc32c(part)))
 
     def flush(self):
-        """To the file."""
+        """Writes buffered records to the file."""
         self._file.flush()
 
     def close(self):

@@ -36,7 +36,7 @@ def _binary(name, function):
 
 
 def _as_given(function):
-    """NumPy's sums of integers are wide; TensorFlow's have the dtype of what is summed."""
+    """Returns sums in the dtype of the input, as TensorFlow does; NumPy's sums of integers are wider."""
     return lambda x, axis, keepdims: ops.cast(function(x, axis, keepdims), x.dtype)
 
 
@@ -88,7 +88,7 @@ globals().update({name: _reduction(name, function) for name, function in _REDUCT
 
 @operation
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
-    """The mean square of the distance to the mean."""
+    """Returns the mean square of the distance to the mean."""
     x = as_tensor(input_tensor)
     apart = x - ops.reduce_mean(x, axis, True)
     return ops.reduce_mean(apart * apart, axis, keepdims)
@@ -96,32 +96,32 @@ def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
 
 @operation
 def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
-    """The square root of the variance."""
+    """Returns the square root of the variance."""
     return ops.sqrt(reduce_variance(input_tensor, axis, keepdims))
 
 
 @operation
 def argmax(input, axis=None, output_type="int64", name=None):  # noqa: A002 (as TensorFlow's)
-    """The place of the largest along `axis`, 0 if None."""
+    """Returns the index of the largest value along `axis`, 0 if None."""
     return as_tensor(ops.argmax(as_tensor(input), 0 if axis is None else axis), output_type)
 
 
 @operation
 def argmin(input, axis=None, output_type="int64", name=None):  # noqa: A002
-    """The place of the smallest along `axis`, 0 if None."""
+    """Returns the index of the smallest value along `axis`, 0 if None."""
     return as_tensor(ops.argmin(as_tensor(input), 0 if axis is None else axis), output_type)
 
 
 @operation
 def cumsum(x, axis=0, exclusive=False, reverse=False, name=None):
-    """Running sums along `axis`."""
+    """Returns running sums along `axis`."""
     x = as_tensor(x)
     return ops.cast(ops.cumsum(x, axis, exclusive, reverse), x.dtype)
 
 
 @operation
 def softmax(logits, axis=-1, name=None):
-    """exp(logits), divided by their sum along `axis`."""
+    """Returns exp(logits) divided by their sum along `axis`."""
     x = as_tensor(logits)
     powers = ops.exp(x - ops.reduce_max(x, axis, True))
     return powers / ops.reduce_sum(powers, axis, True)
@@ -129,6 +129,6 @@ def softmax(logits, axis=-1, name=None):
 
 @operation
 def top_k(input, k=1, sorted=True, name=None):  # noqa: A002
-    """(values, indices) of the k largest of the last axis."""
+    """Returns (values, indices) of the k largest of the last axis."""
     found = ops.top_k(as_tensor(input), k)
     return TopKV2(found.member(0), ops.cast(found.member(1), expr.as_dtype("int32")))

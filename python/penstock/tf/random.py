@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.random: draws that depend on the seed and the element alone (docs/expressions.md), so `seed` arguments are taken
-and not needed; `set_seed` is for all iterators."""
+"""tf.random: draws that depend only on the seed and the element (docs/expressions.md). `seed` arguments are accepted
+and ignored; `set_seed` sets the seed of all iterators."""
 
 from .. import iterator, ops
 from ..dtypes import as_dtype
@@ -9,7 +9,7 @@ from ._operation import as_tensor, operation
 
 @operation
 def uniform(shape, minval=0, maxval=None, dtype="float32", seed=None, name=None):
-    """From minval to below maxval, which is 1 for floats if not given."""
+    """Draws from minval to below maxval, which is 1 for floats if not given."""
     dtype = as_dtype(dtype)
     if maxval is None:
         if dtype.is_integer:
@@ -20,10 +20,10 @@ def uniform(shape, minval=0, maxval=None, dtype="float32", seed=None, name=None)
 
 @operation
 def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
-    """Of this mean and deviation."""
+    """Draws from a normal distribution with this mean and deviation."""
     return ops.random_normal([int(dim) for dim in shape], mean, stddev, as_dtype(dtype))
 
 
 def set_seed(seed):
-    """The seed of iterators that are made from now on, and are given none."""
+    """Sets the seed of iterators that are created later without a seed."""
     iterator.default_seed = None if seed is None else int(seed)

@@ -8,7 +8,7 @@ from ._operation import as_tensor, operation
 
 @operation
 def length(input, unit="BYTE", name=None):  # noqa: A002 (as TensorFlow's)
-    """How many bytes, int32."""
+    """Returns the number of bytes, int32."""
     if unit != "BYTE":
         raise NotImplementedError(f"length in {unit}; there are bytes")
     return as_tensor(ops.string_length(as_tensor(input)), "int32")
@@ -16,25 +16,25 @@ def length(input, unit="BYTE", name=None):  # noqa: A002 (as TensorFlow's)
 
 @operation
 def lower(input, encoding="", name=None):  # noqa: A002
-    """ASCII's letters made small."""
+    """Converts ASCII letters to lower case."""
     return ops.string_lower(as_tensor(input))
 
 
 @operation
 def upper(input, encoding="", name=None):  # noqa: A002
-    """ASCII's letters made capital."""
+    """Converts ASCII letters to upper case."""
     return ops.string_upper(as_tensor(input))
 
 
 @operation
 def strip(input, name=None):  # noqa: A002
-    """Without white space at both ends."""
+    """Removes white space at both ends."""
     return ops.string_strip(as_tensor(input))
 
 
 @operation
 def split(input, sep=None, maxsplit=-1, name=None):  # noqa: A002
-    """The parts between `sep`, or runs of white space: of a scalar a vector, of a vector ragged rows."""
+    """Returns the parts between `sep`, or runs of white space: of a scalar a vector, of a vector ragged rows."""
     if maxsplit != -1:
         raise NotImplementedError("split with maxsplit; take the parts that are wanted")
     return ops.string_split(as_tensor(input), sep or "")
@@ -42,13 +42,13 @@ def split(input, sep=None, maxsplit=-1, name=None):  # noqa: A002
 
 @operation
 def join(inputs, separator="", name=None):
-    """The inputs joined, value by value."""
+    """Joins the inputs, value by value."""
     return ops.string_join([as_tensor(one) for one in inputs], separator)
 
 
 @operation
 def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
-    """The values along `axis` joined; all if None."""
+    """Joins the values along `axis`; all of them if None."""
     x = as_tensor(inputs)
     if axis is None:
         joined = ops.reduce_join(ops.reshape(x, [-1]), 0, separator)
@@ -59,7 +59,7 @@ def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
 
 @operation
 def substr(input, pos, len, unit="BYTE", name=None):  # noqa: A002
-    """`len` bytes from `pos` on."""
+    """Returns `len` bytes from `pos` on."""
     if unit != "BYTE":
         raise NotImplementedError(f"substr in {unit}; there are bytes")
     return ops.substr(as_tensor(input), as_tensor(pos), as_tensor(len))
@@ -67,29 +67,29 @@ def substr(input, pos, len, unit="BYTE", name=None):  # noqa: A002
 
 @operation
 def to_number(input, out_type="float32", name=None):  # noqa: A002
-    """The number that a text says."""
+    """Returns the number in a text."""
     return ops.string_to_number(as_tensor(input), as_dtype(out_type))
 
 
 @operation
 def as_string(input, precision=-1, name=None):  # noqa: A002
-    """The text of a number."""
+    """Returns the text of a number."""
     return ops.as_string(as_tensor(input), precision)
 
 
 @operation
 def regex_full_match(input, pattern, name=None):  # noqa: A002
-    """Whether the whole text is of RE2's pattern."""
+    """Returns whether the whole text matches RE2's pattern."""
     return ops.regex_full_match(as_tensor(input), pattern)
 
 
 @operation
 def regex_replace(input, pattern, rewrite, replace_global=True, name=None):  # noqa: A002
-    """With what is of the pattern replaced."""
+    """Replaces each match of the pattern."""
     return ops.regex_replace(as_tensor(input), pattern, rewrite, replace_global)
 
 
 @operation
 def to_hash_bucket_fast(input, num_buckets, name=None):  # noqa: A002
-    """A number below `num_buckets`, the same as TensorFlow's."""
+    """Returns a number below `num_buckets`, the same as TensorFlow's."""
     return ops.string_to_hash_bucket(as_tensor(input), num_buckets)

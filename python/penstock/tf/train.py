@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.train.Example and what it is made of, as far as writing files of records takes: SerializeToString."""
+"""tf.train.Example and its parts, as far as writing files of records needs them: SerializeToString."""
 
 import numpy as np
 
@@ -15,13 +15,13 @@ def _varint(value):
 
 
 def _field(number, encoded):
-    """A field that has a length, as protocol buffers are written."""
+    """Encodes a field that has a length, as protocol buffers do."""
     return _varint(number << 3 | 2) + _varint(len(encoded)) + encoded
 
 
 class _Message:
     def SerializeToString(self):  # noqa: N802 (as TensorFlow's)
-        """The bytes of the protocol buffer."""
+        """Returns the bytes of the protocol buffer."""
         return self._encoded
 
 

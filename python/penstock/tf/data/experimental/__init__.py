@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data.experimental's names: mostly the older form of what became a method of Dataset, for `Dataset.apply`."""
+"""tf.data.experimental's names: mostly older forms of methods of Dataset, for `Dataset.apply`."""
 
 from .... import AUTOTUNE, INFINITE_CARDINALITY, SHARD_HINT, UNKNOWN_CARDINALITY, Dataset  # noqa: F401
 from ....data import service  # noqa: F401
@@ -33,12 +33,12 @@ unbatch = _older("unbatch")
 
 
 def cardinality(dataset):
-    """How many elements there are, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+    """Returns the number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
     return dataset.cardinality()
 
 
 def get_single_element(dataset):
-    """The one element."""
+    """Returns the only element."""
     return dataset.get_single_element()
 
 
