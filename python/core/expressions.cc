@@ -142,7 +142,7 @@ void BindShapes(py::module_& ops) {
         return parts;
       },
       arg("x"), arg("axis") = 0);
-  py::enum_<PadMode>(ops, "PadMode", "What stands in the padding.")
+  py::enum_<PadMode>(ops, "PadMode", "The values in the padding.")
       .value("CONSTANT", PadMode::kConstant)
       .value("REFLECT", PadMode::kReflect)
       .value("SYMMETRIC", PadMode::kSymmetric);
@@ -230,7 +230,7 @@ void BindImages(py::module_& ops) {
   decode("decode_jpeg", DecodeJpegImage);
   decode("decode_png", DecodePngImage);
   decode("decode_image", penstock::DecodeImage);
-  py::enum_<Interpolation>(ops, "Interpolation", "How pixels of another size are made.")
+  py::enum_<Interpolation>(ops, "Interpolation", "How pixels of another size are computed.")
       .value("NEAREST", Interpolation::kNearest)
       .value("BILINEAR", Interpolation::kBilinear)
       .value("BICUBIC", Interpolation::kBicubic)
@@ -256,7 +256,7 @@ void BindImages(py::module_& ops) {
       arg("image"), arg("height"), arg("width"), arg("min_area") = 0.08, arg("max_area") = 1.0);
   ops.def("random_flip", Raising(RandomFlip), arg("image"), arg("probability") = 0.5);
   ops.def("random_flip_up_down", Raising(RandomFlipUpDown), arg("image"), arg("probability") = 0.5);
-  py::enum_<PadSide>(ops, "PadSide", "Where a padded image lies.")
+  py::enum_<PadSide>(ops, "PadSide", "The place of the image in its padding.")
       .value("AROUND", PadSide::kAround)
       .value("AFTER", PadSide::kAfter);
   ops.def(
@@ -314,13 +314,12 @@ void ConvertObjectsToExpr() {
 }
 
 void BindExpressions(py::module_& module) {
-  py::class_<Expr>(
-      module, "Expr",
-      "A traced tensor, or nest of them: what functions of a dataset are called with. What is done "
-      "with it is recorded; it has no value.")
+  py::class_<Expr>(module, "Expr",
+                   "A traced tensor, or nest of tensors: the argument of functions of a dataset. "
+                   "Operations on it are recorded; it has no value.")
       .def(py::init([](const py::object& value) { return ExprFrom(value); }), arg("value"))
       .def_property_readonly(
-          "spec", [](const Expr& x) { return x.spec(); }, "Its TensorSpec, or nest of them.")
+          "spec", [](const Expr& x) { return x.spec(); }, "Its TensorSpec, or a nest of them.")
       .def("member", [](const Expr& x, const std::string& key) { return CheckedExpr(x[key]); })
       .def("member", [](const Expr& x, int64_t i) { return CheckedExpr(x[i]); })
       .def("at", [](const Expr& x, const Expr& i) { return CheckedExpr(x[i]); });

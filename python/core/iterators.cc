@@ -261,10 +261,10 @@ void BindIterators(py::module_& module) {
       },
       py::arg("states"), py::arg("run_id") = "", py::arg("allow") = std::vector<std::string>(),
       py::arg("skip_steps") = 0,
-      "The states that all ranks saved at one step as one, which each rank of the new launch "
-      "restores, however many there are. `run_id`: of that launch. `allow`: nodes that may differ, "
-      "as \"Map#3\". `skip_steps`: elements that each rank passes over. Restoring raises "
-      "InvalidArgumentError if the states do not belong together.");
+      "Returns the states that all ranks saved at one step as one state. Each rank of the new "
+      "launch restores it, whatever their number. `run_id`: id of that launch. `allow`: nodes that "
+      "may differ, as \"Map#3\". `skip_steps`: number of elements that each rank skips. Restoring "
+      "raises InvalidArgumentError if the states do not belong together.");
 }
 
 }  // namespace penstock::python

@@ -82,25 +82,27 @@ py::tuple Gather(const ReplicaGroup& group, const std::vector<GivenLeaves>& of_r
 // --- Groups -------------------------------------------------------------------------
 
 void BindGroups(py::module_& module) {
-  py::enum_<ReduceOp>(module, "ReduceOp", "How values of replicas become one.")
+  py::enum_<ReduceOp>(module, "ReduceOp", "How values of replicas are combined.")
       .value("SUM", ReduceOp::kSum)
       .value("MEAN", ReduceOp::kMean);
   py::class_<ReplicaGroup>(module, "ReplicaGroup",
                            "The replicas of a synchronous trainer, in one process or several, and "
-                           "which are this process's.")
+                           "the part of them in this process.")
       .def_static(
           "mirrored",
           [](std::vector<std::string> devices) {
             return ValueOrRaise(ReplicaGroup::Mirrored(std::move(devices)));
           },
-          arg("devices") = std::vector<std::string>(), "All in this process; one for each device.")
+          arg("devices") = std::vector<std::string>(),
+          "Returns a group with all replicas in this process, one for each device.")
       .def_static(
           "from_environment",
           [](std::vector<std::string> devices) {
             return ValueOrRaise(ReplicaGroup::FromEnvironment(std::move(devices)));
           },
           arg("devices") = std::vector<std::string>{"CPU:0"},
-          "A process for each, as torchrun, Slurm or Open MPI say in the environment.")
+          "Returns a group with a process for each replica, as torchrun, Slurm or Open MPI set it "
+          "up in the environment.")
       .def_static(
           "from_nccl",
           [](uintptr_t communicator) {
@@ -109,7 +111,8 @@ void BindGroups(py::module_& module) {
                   reinterpret_cast<void*>(communicator));  // NOLINT(performance-no-int-to-ptr)
             }));
           },
-          arg("communicator"), "The ranks of an ncclComm_t, given as its address; connected.")
+          arg("communicator"),
+          "Returns a connected group of the ranks of an ncclComm_t, given as its address.")
       .def_static(
           "of",
           [](std::vector<std::string> devices, std::vector<int> replicas_of_process, int process,
@@ -122,7 +125,8 @@ void BindGroups(py::module_& module) {
           },
           arg("devices") = std::vector<std::string>{"CPU:0"},
           arg("replicas_of_process") = std::vector<int>(), arg("process") = 0, arg("launch") = "",
-          "As said: how many replicas each process has, and which process this is.")
+          "Returns a group with the given number of replicas in each process; `process` is the "
+          "index of this process.")
       .def(
           "connect",
           [](const ReplicaGroup& self, std::string address, double timeout, double silence) {
@@ -133,22 +137,24 @@ void BindGroups(py::module_& module) {
             }));
           },
           arg("address") = "", arg("timeout") = 60.0, arg("silence") = 10.0,
-          "The same group, connected over TCP, so that it can reduce and gather. `address`: where "
-          "process 0 "
-          "listens. `timeout`: seconds for all to come. `silence`: seconds until a process is "
-          "given up.")
+          "Returns the same group, connected over TCP, so that it can reduce and gather. "
+          "`address`: the address at which process 0 listens. `timeout`: seconds within which all "
+          "processes must connect. `silence`: seconds without a byte from a process after which it "
+          "counts as gone.")
       .def_property_readonly("connected", &ReplicaGroup::connected,
-                             "Whether its processes can reduce and gather.")
+                             "Whether the group's processes can reduce and gather.")
       .def_property_readonly("num_replicas_in_sync", &ReplicaGroup::num_replicas_in_sync,
-                             "In all processes.")
-      .def_property_readonly("num_processes", &ReplicaGroup::num_processes, "How many there are.")
-      .def_property_readonly("process", &ReplicaGroup::process, "Which of them this is, from 0.")
+                             "The number of replicas in all processes.")
+      .def_property_readonly("num_processes", &ReplicaGroup::num_processes,
+                             "The number of processes.")
+      .def_property_readonly("process", &ReplicaGroup::process,
+                             "The index of this process, from 0.")
       .def_property_readonly("first_replica", &ReplicaGroup::first_replica,
-                             "Number of this process's first replica.")
+                             "The index of this process's first replica.")
       .def_property_readonly("num_local_replicas", &ReplicaGroup::num_local_replicas,
-                             "In this process.")
+                             "The number of replicas in this process.")
       .def_property_readonly("launch", &ReplicaGroup::launch,
-                             "Names this start of the program, the same in all processes.")
+                             "The name of this launch, equal in all of its processes.")
       .def_property_readonly(
           "devices",
           [](const ReplicaGroup& self) {
@@ -156,7 +162,7 @@ void BindGroups(py::module_& module) {
             for (const Device& device : self.devices()) names.push_back(device.ToString());
             return names;
           },
-          "Names of the devices of this process's replicas.")
+          "The names of the devices of this process's replicas.")
       .def("__repr__", &ReplicaGroup::ToString)
       .def("_reduce", &Reduce)
       .def("_gather", &Gather);
@@ -334,15 +340,16 @@ void BindOptions(py::module_& module) {
       .value("FILE", AutoShardPolicy::kFile)
       .value("DATA", AutoShardPolicy::kData)
       .value("HINT", AutoShardPolicy::kHint);
-  py::enum_<PartialBatches>(module, "PartialBatches",
-                            "What becomes of a last batch that has not a part for each replica.")
+  py::enum_<PartialBatches>(
+      module, "PartialBatches",
+      "What happens to a last batch that does not have a part for each replica.")
       .value("EMPTY", PartialBatches::kEmpty)
       .value("DROP", PartialBatches::kDrop)
       .value("PAD", PartialBatches::kPad)
       .value("REPEAT", PartialBatches::kRepeat)
       .value("ERROR", PartialBatches::kError);
   py::enum_<ReplicationMode>(module, "InputReplicationMode",
-                             "How many pipelines there are: one per process, or one per replica.")
+                             "The number of pipelines: one per process, or one per replica.")
       .value("PER_WORKER", ReplicationMode::kPerWorker)
       .value("PER_REPLICA", ReplicationMode::kPerReplica);
   py::class_<InputOptions>(module, "InputOptions")
@@ -361,7 +368,7 @@ void BindOptions(py::module_& module) {
       }));
   py::class_<InputContext>(
       module, "InputContext",
-      "For which pipeline a function of `distribute_datasets_from_function` is called.")
+      "The pipeline for which a function of `distribute_datasets_from_function` is called.")
       .def(py::init([](int pipelines, int id, int replicas) {
              return InputContext{.num_input_pipelines = pipelines,
                                  .input_pipeline_id = id,
@@ -369,18 +376,20 @@ void BindOptions(py::module_& module) {
            }),
            arg("num_input_pipelines") = 1, arg("input_pipeline_id") = 0,
            arg("num_replicas_in_sync") = 1)
-      .def_readonly("num_input_pipelines", &InputContext::num_input_pipelines, "In all processes.")
+      .def_readonly("num_input_pipelines", &InputContext::num_input_pipelines,
+                    "The number of pipelines in all processes.")
       .def_readonly("input_pipeline_id", &InputContext::input_pipeline_id,
-                    "This one's number, from 0.")
+                    "The index of this pipeline, from 0.")
       .def_readonly("num_replicas_in_sync", &InputContext::num_replicas_in_sync,
-                    "In all processes.")
+                    "The number of replicas in all processes.")
       .def(
           "get_per_replica_batch_size",
           [](const InputContext& self, int64_t global_batch_size) {
             return ValueOrRaise(self.GetPerReplicaBatchSize(global_batch_size));
           },
           arg("global_batch_size"),
-          "The global size divided by the replicas; ValueError if it does not divide.")
+          "Returns the global batch size divided by the number of replicas. Raises ValueError if "
+          "there is a remainder.")
       .def("__repr__", &InputContext::ToString);
 }
 

@@ -299,21 +299,22 @@ void BindEnumerations(py::module_& module) {
       .value("FILE_OR_DATA", ShardingPolicy::kFileOrData)
       .value("HINT", ShardingPolicy::kHint);
   py::enum_<Keep>(module, "Keep",
-                  "What counts as given to a trainer: all that it took, or what a state that it "
-                  "committed contains.")
+                  "The elements that count as given to a trainer: all that were delivered to it, "
+                  "or only the elements in a state that it committed.")
       .value("TAKEN", Keep::kTaken)
       .value("COMMITTED", Keep::kCommitted);
   py::enum_<MergeOrder>(module, "MergeOrder",
-                        "How the elements of all partitions come together at a reader: as they "
-                        "arrive, in turn, or alike at every run.")
+                        "The order in which a reader gets the elements of all partitions: as they "
+                        "arrive, in turn, or equal in every run.")
       .value("ANY", MergeOrder::kAny)
       .value("FAIR", MergeOrder::kFair)
       .value("DETERMINISTIC", MergeOrder::kDeterministic);
   py::enum_<Visitation>(module, "Visitation", "Whether elements may come again after a failure.")
       .value("EXACTLY_ONCE", Visitation::kExactlyOnce)
       .value("AT_LEAST_ONCE", Visitation::kAtLeastOnce);
-  py::enum_<Rests>(module, "Rests",
-                   "What becomes of elements that fill no last round of a coordinated read.")
+  py::enum_<Rests>(
+      module, "Rests",
+      "What happens to elements that do not fill the last round of a coordinated read.")
       .value("PAD", Rests::kPad)
       .value("DROP", Rests::kDrop)
       .value("ERROR", Rests::kError);

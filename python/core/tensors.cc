@@ -532,10 +532,9 @@ py::tuple ArraysOf(Element element, bool writable) {
 void BindTensors(py::module_& module) {
   py::class_<Leaf>(
       module, "Tensor",
-      "A tensor of an element, on the element's own memory; only iterators make them. Holding one "
-      "holds its slot. NumPy's operators work on it, and NumPy, the buffer protocol and DLPack "
-      "read "
-      "it without a copy.",
+      "A tensor of an element, on the element's own memory; only iterators create them. Holding "
+      "one holds its slot. NumPy's operators work on it, and NumPy, the buffer protocol and DLPack "
+      "read it without a copy.",
       py::custom_type_setup([](PyHeapTypeObject* type) {
         type->ht_type.tp_as_buffer = &type->as_buffer;
         type->as_buffer.bf_getbuffer = FillBuffer;
@@ -543,21 +542,20 @@ void BindTensors(py::module_& module) {
       }))
       .def_property_readonly("shape", &ShapeOf, "A tuple of integers.")
       .def_property_readonly("dtype", &Leaf::dtype, "The DType of the values.")
-      .def_property_readonly("nbytes", &Leaf::bytes, "Bytes that the values take.")
+      .def_property_readonly("nbytes", &Leaf::bytes, "The size of the values in bytes.")
       .def_property_readonly("device", &Leaf::device, "\"CPU:0\" or \"GPU:i\".")
       .def_property_readonly("__cuda_array_interface__", &CudaArrayInterface)
-      .def_property_readonly("writable", &Leaf::writable,
-                             "False where others read the same element.")
+      .def_property_readonly("writable", &Leaf::writable, "False if others read the same element.")
       .def("_array", [](const py::object& self) { return ArrayOn(self, self.cast<const Leaf&>()); })
       .def("_strings", &Strings)
       .def("__dlpack__", &ToDlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
            py::arg("copy") = py::none())
       .def("_to_reader", &ToReader,
-           "As __dlpack__() before 1.0, also where others read the element: for a consumer that "
-           "never writes.")
+           "As __dlpack__() before DLPack 1.0, even if others read the element: for a consumer "
+           "that never writes.")
       .def("_rows", &RowsOf, py::arg("begin"), py::arg("end"),
-           "The rows from `begin` to `end`, as a tensor of the same element.")
+           "Returns the rows from `begin` to `end`, as a tensor of the same element.")
       .def("__dlpack_device__", [](const Leaf& leaf) {
         const dlpack::Device device = leaf.dlpack_device();
         return py::make_tuple(device.type, device.id);

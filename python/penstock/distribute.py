@@ -433,8 +433,8 @@ class MirroredStrategy(Strategy):
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """One process per replica, or per `devices` replicas, as torchrun, Slurm or Open MPI set it up. They are connected
-    over TCP: process 0 listens at `address`, or else at MASTER_ADDR:MASTER_PORT."""
+    """One process per replica, or per several `devices` with a replica each, as torchrun, Slurm or Open MPI set it up.
+    The processes are connected over TCP: process 0 listens at `address`, or else at MASTER_ADDR:MASTER_PORT."""
 
     def __init__(self, devices=("CPU:0",), address=""):
         super().__init__(ReplicaGroup.from_environment(list(devices)).connect(address))
