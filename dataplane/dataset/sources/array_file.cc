@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// .npy: read where it lies.
+// An .npy file, read in place.
 class NpyArray final : public ArrayFile {
  public:
   static absl::StatusOr<std::unique_ptr<ArrayFile>> Open(std::unique_ptr<File> file) {
@@ -41,7 +41,7 @@ class NpyArray final : public ArrayFile {
   FileBytes bytes_;
 };
 
-// .npz: an array of which a part is wanted is kept in memory from then on.
+// An .npz file. An array is kept in memory after the first read of a part of it.
 class NpzArrays final : public ArrayFile {
  public:
   static absl::StatusOr<std::unique_ptr<ArrayFile>> Open(std::unique_ptr<File> file,
@@ -62,7 +62,7 @@ class NpzArrays final : public ArrayFile {
   struct Kept {
     std::string array = {};
     std::unique_ptr<std::byte[]> values = nullptr;
-    absl::Status failure = {};  // of reading it, which is not tried again
+    absl::Status failure = {};  // the error of reading it, which is not retried
   };
 
   absl::Status ReadBytes(size_t i, int64_t offset, absl::Span<std::byte> into) override {
@@ -133,7 +133,7 @@ absl::Status ArrayFile::Read(size_t i, int64_t offset, absl::Span<std::byte> int
 std::optional<absl::Span<const std::byte>> ArrayFile::Find(size_t i, int64_t offset,
                                                            int64_t bytes) const {
   const DType dtype = headers_[i].dtype;
-  if (dtype == kBool) return std::nullopt;  // to be checked
+  if (dtype == kBool) return std::nullopt;  // its values must be checked
   const auto found = FindBytes(i, offset, bytes);
   const bool aligned =
       found.has_value() && reinterpret_cast<uintptr_t>(found->data()) % SizeOf(dtype) == 0;

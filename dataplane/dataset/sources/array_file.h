@@ -20,19 +20,20 @@ namespace penstock {
 // One thread.
 class ArrayFile {
  public:
-  // With a leaf as `spec` an .npy file, with a dict the members of an .npz file.
-  // `rows`: the spec is that of a row of each array's first dimension, of which
-  // all have as many. InvalidArgument for arrays that are not so.
+  // Opens an .npy file if `spec` is a leaf, or an .npz file and the members that `spec` names if it
+  // is a dict. With `rows`, `spec` is the spec of one row of each array's first dimension, and all
+  // arrays must have the same number of rows. InvalidArgument if an array does not match.
   static absl::StatusOr<std::unique_ptr<ArrayFile>> Open(std::unique_ptr<File> file,
                                                          const Spec& spec, bool rows);
   virtual ~ArrayFile() = default;
 
-  const std::vector<NpyHeader>& headers() const { return headers_; }  // of each leaf
-  // Fills `into` with the values of leaf `i` from byte `offset` of them on.
-  // REQUIRES: they lie inside. DataLoss for damage, and for a bool that is neither.
+  const std::vector<NpyHeader>& headers() const { return headers_; }  // one per leaf
+  // Fills `into` with the values of leaf `i`, starting at byte `offset` of the values. REQUIRES:
+  // the range is inside the values. DataLoss if the file is damaged, or if a bool is neither true
+  // nor false.
   absl::Status Read(size_t i, int64_t offset, absl::Span<std::byte> into);
-  // As many bytes of them where they lie, for as long as this does; nullopt where
-  // only Read() gets at them as a tensor needs them.
+  // Returns `bytes` bytes of these values without a copy, valid as long as this object. nullopt if
+  // the values are not in memory as a tensor needs them, so that only Read() can return them.
   std::optional<absl::Span<const std::byte>> Find(size_t i, int64_t offset, int64_t bytes) const;
 
  protected:

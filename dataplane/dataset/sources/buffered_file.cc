@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// Large enough that a system call costs little beside the copy, small enough
-// for the second-level cache.
+// Large enough that a system call costs little compared to the copy, small enough for the
+// second-level cache.
 constexpr size_t kBufferBytes = 256 << 10;
 
 }  // namespace
@@ -86,8 +86,8 @@ absl::StatusOr<std::string_view> BufferedFile::Fill(size_t bytes) {
     return absl::DataLossError(absl::StrCat(
         name(), " became shorter while it was read: it ends at ", position_ + buffered_));
   }
-  // How much there is shows only when it has come: `bytes` may be a damaged
-  // number, so memory grows with what is there.
+  // The available size is unknown until the bytes are read. `bytes` may be a damaged number, so the
+  // buffer grows only with the bytes that arrive.
   for (;;) {
     const size_t enough = std::min(bytes, std::max(2 * have, kBufferBytes));
     Reserve(std::max(enough, capacity_), have);

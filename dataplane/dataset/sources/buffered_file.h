@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file read from front to back in large pieces; a compressed one decompressed.
+// A file read from start to end in large pieces, and decompressed if it is compressed.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Positions and counts are of bytes as they are read: decompressed ones.
+// Positions and sizes are in decompressed bytes.
 class BufferedFile {
  public:
   BufferedFile(std::unique_ptr<File> file, int64_t position,
@@ -26,41 +26,42 @@ class BufferedFile {
 
   const std::string& name() const { return name_; }
   int64_t position() const { return position_; }
-  // Bytes from the position to the end; nullopt while that is not known, as in
-  // a compressed file before its end was seen.
+  // Bytes from the position to the end. nullopt while that is unknown, as in a compressed file
+  // whose end was not read yet.
   std::optional<int64_t> left() const;
 
-  // The next `bytes` bytes, or more; fewer only at the end of the file. Valid
-  // until the next call. ResourceExhausted, which ends reading, where they are more than an
-  // element may take: what follows them is not known.
+  // The next `bytes` bytes, or more; fewer only at the end of the file. Valid until the next call.
+  // ResourceExhausted if `bytes` is more than an element may have. That ends reading, because the
+  // position of the next record is unknown.
   absl::StatusOr<std::string_view> Peek(size_t bytes);
-  // Moves on by `bytes`, which may lie behind what was seen.
+  // Advances the position by `bytes`, which may be more than Peek() returned.
   void Advance(int64_t bytes) { position_ += bytes; }
-  // Nothing is left, and nothing will be for who begins at this position.
+  // Advances to the end of the file. A reader that starts at the resulting position finds no bytes.
   void AdvanceToEnd() { position_ = kBehindAll; }
-  // The same because of `why`, which it returns and to which it adds that.
-  // Reading that was stopped (Cancelled, IsExhausted()) stays where it is.
+  // Advances to the end of the file because of `why`. Returns `why` with the note that the rest of
+  // the file is left out. If `why` is Cancelled or IsExhausted(), returns it unchanged and keeps
+  // the position.
   absl::Status GiveUp(const absl::Status& why);
 
  private:
   static constexpr int64_t kBehindAll = std::numeric_limits<int64_t>::max();
 
-  // What Peek() has to do where the buffer does not hold enough.
+  // Does the work of Peek() when the buffer has too few bytes.
   absl::StatusOr<std::string_view> Fill(size_t bytes);
-  // How many bytes from the position on are buffered.
+  // The number of buffered bytes from the position on.
   size_t Buffered() const;
-  // Puts the `kept` buffered bytes from the position on to the buffer's front,
-  // which then holds `capacity` or more.
+  // Moves the `kept` buffered bytes from the position on to the start of the buffer, and makes its
+  // capacity at least `capacity`.
   void Reserve(size_t capacity, size_t kept);
 
   std::string name_;
-  std::unique_ptr<File> file_;          // read as it is, or
-  std::unique_ptr<Inflater> inflater_;  // decompressed
-  std::optional<int64_t> size_;         // as far as it is known
+  std::unique_ptr<File> file_;          // if not compressed
+  std::unique_ptr<Inflater> inflater_;  // if compressed
+  std::optional<int64_t> size_;         // nullopt while unknown
   int64_t position_;
   std::unique_ptr<char[]> buffer_;
   size_t capacity_ = 0;
-  int64_t buffered_from_ = 0;  // where in the file the buffer begins
+  int64_t buffered_from_ = 0;  // position in the file of the buffer's first byte
   size_t buffered_ = 0;        // bytes
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of one file, from front to back.
+// The elements of one file, from start to end.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,16 @@ class ElementReader {
  public:
   virtual ~ElementReader() = default;
 
-  // The next element; nullopt at the end. An error takes the place of an
-  // element; what follows is read on where that is possible, else the file ends
-  // there.
+  // The next element; nullopt at the end. An error takes the place of one element. Reading
+  // continues after it where possible; otherwise the file ends there.
   virtual absl::StatusOr<std::optional<Element>> Next() = 0;
-  // Passes over the next element, examining no more of it than it must; false
-  // at the end.
+  // Skips the next element and examines as little of it as possible. false at the end.
   virtual absl::StatusOr<bool> Skip() = 0;
-  // Where in the file the next element begins.
+  // The position in the file of the next element.
   virtual int64_t position() const = 0;
 };
 
-// Opens a file at `position`, which is 0 or was a reader's position().
+// Opens a file at `position`, which is 0 or a value that position() of a reader returned.
 using MakeElementReader = std::function<absl::StatusOr<std::unique_ptr<ElementReader>>(
     std::unique_ptr<File> file, int64_t position)>;
 

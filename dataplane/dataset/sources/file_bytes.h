@@ -14,19 +14,20 @@
 
 namespace penstock {
 
-// An open file as bytes to copy from anywhere: from memory where it is mapped.
+// The bytes of an open file, in any order. If the file can be mapped, they are copied from the
+// mapping.
 class FileBytes {
  public:
   explicit FileBytes(std::unique_ptr<File> file) : file_(std::move(file)), mapped_(file_->Map()) {}
 
   const std::string& name() const { return file_->name(); }
   int64_t size() const { return file_->size(); }
-  // So many bytes from `offset`, where they lie, for as long as this does; nullopt
-  // where they must be read. Whoever writes the file meanwhile changes them.
+  // Returns `bytes` bytes from `offset` without a copy, valid as long as this object. nullopt if
+  // they must be read. If another process writes the file meanwhile, the bytes change.
   std::optional<absl::Span<const std::byte>> Find(int64_t offset, int64_t bytes) const;
-  // All of `into`, from `offset`. DataLoss if the file ends before.
+  // Fills all of `into`, from `offset`. DataLoss if the file ends before.
   absl::Status Read(int64_t offset, absl::Span<std::byte> into) const;
-  // The same, when what lies behind is likely to be read next.
+  // Does the same and expects that the bytes after it are read next.
   absl::Status ReadOn(int64_t offset, absl::Span<std::byte> into);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two nodes of a source of files: over files by name ("TarShards"), and,
-// inside a body, over the one that an outer element names ("TarShardsOf").
+// The two nodes of a source that reads files. One has the file names as an attribute ("TarShards").
+// The other, inside a body, gets one name from an outer element ("TarShardsOf").
 #pragma once
 
 #include <string>
@@ -11,29 +11,30 @@
 
 namespace penstock {
 
-// Whether a node of these attributes is the one over files by name.
+// Returns whether `attrs` belong to the node with file names.
 inline bool IsOverNames(const Attrs& attrs) {
   return attrs.contains("files");
 }
 
-// The attribute "files", or "argument", is as it should be.
+// Checks the attribute "files" or "argument".
 absl::Status CheckFiles(const Attrs& attrs);
 
-// `status` with the node's name in front; OK stays OK.
+// Returns `status` with the node's name in front of the message. OK stays OK.
 absl::Status AtNode(const BuildSite& site, const absl::Status& status);
 
-// The names of the files of the node at `site`, whichever it is.
+// Returns the file names of the node at `site`, for either node.
 std::vector<std::string> FilesOf(const BuildSite& site);
 
-// The plan of a source whose splits are its files.
+// Returns the split plan of a source whose splits are its files.
 absl::StatusOr<SplitProviderPlan> PlanFiles(const Dataset::Node& node, Files& files);
 
-// `kind` has op, attrs, infer, build and, for the node over names, plan. Either
-// is that with what tells the two apart; "Of" is added to the second's op.
+// Makes one of the two node kinds from `kind`, which has op, attrs, infer, build and, for
+// OverNames(), plan. Each function adds what is specific to its node. OverElement() appends "Of" to
+// op.
 NodeKind OverNames(NodeKind kind);
 NodeKind OverElement(NodeKind kind);
 
-// A node of `op` (or `op`Of) over these files.
+// Makes a node of `op`, or of `op`Of, that reads `files`.
 Dataset OverFiles(const std::string& op, const FileNames& files, Attrs attrs);
 
 }  // namespace penstock

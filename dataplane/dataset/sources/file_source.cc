@@ -49,7 +49,7 @@ absl::StatusOr<int64_t> FileSource::Skip(int64_t count) {
   while (passed < count) {
     absl::StatusOr<bool> more = Advance();
     if (absl::IsCancelled(more.status())) return more.status();
-    if (!more.ok()) {  // the place of a file that does not open
+    if (!more.ok()) {  // a file that does not open counts as one element
       ++passed;
       continue;
     }
@@ -65,8 +65,8 @@ absl::StatusOr<int64_t> FileSource::Skip(int64_t count) {
   return passed;
 }
 
-// Splits begun, files of the last one that are not begun, and the place in the
-// open file.
+// Saves the number of splits begun, the number of files in the last one that are not opened, and
+// the position in the open file.
 absl::Status FileSource::Save(StateWriter& writer) {
   writer.WriteInt(cursor_.ordinal());
   writer.WriteInt(span_.end - span_.begin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of what files hold, one file after the other; a split is a file.
+// A source that reads files one after another. Each split is one file.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class FileSource final : public NodeIterator {
   absl::Status Restore(StateReader& reader) override;
 
  private:
-  // Opens the next file unless one is open; false behind the last. The error
-  // of a file that does not open takes the place of its records.
+  // Opens the next file unless one is open. false after the last file. The error of a file that
+  // does not open takes the place of its elements.
   absl::StatusOr<bool> Advance();
   absl::Status Open(const std::string& name, int64_t position);
 
@@ -38,8 +38,8 @@ class FileSource final : public NodeIterator {
   std::vector<std::string> files_;
   MakeElementReader make_reader_;
   SplitCursor cursor_;
-  Span64 span_ = {0, 0};                   // files of the split that are not begun
-  std::unique_ptr<ElementReader> reader_;  // of file span_.begin - 1, while that lasts
+  Span64 span_ = {0, 0};                   // files of the current split that are not opened yet
+  std::unique_ptr<ElementReader> reader_;  // file span_.begin - 1; nullptr after its end
 };
 
 }  // namespace penstock

@@ -31,13 +31,13 @@ class FixedLengthReader final : public RecordReader {
   int64_t position() const override { return file_.position(); }
 
  private:
-  // Whether a record is next. Passes over the header, and at the end over the footer.
+  // Returns whether a record follows. Skips the header, and at the end the footer.
   absl::StatusOr<bool> FindNext() {
     const bool at_front = file_.position() == 0;
     if (!at_front && file_.left() == 0) return false;
     const int64_t header = at_front ? format_.header_bytes : 0;
     const int64_t wanted = header + format_.record_bytes + format_.footer_bytes;
-    int64_t there;  // bytes, as far as they are wanted
+    int64_t there;  // available bytes, counted up to `wanted`
     if (const std::optional<int64_t> left = file_.left(); left.has_value()) {
       there = *left;
       const int64_t records = there - header - format_.footer_bytes;
@@ -56,7 +56,7 @@ class FixedLengthReader final : public RecordReader {
     return false;
   }
 
-  // `left` bytes are left of the file.
+  // The file has `left` bytes after the position.
   absl::Status DoesNotFit(int64_t left) {
     return file_.GiveUp(absl::DataLossError(
         absl::StrCat(file_.name(), " has ", file_.position() + left, " bytes: without a header of ",

@@ -24,7 +24,7 @@ using Names = std::vector<std::string>;
 constexpr char kImageDirectory[] = "ImageDirectory";
 constexpr const char* kExtensions[] = {".jpg",  ".jpeg", ".png",  ".bmp", ".gif",
                                        ".webp", ".tif",  ".tiff", ".ppm", ".pgm"};
-// Leaves in the order of their keys.
+// The leaves in the order of their keys.
 enum Leaf : size_t { kImage = 0, kLabel = 1, kPath = 2 };
 
 bool IsImage(const std::string& name) {
@@ -33,7 +33,7 @@ bool IsImage(const std::string& name) {
   });
 }
 
-// The directory as a pattern that matches it alone.
+// Returns a glob pattern that matches only this directory.
 std::string Literally(std::string_view name) {
   std::string pattern;
   for (const char c : name) {
@@ -63,7 +63,7 @@ absl::StatusOr<Names> ListNode(const Attrs& attrs, Files& files, CancelFlag canc
   return ListImages(Get<std::string>(attrs, "root"), files, cancelled);
 }
 
-// The sub-directory that a listed file lies in.
+// The sub-directory of a listed file.
 std::string_view ClassOf(std::string_view name) {
   name = name.substr(0, name.rfind('/'));
   return name.substr(name.rfind('/') + 1);
@@ -97,7 +97,7 @@ class ImageDirectorySource final : public IndexedSource {
     return element;
   }
 
-  // The file is read into the element's own memory.
+  // Reads the file directly into the element's memory.
   absl::StatusOr<Element> Read(const std::string& name) {
     ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                      site().files().Open(name, site().run().cancelled));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ImageDirectory: image files in sub-directories that are their classes.
+// ImageDirectory: image files in sub-directories. Each sub-directory is a class.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources whose elements are numbered, each made from its number alone: the
-// position is a number, and so passing over elements costs nothing.
+// A source whose elements are numbered, and each made from its number alone. The position is a
+// number, so skipping elements costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,32 +23,32 @@ class IndexedSource : public NodeIterator {
   absl::Status Restore(StateReader& reader) final;
 
  protected:
-  // A source of `count` elements in `splits` splits, or of `count` larger units
-  // of which Elements() says what they hold.
+  // A source of `count` units in `splits` splits. A unit is one element, unless Elements() is
+  // overridden.
   IndexedSource(const BuildSite& site, int64_t count, int64_t splits)
       : site_(site), cursor_(site, count, splits) {}
 
-  // The elements of the units [split.begin, split.end).
+  // The numbers of the elements in the units [split.begin, split.end).
   virtual Span64 Elements(Span64 split) const { return split; }
-  // Element number `n`, 0 ≤ n < count.
+  // Makes element `n`. REQUIRES: 0 ≤ n < count.
   virtual absl::StatusOr<Element> Make(int64_t n) = 0;
-  // The same, written into `sink`.
+  // Does the same and writes it into `sink`.
   virtual absl::Status MakeInto(int64_t n, ResultSink& sink);
-  // The same, as views.
+  // Does the same and adds it as views.
   virtual absl::Status MakeViews(int64_t n, ElementViews& views);
   const BuildSite& site() const { return site_; }
 
  private:
-  // The elements of the next split; nullopt behind the last.
+  // The elements of the next split; nullopt after the last split.
   absl::StatusOr<std::optional<Span64>> NextSplit();
-  // make(n) for the next element; false behind the last.
+  // Calls make(n) for the next element. false after the last element.
   absl::StatusOr<bool> MakeNext(absl::FunctionRef<absl::Status(int64_t n)> make);
-  // Whether there is a next element; fetches the next split when one is used up.
+  // Returns whether there is a next element. Gets the next split when the current one is used up.
   absl::StatusOr<bool> Advance();
 
   BuildSite site_;
   SplitCursor cursor_;
-  Span64 span_ = {0, 0};  // what is left of the current split
+  Span64 span_ = {0, 0};  // elements left in the current split
 };
 
 }  // namespace penstock

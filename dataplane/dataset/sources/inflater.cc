@@ -13,9 +13,9 @@ namespace penstock {
 namespace {
 
 constexpr size_t kInputBytes = 64 << 10;
-constexpr size_t kPassedOverBytes = 64 << 10;  // at a time
+constexpr size_t kPassedOverBytes = 64 << 10;  // skipped per step
 
-// What inflateInit2 takes: 15 is the largest window, 16 more asks for gzip.
+// The window bits for inflateInit2: 15 is the largest window, and 16 more selects gzip.
 int WindowBits(Compression compression) {
   return compression == Compression::kGzip ? 15 + 16 : 15;
 }
@@ -111,7 +111,7 @@ absl::StatusOr<bool> Inflater::NextMember() {
     return true;
   }
   const bool at_front = read_ == static_cast<int64_t>(stream_.avail_in);
-  while (!at_front && *stream_.next_in == 0) {  // tapes and some programs fill blocks up
+  while (!at_front && *stream_.next_in == 0) {  // tapes and some programs pad blocks with zeros
     ++stream_.next_in;
     if (--stream_.avail_in > 0) continue;
     RETURN_IF_ERROR(Refill());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a compressed file holds, by zlib. Positions count decompressed bytes.
+// The contents of a compressed file, decompressed with zlib. Positions count decompressed bytes.
 #pragma once
 
 #include <zlib.h>
@@ -27,24 +27,26 @@ class Inflater {
 
   const File& file() const { return *file_; }
 
-  // The bytes at `position`: at least one, as many as come at once; 0 at the
-  // end. Passing over bytes decompresses them; going back begins at the front.
-  // DataLoss for bytes that are not so compressed and for a stream that is cut
-  // off, where it is found: every byte before can be read. Then it is the
-  // answer for good.
+  // Copies the bytes at `position` into `into`: at least one byte, and as many as are available at
+  // once; 0 at the end. A forward skip decompresses the bytes in between. A step back starts again
+  // at the front.
+  //
+  // DataLoss if the bytes are not in this format or the stream is cut off. It is returned where the
+  // damage is found, so all bytes before it can be read. Later calls return it too.
   absl::StatusOr<size_t> ReadAt(int64_t position, absl::Span<char> into);
 
  private:
   enum class State { kInMember, kBetweenMembers, kAtEnd };
 
   absl::Status Rewind();
-  // The next bytes; as ReadAt.
+  // Reads the next bytes, like ReadAt().
   absl::StatusOr<size_t> Read(absl::Span<char> into);
-  // Reads on in the file if nothing of it is left to decompress.
+  // Reads more of the file if no input is left to decompress.
   absl::Status Refill();
-  // Behind a member: whether another follows. Zeros may follow the last.
+  // Called at the start and after each member: returns whether another member follows. Zeros may
+  // follow the last member.
   absl::StatusOr<bool> NextMember();
-  // `given` bytes of the current Read() are good.
+  // Makes the DataLoss status. The first `given` bytes of the current Read() are good.
   absl::Status Damaged(size_t given, std::string_view why) const;
 
   std::unique_ptr<File> file_;
@@ -53,8 +55,8 @@ class Inflater {
   bool begun_ = false;  // stream_ is initialised
   State state_ = State::kBetweenMembers;
   std::unique_ptr<char[]> input_;
-  int64_t read_ = 0;      // bytes of the file that went into input_
-  int64_t position_ = 0;  // decompressed bytes that Read() gave
+  int64_t read_ = 0;      // bytes of the file read into input_ so far
+  int64_t position_ = 0;  // decompressed bytes that Read() returned
   absl::Status failure_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-// The kinds of nodes this folder defines.
+// The node kinds that this folder defines.
 std::vector<NodeKind> SourceKinds();
 
 }  // namespace penstock

@@ -19,7 +19,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// What the patterns match, in the order of the names' bytes, each once.
+// Returns the names that the patterns match, in byte order, each once. NotFound if a pattern
+// matches none.
 absl::StatusOr<Names> Resolve(const Attrs& attrs, Files& files, CancelFlag cancelled) {
   Names all;
   for (const std::string& pattern : Get<Names>(attrs, "patterns")) {

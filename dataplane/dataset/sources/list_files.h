@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::ListFiles: names of files that match patterns.
+// Dataset::ListFiles: the names of the files that match patterns.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a pattern finds, listed once: by whoever hands out splits, or where
-// the dataset is read whole. Nodes of such files may have the attributes
+// Files that a pattern matches. They are listed once: when the splits are planned, or, without a
+// split plan, by the process that reads the dataset. Nodes that use this may have the attributes
 // "shuffle" and "seed".
 #pragma once
 
@@ -14,19 +14,20 @@
 
 namespace penstock {
 
-// The files of a node of these attributes, sorted.
+// Lists the files of a node with these attributes, sorted.
 using ListNames = absl::StatusOr<std::vector<std::string>> (*)(const Attrs& attrs, Files& files,
                                                                CancelFlag cancelled);
 
-// The list for the node at `site`: that of the plan, whose splits the dispatcher
-// permutes, or its own, shuffled if the node says so.
+// Returns the list for the node at `site`. With a split plan, these are the files of the plan, and
+// the dispatcher permutes its splits. Without one, the files are listed here, and shuffled if the
+// node asks for it.
 struct ListedNames {
   std::vector<std::string> sorted;
-  std::vector<int64_t> order;  // numbers in `sorted`, in the order of reading
+  std::vector<int64_t> order;  // indices into `sorted`, in reading order
 };
 absl::StatusOr<ListedNames> NamesAt(const BuildSite& site, ListNames list);
 
-// The plan of a node with these files, each a split.
+// Makes the split plan of a node with these files. Each file is a split.
 absl::StatusOr<SplitProviderPlan> PlanNames(const Dataset::Node& node, Files& files,
                                             ListNames list);
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kNpy[] = "NpyDataset";
 
-// What the attributes say.
+// The node's attributes.
 struct Format {
   Spec spec;
   bool rows;
@@ -63,8 +63,8 @@ absl::StatusOr<NumberedFiles> NumberElements(const std::vector<std::string>& nam
 
 class NpySource final : public IndexedSource {
  public:
-  // A split is a range of elements, or, of .npz, of files: an open one is kept
-  // in memory, and should be opened once.
+  // A split is a range of elements for .npy, and a range of files for .npz. An open .npz file is
+  // kept in memory and should be opened only once.
   NpySource(const BuildSite& site, Format format, NumberedFiles files)
       : IndexedSource(site, format.npz() ? files.file_count() : files.count(),
                       format.npz() ? files.file_count() : SplitCountFor(files.count())),
@@ -107,7 +107,7 @@ class NpySource final : public IndexedSource {
     return absl::OkStatus();
   }
 
-  // In place whatever the dims are: they are known before anything is read.
+  // The values are always read in place, because the dims are known before anything is read.
   absl::StatusOr<Element> MakeOf(const NumberedFiles::Place& place) {
     RETURN_IF_ERROR(OpenFile(place.file));
     std::vector<LeafLayout> leaves(open_->headers().size());
@@ -123,7 +123,7 @@ class NpySource final : public IndexedSource {
     return std::move(block).Seal(site().spec());
   }
 
-  // What an element has of an array of the open file.
+  // The part of an array of the open file that belongs to one element.
   struct Part {
     int64_t offset;  // bytes
     absl::Span<const int64_t> dims;

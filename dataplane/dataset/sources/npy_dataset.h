@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NpyDataset: arrays that NumPy saved, by rows or whole.
+// NpyDataset: arrays that NumPy saved, each row or each whole array as an element.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

@@ -82,7 +82,7 @@ struct NpyFields {
   std::optional<std::vector<int64_t>> shape;
 };
 
-// nullopt for a text that is no such literal, or whose dtype has fields.
+// nullopt if the text is not such a literal, or if its dtype has fields.
 std::optional<NpyFields> ParseLiteral(std::string_view text) {
   HeaderLiteral literal(text);
   NpyFields fields;
@@ -101,7 +101,7 @@ std::optional<NpyFields> ParseLiteral(std::string_view text) {
 }
 
 struct Code {
-  std::string_view code;  // behind the byte order
+  std::string_view code;  // without the byte order
   DType dtype;
 };
 constexpr Code kCodes[] = {
@@ -110,7 +110,7 @@ constexpr Code kCodes[] = {
     {"f4", kFloat32}, {"f8", kFloat64}, {"c8", kComplex64}, {"c16", kComplex128},
 };
 
-// '<f4', '|u1'.
+// Parses for example '<f4' or '|u1'.
 absl::StatusOr<DType> DTypeOfDescr(std::string_view descr) {
   const char order = descr.empty() ? '?' : descr.front();
   for (const Code& known : kCodes) {
@@ -125,7 +125,7 @@ absl::StatusOr<DType> DTypeOfDescr(std::string_view descr) {
                                                "', which no tensor has"));
 }
 
-// The bytes of all values; nullopt for more than kMaxBytes.
+// The size of all values in bytes; nullopt if it is more than kMaxBytes.
 std::optional<int64_t> ArrayBytes(DType dtype, const std::vector<int64_t>& dims) {
   auto bytes = static_cast<int64_t>(SizeOf(dtype));
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
@@ -151,7 +151,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view front, std::string_vie
     return damaged("no array that NumPy saved: it does not begin as one");
   const auto major = static_cast<uint8_t>(front[6]);
   if (major < 1 || major > 3) return damaged("of a version of NumPy's format that is not known");
-  // Little endian: two bytes in version 1, then four.
+  // Little endian: two bytes in version 1, four in later versions.
   const size_t length_bytes = major == 1 ? 2 : 4;
   uint32_t length = 0;
   if (front.size() < 8 + length_bytes) return damaged("its header is cut off");

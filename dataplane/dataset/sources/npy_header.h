@@ -17,27 +17,27 @@ namespace penstock {
 struct NpyHeader {
   DType dtype = DType::kInvalid;
   std::vector<int64_t> dims;
-  int64_t data_offset = 0;  // bytes from the file's front to the values
-  int64_t data_bytes = 0;   // of all values; they fit int64
+  int64_t data_offset = 0;  // from the start of the file to the values
+  int64_t data_bytes = 0;   // of all values; fits int64
 
   // "float32 [7,2,3]"
   std::string ToString() const;
 };
 
-// As many bytes of a file's front as a header may have.
+// The maximum size of a header in bytes, from the start of the file.
 inline constexpr int64_t kMaxNpyHeaderBytes = 64 << 10;
 
-// `front`: the first kMaxNpyHeaderBytes of the file, or all of it. `file` is its
-// name in messages. DataLoss for what is no header; Unimplemented for values in
-// Fortran order (of two dimensions and more), big-endian ones, and dtypes that
-// no tensor has.
+// Parses the header. `front` is the first kMaxNpyHeaderBytes of the file, or the whole file. `file`
+// is the name for messages. DataLoss if there is no valid header. Unimplemented for values in
+// Fortran order (of two or more dimensions), for big-endian values, and for dtypes that no tensor
+// has.
 absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view front, std::string_view file);
 
-// The header of an .npy file whose values are all there; else DataLoss.
+// Reads the header of an .npy file. DataLoss also if the file is too short for the values.
 absl::StatusOr<NpyHeader> ReadNpyHeader(const FileBytes& file);
 
-// OK if the array, or (`rows`) a row of its first dimension, is what `spec`
-// admits; InvalidArgument names `file`.
+// Checks that `spec` admits the array or, with `rows`, one row of its first dimension.
+// InvalidArgument names `file`.
 absl::Status CheckNpy(const NpyHeader& header, const TensorSpec& spec, bool rows,
                       std::string_view file);
 

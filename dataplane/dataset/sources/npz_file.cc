@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Of deflate, whose best is 1032 to 1.
+// The limit of deflate is 1032 to 1.
 constexpr zip_uint64_t kMostInflated = 1040;
 
 std::string MemberName(const std::string& array) {
@@ -24,9 +24,9 @@ std::string MemberName(const std::string& array) {
 struct NpzFile::Source {
   std::unique_ptr<File> file;
   int64_t position = 0;
-  int64_t expected = -1;  // behind the last read
+  int64_t expected = -1;  // the position after the last read
   zip_error_t error;
-  absl::Status failure;  // what the file itself said
+  absl::Status failure;  // the error of the file itself
 
   explicit Source(std::unique_ptr<File> file) : file(std::move(file)) { zip_error_init(&error); }
   ~Source() { zip_error_fini(&error); }
@@ -55,7 +55,7 @@ struct NpzFile::Source {
     return sizeof(*stat);
   }
 
-  // zip_source_callback
+  // A zip_source_callback.
   static zip_int64_t Call(void* self, void* data, zip_uint64_t bytes, zip_source_cmd_t command) {
     auto& source = *static_cast<Source*>(self);
     switch (command) {
@@ -185,7 +185,7 @@ absl::Status NpzFile::ReadValues(const std::string& array, const NpyHeader& head
   ASSIGN_OR_RETURN(const size_t before, Read(*member, array, absl::MakeSpan(front)));
   ASSIGN_OR_RETURN(const size_t values, Read(*member, array, into));
   if (before < front.size() || values < into.size()) return Damaged(array, "it is cut off");
-  std::byte behind[1];  // at the end the checksum is compared
+  std::byte behind[1];  // libzip compares the checksum at the end
   ASSIGN_OR_RETURN(const size_t more, Read(*member, array, behind));
   return more == 0 ? absl::OkStatus() : Damaged(array, "it has more values than its header says");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arrays of an .npz file: a zip archive of .npy files, by libzip.
+// The arrays of an .npz file, which is a zip archive of .npy files, read with libzip.
 #pragma once
 
 #include <zip.h>
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// One thread. Errors name file and member.
+// One thread. Errors name the file and the member.
 class NpzFile {
  public:
   static absl::StatusOr<std::unique_ptr<NpzFile>> Open(std::unique_ptr<File> file);
@@ -24,17 +24,17 @@ class NpzFile {
 
   const std::string& name() const;
 
-  // What the member `array` (its name without .npy) says it is. NotFound lists
-  // those there are. What it says then fits the archive's size: memory for its
-  // values is not more than a thousand times the file.
+  // Reads the header of the member `array` (its name without .npy). NotFound lists the members that
+  // exist. The header is checked against the archive: the values take at most about a thousand
+  // times the size of the file.
   absl::StatusOr<NpyHeader> ReadHeader(const std::string& array);
-  // All values of that member, whose header is `header`, their checksum
-  // checked. REQUIRES: into.size() == header.data_bytes.
+  // Reads all values of that member and checks their checksum. `header` is the member's header.
+  // REQUIRES: into.size() == header.data_bytes.
   absl::Status ReadValues(const std::string& array, const NpyHeader& header,
                           absl::Span<std::byte> into);
 
  private:
-  struct Source;  // what libzip reads from
+  struct Source;  // the file as libzip reads it
   struct Discard {
     void operator()(zip_t* archive) const { zip_discard(archive); }
   };
@@ -46,7 +46,7 @@ class NpzFile {
   NpzFile();
   absl::StatusOr<zip_uint64_t> Locate(const std::string& array) const;
   absl::StatusOr<Member> OpenMember(const std::string& array, zip_uint64_t index) const;
-  // Reads until `into` is full or the member ends; how much it was.
+  // Reads until `into` is full or the member ends. Returns the number of bytes read.
   absl::StatusOr<size_t> Read(zip_file_t& member, const std::string& array,
                               absl::Span<std::byte> into) const;
   absl::Status Damaged(const std::string& array, std::string_view what) const;

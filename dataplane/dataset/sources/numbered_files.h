@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files one after the other as one row of numbered elements.
+// A sequence of files whose elements are numbered consecutively.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ struct NumberedFile {
   int64_t count = 0;  // elements
 };
 
-// Whose element number n is. A value.
+// Maps the number of an element to its file. A value type.
 class NumberedFiles {
  public:
-  // ResourceExhausted if there are more than int64 can say.
+  // ResourceExhausted if the number of elements does not fit int64.
   static absl::StatusOr<NumberedFiles> Of(std::vector<NumberedFile> files);
 
   int64_t count() const { return begins_.back(); }  // elements
   int64_t file_count() const { return static_cast<int64_t>(files_.size()); }
   const std::string& name(int64_t file) const { return files_[file].name; }
-  // Where the elements of `file` begin; of file_count(): count().
+  // The number of the first element of `file`; count() for file_count().
   int64_t begin(int64_t file) const { return begins_[file]; }
 
   struct Place {
     int64_t file;
-    int64_t n;  // of the element in it
+    int64_t n;  // index of the element in the file
   };
   // REQUIRES: 0 ≤ n < count().
   Place Find(int64_t n) const;

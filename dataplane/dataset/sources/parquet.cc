@@ -20,10 +20,10 @@ namespace {
 
 constexpr char kParquet[] = "Parquet";
 
-// All row groups, in the order of the files, each as if it were a file.
+// All row groups, in file order. Each is numbered as if it were a file.
 struct RowGroups {
   NumberedFiles numbered;
-  std::vector<int64_t> numbers;  // of each in its file
+  std::vector<int64_t> numbers;  // index of each group in its file
 };
 
 absl::StatusOr<std::unique_ptr<ParquetFile>> OpenParquet(Files& files, CancelFlag cancelled,

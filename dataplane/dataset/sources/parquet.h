@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parquet: rows of Parquet files, where Arrow was there to build it (parquet.cc);
-// parquet_missing.cc stands in its place elsewhere.
+// Parquet: rows of Parquet files. parquet.cc is built if Arrow is available; otherwise
+// parquet_missing.cc is built in its place.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// None without Arrow.
+// Empty without Arrow.
 std::vector<NodeKind> ParquetKinds();
 
 }  // namespace penstock

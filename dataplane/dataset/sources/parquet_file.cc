@@ -21,10 +21,10 @@
 namespace penstock {
 namespace {
 
-// A File as Arrow wants one. What the file itself said is kept in `failure`.
+// Adapts a File to Arrow. `failure` keeps the error of the file itself.
 class ArrowFile final : public arrow::io::RandomAccessFile {
  public:
-  // `pool` outlives it.
+  // `pool` must outlive it.
   ArrowFile(std::unique_ptr<File> file, arrow::MemoryPool* pool)
       : file_(std::move(file)), pool_(pool) {}
 
@@ -68,7 +68,7 @@ class ArrowFile final : public arrow::io::RandomAccessFile {
   bool closed_ = false;
 };
 
-// What Arrow says of `part` of a file.
+// Converts an Arrow status about `part` of the file.
 absl::Status ToStatus(const arrow::Status& status, const ArrowFile& file, const std::string& part) {
   if (status.ok()) return absl::OkStatus();
   RETURN_IF_ERROR(file.failure);
@@ -79,7 +79,7 @@ absl::Status ToStatus(const arrow::Status& status, const ArrowFile& file, const 
   return absl::DataLossError(absl::StrCat(file.name(), ": ", part, ": ", status.message()));
 }
 
-// The type of numbers of that dtype; nullopt for strings and what Arrow lacks.
+// The Arrow type of numbers of this dtype; nullopt for strings and for dtypes that Arrow lacks.
 std::optional<arrow::Type::type> ArrowType(DType dtype) {
   switch (dtype) {
     case kBool:
@@ -121,17 +121,17 @@ bool IsList(arrow::Type::type type) {
          type == arrow::Type::FIXED_SIZE_LIST;
 }
 
-// Whether values of `type` are read as `leaf`.
+// Returns whether values of `type` can be read as `leaf`.
 bool FitsArrowType(const arrow::DataType& type, const TensorSpec& leaf) {
   if (leaf.dtype == kString) return IsString(type.id());
   if (leaf.shape.rank() == 0) return type.id() == ArrowType(leaf.dtype);
   return IsList(type.id()) && type.field(0)->type()->id() == ArrowType(leaf.dtype);
 }
 
-// Copies values [begin, begin + count) of an array of numbers of that width.
+// Copies values [begin, begin + count) of an array of numbers that are `width` bytes wide.
 void CopyNumbers(const arrow::Array& array, int64_t begin, int64_t count, size_t width,
                  absl::Span<std::byte> into) {
-  if (array.type_id() == arrow::Type::BOOL) {  // bits
+  if (array.type_id() == arrow::Type::BOOL) {  // stored as bits
     const auto& bools = static_cast<const arrow::BooleanArray&>(array);
     for (int64_t i = 0; i < count; ++i) into[i] = std::byte{bools.Value(begin + i)};
     return;
@@ -148,7 +148,7 @@ std::string_view StringAt(const arrow::Array& array, int64_t row) {
   return static_cast<const arrow::LargeBinaryArray&>(array).GetView(row);
 }
 
-// The part of a list's values that row `row` is.
+// The values of one row of a list column.
 struct Part {
   const arrow::Array& values;
   int64_t begin, count;
@@ -170,7 +170,7 @@ Part ListAt(const arrow::Array& array, int64_t row) {
   }
 }
 
-// The number of the Parquet column that holds a field of one.
+// The index of the Parquet column that holds this field, which has one column.
 int ColumnOf(const parquet::arrow::SchemaField& field) {
   return field.children.empty() ? field.column_index : ColumnOf(field.children[0]);
 }
@@ -178,20 +178,20 @@ int ColumnOf(const parquet::arrow::SchemaField& field) {
 }  // namespace
 
 struct ParquetFile::Arrow {
-  // Bounds all memory that Arrow takes for the file: what one element may take.
+  // Limits the memory that Arrow may use for the file to the size of one element.
   arrow::ProxyMemoryPool counted{arrow::default_memory_pool()};
   arrow::CappedMemoryPool pool{&counted, MostElementBytes()};
   std::shared_ptr<ArrowFile> file;
   std::unique_ptr<parquet::arrow::FileReader> reader;
-  std::vector<int> columns;                           // of Parquet, for each leaf
-  int64_t group = -1;                                 // that was loaded
-  absl::Status failure;                               // of loading it
-  std::vector<std::shared_ptr<arrow::Array>> arrays;  // of each leaf
+  std::vector<int> columns;                           // Parquet column of each leaf
+  int64_t group = -1;                                 // the loaded row group
+  absl::Status failure;                               // the error of loading it
+  std::vector<std::shared_ptr<arrow::Array>> arrays;  // one per leaf
 };
 
 absl::Status CheckParquetLeaf(const TensorSpec& leaf) {
   const bool dense = leaf.kind == TensorSpec::Kind::kDense && leaf.shape.has_rank();
-  const int most = leaf.dtype == kString ? 0 : 1;  // dimensions
+  const int most = leaf.dtype == kString ? 0 : 1;  // largest rank
   const bool known = leaf.dtype == kString || ArrowType(leaf.dtype).has_value();
   if (dense && known && leaf.shape.rank() <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of one Parquet file, by row group, by Arrow.
+// Columns of one Parquet file, read by row group with Arrow.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace penstock {
 
-// OK if a column can be read as `leaf`, whatever a file holds: a scalar, a
-// string, or one dimension of numbers. InvalidArgument says so.
+// Checks that a column can be read as `leaf` in principle: a scalar, a string, or one dimension of
+// numbers. InvalidArgument otherwise.
 absl::Status CheckParquetLeaf(const TensorSpec& leaf);
 
 // One thread. Errors name the file and the column.
 class ParquetFile {
  public:
-  // `columns`: a dict of leaves that CheckParquetLeaf() allows. NotFound lists
-  // the columns there are; InvalidArgument for one of another type.
+  // `columns` is a dict of leaves that CheckParquetLeaf() allows. NotFound lists the columns that
+  // exist. InvalidArgument if a column has another type.
   static absl::StatusOr<std::unique_ptr<ParquetFile>> Open(std::unique_ptr<File> file,
                                                            const Spec& columns);
   ~ParquetFile();
 
   const std::vector<int64_t>& group_rows() const { return group_rows_; }  // of each row group
 
-  // Reads the columns of that row group, which takes the place of the last one.
-  // What failed once is not tried again.
+  // Reads the columns of the row group, which replaces the one before. If that failed, a second
+  // call for the same group returns the same error without a new try.
   absl::Status Load(int64_t group);
-  // Gives row `row` of the group that was loaded to `sink`. InvalidArgument for
-  // a null where the leaf is not optional.
+  // Copies row `row` of the loaded group to `sink`. InvalidArgument for a null if the leaf is not
+  // optional.
   absl::Status Fill(int64_t row, ResultSink& sink) const;
 
  private:

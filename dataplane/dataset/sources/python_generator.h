@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FromPythonGenerator(): what a generator of Python gives, in one split. A position in it is a
-// count: the generator is begun anew, and so many elements are passed over.
+// FromPythonGenerator(): the elements of a Python generator, as one split. A position is a count of
+// elements. To restore it, the generator is started again and this many elements are skipped.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// How many numbers start, start + step, … lie before stop. REQUIRES: step != 0.
-// Larger than int64 can say: nullopt.
+// How many of the numbers start, start + step, … are before stop. nullopt if the count does not fit
+// int64. REQUIRES: step != 0.
 std::optional<int64_t> RangeCount(int64_t start, int64_t stop, int64_t step) {
   if (step > 0 ? start >= stop : start <= stop) return 0;
   const uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)
@@ -47,7 +47,7 @@ class RangeIterator final : public IndexedSource {
     return absl::OkStatus();
   }
 
-  // n × step may be beyond int64 where its sum with start is not: computed modulo 2^64.
+  // Computed modulo 2^64, because n × step may overflow int64 even if start + n × step does not.
   int64_t NumberAt(int64_t n) const {
     return static_cast<int64_t>(static_cast<uint64_t>(start_) +
                                 static_cast<uint64_t>(n) * static_cast<uint64_t>(step_));

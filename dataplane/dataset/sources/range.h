@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Range and RangeOf: int64 scalars at equal distances.
+// Dataset::Range and RangeOf: equally spaced int64 scalars.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The iterator over what is not the engine's own to read.
+// The iterator over a source that a registered or Python reader reads.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// What `reader` reads of the splits that the node's feed gives. The node has the attributes
-// "name" and "splits"; errors name it and `what` ("source") of that name.
+// Reads the splits of the node's feed with `reader`. The node has the attributes "name" and
+// "splits". Errors contain `what` ("source") and that name.
 std::unique_ptr<NodeIterator> ReadSplits(const BuildSite& site, std::string_view what,
                                          std::unique_ptr<SourceReader> reader);
 

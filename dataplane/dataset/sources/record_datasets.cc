@@ -20,7 +20,7 @@ constexpr char kTFRecord[] = "TFRecordDataset";
 constexpr char kTextLine[] = "TextLineDataset";
 constexpr char kFixedLength[] = "FixedLengthRecordDataset";
 
-// Records as elements.
+// Returns each record as an element.
 class RecordElements final : public ElementReader {
  public:
   RecordElements(std::unique_ptr<RecordReader> records, Pool& pool)
@@ -39,7 +39,7 @@ class RecordElements final : public ElementReader {
   Pool& pool_;
 };
 
-// --- Compression as an attribute, under tf.data's names; none: left out --------
+// --- Compression as an attribute with tf.data's names; absent for kNone --------
 
 const char* CompressionName(Compression compression) {
   return compression == Compression::kGzip ? "GZIP" : "ZLIB";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFRecordDataset, TextLineDataset and FixedLengthRecordDataset, of named files
-// and of a file that an element names.
+// TFRecordDataset, TextLineDataset and FixedLengthRecordDataset: records of named files, or of a
+// file that an element names.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

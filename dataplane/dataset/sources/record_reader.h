@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of one file, from front to back.
+// The records of one file, from start to end.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ class RecordReader {
  public:
   virtual ~RecordReader() = default;
 
-  // The next record, valid until the next call; nullopt at the end. An error
-  // takes the place of a record; what follows is read on where that is
-  // possible, else the file ends there.
+  // The next record, valid until the next call; nullopt at the end. An error takes the place of one
+  // record. Reading continues after it where possible; otherwise the file ends there.
   virtual absl::StatusOr<std::optional<std::string_view>> Next() = 0;
-  // Passes over the next record without examining its contents; false at the end.
+  // Skips the next record without examining its contents. false at the end.
   virtual absl::StatusOr<bool> Skip() = 0;
-  // Where in the file the next record begins.
+  // The position in the file of the next record.
   virtual int64_t position() const = 0;
 };
 
-// Reads a file from its position on, which is 0 or was a reader's position().
+// Makes a reader that starts at the position of the file, which is 0 or a value that position() of
+// a reader returned.
 using MakeRecordReader = std::function<std::unique_ptr<RecordReader>(BufferedFile file)>;
 
-// TFRecord: length (uint64), its masked CRC-32C, data, their masked CRC-32C;
-// little endian. DataLoss names file and offset.
+// Reads TFRecord files. A record is: length (uint64), its masked CRC-32C, data, the masked CRC-32C
+// of the data; all little endian. DataLoss names the file and the offset.
 std::unique_ptr<RecordReader> ReadTFRecords(BufferedFile file);
 
-// Lines, without \n or \r\n. A last line without an end is one too.
+// Reads lines, without \n or \r\n. The last line needs no line end.
 std::unique_ptr<RecordReader> ReadLines(BufferedFile file);
 
-// Records of `record_bytes` bytes between a header and a footer. DataLoss, in
-// the place of what does not fill a record.
+// Records of `record_bytes` bytes between a header and a footer. DataLoss takes the place of bytes
+// that do not fill a record.
 struct FixedLength {
   int64_t record_bytes;  // > 0
   int64_t header_bytes = 0;

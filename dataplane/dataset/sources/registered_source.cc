@@ -23,7 +23,7 @@ Registered<RegisteredSource>& Sources() {
   return *sources;
 }
 
-// The splits that the feed gives, one after the other.
+// Reads the splits of the feed one after another.
 class RegisteredSourceIterator final : public RegisteredIterator {
  public:
   RegisteredSourceIterator(const BuildSite& site, std::string_view what,
@@ -69,8 +69,8 @@ class RegisteredSourceIterator final : public RegisteredIterator {
   }
 
  private:
-  // False behind the last split. The error of a split that cannot be opened stands in
-  // its place.
+  // Opens the next split unless one is open. false after the last split. The error of a split that
+  // cannot be opened takes its place.
   absl::StatusOr<bool> OpenSplit() {
     if (open_) return true;
     if (span_.begin == span_.end) {
@@ -92,7 +92,7 @@ class RegisteredSourceIterator final : public RegisteredIterator {
 
   SplitCursor cursor_;
   const std::unique_ptr<SourceReader> reader_;
-  Span64 span_ = {0, 0};  // splits to read, the open one included
+  Span64 span_ = {0, 0};  // splits to read, including the open one
   bool open_ = false;
 };
 

@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// The element that is one scalar string.
+// Makes an element that is one scalar string.
 inline absl::StatusOr<Element> ScalarString(Pool& pool, std::string_view value) {
   static const Spec* const spec = new Spec(Bytes());
   const uint64_t offsets[] = {0, value.size()};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The splits of one source, one after the other: what the feed gives, or, where
-// nobody divides the source, everything as one.
+// The splits of one source, one after another: those that the feed returns, or the whole source as
+// one split if there is no feed.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,28 @@ namespace penstock {
 
 class SplitCursor {
  public:
-  // Of a source of `count` elements that is cut into `splits`.
+  // `count` is the number of elements of the source, `splits` the number of its splits.
   SplitCursor(const BuildSite& site, int64_t count, int64_t splits);
 
-  // The numbers of the elements in the next split; nullopt behind the last.
-  // Waits for the feed. DataLoss for a split the source does not have.
+  // The numbers of the elements in the next split; nullopt after the last split. Waits for the
+  // feed. DataLoss for a split number that the source does not have.
   absl::StatusOr<std::optional<Span64>> Next();
 
-  // The position in the span that Next() gave last, of which `left` is left: how many
-  // splits were begun, and how much of the last is left. The split's own number is
-  // asked for again: the feed gives the same one.
+  // Saves the position in the span that Next() returned last, of which `left` is not read yet: the
+  // number of splits begun, and the number of elements left in the last one. The split's own number
+  // is not saved, because the feed returns the same one again.
   void Save(StateWriter& writer, Span64 left) const;
-  // Says what of the splits a position needs: `some_left` of the last one, which Save() does
-  // itself.
+  // Notes in `writer` which splits the position needs. `some_left` says that the last split is
+  // among them. Save() calls this itself.
   void NoteNeeded(StateWriter& writer, bool some_left) const;
-  // What was left of the span that `next` gives for that split (Next(), or what is made of
-  // it); empty where it had ended. DataLoss for what Save() never wrote.
+  // Restores a position. `next` returns the span of the saved split (Next(), or a span derived from
+  // it). Returns the part of that span that was left, empty if the split had ended. DataLoss for a
+  // position that Save() cannot have written.
   absl::StatusOr<Span64> Restore(StateReader& reader,
                                  absl::FunctionRef<absl::StatusOr<std::optional<Span64>>()> next);
 
-  // How many splits Next() has given. Seek makes Next() give that one next.
+  // The number of splits that Next() has returned. After Seek(n), Next() returns the split with
+  // ordinal n.
   int64_t ordinal() const { return ordinal_; }
   void Seek(int64_t ordinal) { ordinal_ = ordinal; }
 

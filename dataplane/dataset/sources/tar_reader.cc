@@ -16,7 +16,7 @@ constexpr int64_t kBlockBytes = 512;
 constexpr int64_t kMaxSize = std::numeric_limits<int64_t>::max() / 4;  // sums do not overflow
 constexpr int64_t kMaxExtensionBytes = 1 << 20;
 
-// A field of a header: where it begins and how long it is.
+// The position of a header field and its length.
 struct TarField {
   size_t offset, bytes;
 };
@@ -31,12 +31,12 @@ std::string_view Raw(std::string_view block, TarField field) {
   return block.substr(field.offset, field.bytes);
 }
 
-// Up to a NUL, if there is one.
+// Returns the text before the first NUL, if there is one.
 std::string_view FieldText(std::string_view bytes) {
   return bytes.substr(0, bytes.find('\0'));
 }
 
-// Octal digits between spaces, or, GNU, a big-endian number behind a set bit.
+// Parses octal digits between spaces, or, as in GNU tar, a big-endian number after a set bit.
 std::optional<int64_t> Number(std::string_view field) {
   uint64_t value = 0;
   if (static_cast<uint8_t>(field[0]) & 0x80) {
@@ -58,7 +58,7 @@ std::optional<int64_t> Number(std::string_view field) {
   return static_cast<int64_t>(value);
 }
 
-// The sum of the block's bytes with the checksum itself as spaces. Some old
+// Compares with the sum of the block's bytes, with the checksum field counted as spaces. Some old
 // programs added signed bytes.
 bool ChecksumFits(std::string_view block) {
   const std::optional<int64_t> stored = Number(Raw(block, kChecksum));
@@ -81,7 +81,7 @@ int64_t Padded(int64_t bytes) {
 struct TarReader::Header {
   int64_t position;
   std::string name;
-  int64_t size;  // of what follows
+  int64_t size;  // of the contents that follow
   char type;
 
   bool extends() const { return type == 'x' || type == 'L'; }
@@ -105,7 +105,7 @@ absl::StatusOr<std::optional<TarReader::Header>> TarReader::ReadHeader() {
   if (const std::string_view prefix = FieldText(Raw(block, kPrefix)); posix && !prefix.empty())
     header.name = absl::StrCat(std::string(prefix), "/", header.name);
   if (header.type == '\0') header.type = header.name.ends_with('/') ? '5' : '0';
-  // Links, devices and directories have no contents, whatever their size says.
+  // Links, devices and directories have no contents, whatever their size field says.
   if (header.type < '1' || header.type > '6') {
     const std::optional<int64_t> size = Number(Raw(block, kSize));
     if (!size.has_value()) return Damaged(position, "the header holds no size");
@@ -134,7 +134,7 @@ absl::Status TarReader::ReadExtension(const Header& header, Extended& extended) 
     extended.name = std::string(FieldText(bytes));
     return absl::OkStatus();
   }
-  while (!bytes.empty()) {  // "LENGTH KEY=VALUE\n", the length of all of it
+  while (!bytes.empty()) {  // "LENGTH KEY=VALUE\n"; LENGTH counts all of it
     const size_t space = bytes.find(' ');
     size_t length;
     if (space == std::string_view::npos ||
@@ -189,8 +189,8 @@ absl::StatusOr<std::optional<TarEntry>> TarReader::NextFile() {
     passed.Update(
         PassOver({.name = header.name, .size = header.size, .position = header.position}));
     if (!passed.ok()) return failed(passed);
-    // Global headers and long link names say nothing of interest, and may stand
-    // between a file and what says more about it.
+    // Global headers and long link names contain nothing that is needed. They may be between a file
+    // and its extended header.
     if (!header.extends() && header.type != 'g' && header.type != 'K') {
       extended = {};
       begin = archive_.position();

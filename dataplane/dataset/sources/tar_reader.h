@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of a tar archive, in its order: ustar, pax (path and size), GNU long
-// names and large sizes; POSIX.1-2017, pax, "ustar Interchange Format".
+// The files of a tar archive, in archive order. Supports ustar, pax (path and size), and GNU long
+// names and large sizes. Format: POSIX.1-2017, pax, "ustar Interchange Format".
 //
-// Ours rather than libarchive: a position in an archive must read on exactly as
-// the reading that came there, and libarchive judges the first header it is
-// given by other rules than the next ones. It would also copy what is in a file
-// once more.
+// libarchive is not used for two reasons. After a restore at a position, reading must continue
+// exactly as before, but libarchive judges the first header it sees by other rules than later ones.
+// It also copies the contents of files once more.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ namespace penstock {
 struct TarEntry {
   std::string name;
   int64_t size = 0;      // bytes
-  int64_t position = 0;  // where in the archive its first header begins
+  int64_t position = 0;  // of its first header in the archive
 };
 
 class TarReader {
@@ -31,39 +30,38 @@ class TarReader {
 
   const std::string& name() const { return archive_.name(); }
 
-  // The next regular file; nullopt at the end. Directories, links and devices
-  // are passed over. DataLoss names archive and offset for a damaged header and
-  // a file that the archive, as far as its size is known, cannot hold.
-  // REQUIRES: the last file was read or passed over.
+  // The next regular file; nullopt at the end. Directories, links and devices are skipped. DataLoss
+  // names the archive and the offset of a damaged header, or of a file that is larger than the rest
+  // of the archive, where the archive's size is known. REQUIRES: the last file was read or skipped.
   absl::StatusOr<std::optional<TarEntry>> NextFile();
 
-  // The contents of `entry`, which NextFile() just gave; or pass over them,
-  // examining no more than is needed to know that they are there.
+  // Read() reads the contents of `entry`, which NextFile() just returned. PassOver() skips them and
+  // examines only enough to know that they are there.
   absl::Status Read(const TarEntry& entry, std::string& contents);
   absl::Status PassOver(const TarEntry& entry);
 
-  // Where the next header is looked for; behind an error, where the headers of
-  // what could not be read begin.
+  // The position where the next header is expected. After an error, the position of the first
+  // header of the file that could not be read.
   int64_t position() const { return archive_.position(); }
-  // Looks for the next header at `position`, which was a position().
+  // Continues at `position`, which position() returned.
   void Seek(int64_t position) { archive_.Advance(position - archive_.position()); }
-  // BufferedFile::GiveUp
+  // See BufferedFile::GiveUp.
   absl::Status GiveUp(const absl::Status& why) { return archive_.GiveUp(why); }
 
  private:
-  // What headers before a file's own say about it.
+  // Fields of a file that extended headers before its own header define.
   struct Extended {
     std::optional<std::string> name;
     std::optional<int64_t> size;
   };
   struct Header;
 
-  // The header at the position, which stays; nullopt at the end.
+  // The header at the position, which does not move; nullopt at the end.
   absl::StatusOr<std::optional<Header>> ReadHeader();
-  // Reads what an extending header holds. The position is behind that header.
+  // Reads the contents of an extended header. REQUIRES: the position is after that header.
   absl::Status ReadExtension(const Header& header, Extended& extended);
   absl::Status CheckHolds(const Header& header) const;
-  // Reads through the contents, into `contents` if that is not nullptr.
+  // Reads the contents, and appends them to `contents` unless it is nullptr.
   absl::Status Walk(const TarEntry& entry, std::string* contents);
   absl::Status Damaged(int64_t offset, std::string_view what) const;
 

@@ -29,11 +29,11 @@ constexpr char kTarShards[] = "TarShards";
 constexpr char kKey[] = "__key__";
 constexpr char kUrl[] = "__url__";
 
-// Which extensions a sample is made of.
+// The extensions that make up a sample.
 struct SampleFields {
   struct Place {
-    size_t field;  // number in `names`
-    size_t rank;   // among the field's alternatives: the lowest counts
+    size_t field;  // index into `names`
+    size_t rank;   // among the field's alternatives; the lowest wins
   };
   Strings declared;  // "jpg;jpeg;png", for messages
   Strings names;     // "jpg"
@@ -61,9 +61,8 @@ absl::StatusOr<SampleFields> ParseFields(const Strings& declared) {
   return fields;
 }
 
-// A file's name as key and extension. WebDataset's rule: the key ends at the
-// first dot of the last component, and files without one, or with nothing
-// before it, belong to no sample.
+// The key and extension of a file name. WebDataset's rule: the key ends at the first dot of the
+// last path component. A file without a dot there, or with nothing before it, belongs to no sample.
 struct SampleName {
   std::string_view key;
   std::string extension;  // in lower case
@@ -73,7 +72,7 @@ std::optional<SampleName> SplitName(std::string_view name) {
   const size_t base = slash == std::string_view::npos ? 0 : slash + 1;
   const size_t dot = name.find('.', base);
   if (dot == std::string_view::npos || dot == base) return std::nullopt;
-  // What describes the whole archive.
+  // Such a file describes the whole archive.
   if (base == 0 && name.starts_with("__") && name.ends_with("__")) return std::nullopt;
   return SampleName{.key = name.substr(0, dot),
                     .extension = absl::AsciiStrToLower(std::string(name.substr(dot + 1)))};
@@ -96,12 +95,12 @@ class SampleReader final : public ElementReader {
 
  private:
   struct Found {
-    std::optional<size_t> rank;  // of the alternative that is here
+    std::optional<size_t> rank;  // of the alternative found
     std::string contents;
   };
 
-  // The next complete sample, in found_ if its contents are wanted; the error of
-  // one that is not complete takes its place.
+  // Finds the next complete sample, and reads it into found_ if `contents` is true. An incomplete
+  // sample is an error that takes its place.
   absl::StatusOr<bool> FindSample(bool contents) {
     for (;;) {
       ASSIGN_OR_RETURN(const bool more, ReadSample(contents));
@@ -114,8 +113,8 @@ class SampleReader final : public ElementReader {
     }
   }
 
-  // Reads files as long as they are of one sample; false at the end. What keeps
-  // the archive from being read on behind a sample is left in failure_.
+  // Reads files while they belong to one sample. false at the end. An error of the archive after
+  // the sample is kept in failure_.
   absl::StatusOr<bool> ReadSample(bool contents) {
     if (!failure_.ok()) return tar_.GiveUp(std::exchange(failure_, absl::OkStatus()));
     if (!ahead_.has_value()) {
@@ -207,11 +206,11 @@ class SampleReader final : public ElementReader {
   TarReader tar_;
   const SampleFields fields_;
   const BuildSite site_;
-  std::optional<TarEntry> ahead_;  // the next sample's first file, not read
-  absl::Status failure_;           // in the place of what follows
-  std::string key_;                // of the sample at hand, as what follows
+  std::optional<TarEntry> ahead_;  // first file of the next sample, not read yet
+  absl::Status failure_;           // takes the place of the next sample
+  std::string key_;                // of the current sample, like the next three
   Strings present_;                // extensions
-  std::string second_;             // an extension that came more than once
+  std::string second_;             // an extension that occurs more than once
   std::vector<Found> found_;       // fields, in the order of fields_.names
 };
 
@@ -225,7 +224,7 @@ absl::StatusOr<Inferred> InferTarShards(const Attrs& attrs, absl::Span<const Nod
   return Inferred{Spec::Dict(std::move(members)), nothing ? 0 : kUnknown};
 }
 
-// No tar header begins as gzip does: a name would have to.
+// No tar header starts like gzip, because a file name would have to.
 absl::StatusOr<Compression> CompressionOfFile(File& file) {
   char magic[2] = {};
   ASSIGN_OR_RETURN(const size_t got, file.ReadAt(0, absl::MakeSpan(magic)));

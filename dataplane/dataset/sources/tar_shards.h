@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TarShards: samples of tar files, as WebDataset groups them.
+// TarShards: samples of tar files, grouped as WebDataset does.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

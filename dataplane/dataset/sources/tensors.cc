@@ -26,7 +26,7 @@ std::vector<Tensor> TensorsOfElement(const Element& element) {
   return tensors;
 }
 
-// Whether the tensors are what the spec promises.
+// Checks that the tensors match the spec.
 absl::Status CheckTensors(absl::Span<const Tensor> tensors, const Spec& spec) {
   if (tensors.size() != spec.leaves().size()) {
     return absl::InvalidArgumentError(absl::StrCat(tensors.size(), " tensors were given for the ",
@@ -40,7 +40,7 @@ absl::Status CheckTensors(absl::Span<const Tensor> tensors, const Spec& spec) {
                            .shape = Shape({tensors[i].dims().begin(), tensors[i].dims().end()}),
                            .kind = tensors[i].kind(),
                            .ragged_rank = tensors[i].ragged_rank()};
-    // The dims of ragged and sparse values are not those of the leaf.
+    // The dims of ragged and sparse values differ from those of the leaf.
     const bool fits =
         given.dtype == leaf.dtype && given.kind == leaf.kind &&
         given.ragged_rank == leaf.ragged_rank &&
@@ -53,7 +53,7 @@ absl::Status CheckTensors(absl::Span<const Tensor> tensors, const Spec& spec) {
   return absl::OkStatus();
 }
 
-// The spec of one row of tensors of `spec`.
+// Returns the spec of one row of tensors of `spec`.
 absl::StatusOr<Spec> RowSpec(const Spec& spec) {
   if (spec.leaves().empty())
     return absl::InvalidArgumentError("there must be at least one tensor to take rows of");
@@ -73,7 +73,7 @@ absl::StatusOr<Spec> RowSpec(const Spec& spec) {
   return spec.WithLeaves(rows);
 }
 
-// The number of rows, which all tensors must share.
+// Returns the number of rows, which all tensors must share.
 absl::StatusOr<int64_t> RowCountOfAll(absl::Span<const Tensor> tensors, const Spec& spec) {
   const int64_t count = tensors[0].dim(0);
   for (size_t i = 1; i < tensors.size(); ++i) {
@@ -85,7 +85,7 @@ absl::StatusOr<int64_t> RowCountOfAll(absl::Span<const Tensor> tensors, const Sp
   return count;
 }
 
-// The tensors themselves, once. They live in the node or in the site's argument.
+// Returns the tensors once. They live in the node or in the site's argument.
 class TensorsIterator final : public IndexedSource {
  public:
   TensorsIterator(const BuildSite& site, std::vector<Tensor> tensors)
@@ -170,7 +170,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSlicesOf(const BuildSite& sit
   return std::make_unique<SlicesIterator>(site, std::move(tensors), *count);
 }
 
-// A node of that operation on a copy of the tensors.
+// Makes a node of operation `op` with a copy of the tensors.
 Dataset OfConstant(const char* op, const std::vector<Tensor>& leaves, const Spec& spec) {
   if (absl::Status fits = CheckTensors(leaves, spec); !fits.ok())
     return Dataset(FailedNode(op, {}, fits));

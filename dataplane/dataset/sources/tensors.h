@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements made of tensors at hand: FromTensors, FromTensorSlices, and inside a
-// DatasetFunction TensorsOf and TensorSlicesOf.
+// Elements made of given tensors: FromTensors and FromTensorSlices, and, inside a DatasetFunction,
+// TensorsOf and TensorSlicesOf.
 #pragma once
 
 #include "dataplane/dataset/registry.h"

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kHeadBytes = 12;       // length and its CRC
 constexpr int64_t kRecordTailBytes = 4;  // CRC of the data
-// Of a record in a compressed file, whose size does not bound it: what an
-// element's string may hold.
+// The limit for a record in a compressed file, whose size does not bound it. It is the maximum size
+// of an element's string.
 constexpr int64_t kMaxRecordBytes = int64_t{1} << 32;
 
 template <class T>
@@ -55,7 +55,7 @@ class TFRecordReader final : public RecordReader {
     ASSIGN_OR_RETURN(const std::optional<int64_t> length, NextLength());
     if (!length.has_value()) return false;
     const int64_t bytes = kHeadBytes + *length + kRecordTailBytes;
-    // Whether it is all there shows in reading it.
+    // In a compressed file, only reading shows whether the record is complete.
     if (!file_.left().has_value() && bytes <= MostElementBytes()) {
       const absl::StatusOr<std::string_view> seen = file_.Peek(bytes);
       if (!seen.ok()) return file_.GiveUp(seen.status());
@@ -68,8 +68,8 @@ class TFRecordReader final : public RecordReader {
   int64_t position() const override { return file_.position(); }
 
  private:
-  // Of the record at the position, which lies wholly inside the file as far as
-  // its size is known; nullopt at the end.
+  // The length of the record at the position; nullopt at the end. If the file's size is known, the
+  // record is inside the file.
   absl::StatusOr<std::optional<int64_t>> NextLength() {
     const absl::StatusOr<std::string_view> head = file_.Peek(kHeadBytes);
     if (!head.ok()) return file_.GiveUp(head.status());

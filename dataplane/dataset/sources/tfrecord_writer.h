@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes TFRecord files: for examples, tools and tests.
+// Writes TFRecord files, for examples, tools and tests.
 #pragma once
 
 #include <cstdio>
@@ -11,17 +11,17 @@
 
 namespace penstock {
 
-// The bytes of one record, as they stand in a file.
+// The bytes of one record as stored in a file.
 std::string TFRecordBytes(std::string_view data);
 
-// One thread at a time. A file is whole once Close() has returned OK.
+// One thread at a time. The file is complete when Close() has returned OK.
 class TFRecordWriter {
  public:
-  // Makes the file, or empties it.
+  // Creates the file, or truncates it.
   static absl::StatusOr<std::unique_ptr<TFRecordWriter>> Create(const std::string& name);
 
   absl::Status Write(std::string_view data);
-  // Writes what is buffered. No Write() after it.
+  // Writes the buffered bytes. REQUIRES: no Write() after it.
   absl::Status Close();
 
  private:

@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kTokenShards[] = "TokenShards";
 
-// What the attributes say. Counts are of tokens.
+// The node's attributes. Counts are in tokens.
 struct Windows {
   int64_t size;
   int64_t stride;
@@ -37,7 +37,7 @@ struct Windows {
         dtype(Get<DType>(attrs, "dtype")),
         header_bytes(Get<int64_t>(attrs, "header_bytes")) {}
 
-  // How many there are in a file of `tokens`.
+  // The number of windows in a file of `tokens` tokens.
   int64_t CountIn(int64_t tokens) const {
     const int64_t whole = tokens < size ? 0 : (tokens - size) / stride + 1;
     if (!keep_remainder) return whole;
@@ -46,7 +46,7 @@ struct Windows {
   }
 };
 
-// A file, open.
+// An open file.
 struct TokenFile {
   FileBytes bytes;
   int64_t data_offset;  // bytes
@@ -93,7 +93,7 @@ class TokenSource final : public IndexedSource {
         files_(std::move(files)) {}
 
  private:
-  // Part of a file.
+  // A window of an open file.
   struct Window {
     TokenFile& file;
     int64_t begin;  // tokens
@@ -155,7 +155,7 @@ class TokenSource final : public IndexedSource {
   std::optional<TokenFile> open_;
   int64_t open_number_ = 0;
   BlockLayout layout_;
-  int64_t layout_size_ = -1;  // of the window it is for
+  int64_t layout_size_ = -1;  // the window size that layout_ fits
 };
 
 absl::StatusOr<Inferred> InferTokenShards(const Attrs& attrs, absl::Span<const NodePtr>) {

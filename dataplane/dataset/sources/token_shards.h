@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TokenShards: windows of files of tokens.
+// TokenShards: windows of token files.
 #pragma once
 
 #include "dataplane/dataset/registry.h"
