@@ -17,8 +17,7 @@
 namespace penstock {
 namespace {
 
-// Reads the rows of one batch after the other; how they are put together is for
-// its subclasses.
+// Reads the rows of one batch after another. Subclasses put them together.
 class BatchIterator : public BatchingIterator {
  public:
   BatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
@@ -50,14 +49,14 @@ class BatchIterator : public BatchingIterator {
 
  protected:
   virtual absl::Status Begin() = 0;
-  // False at the end. After an error the row is void.
+  // False at the end. After an error the row has no value.
   virtual absl::StatusOr<bool> ReadRow(PositionedInput& input, int64_t row) = 0;
-  // The batch of the rows read, or `errors` unless they are OK.
+  // Returns the batch of the rows read, or `errors` if they are not OK.
   virtual absl::StatusOr<Element> Put(int64_t rows, absl::Status errors) = 0;
   virtual void Drop() = 0;
 };
 
-// Rows of known size are written where they will stay.
+// Writes rows of known size directly into the batch.
 class InPlaceIterator final : public BatchIterator {
  public:
   InPlaceIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, Spec row,
@@ -92,7 +91,7 @@ class InPlaceIterator final : public BatchIterator {
   std::optional<OpenBatch> open_;
 };
 
-// Rows of other kinds are kept until all are there.
+// Holds rows of other kinds until all rows of the batch are read.
 class StackIterator final : public BatchIterator {
  public:
   StackIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input,
@@ -111,7 +110,7 @@ class StackIterator final : public BatchIterator {
     bytes_ += next->block().size();
     elements_.push_back(*std::move(next));
     if (bytes_ >
-        static_cast<size_t>(MostElementBytes())) {  // maybe long before it has all its rows
+        static_cast<size_t>(MostElementBytes())) {  // perhaps long before all rows are read
       return OfReading(
           AboveElementLimit(absl::StrCat(site_.name(), ": a batch, of which ", elements_.size(),
                                          " rows take ", bytes_, " bytes,")));
@@ -123,20 +122,19 @@ class StackIterator final : public BatchIterator {
                                         ? StackRows(site_.pool(), elements_, site_.spec(),
                                                     padding_.has_value() ? &*padding_ : nullptr)
                                         : std::move(errors);
-    elements_.clear();  // their slots go back now, not at the next batch
+    elements_.clear();  // returns their slots now, not at the next batch
     return batch;
   }
   void Drop() override { elements_.clear(); }
 
   const std::optional<RowPadding> padding_;
   std::vector<Element> elements_;
-  size_t bytes_ = 0;  // of them
+  size_t bytes_ = 0;  // of elements_
 };
 
 }  // namespace
 
-// Which way depends on the definition alone, so that a position means the same
-// on every machine.
+// The choice depends only on the definition, so a position means the same on every machine.
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBatchIterator(
     const BuildSite& site, std::optional<RowPadding> padding) {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));

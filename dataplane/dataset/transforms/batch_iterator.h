@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Batch, RaggedBatch and PaddedBatch read by.
+// The iterator of Batch, RaggedBatch and PaddedBatch.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// Batches of the site's input as its spec describes them (StackRows), by the
-// attributes "batch_size" and "drop_remainder". Rows whose size is known, padding
-// included, are written where they will stay.
+// Makes batches of the site's input as the site's spec describes them (see StackRows). Uses the
+// attributes "batch_size" and "drop_remainder". Rows of known size, including padding, are written
+// directly into the batch.
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBatchIterator(const BuildSite& site,
                                                                  std::optional<RowPadding> padding);
 

@@ -40,7 +40,7 @@ absl::Status CheckRowByRow(const Tensor& sparse) {
   return absl::OkStatus();
 }
 
-// Number of the first value that lies in row `row` or behind it.
+// Returns the number of the first value in row `row` or a later row.
 int64_t FirstValueFrom(const Tensor& sparse, int64_t row) {
   int64_t from = 0, to = sparse.dim(0);
   while (from < to) {
@@ -53,7 +53,7 @@ int64_t FirstValueFrom(const Tensor& sparse, int64_t row) {
   return from;
 }
 
-// One row of level 0 of a ragged tensor, without that level.
+// Returns one row of level 0 of a ragged tensor, without that level.
 Tensor RaggedRow(const Tensor& ragged, int64_t row, Parts& parts) {
   int64_t from = ragged.row_splits(0)[row], to = ragged.row_splits(0)[row + 1];
   absl::InlinedVector<absl::Span<const int64_t>, Tensor::kMaxRaggedRank> splits;
@@ -109,7 +109,7 @@ absl::StatusOr<Spec> RowSpecOf(const Spec& batch) {
 absl::StatusOr<BatchRows> BatchRows::Of(Element batch) {
   BatchRows rows(std::move(batch));
   const Spec& spec = rows.batch_.spec();
-  std::optional<size_t> counted;  // the leaf that told the number of rows
+  std::optional<size_t> counted;  // the leaf that gave the number of rows
   for (size_t i = 0; i < rows.batch_.size(); ++i) {
     const Tensor leaf = rows.batch_.tensor(i);
     if (!leaf.present()) continue;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch taken apart along the first dimension of its leaves: views of its
-// rows, nothing is copied.
+// A batch split along the first dimension of its leaves into views of its rows, without a copy.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +14,22 @@
 
 namespace penstock {
 
-// The spec of one row of elements of `batch`. InvalidArgument names a leaf that
-// has no rows.
+// Returns the spec of one row of elements of `batch`. InvalidArgument names a leaf that has no
+// rows.
 absl::StatusOr<Spec> RowSpecOf(const Spec& batch);
 
 class BatchRows {
  public:
-  // InvalidArgument where leaves have different numbers of rows, or a sparse
-  // one does not give its values row by row.
+  // InvalidArgument if leaves have different numbers of rows, or if the values of a sparse leaf are
+  // not ordered by row.
   static absl::StatusOr<BatchRows> Of(Element batch);
 
   int64_t count() const { return count_; }
   const Element& batch() const { return batch_; }
 
-  // Dims and offsets of views that do not lie in the batch as the view needs them.
+  // Dims and offsets of views, where the batch does not contain them as the view needs them.
   using Parts = std::deque<absl::InlinedVector<int64_t, 4>>;
-  // Leaf `i` of row `r` < count(). Valid while this and `parts` live.
+  // Leaf `i` of row `r`. Valid while this object and `parts` live. REQUIRES: r < count().
   Tensor Leaf(size_t i, int64_t r, Parts& parts) const;
 
  private:

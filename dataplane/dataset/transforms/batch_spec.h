@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What elements put together look like, and how many there are.
+// Specs and numbers of batches.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace penstock {
 
-// `rows` elements of `row` (kUnknownDim: it varies) put together: each leaf
-// gets one more dimension in front, ragged leaves one more level. InvalidArgument
-// names the leaf for which that is too many.
+// Returns the spec of a batch of `rows` elements of `row`; kUnknownDim if the number varies. Each
+// leaf gets one more dimension in front, ragged leaves one more level. InvalidArgument names a leaf
+// that gets too many.
 absl::StatusOr<Spec> StackedSpec(const Spec& row, int64_t rows);
 
-// The same where dense leaves become ragged up to their last unknown dimension.
+// Does the same, but makes dense leaves ragged up to their last unknown dimension.
 absl::StatusOr<Spec> RaggedSpec(const Spec& row, int64_t rows);
 
-// How many batches of `size` so many elements make.
+// Returns how many batches of `size` these elements make.
 Cardinality BatchCount(Cardinality elements, int64_t size, bool drop_remainder);
-// How many rows so many elements of `batch` have together.
+// Returns how many rows `elements` elements of `batch` have together.
 Cardinality UnbatchedCount(const Spec& batch, Cardinality elements);
 
 }  // namespace penstock

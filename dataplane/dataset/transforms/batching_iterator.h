@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What iterators that give batches of their input have in common: how many rows
-// a batch has, and a position, which is the number of elements in batches given.
+// The common part of iterators that return batches of their input: the number of rows of a batch,
+// and the position, which is the number of elements in the batches returned so far.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ class BatchingIterator : public NodeIterator {
   absl::Status Restore(StateReader& reader) final;
 
  protected:
-  // The site has the attributes "batch_size" and "drop_remainder". At least so many
-  // elements lie between two remembered positions of the input.
+  // The site has the attributes "batch_size" and "drop_remainder". At least `remember` elements are
+  // between two remembered positions of the input.
   BatchingIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t remember,
                    PositionedInput::Holds holds = PositionedInput::Holds::kNothing);
 
-  // Passes over batches none of whose rows was read; returns how many there were.
+  // Skips batches of which no row was read. Returns how many there were.
   absl::StatusOr<int64_t> SkipBatches(int64_t count);
-  // The first `elements` of the input are in batches given.
+  // Notes that the first `elements` elements of the input are in batches that were returned.
   void GaveUpTo(int64_t elements);
   int64_t given() const { return given_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::BucketBySequenceLength: batches of elements of like length.
+// Dataset::BucketBySequenceLength: batches of elements of similar length.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Rows whose unknown dimensions are padded to `size`.
+// Returns `padding` with its unknown dimensions set to `size`.
 RowPadding PaddedTo(RowPadding padding, int64_t size) {
   std::vector<TensorSpec> leaves;
   for (TensorSpec leaf : padding.row.leaves()) {
@@ -30,7 +30,7 @@ RowPadding PaddedTo(RowPadding padding, int64_t size) {
   return padding;
 }
 
-// What the rows of each bucket are padded to; none for ragged batches.
+// Returns the padding of each bucket; empty for ragged batches.
 std::vector<RowPadding> PaddingOfBuckets(const Attrs& attrs) {
   if (Get<bool>(attrs, "no_padding")) return {};
   const RowPadding padding = PaddingOf(attrs);
@@ -74,7 +74,7 @@ class BucketIterator final : public KeyedWindows {
   const Ints boundaries_;
   const Ints sizes_;
   const bool to_boundary_;
-  const std::vector<RowPadding> padding_;  // by bucket
+  const std::vector<RowPadding> padding_;  // per bucket
 };
 
 absl::Status CheckBuckets(const Ints& boundaries, const Ints& sizes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Cache: its input as the first pass reads it, in every pass. What is
-// kept is a matter of speed alone: a pass finds it whole and reads it, or reads
-// the input and fills it anew. So a position in the cache is a number, and a
-// position in the input is the input's.
+// Dataset::Cache: every pass returns the elements as the first pass reads them. The stored elements
+// affect only speed. A pass that finds them complete reads them; otherwise it reads the input and
+// fills the store again. A position in the cache is therefore a number, and a position in the input
+// is the input's own.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -57,15 +57,15 @@ class CacheIterator final : public NodeIterator {
   absl::Status Save(StateWriter& writer) override {
     RETURN_IF_ERROR(Begin());
     writer.WriteUnsigned(store_->key());
-    // Elsewhere the next pass begins with the input anew.
+    // If this is restored elsewhere, the next pass may read the input from its start.
     if (site_.splits() != nullptr) writer.NeedsAllSplits();
     writer.WriteInt(passed_);
     writer.WriteBool(input_ != nullptr);
     return input_ == nullptr ? absl::OkStatus() : input_->Save(writer);
   }
 
-  // In the input, reading goes on there, and nothing is kept in this pass: its
-  // first elements are not at hand.
+  // If the position is in the input, reading continues there. This pass stores nothing, because it
+  // does not have the first elements.
   absl::Status Restore(StateReader& reader) override {
     ASSIGN_OR_RETURN(const uint64_t key, reader.ReadUnsigned());
     constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -90,18 +90,18 @@ class CacheIterator final : public NodeIterator {
   enum class Mode {
     kNotBegun,
     kReading,  // from the store
-    kFilling,  // the store, from the input
-    kPassing,  // on what the input gives
-    kFailed,   // for good; the error was given
+    kFilling,  // fills the store from the input
+    kPassing,  // passes on the input's elements
+    kFailed,   // permanently, and the error was returned
   };
 
-  // Save() does not use the error up: it is the first element's.
+  // Save() does not consume the error, which takes the place of the first element.
   absl::Status Begin() {
     if (mode_ == Mode::kNotBegun) failed_ = Open();
     return failed_;
   }
 
-  // The same for who reads: the error is said, and the next call finds the end.
+  // Does the same for a reader: returns the error once. The next call finds the end.
   absl::Status BeginOrSayWhy() {
     Begin().IgnoreError();
     return std::exchange(failed_, absl::OkStatus());
@@ -127,7 +127,7 @@ class CacheIterator final : public NodeIterator {
     if (mode_ == Mode::kReading && absl::IsFailedPrecondition(status)) mode_ = Mode::kFailed;
   }
 
-  // An error may pass: it is not kept, and so nothing is.
+  // A later pass may not have the same error. It is not stored, and so nothing is.
   void Keep(const absl::StatusOr<std::optional<Element>>& next) {
     absl::Status kept;
     if (!next.ok()) {
@@ -143,12 +143,12 @@ class CacheIterator final : public NodeIterator {
   }
 
   BuildSite site_;
-  std::shared_ptr<CacheStore> store_;  // outlives input_, which asks its splits
+  std::shared_ptr<CacheStore> store_;  // outlives input_, which uses its splits
   std::unique_ptr<NodeIterator> input_;
   std::unique_ptr<CacheReader> reader_;
   Mode mode_ = Mode::kNotBegun;
-  absl::Status failed_;  // why it could not begin, until Next() has said so
-  int64_t passed_ = 0;   // elements, errors in their places included
+  absl::Status failed_;  // why it could not begin, until Next() returns it
+  int64_t passed_ = 0;   // elements, and errors in place of elements
 };
 
 bool OnDisk(const Attrs& attrs) {
@@ -222,7 +222,8 @@ class MemoryStore final : public CacheStore {
   uint64_t seed() const override {
     return whole_ == nullptr ? demanded_.value_or(site_.seed()) : whole_->seed;
   }
-  // A state has the iterator's own seed: what lies between is 0 but for contents of another's.
+  // A state contains the iterator's own seed, so the key is the difference to that seed. It is 0
+  // unless the contents were made with the seed of another iterator.
   uint64_t key() const override { return seed() - site_.seed(); }
   absl::Status Demand(uint64_t key) override {
     demanded_ = site_.seed() + key;
@@ -250,13 +251,13 @@ class MemoryStore final : public CacheStore {
   std::unique_ptr<CacheReader> Read() override { return std::make_unique<MemoryReader>(whole_); }
 
  private:
-  // What another iterator over the dataset has kept, if it is what this one may give.
+  // Returns what another iterator over the dataset has stored, if this iterator may use it.
   std::shared_ptr<const CachedElements> OfAllIterators() const {
     KeptByNode* kept = site_.kept_by_node();
     if (kept == nullptr) return nullptr;
     MutexLock lock(kept->mu);
     const std::shared_ptr<const CachedElements> cached = kept->cached;
-    // By its number a node draws.
+    // Random draws depend on the node's number.
     if (cached == nullptr || cached->number != site_.number()) return nullptr;
     const bool any_seed = !demanded_.has_value() && !site_.in_first_pass();
     return any_seed || cached->seed == seed() ? cached : nullptr;

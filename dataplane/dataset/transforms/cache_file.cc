@@ -27,7 +27,7 @@ constexpr std::string_view kCacheMagic = "PSCH";
 constexpr uint64_t kVersion = 1;
 constexpr char kPartial[] = ".partial";
 constexpr int64_t kFrameBytes = 16;  // of a TFRecord
-// magic, then two little-endian uint64.
+// The size of the magic and two little-endian uint64.
 constexpr int64_t kCacheTailBytes = 4 + 2 * 8;
 
 void AppendFixed(uint64_t value, std::string& to) {
@@ -79,7 +79,7 @@ absl::StatusOr<std::vector<AnsweredSplit>> ParseSplits(std::string_view record) 
   return splits;
 }
 
-// A record and where the next one begins.
+// A record, and the position of the next one.
 struct Record {
   std::string bytes;
   int64_t end = 0;
@@ -139,8 +139,8 @@ class SharedFile final : public File {
   std::shared_ptr<File> file_;
 };
 
-// A writer holds a lock on its file as long as it lives: what can be locked was
-// left by one that was killed.
+// A writer holds a lock on its file as long as it lives. A file that can be locked was left by a
+// writer that was killed.
 void RemoveLeftovers(const std::string& name) {
   const std::filesystem::path path(name);
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -157,7 +157,7 @@ void RemoveLeftovers(const std::string& name) {
   }
 }
 
-// So that the new name outlives a crash of the machine.
+// Makes the new name survive a crash of the machine.
 absl::Status SyncFolderOf(const std::string& name) {
   const std::filesystem::path path(name);
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
@@ -196,7 +196,7 @@ absl::StatusOr<std::unique_ptr<CacheFileWriter>> CacheFileWriter::Create(
       absl::StrCat(name, ".", absl::Hex(RandomNumber(), absl::kZeroPad16), kPartial);
   const int fd = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", partial));
-  flock(fd, LOCK_EX | LOCK_NB);  // where there are no locks, leftovers stay
+  flock(fd, LOCK_EX | LOCK_NB);  // without file locks, leftovers stay
   std::FILE* file = fdopen(fd, "wb");
   if (file == nullptr) {
     close(fd);

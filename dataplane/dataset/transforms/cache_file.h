@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of a disk cache: TFRecords, so that each has its length and its
-// checksum, of
+// The file of a disk cache. It consists of TFRecords, so that each part has a length and a
+// checksum:
 //
 //   head      magic, version, fingerprint of the cached dataset, key
 //   elements  their blocks (docs/element.md), in order
-//   splits    what the elements were made of: answers of the split feed
+//   splits    the splits that the elements were made of: answers of the split feed
 //   tail      magic, number of elements, offset of the record of splits; of
-//             fixed size, so that it is found from the file's end
+//             fixed size, so it is found from the end of the file
 //
-// It is written under a name of its own, forced to the disk and renamed: a file
-// under the cache's name is whole.
+// The file is written under another name, synced to the disk and renamed. A file under the cache's
+// name is therefore complete.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct AnsweredSplit {
   int provider = 0;
   int64_t repetition = 0;
   int64_t ordinal = 0;
-  int64_t split = -1;  // -1: there are no more
+  int64_t split = -1;  // -1: no more splits
 };
 
 struct CacheFileHead {
@@ -38,35 +38,35 @@ struct CacheFileHead {
   uint64_t key = 0;
 };
 
-// A cache that is there, its elements not yet examined.
+// An existing cache whose elements are not examined yet.
 struct CacheFile {
   std::shared_ptr<File> file;
   CacheFileHead head;
   std::vector<AnsweredSplit> splits;
   int64_t elements = 0;
-  int64_t elements_begin = 0;  // offsets in the file
+  int64_t elements_begin = 0;  // these two are offsets in the file
   int64_t elements_end = 0;
 };
 
-// NotFound if there is no such file. FailedPrecondition for one that is damaged
-// or no cache, naming it and what to do.
+// NotFound if the file does not exist. FailedPrecondition if it is damaged or not a cache; the
+// message names the file and says what to do.
 absl::StatusOr<CacheFile> OpenCacheFile(const std::string& name, Files& files = LocalFiles());
 absl::Status DamagedCache(const std::string& name, const absl::Status& why);
 
-// The same file, for a reader that wants one of its own.
+// Returns a File of its own for a reader; it shares the open file.
 std::unique_ptr<File> Shared(std::shared_ptr<File> file);
 
-// Writes a cache. Whoever does not commit leaves nothing behind; what a killed
-// process left is removed by the next one that writes this cache.
+// Writes a cache. If it is not committed, its file is removed. The file of a killed process is
+// removed by the next writer of the same cache.
 class CacheFileWriter {
  public:
-  // NotFound, PermissionDenied … for a name that cannot be written.
+  // NotFound, PermissionDenied, … if the file cannot be written.
   static absl::StatusOr<std::unique_ptr<CacheFileWriter>> Create(const std::string& name,
                                                                  const CacheFileHead& head);
   ~CacheFileWriter();
 
   absl::Status Append(std::string_view element);
-  // The file is there, in place of another, when it returns OK. No call after it.
+  // When it returns OK, the file exists and has replaced an older one. REQUIRES: no call after it.
   absl::Status Commit(const std::vector<AnsweredSplit>& splits);
 
  private:
@@ -76,8 +76,8 @@ class CacheFileWriter {
   absl::Status Failed(std::string_view what) const;
 
   const std::string name_;
-  const std::string partial_;  // the name until it is whole
-  std::FILE* file_;            // nullptr: closed
+  const std::string partial_;  // its name until it is complete
+  std::FILE* file_;            // nullptr once closed
   bool committed_ = false;
   int64_t offset_ = 0;
   int64_t elements_ = 0;

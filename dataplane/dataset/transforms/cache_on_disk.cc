@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements kept in a file (cache_file.h), which may be that of another program
-// or of an earlier run. When it may stand for the input is Accepts() and
-// HasTheseSplits() below; the reasons are in dataset.h at Cache(path).
+// Stores elements in a file (cache_file.h), which another program or an earlier run may have
+// written. Accepts() and HasTheseSplits() below decide whether the file may replace the input. The
+// reasons are in dataset.h at Cache(path).
 #include <map>
 #include <string>
 #include <tuple>
@@ -20,10 +20,10 @@
 namespace penstock {
 namespace {
 
-// Hands on another feed's answers and remembers them. Any thread.
+// Forwards another feed's answers and remembers them. Any thread.
 class RememberingFeed final : public SplitFeed {
  public:
-  // `first_provider` is numbered 0 in the answers.
+  // Providers in the answers are counted from `first_provider`.
   RememberingFeed(SplitFeed& feed, int first_provider)
       : feed_(feed), first_provider_(first_provider) {}
 
@@ -103,7 +103,7 @@ class DiskStore final : public CacheStore {
         own_{.fingerprint = site.node().inputs[0]->fingerprint} {
     const uint64_t partition = site.partition();
     if (partition != 0) absl::StrAppend(&name_, ".partition-", partition);
-    // All that the input's elements depend on.
+    // Everything that the input's elements depend on.
     own_.key = Fingerprint(own_.fingerprint);
     for (uint64_t part : {site.seed(), partition, static_cast<uint64_t>(site.number())})
       own_.key = Fingerprint(part, own_.key);
@@ -163,14 +163,14 @@ class DiskStore final : public CacheStore {
   }
 
  private:
-  // In process a cache stands for itself, whatever drew it; on a worker the same must come
-  // wherever a partition is placed, so there it is this run's or none.
+  // In process, a cache may be used whatever seed it was made with. On a worker, a partition must
+  // give the same elements wherever it is placed, so only a cache of this run is used.
   bool Accepts(uint64_t key) const {
     if (demanded_.has_value()) return key == *demanded_;
     return !of_a_job_ || key == own_.key;
   }
 
-  // What can be made again is: false. What cannot is an error.
+  // Returns false if the contents can be made again; otherwise an error.
   absl::StatusOr<bool> Missing(std::string_view why) const {
     if (demanded_.value_or(own_.key) == own_.key) return false;
     return absl::FailedPreconditionError(
@@ -178,8 +178,8 @@ class DiskStore final : public CacheStore {
                      std::string(why), "; put back that file, or begin anew"));
   }
 
-  // Whether this partition has the splits that the elements were made of. It
-  // takes them, as the input would have.
+  // Returns whether this partition has the splits that the elements were made of. It requests these
+  // splits, as the input would.
   absl::StatusOr<bool> HasTheseSplits(const std::vector<AnsweredSplit>& splits) const {
     SplitFeed* feed = site_.splits();
     if (feed == nullptr) return splits.empty();
@@ -195,9 +195,9 @@ class DiskStore final : public CacheStore {
   BuildSite site_;
   std::string name_;
   const bool of_a_job_;
-  CacheFileHead own_;                 // of what filling writes
-  std::optional<uint64_t> demanded_;  // key that was read from or written before
-  std::optional<CacheFile> cache_;    // whole; open, whatever becomes of its name
+  CacheFileHead own_;                 // head of the file that filling writes
+  std::optional<uint64_t> demanded_;  // key that was read or written before
+  std::optional<CacheFile> cache_;    // complete; open even if the file is renamed
   std::unique_ptr<CacheFileWriter> writer_;
   std::unique_ptr<RememberingFeed> splits_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where Cache keeps the elements of its input: filled from front to back by one
-// pass, read by those behind it. One thread.
+// The storage for the elements that Cache keeps. One pass fills it from start to end; later passes
+// read it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace penstock {
 
-// In memory: what all iterators over a dataset read once one of them has been through it.
-// Never changes.
+// The contents of a cache in memory. Iterators over a dataset read them once one iterator has read
+// the whole input. Immutable.
 struct CachedElements {
   std::vector<Element> elements;
-  uint64_t seed = 0;  // and the node's number: what they were drawn by
+  uint64_t seed = 0;  // used for random draws, with the node's number
   int number = 0;
 };
 
@@ -34,33 +34,33 @@ class CacheStore {
  public:
   virtual ~CacheStore() = default;
 
-  // Whether everything is kept here. FailedPrecondition, naming the file, for a
-  // cache that is damaged, of another dataset, or not the one demanded.
+  // Returns whether the contents are complete. FailedPrecondition names the file if the cache is
+  // damaged, belongs to another dataset, or is not the one demanded.
   virtual absl::StatusOr<bool> IsWhole() = 0;
-  // Tells contents that may differ (those of other seeds) apart. Of what is
-  // kept; before that, of what filling would keep.
+  // Distinguishes contents that may differ because they have other seeds. This is the key of the
+  // stored contents or, before there are any, of those that filling would store.
   virtual uint64_t key() const = 0;
-  // With which the input is to be built to be filled from.
+  // The seed to build the input with when filling.
   virtual uint64_t seed() const = 0;
-  // From now on only contents of this key will do.
+  // From now on, accepts only contents with this key.
   virtual absl::Status Demand(uint64_t key) = 0;
 
-  // Begins to fill, from nothing; what an earlier pass began is dropped. The
-  // input is to ask the given splits; nullptr: the run's.
+  // Starts to fill from nothing and drops what an earlier pass has begun. The input must use the
+  // returned split feed; nullptr means that of the run.
   virtual absl::StatusOr<SplitFeed*> Begin() = 0;
-  virtual absl::Status Append(const Element& element) = 0;  // REQUIRES: begun
-  virtual absl::Status Commit() = 0;                        // all were appended
-  virtual void Discard() = 0;                               // gives up filling
+  virtual absl::Status Append(const Element& element) = 0;  // REQUIRES: Begin()
+  virtual absl::Status Commit() = 0;                        // all elements were appended
+  virtual void Discard() = 0;                               // stops filling
 
-  virtual std::unique_ptr<CacheReader> Read() = 0;  // from the first; REQUIRES: IsWhole()
+  virtual std::unique_ptr<CacheReader> Read() = 0;  // from the first element; REQUIRES: IsWhole()
 };
 
-// In memory: as long as the store, and what is whole as long as the node where that is for all
-// runs of the dataset.
+// Keeps elements in memory as long as the store lives. Complete contents live as long as the node
+// if all runs of the dataset share them.
 std::unique_ptr<CacheStore> CacheInMemory(const BuildSite& site);
 
-// In the file named by the site's attribute "path" (for a partition: that and
-// its number), beyond the store.
+// Keeps elements in the file that the site's attribute "path" names; for a partition, its number is
+// appended. The file outlives the store.
 std::unique_ptr<CacheStore> CacheOnDisk(const BuildSite& site);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::ChooseFromDatasets: a dataset of numbers says whose element is next.
+// Dataset::ChooseFromDatasets: a dataset of numbers selects the dataset of the next element.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -53,7 +53,7 @@ class ChosenIterator final : public NodeIterator {
       absl::StatusOr<std::optional<size_t>> chosen = Choose();
       if (!chosen.ok()) {
         if (EndsReading(chosen.status())) return chosen.status();
-        ++passed;  // a choice that failed
+        ++passed;  // an error in place of a choice
         continue;
       }
       if (!chosen->has_value()) break;
@@ -85,7 +85,7 @@ class ChosenIterator final : public NodeIterator {
   }
 
  private:
-  // The next input that is not known to have ended; nullopt at the end.
+  // Returns the next input that is not known to have ended; nullopt at the end.
   absl::StatusOr<std::optional<size_t>> Choose() {
     while (!over_) {
       RETURN_IF_ERROR(site_.CheckCancelled());
@@ -106,7 +106,7 @@ class ChosenIterator final : public NodeIterator {
   std::unique_ptr<Choice> choice_;
   const bool stop_on_empty_dataset_;
   std::vector<std::unique_ptr<NodeIterator>> inputs_;
-  std::vector<bool> goes_on_;  // by input: its end was not met yet
+  std::vector<bool> goes_on_;  // per input: its end was not found yet
   bool over_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One element after the other of several inputs, as a choice says
+// Reads one element at a time from one of several inputs. A Choice selects the input
 // (ChooseFromDatasets, SampleFromDatasets). Nothing is read ahead.
 #pragma once
 
@@ -15,24 +15,24 @@
 
 namespace penstock {
 
-// Which input is next. One thread.
+// Selects the next input. One thread.
 class Choice {
  public:
   virtual ~Choice() = default;
-  // The number of an input, which may be one that has ended (`goes_on` false);
-  // nullopt when there is no choice any more. An error stands at its place.
+  // Returns the index of an input, which may have ended (`goes_on` is false); nullopt when there
+  // are no more choices. An error takes the place of an element.
   virtual absl::StatusOr<std::optional<size_t>> Next(const std::vector<bool>& goes_on) = 0;
   virtual absl::Status Save(StateWriter& writer) = 0;
   virtual absl::Status Restore(StateReader& reader) = 0;
 };
 
-// Reads the first `count` inputs of the site's node.
+// Makes an iterator over the first `count` inputs of the site's node.
 absl::StatusOr<std::unique_ptr<NodeIterator>> ReadChosen(const BuildSite& site, size_t count,
                                                          std::unique_ptr<Choice> choice,
                                                          bool stop_on_empty_dataset);
 
-// The spec of what is an element of any of them. InvalidArgument names the
-// first that differs.
+// Returns the spec that admits the elements of all inputs. InvalidArgument names the first input
+// that differs.
 absl::StatusOr<Spec> SpecOfAny(absl::Span<const NodePtr> inputs);
 
 }  // namespace penstock

@@ -26,7 +26,7 @@ uint64_t StringBytes(const Column& column) {
   return bytes;
 }
 
-// Dense rows of one shape.
+// Lays out dense rows of one shape.
 absl::StatusOr<LeafLayout> LayoutDense(const Column& column) {
   LeafLayout layout;
   layout.dims.push_back(static_cast<int64_t>(column.size()));
@@ -41,8 +41,8 @@ absl::StatusOr<LeafLayout> LayoutDense(const Column& column) {
   return layout;
 }
 
-// The flat values of rows that go into a ragged batch: what lies behind their
-// first `ragged` dimensions must be equal.
+// Lays out the flat values of rows of a ragged batch. The dimensions after the first `ragged` ones
+// must be equal in all rows.
 absl::Status LayoutFlatValues(const Column& column, size_t ragged, LeafLayout& layout) {
   int64_t values = 0;
   for (size_t r = 0; r < column.size(); ++r) {
@@ -61,7 +61,7 @@ absl::Status LayoutFlatValues(const Column& column, size_t ragged, LeafLayout& l
   return absl::OkStatus();
 }
 
-// Level 0 has a split per row; level l one for each row of level l - 1 in all rows.
+// Level 0 has one split per row. Level l has one split per row of level l - 1, over all rows.
 absl::StatusOr<LeafLayout> LayoutRagged(const Column& column, int levels) {
   LeafLayout layout;
   layout.kind = Kind::kRagged;
@@ -96,7 +96,7 @@ absl::StatusOr<LeafLayout> LayoutSparse(const Column& column) {
   return layout;
 }
 
-// Dense rows padded to one shape.
+// Lays out dense rows that are padded to one shape.
 absl::StatusOr<LeafLayout> LayoutPadded(const Column& column, const Shape& padded) {
   absl::InlinedVector<absl::Span<const int64_t>, 16> rows;
   for (const Tensor& row : column) rows.push_back(row.dims());
@@ -114,15 +114,15 @@ absl::StatusOr<LeafLayout> LayoutByKind(const Column& column, const TensorSpec& 
   return padded == nullptr ? LayoutDense(column) : LayoutPadded(column, *padded);
 }
 
-// Bytes of the strings that fill a column up.
+// Returns the size in bytes of the strings that pad a column.
 uint64_t PaddingBytes(const Column& column, const LeafLayout& layout, const Tensor& pad) {
   int64_t strings = Shape({layout.dims.begin(), layout.dims.end()}).ElementCount();
-  if (strings > (int64_t{1} << 32)) return uint64_t{1} << 40;  // more than a block takes
+  if (strings > (int64_t{1} << 32)) return uint64_t{1} << 40;  // more than a block can have
   for (const Tensor& row : column) strings -= row.element_count();
   return strings * pad.string().size();
 }
 
-// The values of all rows, one behind the other.
+// Copies the values of all rows one after another.
 void CopyColumnValues(const Column& column, size_t leaf, BlockWriter& writer) {
   if (column[0].dtype() == kString) {
     int64_t next = 0;
@@ -187,8 +187,8 @@ void WriteSparse(const Column& column, size_t leaf, BlockWriter& writer) {
   }
 }
 
-// String number `next` and those behind it: `value`, whose strings from number
-// `from` on have the dims `own`, in the front corner of `dims`.
+// Writes strings from number `next` on. Puts the strings of `value` from number `from` on, which
+// have the dims `own`, into the front corner of `dims`.
 void WritePaddedStrings(const Tensor& value, int64_t from, absl::Span<const int64_t> own,
                         absl::Span<const int64_t> dims, std::string_view pad, size_t leaf,
                         int64_t& next, BlockWriter& writer) {

@@ -8,9 +8,9 @@
 
 namespace penstock {
 
-// The spec of what is either of `a` or of `b`: dimensions that differ are
-// unknown. InvalidArgument for another structure, dtype or kind of a leaf:
-// "`what` differ in x: … in the first, … in the second".
+// Returns the spec that admits elements of `a` and of `b`. Dimensions that differ are unknown.
+// InvalidArgument if structure, dtype or kind of a leaf differ: "`what` differ in x: … in the
+// first, … in the second".
 absl::StatusOr<Spec> CommonSpec(const Spec& a, const Spec& b, std::string_view what);
 
 }  // namespace penstock

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-// How messages name component `i` of an element.
+// The name of component `i` of an element in messages.
 inline std::string ComponentName(const Spec& spec, size_t i) {
   std::string name = spec.LeafName(i);
   return name.empty() ? "the element" : name;

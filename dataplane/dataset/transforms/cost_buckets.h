@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Costs in buckets whose largest is at most (1 + spread) times their smallest.
+// Groups costs into buckets. The largest cost of a bucket is at most (1 + spread) times the
+// smallest.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 
 namespace penstock {
 
-// Equal buckets of equal costs on every machine: made of multiplications alone,
-// where logarithms would differ in their last bit.
+// Equal costs have equal buckets on every machine: they are computed with multiplications only.
+// Logarithms could differ in their last bit.
 class CostBuckets {
  public:
   static constexpr double kLeastSpread = 0.001;
@@ -22,7 +23,7 @@ class CostBuckets {
 
   int64_t per_doubling() const { return static_cast<int64_t>(begins_.size()); }
 
-  // Ascending with the cost; 0 has a bucket of its own. REQUIRES: finite, >= 0.
+  // The bucket of `cost`. It increases with the cost; 0 has its own bucket. REQUIRES: finite, >= 0.
   int64_t Of(double cost) const {
     if (cost == 0) return INT32_MIN;
     int exponent = 0;
@@ -32,7 +33,7 @@ class CostBuckets {
   }
 
  private:
-  std::vector<double> begins_;  // of the buckets of [0.5, 1)
+  std::vector<double> begins_;  // of the buckets in [0.5, 1)
 };
 
 }  // namespace penstock

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For nodes that decide by value what comes next (Filter, FlatMap, Interleave):
-// were a value not the same when a partition is read again, all behind it would
-// have other numbers.
+// Checks for nodes whose next element depends on a value (Filter, FlatMap, Interleave). If the
+// value differed when a partition is read again, all later elements would get other numbers.
 #pragma once
 
 #include <string_view>
@@ -12,11 +11,11 @@
 
 namespace penstock {
 
-// InvalidArgument naming `argument` unless the function is deterministic.
+// InvalidArgument names `argument` if the function is not deterministic.
 absl::Status CheckDeterministic(const FunctionDef& function, std::string_view argument);
 
-// The same for all functions, and for registered sources and transforms, in the tree of
-// `input`, naming the node.
+// Checks all functions, registered sources and registered transforms in the tree of `input`.
+// InvalidArgument names the node.
 absl::Status CheckDeterministic(const Dataset::Node& input);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An element as bytes outside of a link (a cache's file, Scan's state): its
-// block as docs/element.md lays it out.
+// An element as bytes outside of a link, for a cache file or for the state of Scan. The bytes are
+// its block as in docs/element.md.
 #pragma once
 
 #include <string_view>
@@ -12,11 +12,11 @@
 
 namespace penstock {
 
-// Valid as long as the element.
+// Returns the element's bytes, valid as long as the element.
 std::string_view BytesOf(const Element& element);
 
-// An element of `spec` with a copy of the bytes. DataLoss for bytes that are
-// not exactly the block of such an element.
+// Makes an element of `spec` with a copy of the bytes. DataLoss if they are not exactly the block
+// of such an element.
 absl::StatusOr<Element> ElementFromBytes(Pool& pool, std::string_view bytes, const Spec& spec);
 
 }  // namespace penstock

@@ -8,14 +8,14 @@
 
 namespace penstock {
 
-// Views of all leaves of an element, which must outlive them: a function's inputs.
+// Views of all leaves of an element, as inputs of a function. The element must outlive them.
 class ElementTensors {
  public:
   explicit ElementTensors(const Element& element) {
     tensors_.reserve(element.size());
     for (size_t i = 0; i < element.size(); ++i) tensors_.push_back(element.tensor(i));
   }
-  operator absl::Span<const Tensor>() const { return tensors_; }  // NOLINT: that is its purpose
+  operator absl::Span<const Tensor>() const { return tensors_; }  // NOLINT: implicit by intent
 
  private:
   absl::InlinedVector<Tensor, 4> tensors_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Enumerate: (number, element). An error at the place of an element
-// takes a number, so that numbers say places.
+// Dataset::Enumerate: (number, element). An error that takes the place of an element uses up a
+// number, so numbers are positions.
 #include <cstring>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Filter: the elements for which a function gives true. What it keeps
-// decides where every later element stands, so the function, and all before it,
-// must be deterministic.
+// Dataset::Filter: the elements for which a function returns true. The result decides the numbers
+// of all later elements, so the function and everything before it must be deterministic.
 #include <utility>
 
 #include "dataplane/dataset/state_bytes.h"

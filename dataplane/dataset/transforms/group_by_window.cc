@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::GroupByWindow: windows of elements with one key.
+// Dataset::GroupByWindow: windows of elements with the same key.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::IgnoreErrors: elements without the errors between them. What is left
-// out must be left out again when a partition is replayed, or elements would
-// change their numbers: so errors of the moment are not ignored, and functions
-// must be deterministic.
+// Dataset::IgnoreErrors: the elements without the errors between them. When a partition is
+// replayed, the same errors must be skipped, or elements would change their numbers. Temporary
+// errors are therefore not ignored, and functions must be deterministic.
 #include <limits>
 #include <utility>
 

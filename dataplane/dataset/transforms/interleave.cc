@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::FlatMap and Dataset::Interleave: a dataset for each element of the
-// input, `cycle_length` of them open at a time and read in turn, `block_length`
-// elements from each. FlatMap is a cycle of one.
+// Dataset::FlatMap and Dataset::Interleave: a dataset for each element of the input. `cycle_length`
+// datasets are open at a time and read in rotation, `block_length` elements from each. FlatMap is a
+// cycle of one dataset.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -20,13 +20,15 @@ namespace {
 
 constexpr int64_t kMostOpenInputs = 4096;
 
-// Where the datasets of a cycle make what they give: elements of one do not follow each other.
+// The pool in which the datasets of a cycle make their elements. Consecutive elements of one
+// dataset need not be consecutive in the output.
 class CycleOutput final : public Pool {
  public:
   explicit CycleOutput(Pool& output) : output_(output) {}
 
-  // The one that is read now has given `in_block` of `block_length` elements of its turn, and
-  // `cycle` are read in turn. By who calls PlaceOf().
+  // Notes that the current dataset has given `in_block` of the `block_length` elements of its
+  // block, and that `cycle` datasets are read in rotation. Called on the thread that calls
+  // PlaceOf().
   void Reads(int64_t in_block, int64_t block_length, int64_t cycle) {
     in_block_ = in_block;
     block_length_ = block_length;
@@ -56,7 +58,8 @@ class CycleOutput final : public Pool {
 
 class InterleaveIterator final : public NodeIterator {
  public:
-  // `output`: what `opener` was made with; nullptr: bodies do not make what the run gives.
+  // `output` is the pool that `opener` was made with. nullptr if the bodies do not make the run's
+  // output, or if the cycle has one dataset.
   InterleaveIterator(const BuildSite& site, std::unique_ptr<CycleOutput> output, BodyOpener opener,
                      std::unique_ptr<NodeIterator> input, int64_t cycle_length,
                      int64_t block_length)
@@ -91,7 +94,7 @@ class InterleaveIterator final : public NodeIterator {
       absl::StatusOr<bool> more = OpenCurrent();
       if (!more.ok()) {
         if (EndsReading(more.status())) return more.status();
-        ++passed;  // an outer element that could not be opened
+        ++passed;  // an outer element that does not open
         continue;
       }
       if (!*more) break;
@@ -105,8 +108,8 @@ class InterleaveIterator final : public NodeIterator {
     return passed;
   }
 
-  // Where each open dataset came from and how far it is read. They are opened
-  // again from their elements, which are read again from the oldest one on.
+  // Saves the outer element and the position of each open dataset. To restore, the outer elements
+  // are read again from the oldest one on, and the datasets are opened from them.
   absl::Status Save(StateWriter& writer) override {
     RETURN_IF_ERROR(input_.Save(writer, Oldest()));
     writer.WriteInt(input_.pulled());
@@ -148,7 +151,7 @@ class InterleaveIterator final : public NodeIterator {
  private:
   struct Open {
     std::unique_ptr<NodeIterator> iterator;
-    int64_t element = 0;  // number of the outer element it came from
+    int64_t element = 0;  // number of the outer element
   };
   struct Saved {
     size_t place;
@@ -156,8 +159,8 @@ class InterleaveIterator final : public NodeIterator {
     std::string_view state;
   };
 
-  // Makes sure that the dataset whose turn it is is open; false at the end. The
-  // error of an outer element stands at its turn.
+  // Opens the current dataset of the cycle unless it is open; false at the end. The error of an
+  // outer element takes the place of an element.
   absl::StatusOr<bool> OpenCurrent() {
     ASSIGN_OR_RETURN(const bool more, FindCurrent());
     if (more && output_ != nullptr) {
@@ -195,7 +198,7 @@ class InterleaveIterator final : public NodeIterator {
     return absl::OkStatus();
   }
 
-  // Counts what the current dataset gave; false if it has ended.
+  // Counts an element of the current dataset. False if the dataset has ended.
   bool Took(const absl::Status& status, bool element) {
     if (!status.ok() && EndsReading(status)) return true;
     if (status.ok() && !element) {
@@ -218,7 +221,7 @@ class InterleaveIterator final : public NodeIterator {
     in_block_ = 0;
   }
 
-  // Number of the oldest outer element that is open; of the next one if none is.
+  // Returns the number of the oldest outer element that is open; of the next one if none is.
   int64_t Oldest() const {
     int64_t oldest = input_.pulled();
     for (const Open& open : open_)
@@ -247,10 +250,10 @@ class InterleaveIterator final : public NodeIterator {
   BodyOpener opener_;
   PositionedInput input_;
   const int64_t block_length_;
-  std::vector<Open> open_;  // one for each place of the cycle
-  size_t current_ = 0;      // whose turn it is
-  int64_t in_block_ = 0;    // elements it gave in this turn
-  int64_t opened_ = 0;      // that are open
+  std::vector<Open> open_;  // one per place of the cycle
+  size_t current_ = 0;      // the place being read
+  int64_t in_block_ = 0;    // elements of its current block
+  int64_t opened_ = 0;      // datasets that are open
   bool outer_ended_ = false;
 };
 

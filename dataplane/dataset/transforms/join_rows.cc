@@ -20,8 +20,7 @@ namespace {
 
 using Kind = TensorSpec::Kind;
 
-// One leaf of the batch: in pieces where rows lie one behind the other, else row
-// by row.
+// One leaf of the batch: as pieces where rows are contiguous, else row by row.
 struct JoinedLeaf {
   std::vector<Tensor> pieces;
   Column rows;
@@ -99,7 +98,7 @@ absl::StatusOr<Element> NoRows(Pool& pool, const Spec& spec) {
   std::vector<LeafLayout> layouts;
   for (const TensorSpec& leaf : spec.leaves()) {
     LeafLayout& layout = layouts.emplace_back();
-    if (leaf.optional) continue;  // left out
+    if (leaf.optional) continue;  // absent
     layout.dtype = leaf.dtype;
     layout.kind = leaf.kind;
     layout.dims.push_back(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of several batches put together into one.
+// Joins rows of several batches into one batch.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct RowRange {
   int64_t from, to;
 };
 
-// The rows of all ranges as one batch of `spec`. InvalidArgument names a leaf
-// whose rows have different shapes. REQUIRES: there is at least one row.
+// Returns the rows of all ranges as one batch of `spec`. InvalidArgument names a leaf whose rows
+// have different shapes. REQUIRES: at least one row.
 absl::StatusOr<Element> JoinRows(Pool& pool, absl::Span<const RowRange> ranges, const Spec& spec);
 
-// A batch without rows; unknown dimensions are 0.
+// Returns a batch without rows. Unknown dimensions are 0.
 absl::StatusOr<Element> NoRows(Pool& pool, const Spec& spec);
 
-// Either of these, or, where the range is a whole batch, that batch itself.
+// Returns one of these. If the range is a whole batch, returns that batch itself.
 absl::StatusOr<Element> BatchOf(Pool& pool, absl::Span<const RowRange> ranges, const Spec& spec);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of nodes this folder defines: a new transform is a file of its own,
-// a line here and a row in kinds.cc.
+// The node kinds that this folder defines. A new transform needs a file, a line here and a line in
+// kinds.cc.
 #pragma once
 
 #include <vector>

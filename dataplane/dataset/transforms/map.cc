@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Map: a function of each element, several calls at a time, results in
-// the order of the input. The input is read on the caller's thread, at least two
-// elements ahead for each call that may run, and further where one slow call would
-// leave the others without work.
+// Dataset::Map: a function of each element. Several calls run at a time, and results have the order
+// of the input. The input is read on the caller's thread, at least two elements ahead for each call
+// that may run, and further ahead if one slow call would leave the other threads idle.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -85,7 +84,7 @@ class MapIterator final : public NodeIterator {
   }
 
  private:
-  // A place in the window: an input, and in time its result.
+  // A place in the window: an input, and later its result.
   struct Place final : OrderedCalls::Call {
     explicit Place(MapIterator* of) : map(of) {}
     void Run() override {
@@ -106,7 +105,7 @@ class MapIterator final : public NodeIterator {
     absl::StatusOr<std::optional<Element>> result;
   };
 
-  // Whether the next call runs here and now.
+  // Returns whether the next call runs directly on this thread.
   bool Alone() const {
     return window_.taken() == 0 && (step_->parallelism() == 1 || step_->QuickerAlone(1));
   }
@@ -120,7 +119,7 @@ class MapIterator final : public NodeIterator {
     if (others_idle) ahead_.FellShort();
   }
 
-  // Reads an element and puts its result into `sink`.
+  // Reads an element and puts the result of the function into `sink`.
   absl::StatusOr<bool> RunNext(ResultSink& sink) {
     ElementViews input;
     const absl::StatusOr<bool> more = input_.NextViews(input);
@@ -133,7 +132,7 @@ class MapIterator final : public NodeIterator {
     return true;
   }
 
-  // Reads ahead until the window is as full as it may be or the input has ended.
+  // Reads ahead until the window is as full as allowed or the input has ended.
   absl::Status Fill() {
     const int parallelism = step_->parallelism();
     calls_.SetParallelism(parallelism);
@@ -170,9 +169,9 @@ class MapIterator final : public NodeIterator {
   PositionedInput input_;
   std::unique_ptr<MapStep> step_;
   ReadAhead ahead_;
-  int64_t given_ = 0;   // elements given out
-  Ring<Place> window_;  // the elements behind them
-  OrderedCalls calls_;  // ended before what its calls use
+  int64_t given_ = 0;   // elements returned
+  Ring<Place> window_;  // the elements after them
+  OrderedCalls calls_;  // destroyed before what its calls use
 };
 
 absl::StatusOr<Inferred> InferMap(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

@@ -23,10 +23,10 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCallsPerThread = 4;     // pieces of a batch, so that threads end together
+constexpr int64_t kCallsPerThread = 4;     // pieces of a batch, so that threads finish together
 constexpr int64_t kMostBatchesAhead = 64;  // batches
 
-// What a row of the batch will be.
+// The spec of a row of the batch.
 const Spec& SpecOfMappedRow(const Dataset::Node& node, const std::optional<RowPadding>& padding) {
   return padding.has_value() ? padding->row : node.inputs[0]->spec;
 }
@@ -36,7 +36,7 @@ std::optional<RowPadding> PaddingOfNode(const Dataset::Node& node) {
   return PaddingOf(node.attrs);
 }
 
-// A batch under way: rows are read in order, mapped in any order.
+// A batch in progress. Rows are read in order and mapped in any order.
 class BatchInWork {
  public:
   BatchInWork(const StaticBatches& batches, const std::optional<RowPadding>& padding, MapStep& step,
@@ -47,8 +47,8 @@ class BatchInWork {
   bool full() const { return rows_ == most_rows_; }
   int64_t rows() const { return rows_; }
 
-  // `first` is the number of the batch's first element in the Map's input; `place`: of the pool's
-  // PlaceOf().
+  // `first` is the number of the batch's first element in the Map's input. `place` is a value of
+  // the pool's PlaceOf().
   absl::Status Begin(int64_t first, int64_t place) {
     ASSIGN_OR_RETURN(open_, batches_.Open(place));
     first_ = first;
@@ -61,7 +61,7 @@ class BatchInWork {
     return absl::OkStatus();
   }
 
-  // The next row's input, or the error in its place.
+  // Adds the next row's input, or the error in its place.
   void Add(absl::StatusOr<Element> input, OrderedCalls& calls) {
     const int64_t row = rows_++;
     if (!input.ok()) {
@@ -75,19 +75,19 @@ class BatchInWork {
     if (!alone_ && static_cast<int64_t>(inputs_.size()) == rows_per_call_) Dispatch(calls);
   }
 
-  // No more rows will come.
+  // Called after the last row was added.
   void Finish(OrderedCalls& calls) {
     if (!inputs_.empty()) Dispatch(calls);
   }
 
-  // Waits for all rows; as OrderedCalls::Await.
+  // Waits for all rows. Returns the same as OrderedCalls::Await().
   bool Await(OrderedCalls& calls) {
     bool others_idle = false;
     for (size_t i = 0; i < calls_used_; ++i) others_idle |= calls.Await(*calls_[i]);
     return others_idle;
   }
 
-  // The batch, or the error that stands for it. REQUIRES: Await() returned.
+  // Returns the batch, or the error in its place. REQUIRES: Await() returned.
   absl::StatusOr<Element> Take() {
     OpenBatch open = *std::move(open_);
     open_.reset();
@@ -97,7 +97,7 @@ class BatchInWork {
   void Drop() { open_.reset(); }
 
  private:
-  // Some rows in a row.
+  // Some consecutive rows.
   struct Rows final : OrderedCalls::Call {
     void Run() override {
       for (size_t i = 0; i < inputs.size(); ++i)
@@ -106,11 +106,11 @@ class BatchInWork {
     }
     BatchInWork* batch = nullptr;
     int64_t first = 0;
-    std::vector<Element> inputs;  // an empty element: failed already
+    std::vector<Element> inputs;  // an empty element has already failed
   };
 
-  // Enough for a call to be worth another thread, and no more: a slow row holds up
-  // those of its own call only.
+  // Just enough rows to make a call worth another thread. A slow row delays only the rows of its
+  // own call.
   int64_t RowsPerCall() const {
     if (step_.parallelism() == 1) return most_rows_;
     const int64_t most = std::max<int64_t>(1, most_rows_ / (kCallsPerThread * step_.parallelism()));
@@ -140,7 +140,7 @@ class BatchInWork {
     Rows& call = *calls_[calls_used_++];
     call.batch = this;
     call.first = rows_ - static_cast<int64_t>(inputs_.size());
-    std::swap(call.inputs, inputs_);  // gives the capacity of an earlier use back
+    std::swap(call.inputs, inputs_);  // reuses the capacity of an earlier call
     calls.Add(call);
   }
 
@@ -154,7 +154,7 @@ class BatchInWork {
   int64_t rows_ = 0;  // read so far
   int64_t rows_per_call_ = 0;
   bool alone_ = false;           // rows are mapped as they are read
-  std::vector<Element> inputs_;  // read, not yet dispatched
+  std::vector<Element> inputs_;  // read, not dispatched yet
   std::vector<std::unique_ptr<Rows>> calls_;
   size_t calls_used_ = 0;
 
@@ -213,7 +213,7 @@ class MapBatchIterator final : public BatchingIterator {
     if (others_idle) ahead_.FellShort();
   }
 
-  // Reads batches until as many are under way as may be or the input has ended.
+  // Reads batches until as many are in progress as allowed or the input has ended.
   absl::Status Fill() {
     const int parallelism = step_->parallelism();
     calls_.SetParallelism(parallelism);
@@ -247,7 +247,7 @@ class MapBatchIterator final : public BatchingIterator {
     return absl::OkStatus();
   }
 
-  // Read to their end, and not given out.
+  // The number of batches that are read completely and not returned.
   int64_t Batches() const { return static_cast<int64_t>(work_.taken()); }
 
   void Pass(const BatchInWork& batch) {
@@ -261,10 +261,10 @@ class MapBatchIterator final : public BatchingIterator {
   const std::optional<RowPadding> padding_;
   StaticBatches batches_;
   bool ended_ = false;
-  NodeProfile* const map_profile_;  // the Map is no iterator of its own here
+  NodeProfile* const map_profile_;  // the Map has no iterator of its own here
   ReadAhead ahead_;
-  Ring<BatchInWork> work_;  // taken: batches read to their end
-  OrderedCalls calls_;      // ended before what its calls use
+  Ring<BatchInWork> work_;  // taken: batches that are read completely
+  OrderedCalls calls_;      // destroyed before what its calls use
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch right behind a Map whose results, padded where it is PaddedBatch, have a
-// known size: they are written straight into the rows of the batch's block, several
-// rows at a time, at least one batch ahead.
+// A Batch directly after a Map whose results have a known size, including padding for PaddedBatch.
+// The results are written directly into the rows of the batch's block, several rows at a time.
+// Unless calls run one at a time, at least one batch is computed ahead.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Whether `node`, a Batch, RaggedBatch or PaddedBatch, is built this way. Depends on the definition
-// alone, as positions must mean the same on every machine.
+// Returns whether `node`, a Batch, RaggedBatch or PaddedBatch, is built this way. Depends only on
+// the definition, because a position must mean the same on every machine.
 bool IsMapBatch(const Dataset::Node& node);
 
 // REQUIRES: IsMapBatch(site.node()).

@@ -51,8 +51,8 @@ class MapOverRowsIterator final : public BatchingIterator {
   }
 
  private:
-  // Reads on from row `rows` of the batch until the chunk or the batch is full; false if
-  // the input has ended.
+  // Reads from row `rows` of the batch on until the chunk or the batch is full. False if the input
+  // has ended.
   absl::StatusOr<bool> ReadChunk(int64_t rows, RowErrors& errors) {
     chunk_.Clear();
     while (!chunk_.full() && rows + chunk_.rows() < rows_) {
@@ -69,7 +69,7 @@ class MapOverRowsIterator final : public BatchingIterator {
   }
 
   const std::string map_name_;
-  NodeProfile* const map_profile_;  // the Map is no iterator of its own here
+  NodeProfile* const map_profile_;  // the Map has no iterator of its own here
   RowChunk chunk_;
   const StaticBatches batches_;
 };

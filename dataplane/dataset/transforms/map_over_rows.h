@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch right behind a Map whose function goes over rows (expr/over_rows.h): inputs are
-// put side by side, and the function is called once for many of them, with its results
-// in the batch's block.
+// A Batch directly after a Map whose function works over rows (expr/over_rows.h). Inputs are placed
+// side by side. One call of the function processes many of them and writes its results into the
+// batch's block.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Whether the Batch `node`, for which IsMapBatch() holds, is built this way. Not where
-// the dataset asks for several calls at a time: they would have nothing to do.
+// Returns whether the Batch `node` is built this way. False if the dataset asks for several calls
+// at a time, because they would have nothing to do. REQUIRES: IsMapBatch(node).
 bool GoesOverRows(const Dataset::Node& node);
 
 // REQUIRES: GoesOverRows(site.node()).

@@ -19,17 +19,16 @@
 namespace penstock {
 namespace {
 
-// One call in so many is timed: reading the clock costs as much as a quick call.
+// One of this many calls is timed, because reading the clock costs as much as a short call.
 constexpr int64_t kTimed = 8;
-// Calls shorter than this are not asked whether they waited: asking takes a microsecond.
+// Shorter calls are not checked for waiting, because the check takes a microsecond.
 constexpr int64_t kWorthAskingNs = 100'000;
 
-// Whether and how long this thread stood still by its own choice, rather than
-// because others took its core.
+// Measures how long this thread waited voluntarily, not because others took its core.
 class Waiting {
  public:
   Waiting() : switches_(Switches()), cpu_ns_(CpuNs()) {}
-  // Of the `wall_ns` since then.
+  // Returns the share of waiting in the `wall_ns` since the construction.
   double Share(int64_t wall_ns) const {
     if (Switches() == switches_) return 0;
     return 1 - std::min(1.0, static_cast<double>(CpuNs() - cpu_ns_) / static_cast<double>(wall_ns));
@@ -64,7 +63,7 @@ absl::StatusOr<std::unique_ptr<MapStep>> MapStep::Create(const BuildSite& site) 
   const int64_t calls = site.attr<int64_t>("num_parallel_calls");
   step->cores_ = Parallelism(calls, site.threads());
   step->parallelism_ = step->cores_;
-  // Calls that wait for a Python process wait for no less where they are more.
+  // More calls do not shorten the wait for a Python process.
   step->most_ = CallsPython(*function) ? std::max(step->cores_, site.python()->CallsAtOnce())
                                        : kMostTunedThreads;
   step->autotune_ = calls == kAutotune;
@@ -101,7 +100,7 @@ void MapStep::MakeUpForWaiting(double share_waited) {
   share_waited_.store(now, std::memory_order_relaxed);
   const double wanted = std::min<double>(cores_ / std::max(1 - now, 1e-3), most_);
   const int parallelism = std::max(cores_, static_cast<int>(std::lround(wanted)));
-  // Small changes are noise, and would make threads for nothing.
+  // Small changes are noise and would start threads for nothing.
   if (std::abs(parallelism - this->parallelism()) * 4 < this->parallelism()) return;
   ThreadPool::OfProcess().Grow(parallelism);
   parallelism_.store(parallelism, std::memory_order_relaxed);

@@ -5,8 +5,8 @@
 
 namespace penstock {
 
-// Where the leaves of one member of a larger element go: leaf i is leaf
-// first + i of `sink`, which outlives this.
+// The sink for one member of a larger element. Leaf i is leaf first + i of `sink`, which must
+// outlive this object.
 class MemberSink final : public ResultSink {
  public:
   MemberSink(ResultSink& sink, size_t first) : sink_(sink), first_(first) {}

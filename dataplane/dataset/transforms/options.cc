@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::WithOptions: how what stands before it is run, not what it gives.
-// `deterministic` is for whoever merges partitions: inside one the order is
-// always fixed.
+// Dataset::WithOptions: how the nodes before it run, not what they return. `deterministic` is for
+// the code that merges partitions; inside one partition the order is always fixed.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -74,7 +74,7 @@ void OrderedCalls::RunOne(Shared& shared, MutexLock& lock) {
   lock.lock();
   call.done_ = true;
   --shared.running;
-  // Under the lock: whoever destroys the OrderedCalls may go on only after it.
+  // Notify under the lock: the thread that destroys the OrderedCalls must not go on before.
   shared.done.notify_all();
 }
 

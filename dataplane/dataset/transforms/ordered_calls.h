@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that run side by side and are collected in the order they were added.
+// Calls that run in parallel and are collected in the order in which they were added.
 #pragma once
 
 #include <condition_variable>
@@ -11,12 +11,11 @@
 
 namespace penstock {
 
-// At most `parallelism` calls of one node at a time, on the threads of a pool
-// and on the thread that waits for them. Add(),
-// SetParallelism() and Await() are for one thread.
+// At most `parallelism` calls of one node run at a time, on the threads of a pool and on the thread
+// that waits for them. One thread calls Add(), SetParallelism() and Await().
 class OrderedCalls {
  public:
-  // Something to be run once. Must live until it is done or the OrderedCalls is gone.
+  // A call, run once. It must live until it is done or the OrderedCalls is destroyed.
   class Call {
    public:
     virtual ~Call() = default;
@@ -30,40 +29,40 @@ class OrderedCalls {
   };
 
   OrderedCalls(ThreadPool& pool, int parallelism);
-  // Drops the calls that have not begun and waits for those that have.
+  // Drops calls that have not begun, and waits for the others.
   ~OrderedCalls();
 
-  // Starts `call` as soon as there is room. Never waits.
+  // Runs `call` as soon as the parallelism allows. Never waits.
   void Add(Call& call);
-  // So many at a time from now on; those that run are not ended.
+  // Sets the number of calls at a time. Running calls go on.
   void SetParallelism(int parallelism);
-  // Returns when `call` is done: true if this thread waited for it while others that
-  // the parallelism allows had no call to run. Until it has begun this runs calls on the caller's
-  // thread, if that keeps within the parallelism; never one added after it, which
-  // might take long while `call` is done.
+  // Waits until `call` is done. While it has not begun, runs calls on the caller's thread if the
+  // parallelism allows it, but none that was added after `call`, which might take long after `call`
+  // is done. Returns true if this thread had to wait while the parallelism allowed more calls and
+  // there were none to run.
   bool Await(Call& call);
 
  private:
-  // Outlives the OrderedCalls while posted work still refers to it.
+  // Outlives the OrderedCalls while posted work refers to it.
   struct Shared {
     explicit Shared(int most) : parallelism(most) {}
     Mutex mu;
     std::condition_variable done;
     int parallelism GUARDED_BY(mu);
     std::deque<Call*> waiting GUARDED_BY(mu);
-    int running GUARDED_BY(mu) = 0;  // calls; never above `parallelism`
-    int runners GUARDED_BY(mu) = 0;  // of these, on the pool's threads or posted there
+    int running GUARDED_BY(mu) = 0;  // calls; at most `parallelism`
+    int runners GUARDED_BY(mu) = 0;  // of these, on the pool or posted to it
   };
-  // Runs waiting calls until there are none.
+  // Runs waiting calls until there are none, or until the parallelism allows no more.
   static void RunWaiting(Shared& shared);
-  // `lock` holds shared.mu, but not while the call runs: the analysis does not see into it.
+  // `lock` holds shared.mu, except while the call runs. The analysis cannot follow that.
   static void RunOne(Shared& shared, MutexLock& lock)
       REQUIRES(shared.mu) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Sees to it that somebody runs the waiting calls.
+  // Makes sure that a thread runs the waiting calls.
   void KeepGoing();
 
   ThreadPool& pool_;
-  int parallelism_;  // as in `shared_`, without its lock
+  int parallelism_;  // copy of the one in `shared_`, without its lock
   std::shared_ptr<Shared> shared_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Pack: sequences in rows of a fixed length. Of the last `open_rows`
-// rows begun those not yet full are open; a sequence goes into the first that
-// has room, else a new row is begun, for which the one begun `open_rows` before
-// is given out. A position is where the input stood at the oldest sequence of an
-// open row, and which sequences lie in which row.
+// Dataset::Pack: sequences in rows of a fixed length. A row is open if it is not full and is one of
+// the last `open_rows` rows that were begun. A sequence goes into the first open row that has room.
+// If there is none, a new row is begun, and the row begun `open_rows` before it is returned. A
+// position is the input's position at the oldest sequence of an open row, and the row of each
+// sequence.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -102,15 +102,15 @@ class PackIterator final : public NodeIterator {
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
   struct Open {
     PackedRow row;
-    int64_t number;  // of the row, in the order they were begun
+    int64_t number;  // of the row, in the order of their starts
   };
   struct SavedPiece {
-    size_t row;  // place in open_, or kNoRow: it waits for one
+    size_t row;  // index in open_, or kNoRow: it waits for a row
     int64_t piece;
   };
 
-  // The next row that is full or must make room; nullopt at the end. The error
-  // of an element stands in its place.
+  // Returns the next row that is full or must make room; nullopt at the end. An error takes the
+  // place of an element.
   absl::StatusOr<std::optional<PackedRow>> NextRow() {
     while (true) {
       while (waiting_.has_value()) {
@@ -170,7 +170,7 @@ class PackIterator final : public NodeIterator {
     return row;
   }
 
-  // Number of the oldest element in an open row or waiting; else of the next.
+  // Returns the number of the oldest element that waits or is in an open row; else of the next one.
   int64_t Oldest() const {
     int64_t oldest = waiting_.has_value() ? waiting_->number : input_.pulled();
     for (const Open& open : open_)
@@ -179,7 +179,7 @@ class PackIterator final : public NodeIterator {
     return oldest;
   }
 
-  // Rows of a saved position, with nothing in them yet.
+  // Reads the rows of a saved position, still empty, and adds their pieces to `wanted`.
   absl::Status ReadRows(StateReader& reader, int64_t pulled,
                         std::map<int64_t, std::vector<SavedPiece>>& wanted) {
     constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
@@ -201,7 +201,7 @@ class PackIterator final : public NodeIterator {
     return absl::OkStatus();
   }
 
-  // Puts a piece where a saved position says that it was.
+  // Puts a piece where it was in the saved position.
   absl::Status Put(const Element& element, int64_t number, const SavedPiece& saved) {
     const bool fits =
         rules_.CheckElement(element).ok() && saved.piece < rules_.Pieces(element) &&
@@ -220,9 +220,9 @@ class PackIterator final : public NodeIterator {
   const PackRules rules_;
   PositionedInput input_;
   bool ended_ = false;
-  std::optional<PackedRow::Segment> waiting_;  // the next piece to be put into a row
-  std::deque<Open> open_;                      // in the order they were begun
-  int64_t begun_ = 0;                          // rows, so far
+  std::optional<PackedRow::Segment> waiting_;  // the next piece to put into a row
+  std::deque<Open> open_;                      // in the order of their starts
+  int64_t begun_ = 0;                          // rows so far
 };
 
 absl::StatusOr<Inferred> InferPack(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

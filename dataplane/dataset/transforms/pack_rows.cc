@@ -19,10 +19,10 @@ namespace {
 
 constexpr int64_t kMostTokens = int64_t{1} << 31;  // positions are int32
 
-// By TooLong; values of the attribute "too_long".
+// The values of the attribute "too_long", indexed by TooLong.
 constexpr const char* kTooLong[] = {"error", "truncate", "split"};
 
-// Dense numbers along a first dimension, the others known.
+// Returns whether `leaf` is dense numbers along a first dimension, with known other dimensions.
 bool IsSequence(const TensorSpec& leaf) {
   if (leaf.kind != TensorSpec::Kind::kDense || leaf.optional || leaf.dtype == kString) return false;
   if (!leaf.shape.has_rank() || leaf.shape.rank() < 1) return false;
@@ -255,7 +255,7 @@ absl::StatusOr<Element> PackAll(Pool& pool, absl::Span<const Element> elements,
       row->Add({element.Share(), static_cast<int64_t>(i), piece});
     }
   }
-  if (rows.empty()) rows.emplace_back(rules);  // empty sequences alone
+  if (rows.empty()) rows.emplace_back(rules);  // all sequences are empty
   const auto count = static_cast<int64_t>(rows.size());
   if (!StaticBatches::Fit(rules.packed(), count)) {
     return absl::ResourceExhaustedError(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences one behind the other in rows of a fixed length: Dataset::Pack.
+// Packs sequences one after another into rows of a fixed length, for Dataset::Pack.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-// What a row holds, and what becomes of sequences that are too long.
+// The rules of a Pack: what a row contains, and what happens to sequences that are too long.
 class PackRules {
  public:
   // InvalidArgument names the argument, or the feature that cannot be packed.
@@ -25,21 +25,21 @@ class PackRules {
                                         const Spec& element);
   static absl::StatusOr<PackRules> Make(const PackLengths& lengths, const PackOptions& options,
                                         const Spec& element);
-  // From the attributes "lengths", "too_long" and "padding_values".
+  // Reads the attributes "lengths", "too_long" and "padding_values".
   static absl::StatusOr<PackRules> Of(const Attrs& attrs, const Spec& element);
 
-  const Spec& packed() const { return packed_; }  // of one row; all of it static
+  const Spec& packed() const { return packed_; }  // of one row; static
 
   size_t features() const { return lengths_.size(); }
   int64_t length(size_t feature) const { return lengths_[feature]; }
-  int64_t tokens_of_a_row() const;  // of all features together
+  int64_t tokens_of_a_row() const;  // sum over all features
 
-  // InvalidArgument for an element that may not be packed: too long by kError,
-  // or with features of different lengths by kSplit.
+  // InvalidArgument if the element cannot be packed: it is too long under kError, or its features
+  // have different lengths under kSplit.
   absl::Status CheckElement(const Element& element) const;
-  // Into how many pieces the element goes; 0 if it is empty.
+  // The number of pieces of the element; 0 if it is empty.
   int64_t Pieces(const Element& element) const;
-  // Where a feature of a piece lies in the element.
+  // The tokens of a feature in the element that belong to a piece.
   struct Part {
     int64_t from, count;
   };
@@ -51,7 +51,7 @@ class PackRules {
   struct Leaves {  // of packed()
     size_t values, segment_ids, positions;
   };
-  // The rest from element, lengths, too_long and padding values.
+  // Computes the other members from element_, lengths_, too_long_ and padding_values_.
   absl::Status Complete();
 
   Spec element_;
@@ -59,25 +59,25 @@ class PackRules {
   TooLong too_long_ = TooLong::kError;
   ConstantElement padding_values_;
   Spec packed_;
-  std::vector<Leaves> leaves_;  // by feature
+  std::vector<Leaves> leaves_;  // per feature
 };
 
 void AddPackRules(const PackRules& rules, Attrs& attrs);
 
-// A row being filled. Keeps what it was given until it is written.
+// A row that is being filled. Holds its elements until it is written.
 class PackedRow {
  public:
   struct Segment {
     Element element;
-    int64_t number;  // of the element, for whoever packs
+    int64_t number;  // of the element, for the caller
     int64_t piece;
   };
 
-  // `rules` outlives this.
+  // `rules` must outlive this object.
   explicit PackedRow(const PackRules& rules) : rules_(&rules), used_(rules.features(), 0) {}
 
   bool HasRoomFor(const Element& element, int64_t piece) const;
-  void Add(Segment segment);  // REQUIRES: there is room
+  void Add(Segment segment);  // REQUIRES: HasRoomFor()
   bool full() const;          // some feature has no room left
   absl::Span<const Segment> segments() const { return segments_; }
 
@@ -88,12 +88,12 @@ class PackedRow {
   absl::Status WriteFeature(size_t feature, ResultSink& sink) const;
 
   const PackRules* rules_;
-  std::vector<int64_t> used_;  // by feature
+  std::vector<int64_t> used_;  // per feature
   std::vector<Segment> segments_;
 };
 
-// All elements in as few rows as first-fit finds, as a batch of rows. An
-// element that may not be packed makes all of it an error.
+// Packs all elements into rows with first-fit, and returns the rows as one batch. If one element
+// cannot be packed, the whole result is an error.
 absl::StatusOr<Element> PackAll(Pool& pool, absl::Span<const Element> elements,
                                 const PackRules& rules, const Spec& batch);
 

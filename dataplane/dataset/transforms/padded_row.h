@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of a batch of known size whose values are padded as they are written.
+// A row of a batch of known size. Values are padded as they are written.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,18 @@
 
 namespace penstock {
 
-// Values whose first dimension alone is padded are written where they stay;
-// those that come to lie apart are kept aside until Finish(). So are those that do
-// not fit: whoever writes them need not know, and the error is the same whoever
-// that is.
+// Values that are padded only in their first dimension are written in place. Values whose parts
+// will not be contiguous are buffered until Finish(). So are values that do not fit: the writer
+// need not check, and the error is the same for every writer.
 class PaddedRow final : public ResultSink {
  public:
-  // `padding`, whose shapes are all static, outlives this.
+  // `padding`, whose shapes are all static, must outlive this object.
   PaddedRow(OpenBatch::Row row, const RowPadding& padding) : row_(row), padding_(padding) {}
 
   absl::StatusOr<absl::Span<std::byte>> Place(size_t i, DType dtype,
                                               absl::Span<const int64_t> dims) override;
   absl::Status Copy(size_t i, const Tensor& value) override;
-  // Once all leaves were written. InvalidArgument names the first that does not fit.
+  // Called after all leaves were written. InvalidArgument names the first leaf that does not fit.
   absl::Status Finish();
 
  private:
@@ -33,9 +32,9 @@ class PaddedRow final : public ResultSink {
     size_t leaf;
     std::vector<int64_t> dims;
     std::vector<std::byte> values;
-    std::byte* to;  // nullptr: it does not fit
+    std::byte* to;  // nullptr if it does not fit
   };
-  // Whether leaf `i` fits; keeps the error if not.
+  // Returns whether leaf `i` fits. Keeps the error if it does not.
   bool Fits(size_t i, absl::Span<const int64_t> dims);
   absl::Span<std::byte> Defer(size_t i, DType dtype, absl::Span<const int64_t> dims, std::byte* to);
 

@@ -27,7 +27,7 @@ namespace {
 
 using Kind = TensorSpec::Kind;
 
-// The number of the component of that name. `option` is who names it.
+// Returns the number of the component with this name. `option` is the option that names it.
 absl::StatusOr<size_t> FindComponent(const Spec& spec, const std::string& name,
                                      std::string_view option) {
   std::vector<std::string> names;
@@ -40,7 +40,7 @@ absl::StatusOr<size_t> FindComponent(const Spec& spec, const std::string& name,
       "\", which is no component of the element; there are ", absl::StrJoin(names, ", ")));
 }
 
-// A scalar of its own.
+// A scalar with its own memory.
 struct ScalarValue {
   std::array<std::byte, 16> bytes = {};
   std::array<uint64_t, 2> offsets = {};
@@ -68,7 +68,7 @@ bool SetInteger(DType dtype, int64_t value, ScalarValue& to) {
   });
 }
 
-// Floating and complex dtypes.
+// Sets a value of a floating or complex dtype.
 bool SetFloating(DType dtype, double value, ScalarValue& to) {
   if (dtype == kComplex64) return to.Set(std::complex<float>(static_cast<float>(value)));
   if (dtype == kComplex128) return to.Set(std::complex<double>(value));
@@ -81,7 +81,7 @@ bool SetFloating(DType dtype, double value, ScalarValue& to) {
   });
 }
 
-// False if `value` is not one of that dtype.
+// Returns false if `value` is not a value of this dtype.
 bool Set(DType dtype, const PaddingValue::Value& value, ScalarValue& to) {
   if (const auto* integer = std::get_if<int64_t>(&value)) {
     if (IsInteger(dtype)) return SetInteger(dtype, *integer, to);
@@ -113,7 +113,7 @@ absl::Status CheckCanBePadded(const Spec& input) {
   return absl::OkStatus();
 }
 
-// What component `i` is padded to.
+// Returns the shape that component `i` is padded to.
 absl::StatusOr<Shape> PaddedShape(const Spec& input, size_t i, const Shape& wanted) {
   const Shape& shape = input.leaves()[i].shape;
   const auto refused = [&](std::string_view why) {
@@ -252,7 +252,7 @@ void WritePadded(const Tensor& value, absl::Span<const int64_t> dims, const Tens
   const absl::Span<const int64_t> own = value.dims();
   const size_t bytes = Product(dims) * SizeOf(value.dtype());
   size_t written = 0;
-  if (dims.empty() || own.subspan(1) == dims.subspan(1)) {  // the values lie in one piece
+  if (dims.empty() || own.subspan(1) == dims.subspan(1)) {  // the values are contiguous
     written = value.byte_count();
     CopyBytes(to, value.raw(), written);
   } else {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rows are padded to, and with what: the options of PaddedBatch as
-// attributes of a node.
+// The shapes and values that rows are padded to: the options of PaddedBatch as node attributes.
 #pragma once
 
 #include <vector>
@@ -16,40 +15,39 @@
 namespace penstock {
 
 struct RowPadding {
-  Spec row;                // of one row: known dimensions are padded to, others to the longest
-  ConstantElement values;  // one scalar for each leaf
+  Spec row;                // of one row; unknown dimensions are padded to the longest
+  ConstantElement values;  // one scalar per leaf
 };
 
-// Rows of `input` padded as the options say. InvalidArgument names the option and
-// the component.
+// Makes the padding of rows of `input` from the options. InvalidArgument names the option and the
+// component.
 absl::StatusOr<RowPadding> MakePadding(const PaddedShapes& shapes, const PaddingValues& values,
                                        const Spec& input);
 
-// One scalar for each leaf of `spec`, 0, false or "" where none is named.
+// Returns one scalar per leaf of `spec`: 0, false or "" where `values` names none.
 absl::StatusOr<ConstantElement> MakePaddingValues(const PaddingValues& values, const Spec& spec);
-// For values from outside.
+// Checks values that come from outside.
 absl::Status CheckPaddingValues(const Element& values, const Spec& spec);
 
-// As the attributes "padded" and "padding_values".
+// The attributes are "padded" and "padding_values".
 std::vector<AttrRule> PaddingRules(bool required);
 void AddPadding(const RowPadding& padding, Attrs& attrs);
-// REQUIRES: both are there.
+// REQUIRES: both attributes are present.
 RowPadding PaddingOf(const Attrs& attrs);
-// For padding from outside: whether rows of `input` can be padded so.
+// Checks padding that comes from outside: whether rows of `input` can be padded this way.
 absl::Status CheckPadding(const RowPadding& padding, const Spec& input);
 
-// The dims that rows of `dims` are padded to; InvalidArgument for a row that is
-// larger than `padded`.
+// Returns the dims that the rows are padded to. InvalidArgument if a row is larger than `padded`.
 absl::StatusOr<std::vector<int64_t>> PaddedDims(absl::Span<const absl::Span<const int64_t>> rows,
                                                 const Shape& padded);
-// InvalidArgument unless a row of `dims` goes into `padded`.
+// InvalidArgument if a row of `dims` does not fit into `padded`.
 absl::Status CheckFits(absl::Span<const int64_t> dims, const Shape& padded);
 
-// Writes `value`, which is no string, into the front corner of a tensor of
-// `dims` at `to` and fills the rest with `pad`. REQUIRES: it fits.
+// Writes `value` into the front corner of a tensor of `dims` at `to`, and fills the rest with
+// `pad`. REQUIRES: it fits and is not a string.
 void WritePadded(const Tensor& value, absl::Span<const int64_t> dims, const Tensor& pad,
                  std::byte* to);
-// Fills `memory` with a scalar that is no string.
+// Fills `memory` with copies of `scalar`. REQUIRES: it is not a string.
 void FillWith(const Tensor& scalar, absl::Span<std::byte> memory);
 
 }  // namespace penstock

@@ -68,7 +68,7 @@ absl::StatusOr<std::optional<Element>> PositionedInput::Next() {
   if (next.ok() ? next->has_value() : !EndsReading(next.status())) {
     ++pulled_;
   } else if (next.ok() && exact_) {
-    RememberHere();  // so that a state behind the last element needs nothing read again
+    RememberHere();  // a state after the last element then needs nothing read again
   }
   return next;
 }
@@ -97,7 +97,7 @@ absl::StatusOr<int64_t> PositionedInput::Skip(int64_t count) {
   if (skipped.ok()) {
     pulled_ += *skipped;
   } else {
-    exact_ = false;  // somewhere between; only what is remembered counts from now on
+    exact_ = false;  // somewhere in between; only remembered positions count
   }
   return skipped;
 }
@@ -170,8 +170,8 @@ absl::Status PositionedInput::Save(StateWriter& writer, int64_t n) {
   if (n != pulled_ || !exact_) return SaveBehind(writer, n);
   Remembered here = Here(writer.save_number());
   RETURN_IF_ERROR(Write(writer, n, here));
-  // No later state may begin before this one: what this one has may be committed, and the splits
-  // before it be forgotten.
+  // No later state may start before this one. This state may be committed, and the splits before it
+  // forgotten.
   Keep(writer.save_number() == 0 ? std::move(here) : Here());
   return absl::OkStatus();
 }

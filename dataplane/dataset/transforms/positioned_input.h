@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of a node that reads ahead of what it gives out: remembers where
-// the input stood now and then, so that a position behind any element not yet
-// released can be saved as "from there, pass over so many".
+// The input of a node that reads ahead of its output. It remembers the input's position from time
+// to time. A position after any element that is not released can therefore be saved as a remembered
+// position and a number of elements to skip.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +23,27 @@
 
 namespace penstock {
 
-// Whether `status` ends reading rather than standing at an element's place.
+// Returns whether `status` ends reading. Other errors take the place of an element.
 inline bool EndsReading(const absl::Status& status) {
   return absl::IsCancelled(status) || IsExhausted(status);
 }
 
-// Elements between two remembered positions: fewer where each stands for many others or for
-// much work, more where passing over it again costs little.
+// The number of elements between two remembered positions. It is smaller where each element stands
+// for many others or for much work, and larger where skipping is cheap.
 inline constexpr int64_t kRememberOften = 16;
 inline constexpr int64_t kRemember = 64;
 inline constexpr int64_t kRememberSeldom = 1024;
 
-// Elements are counted from 0 in the input's order; an error at the place of an
-// element counts as one. All but SaveBehind(), Release() and Gave…() are for one thread
-// at a time.
+// Elements are counted from 0 in the input's order. An error that takes the place of an element
+// counts as one. One thread at a time, except for SaveBehind(), Release() and Gave…().
 class PositionedInput {
  public:
-  // Whether the node has elements that it read and will give out in a later Next() than the one
-  // that read them. It then says when it gives them (Gave…()).
+  // kElements: the node holds elements beyond the Next() that read them. It then reports with
+  // Gave…() when they go into its output.
   enum class Holds : bool { kNothing, kElements };
 
-  // Remembers a position each `every` elements: what is read again after a
-  // restore is shorter than that plus what was not released.
+  // Remembers a position every `every` elements. After a restore, fewer elements are read again
+  // than `every` plus the number of elements that were not released.
   PositionedInput(std::unique_ptr<NodeIterator> input, int64_t every, Holds holds = Holds::kNothing)
       : input_(std::move(input)), every_(every), holds_(holds) {}
 
@@ -53,45 +52,46 @@ class PositionedInput {
   absl::StatusOr<bool> NextViews(ElementViews& views);
   absl::StatusOr<int64_t> Skip(int64_t count);
 
-  // Passes over elements up to number `n`, for restoring: DataLoss if that lies
-  // behind, or if there are not so many any more. Keeps positions that fall due.
+  // Skips to element `n`, for a restore, and remembers positions that are due. DataLoss if `n` is
+  // before the current position, or if the input ends before.
   absl::Status PassTo(int64_t n);
 
-  // Keeps the present position if one is due, as the first always is. Next…()
-  // and Skip() do it by themselves.
+  // Remembers the current position if one is due; the first always is. Next…() and Skip() do this
+  // themselves.
   void Remember();
 
-  int64_t pulled() const { return pulled_; }  // elements passed so far
+  int64_t pulled() const { return pulled_; }  // elements read or skipped so far
   // Promises that no position below `n` is saved from now on. Any thread.
   void Release(int64_t n);
 
-  // What the node gives now is made of element `number`, of all below `n`, or is the end; to be
-  // said on the thread that gives it. An element counts with the first that it is part of.
+  // Reports that the node's current output is made of element `number`, of all elements below `n`,
+  // or is the end. Called on the thread that returns the output. An element that is part of several
+  // outputs counts with the first.
   void Gave(int64_t number);
   void GaveBelow(int64_t n);
   void GaveEnd() { GaveBelow(std::numeric_limits<int64_t>::max()); }
 
-  // The position behind the first `n` elements. REQUIRES: released ≤ n ≤ pulled(). From a later
-  // state of the input, or the same, as those before it were written.
+  // Saves the position after the first `n` elements. It starts from the same state of the input as
+  // earlier saves, or from a later one. REQUIRES: released ≤ n ≤ pulled().
   absl::Status Save(StateWriter& writer, int64_t n);
-  // The same while another thread may be in Next(): from what is remembered alone.
+  // Does the same while another thread may be in Next(), from remembered positions only.
   absl::Status SaveBehind(StateWriter& writer, int64_t n);
-  // Takes up a saved position; pulled() is its `n` then. REQUIRES: freshly built.
+  // Restores a saved position; pulled() is then its `n`. REQUIRES: newly built.
   absl::Status Restore(StateReader& reader);
 
  private:
   struct Remembered {
-    int64_t at;                         // elements passed
-    absl::StatusOr<StateWriter> state;  // the input's; the error if it has none to give
-    std::vector<StateWriter::WhenPartOf> attached = {};  // to it
+    int64_t at;                                          // elements read or skipped
+    absl::StatusOr<StateWriter> state;                   // of the input, or its error
+    std::vector<StateWriter::WhenPartOf> attached = {};  // to `state`
   };
-  // Runs `read`, which reads of the input, and keeps what is pending of that.
+  // Runs `read`, which reads from the input, and keeps the deliveries that are pending for it.
   template <class Read>
   auto Reading(Read read);
   Remembered Here(uint64_t save_number = 0) const;
-  // Keeps the present position, unless it is kept already.
+  // Remembers the current position, unless it is remembered already.
   void RememberHere();
-  // In place of one that is kept of the same element.
+  // Remembers `here`, in place of a position at the same element.
   void Keep(Remembered here);
   static absl::Status Write(StateWriter& writer, int64_t n, const Remembered& from);
 
@@ -99,8 +99,8 @@ class PositionedInput {
   const int64_t every_;
   const Holds holds_;
   int64_t pulled_ = 0;
-  int64_t remember_at_ = 0;  // value of pulled_ at which the next position is kept
-  bool exact_ = true;        // the input stands behind element pulled_ - 1, and nowhere else
+  int64_t remember_at_ = 0;  // value of pulled_ at which the next position is due
+  bool exact_ = true;        // the input is exactly after element pulled_ - 1
 
   Mutex mu_;
   std::deque<Remembered> remembered_ GUARDED_BY(mu_);                        // ascending

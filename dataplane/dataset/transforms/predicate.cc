@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Takes the one result of a predicate.
+// Receives the one result of a predicate.
 class BoolSink final : public ResultSink {
  public:
   absl::StatusOr<absl::Span<std::byte>> Place(size_t, DType, absl::Span<const int64_t>) override {

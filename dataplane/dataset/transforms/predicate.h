@@ -14,19 +14,19 @@
 
 namespace penstock {
 
-// For inference of a node with the attribute "predicate": it takes what the
-// input gives, gives a bool scalar, and all that it decides by is deterministic.
+// Checks a node with the attribute "predicate" at inference. The function must take the input's
+// elements and return a bool scalar. The function and all of the input must be deterministic.
 absl::Status CheckPredicate(const Attrs& attrs, const Dataset::Node& input);
 
-// The node of that operation over `input`, whose predicate is `fn`.
+// Makes a node of operation `op` over `input` with the predicate `fn`.
 NodePtr MakePredicateNode(const char* op, const MapFunction& fn, const Dataset& input);
 
 class Predicate {
  public:
-  // For a node with the attribute "predicate".
+  // Makes the predicate of a node with the attribute "predicate".
   static absl::StatusOr<Predicate> Create(const BuildSite& site);
 
-  // Whether it is true for element number `number` of the input. The error names the node.
+  // Returns its value for element `number` of the input. The error names the node.
   absl::StatusOr<bool> HoldsFor(const Element& element, uint64_t number) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Prefetch: a thread of its own reads ahead into a bounded queue.
+// Dataset::Prefetch: its own thread reads ahead into a bounded queue.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMostPrefetched = 1 << 20;
 constexpr int64_t kMostTuned = 4096;
 constexpr int64_t kLeastRemember = 16;  // elements between two remembered positions
-// Who cancels a run only sets a flag: a wait looks at it this often.
+// Cancelling a run only sets a flag. A waiting thread checks it this often.
 constexpr std::chrono::milliseconds kLookForCancel{20};
 
 class PrefetchIterator final : public NodeIterator, public ReadyHint {
@@ -93,8 +93,8 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   }
 
  private:
-  // Returns with an element, or none at the end. A reader who finds nothing where there
-  // was as much as there may be wants more in one go than the input gives meanwhile.
+  // Waits until there is an element or the end. If the queue was full before the reader found it
+  // empty, the reader takes more at once than the input gives in that time, so the depth may grow.
   absl::Status AwaitElement(MutexLock& lock) REQUIRES(mu_) {
     if (std::exchange(was_full_, false) && !ended_) {
       ahead_.FellShort();
@@ -109,7 +109,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
     return absl::OkStatus();
   }
 
-  // The thread's whole life.
+  // The function of the thread.
   void Fill() {
     while (true) {
       absl::StatusOr<std::optional<Element>> next = input_.Next();
@@ -136,7 +136,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   bool Full() const REQUIRES(mu_) { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
 
   BuildSite site_;
-  PositionedInput input_;  // once reader_ runs, the reader's but for positions
+  PositionedInput input_;  // while reader_ runs, used by it, except for positions
   int64_t given_ = 0;
 
   Mutex mu_;
@@ -146,11 +146,11 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   bool was_full_ GUARDED_BY(mu_) = false;  // since the queue was last found empty
   bool ended_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::thread reader_;  // begun by the first Next()
+  std::thread reader_;  // started by the first Next()
 };
 
-// What kAutotune begins with: enough small elements that two threads need not meet at
-// each, few large ones.
+// The initial depth for kAutotune: enough small elements that two threads need not synchronize on
+// each one, and few large elements.
 int64_t BufferFor(const Spec& spec) {
   constexpr size_t kBytes = 256 << 10;
   for (const TensorSpec& leaf : spec.leaves())

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Rebatch: batches cut and joined to other sizes. A position is the
-// element and row of the first row not given out, and how many elements were
-// read from there. An error stands at the place of a batch, so that it takes that
-// batch's turn of the sizes.
+// Dataset::Rebatch: cuts and joins batches to other sizes. A position is the element and row of the
+// first row that was not returned, and how many elements were read from there. An error takes the
+// place of a batch, so it uses up that batch's place in the rotation of sizes.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -49,7 +48,7 @@ class RebatchIterator final : public NodeIterator {
       if (!more.ok()) {
         if (EndsReading(more.status())) return more.status();
         Turn();
-        continue;  // an element that has no rows to give
+        continue;  // an element without usable rows
       }
       if (!*more) return passed;
       TakeRows(std::min(sizes_[turn_], held_rows_));
@@ -91,14 +90,13 @@ class RebatchIterator final : public NodeIterator {
   }
 
  private:
-  // Rows read and not given out.
+  // Rows that were read and not returned.
   struct Held {
     RowRange range;
-    int64_t element;  // its number in the input
+    int64_t element;  // index in the input
   };
 
-  // Reads one more element; false at the end. Its error stands in the place of
-  // its rows.
+  // Reads one more element; false at the end. Its error takes the place of its rows.
   absl::StatusOr<bool> Hold() {
     RETURN_IF_ERROR(site_.CheckCancelled());
     ASSIGN_OR_RETURN(std::optional<Element> next, input_.Next());
@@ -113,7 +111,7 @@ class RebatchIterator final : public NodeIterator {
     return true;
   }
 
-  // Reads until the batch whose turn it is can be made; false at the end.
+  // Reads until there are enough rows for the next batch; false at the end.
   absl::StatusOr<bool> Gather() {
     const int64_t size = sizes_[turn_];
     while (held_rows_ < size) {
@@ -144,7 +142,7 @@ class RebatchIterator final : public NodeIterator {
   const std::vector<int64_t> sizes_;
   const bool drop_remainder_;
   PositionedInput input_;
-  size_t turn_ = 0;  // of sizes_: the next batch
+  size_t turn_ = 0;  // index in sizes_ of the next batch
   std::deque<Held> held_;
   int64_t held_rows_ = 0;
 };
@@ -162,7 +160,7 @@ absl::Status CheckSizes(const std::vector<int64_t>& sizes) {
   return absl::InvalidArgumentError("batch_size must be at least 1; of several sizes, one must be");
 }
 
-// Batches that so many rows make.
+// Returns how many batches these rows make.
 int64_t CountBatches(int64_t rows, const std::vector<int64_t>& sizes, bool drop_remainder) {
   int64_t cycle = 0;
   for (int64_t size : sizes) cycle += size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Reduce: a whole dataset folded into one element, in this process.
+// Dataset::Reduce: folds a whole dataset into one element, in this process.
 #include <limits>
 #include <memory>
 #include <optional>

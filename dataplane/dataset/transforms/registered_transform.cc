@@ -37,7 +37,7 @@ class LentInput final : public TransformInput {
     return current_.has_value() ? &*current_ : nullptr;
   }
 
-  // Takes back what was lent. The last error of the input since the last call.
+  // Takes back the element that was lent. Returns the last error of the input since the last call.
   absl::Status TakeBack() {
     current_.reset();
     return std::exchange(error_, absl::OkStatus());
@@ -90,7 +90,7 @@ class RegisteredTransformIterator final : public RegisteredIterator {
   const std::unique_ptr<Transform> transform_;
 };
 
-// It may decide by value; nobody but its author knows.
+// Only the author knows whether the transform decides by value, so the input must be deterministic.
 absl::StatusOr<Inferred> InferTransform(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   RETURN_IF_ERROR(CheckDeterministic(*inputs[0]));
   return InferRegistered(attrs);

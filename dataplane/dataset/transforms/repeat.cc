@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Repeat: its input built anew for each pass, so that each pass draws
-// its own random numbers and asks for the splits of its own repetition. A pass that
-// cannot be built for the moment is an error, and the next call tries it again.
+// Dataset::Repeat: builds its input again for each pass, so that each pass draws its own random
+// numbers and requests the splits of its own repetition. If a pass cannot be built because of a
+// temporary error, the error is returned and the next call tries again.
 #include <limits>
 #include <utility>
 
@@ -77,7 +77,7 @@ class RepeatIterator final : public NodeIterator {
   }
 
  private:
-  // What `pull` says of the pass that has a next element; false behind the last.
+  // Returns the result of `pull` for the pass that has a next element; false after the last pass.
   absl::StatusOr<bool> NextOf(absl::FunctionRef<absl::StatusOr<bool>(NodeIterator&)> pull) {
     while (true) {
       ASSIGN_OR_RETURN(const bool open, OpenPass());
@@ -92,7 +92,7 @@ class RepeatIterator final : public NodeIterator {
     }
   }
 
-  // Begins the next pass unless one is under way; false behind the last.
+  // Begins the next pass unless one is in progress; false after the last pass.
   absl::StatusOr<bool> OpenPass() {
     if (over_ || failed_) return false;
     if (input_ != nullptr) return true;
@@ -100,7 +100,7 @@ class RepeatIterator final : public NodeIterator {
     RETURN_IF_ERROR(site_.CheckCancelled());
     absl::StatusOr<std::unique_ptr<NodeIterator>> input = site_.BuildPass(0, pass_, passes_);
     if (!input.ok()) {
-      failed_ = !IsOfTheMoment(input.status());  // else it would fail again, and again
+      failed_ = !IsOfTheMoment(input.status());  // a permanent error would repeat forever
       return input.status();
     }
     input_ = *std::move(input);
@@ -109,11 +109,11 @@ class RepeatIterator final : public NodeIterator {
 
   void Yielded(bool something) { yielded_ = yielded_ || something; }
 
-  // An endless Repeat of nothing would never return. A partition, however, or a reader of a
-  // job, may find its share of many repetitions empty: it waits for the feed's answers, or for
-  // the others, and its data may be in the next one.
+  // An endless Repeat of an empty input would never return. But a partition, or a reader of a job,
+  // may find its share of many repetitions empty. It waits for the feed's answers, or for the
+  // others, and its data may be in the next repetition.
   absl::Status EndPass() {
-    // The last one stays: what Distribute has delivered is part of every state.
+    // Keeps the last pass open, because every state contains what Distribute has delivered.
     over_ = pass_ + 1 == passes_;
     if (over_) return absl::OkStatus();
     input_.reset();
@@ -130,12 +130,12 @@ class RepeatIterator final : public NodeIterator {
 
   KeptAcrossPasses kept_;
   BuildSite site_;
-  const int64_t passes_;  // kForever: without end
+  const int64_t passes_;  // kForever: endless
   std::unique_ptr<NodeIterator> input_;
   int64_t pass_ = 0;
-  bool yielded_ = false;  // anything at all, in any pass
+  bool yielded_ = false;  // an element or an error, in any pass
   bool failed_ = false;   // no more passes
-  bool over_ = false;     // the last pass is at its end
+  bool over_ = false;     // the last pass has ended
 };
 
 absl::StatusOr<Inferred> InferRepeat(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

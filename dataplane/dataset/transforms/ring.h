@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places that are taken at one end and given up at the other, made once and used
-// again and again.
+// A queue of places that are made once and reused: taken at one end and released at the other.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +10,16 @@
 
 namespace penstock {
 
-// A place stays where it is in memory for as long as the ring lives.
+// A place keeps its address as long as the ring lives.
 template <class Place>
 class Ring {
  public:
   size_t taken() const { return taken_; }
   size_t places() const { return places_.size(); }
 
-  // The place taken longest ago. REQUIRES: taken() > 0.
+  // The place that was taken first. REQUIRES: taken() > 0.
   Place& front() { return *places_[first_]; }
-  // The place to be taken next. REQUIRES: taken() < places().
+  // The place that Take() takes. REQUIRES: taken() < places().
   Place& next() { return *places_[(first_ + taken_) % places_.size()]; }
   void Take() { ++taken_; }
   void Pop() {
@@ -28,7 +27,7 @@ class Ring {
     --taken_;
   }
 
-  // One place more, used behind all others. next() stays the same if there was one.
+  // Adds a place, which is used after all others. If there was a free place, next() stays the same.
   void Add(std::unique_ptr<Place> place) {
     std::rotate(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(first_),
                 places_.end());

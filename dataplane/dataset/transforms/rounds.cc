@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Rounds: elements in rounds of one bucket, for coordinated reads.
 //
-// A position is where the input stood at the oldest element held, and the numbers
-// of those held: they are read again from there, the others passed over.
+// A position is the input's position at the oldest held element, and the numbers of the held
+// elements. To restore it, these are read again from there and the others are skipped.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -26,7 +26,7 @@ namespace {
 
 using FunctionPtr = std::shared_ptr<const FunctionDef>;
 
-// The bucket of each element.
+// Computes the bucket of each element.
 class Bucketing {
  public:
   static absl::StatusOr<Bucketing> Create(const BuildSite& site) {
@@ -87,7 +87,7 @@ class RoundsIterator final : public NodeIterator {
 
  private:
   struct Held {
-    int64_t number = 0;               // in the input
+    int64_t number = 0;               // index in the input
     absl::StatusOr<Element> element;  // or the error in its place
   };
   using Buckets = std::map<int64_t, std::deque<Held>>;
@@ -104,7 +104,7 @@ class RoundsIterator final : public NodeIterator {
     return held;
   }
 
-  // Makes a round, or reads an element; false at the end.
+  // Makes a round or reads an element; false at the end.
   absl::StatusOr<bool> Advance() {
     if (OldestIsTooOld()) {
       TakeRound(BucketOfOldest());
@@ -125,7 +125,7 @@ class RoundsIterator final : public NodeIterator {
     return true;
   }
 
-  // The bucket that may be full now: the element's, or for an error the fullest.
+  // Returns the bucket that may be full now: that of the element, or the fullest for an error.
   absl::StatusOr<Buckets::iterator> Hold(absl::StatusOr<std::optional<Element>> next,
                                          int64_t number);
   bool IsFull(Buckets::const_iterator bucket) const {
@@ -136,13 +136,14 @@ class RoundsIterator final : public NodeIterator {
       return a.second.size() < b.second.size();
     });
   }
-  // Not before a whole round waits.
+  // False until a whole round waits.
   bool OldestIsTooOld() const {
     return max_age_.has_value() && numbers_.size() >= size_ &&
            input_.pulled() - 1 - *numbers_.begin() > *max_age_;
   }
   Buckets::iterator BucketOfOldest();
-  // Errors, elements of `bucket`, and as far as these are too few those of the nearest buckets.
+  // Moves errors and elements of `bucket` into the round. If these are too few, adds elements of
+  // the nearest buckets.
   void TakeRound(Buckets::iterator bucket);
   void Take(std::deque<Held>& from) {
     while (!from.empty() && round_.size() < size_) {
@@ -158,10 +159,10 @@ class RoundsIterator final : public NodeIterator {
   PositionedInput input_;
   const Bucketing bucketing_;
   bool ended_ = false;
-  Buckets buckets_;            // none is empty
-  std::deque<Held> errors_;    // wait for the next round
-  std::deque<Held> round_;     // to be given out
-  std::set<int64_t> numbers_;  // of all in these three
+  Buckets buckets_;            // no bucket is empty
+  std::deque<Held> errors_;    // waiting for the next round
+  std::deque<Held> round_;     // to be returned
+  std::set<int64_t> numbers_;  // of all elements in these three
 };
 
 absl::StatusOr<RoundsIterator::Buckets::iterator> RoundsIterator::Hold(
@@ -189,7 +190,7 @@ RoundsIterator::Buckets::iterator RoundsIterator::BucketOfOldest() {
   const auto found = std::find_if(buckets_.begin(), buckets_.end(), [&](const auto& bucket) {
     return bucket.second.front().number == oldest;
   });
-  return found != buckets_.end() ? found : Fullest();  // an error is the oldest
+  return found != buckets_.end() ? found : Fullest();  // the oldest is an error
 }
 
 void RoundsIterator::TakeRound(Buckets::iterator bucket) {

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Inputs of a chunk; results and what lies between take as much again, once or twice.
+// The size of a chunk's inputs. Results and intermediate values take once or twice as much again.
 constexpr size_t kChunkBytes = size_t{8} << 10;
 
 }  // namespace
@@ -88,7 +88,7 @@ absl::Status RowChunk::RunRows(OpenBatch& batch, int64_t first_of_batch, int64_t
                         column.values.get() + first * column.row_bytes);
   }
   OpenBatch::Rows sink = batch.rows(first_of_batch + first, count);
-  return function_->Run(inputs, RandomKey(), sink);  // nothing in it draws
+  return function_->Run(inputs, RandomKey(), sink);  // the function draws no random numbers
 }
 
 void RowChunk::Run(OpenBatch& batch, int64_t first,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some rows of a Map's input side by side, and its function run over all of them.
+// Some rows of a Map's input side by side, and the Map's function to run over all of them.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace penstock {
 // One thread.
 class RowChunk {
  public:
-  // `input` is the spec of one row of the function's input; at most `most_rows` in a
-  // chunk, and as few as fit a processor's first cache.
+  // `input` is the spec of one row of the function's input. A chunk has at most `most_rows` rows,
+  // and no more than fit a processor's first-level cache.
   static absl::StatusOr<RowChunk> Create(FunctionOverRows function, const Spec& input,
                                          int64_t most_rows);
   RowChunk(RowChunk&&) = default;
@@ -30,21 +30,20 @@ class RowChunk {
   int64_t rows() const { return rows_; }
   void Clear();
 
-  // Where the next row is written, until Add().
+  // The sink for the next row, until Add().
   ResultSink& next_row() { return sink_; }
-  // The row is written, or `failed`: it will not be computed.
+  // The row is written. A `failed` row is not computed.
   void Add(bool failed);
 
-  // Writes the results to rows `first` … of `batch`. Where the function fails its rows
-  // are computed one by one, and `error(row of the chunk, status)` is called for each
-  // that fails.
+  // Writes the results to the rows of `batch` from `first` on. If the function fails, computes the
+  // rows one by one, and calls `error(row of the chunk, status)` for each row that fails.
   void Run(OpenBatch& batch, int64_t first,
            absl::FunctionRef<void(int64_t, const absl::Status&)> error) const;
 
  private:
   struct Column {  // a leaf of the element
     size_t row_bytes = 0;
-    std::unique_ptr<std::byte[]> values;  // nullptr: no input of the function
+    std::unique_ptr<std::byte[]> values;  // nullptr: not an input of the function
     std::vector<int64_t> dims;            // of many rows; the first is not set
   };
   class Sink final : public ResultSink {
@@ -63,7 +62,7 @@ class RowChunk {
   std::shared_ptr<const BoundFunction> function_;
   std::vector<size_t> leaves_;  // inputs of the function
   std::vector<Column> columns_;
-  std::vector<std::byte> unused_;  // for what no input is
+  std::vector<std::byte> unused_;  // for leaves that are not inputs
   int64_t capacity_ = 0;
   int64_t rows_ = 0;
   std::vector<int64_t> failed_;  // ascending

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors in the rows of one batch. A batch stands or falls as a whole: the
-// error of its first bad row stands in its place, its other rows are passed
-// over, and so the batches behind it are the same with or without it.
+// The errors in the rows of one batch. One bad row makes the whole batch an error: the error of its
+// first bad row takes the batch's place, and its other rows are skipped. Later batches are
+// therefore the same with or without the error.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class RowErrors {
     error_ = error;
   }
 
-  // OK if there were none; else that of the lowest row, whatever came first.
+  // OK if there were no errors; otherwise the error of the lowest row, in whatever order they came.
   absl::Status ForBatch() const {
     if (count_ <= 1) return Annotate(error_, "row ", row_, " of a batch");
     return Annotate(error_, "row ", row_, " of a batch, in which ", count_, " rows failed");

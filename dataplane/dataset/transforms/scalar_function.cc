@@ -17,7 +17,7 @@ namespace {
 constexpr DType kIntegers[] = {kInt32, kInt64};
 constexpr DType kNumbers[] = {kInt32, kInt64, kFloat32, kFloat64};
 
-// Takes the one result.
+// Receives the one result.
 class ScalarSink final : public ResultSink {
  public:
   explicit ScalarSink(absl::Span<std::byte> bytes) : bytes_(bytes) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function that decides by value where an element goes: a scalar of each.
+// A function that returns a scalar for an element. The value decides where the element goes.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ namespace penstock {
 
 class ScalarFunction {
  protected:
-  // For inference: InvalidArgument naming `argument` unless the function takes
-  // elements of `input`, gives a scalar of one of `dtypes`, and is deterministic
-  // as all of `input` is.
+  // Checks the function at inference. InvalidArgument names `argument` if the function does not
+  // take elements of `input`, does not return a scalar of one of `dtypes`, or if the function or
+  // any part of `input` is not deterministic.
   static absl::Status Check(const FunctionDef& function, const Dataset::Node& input,
                             std::string_view argument, absl::Span<const DType> dtypes);
 
-  // The function in the attribute `argument` of the site's node.
+  // Makes the function in the attribute `argument` of the site's node.
   static absl::StatusOr<ScalarFunction> Create(const BuildSite& site, const std::string& argument);
 
-  // Of element number `number` of the input; read as `Read` reads the scalar.
+  // Runs on element `number` of the input. `read` converts the scalar.
   template <class Read>
   auto RunOn(const Element& element, int64_t number, Read read) const
       -> absl::StatusOr<std::invoke_result_t<Read, const Tensor&>> {
@@ -50,7 +50,7 @@ class ScalarFunction {
   RandomKey random_;
 };
 
-// Gives an int32 or int64.
+// A function that returns an int32 or int64.
 class IntegerFunction : private ScalarFunction {
  public:
   static absl::Status Check(const FunctionDef& function, const Dataset::Node& input,
@@ -62,7 +62,7 @@ class IntegerFunction : private ScalarFunction {
   explicit IntegerFunction(ScalarFunction function) : ScalarFunction(std::move(function)) {}
 };
 
-// Gives a number that is not lost in a double: int32, int64, float32 or float64.
+// A function that returns a number that a double represents: int32, int64, float32 or float64.
 class NumberFunction : private ScalarFunction {
  public:
   static absl::Status Check(const FunctionDef& function, const Dataset::Node& input,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Scan: elements made of each input and of a state that is carried
-// along. The state depends on all elements before and cannot be counted: it is
-// the one thing that a position holds by value, and bounded for that.
+// Dataset::Scan: makes elements from each input and a state that is carried along. The state
+// depends on all earlier elements and cannot be counted. It is the one thing that a position
+// contains by value, and its size is therefore limited.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +16,8 @@
 namespace penstock {
 namespace {
 
-// A position is journaled ten times a second at most, and a trainer's state
-// holds one for each partition: sums and histograms, not models.
+// A position is journaled at most ten times a second, and a trainer's state has one for each
+// partition. This is enough for sums and histograms, not for models.
 constexpr size_t kMostStateBytes = 64 << 10;
 
 class ScanIterator final : public NodeIterator {
@@ -59,7 +59,7 @@ class ScanIterator final : public NodeIterator {
     return input_->Restore(reader);
   }
 
-  // States stay here, so they do not take slots of what is sent.
+  // States stay in this process, so they do not use slots of elements that are sent.
   static Pool& StatePool(const BuildSite& site) {
     return site.run().pool == nullptr ? DefaultPool() : *site.run().pool;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Shard: element i, i + n, i + 2n, … of its input. An error at the
-// place of an element is in the shard that the element would be in.
+// Dataset::Shard: elements i, i + n, i + 2n, … of its input. An error that takes the place of an
+// element is in the shard of that element.
 #include <limits>
 #include <utility>
 
@@ -38,7 +38,7 @@ class ShardIterator final : public NodeIterator {
     if (count == 0) return 0;
     ASSIGN_OR_RETURN(const bool there, Approach());
     if (!there) return 0;
-    // From here the shard's next elements are 0, n, 2n, … places away.
+    // From here, the shard's next elements are 0, n, 2n, … elements away.
     int64_t places;
     if (__builtin_mul_overflow(count - 1, shards_, &places))
       places = std::numeric_limits<int64_t>::max() - 1;
@@ -56,7 +56,7 @@ class ShardIterator final : public NodeIterator {
   }
 
  private:
-  // Passes over what belongs to other shards; false if the input ended there.
+  // Skips the elements of other shards. False if the input ended there.
   absl::StatusOr<bool> Approach() {
     const int64_t away = (index_ - input_.pulled() % shards_ + shards_) % shards_;
     ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(away));
@@ -71,14 +71,14 @@ class ShardIterator final : public NodeIterator {
   PositionedInput input_;
   const int64_t shards_;
   const int64_t index_;
-  int64_t passed_ = 0;  // of the input, up to the last element given out
+  int64_t passed_ = 0;  // elements of the input up to the last one returned
 };
 
 absl::StatusOr<Inferred> InferShard(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const int64_t shards = Get<int64_t>(attrs, "num_shards");
   const int64_t index = Get<int64_t>(attrs, "index");
   const Cardinality of = inputs[0]->cardinality;
-  if (shards == kShardHint) {  // how many there are is known only when it runs
+  if (shards == kShardHint) {  // the number is known only when it runs
     return Inferred{inputs[0]->spec, of == kInfinite || of == 0 ? of : kUnknown};
   }
   if (shards < 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Shuffle: a buffer filled from the input, each output drawn from it.
-// Its position is two counts: the inputs that were in the buffer are found from
-// them (shuffle_order.h) and read again.
+// Dataset::Shuffle: a buffer is filled from the input, and each output is drawn from it. A position
+// is two counts. They determine which inputs were in the buffer (shuffle_order.h), and these are
+// read again.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -64,7 +64,7 @@ class ShuffleIterator final : public NodeIterator {
   }
 
  private:
-  // Fills the buffer as far as the input goes.
+  // Fills the buffer until it is full or the input has ended.
   absl::Status Fill() {
     while (!order_.Full() && !ended_) {
       RETURN_IF_ERROR(site_.CheckCancelled());
@@ -82,7 +82,7 @@ class ShuffleIterator final : public NodeIterator {
     return absl::OkStatus();
   }
 
-  // Keeps an element, or the error in its place, which comes out in its turn.
+  // Holds an element, or the error in its place, until its slot is drawn.
   absl::Status Hold(size_t slot, absl::StatusOr<std::optional<Element>> next) {
     if (!next.ok()) {
       if (EndsReading(next.status())) return next.status();
@@ -95,7 +95,7 @@ class ShuffleIterator final : public NodeIterator {
     return absl::OkStatus();
   }
 
-  // Reads the counts and plays the order to them; returns that of inputs.
+  // Reads the counts and moves the order to them. Returns the number of inputs.
   absl::StatusOr<int64_t> ReadCounts(StateReader& reader, int64_t most) {
     ASSIGN_OR_RETURN(const int64_t outputs, reader.ReadIntIn(0, most, "the number of outputs"));
     ASSIGN_OR_RETURN(const int64_t inputs, reader.ReadIntIn(outputs, most, "the number of inputs"));
@@ -107,7 +107,7 @@ class ShuffleIterator final : public NodeIterator {
   BuildSite site_;
   PositionedInput input_;
   ShuffleOrder order_;
-  std::vector<absl::StatusOr<std::optional<Element>>> held_;  // by slot
+  std::vector<absl::StatusOr<std::optional<Element>>> held_;  // per slot
   bool ended_ = false;
 };
 

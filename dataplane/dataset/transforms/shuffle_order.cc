@@ -10,7 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kTurnEach = 4;  // outputs
-// What is drawn for an output, and for an input while the buffer fills.
+// Kinds of draws: for an output, and for an input while the buffer fills.
 constexpr uint32_t kOutput = 0;
 constexpr uint32_t kInput = 1;
 
@@ -85,7 +85,7 @@ bool ShuffleOrder::PlayTo(int64_t outputs, int64_t inputs) {
     slots_.resize(size_, kEmpty);
     inputs_ = outputs_ + size_;
   }
-  // From here on each slot has its turn, so that what it held before does not matter.
+  // From here on each slot is emptied at least once, so its earlier contents do not matter.
   while (outputs_ < full) {
     emptied_ = SlotOfFull(outputs_++);
     slots_[emptied_] = kEmpty;

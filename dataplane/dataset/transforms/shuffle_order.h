@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a shuffle buffer gives elements out, as numbers alone:
-// each output is drawn from those in the buffer by a counter-based generator,
-// so that the order is known from (key, size, number of inputs) at any point.
+// The order in which a shuffle buffer returns its elements, as numbers only. A counter-based
+// generator draws each output from the buffer, so the order at any point follows from the key, the
+// size and the number of inputs.
 #pragma once
 
 #include <cstdint>
@@ -12,52 +12,51 @@
 
 namespace penstock {
 
-// The buffer is a row of slots, each with the number of one input. Three outputs
-// of four come from a slot drawn at random; the fourth from the slot whose turn
-// it is, so that within 4 · size outputs each slot has its turn. Which slot that
-// is depends on the output's number alone as long as the buffer is full: so an
-// element stays for at most 4 · size outputs, and the buffer at any point is
-// known from the 4 · size outputs before it, wherever that point lies. The
-// first inputs are put in at random slots, so that turns favour none of them.
+// The buffer is an array of slots. Each slot has the number of one input. Three of four outputs
+// come from a slot drawn at random. The fourth comes from the slots in rotation, so each slot is
+// emptied within 4 · size outputs. While the buffer is full, the slot depends only on the output's
+// number. An element therefore stays for at most 4 · size outputs, and the buffer at any point
+// follows from the 4 · size outputs before it. The first inputs are put into random slots, so that
+// the rotation favors none of them.
 class ShuffleOrder {
  public:
-  // `key.element` will be the output's number, or the input's.
+  // `key.element` is set to the number of the output or of the input.
   ShuffleOrder(const RandomKey& key, int64_t size) : key_(key), size_(size) {}
 
   int64_t inputs() const { return inputs_; }    // put in so far
   int64_t outputs() const { return outputs_; }  // taken out so far
   bool Full() const { return used() == size_; }
   bool Empty() const { return used() == 0; }
-  // Whether more came out than can before the input ends.
+  // Whether there are more outputs than are possible before the input ends.
   bool Ended() const { return outputs_ > 0 && used() < size_ - 1; }
 
-  // Puts the next input in; returns its slot: the one emptied last, or else, while
-  // slots are being added, any, whose input goes to the slot that was added.
-  // REQUIRES: !Full(), !Ended().
+  // Puts the next input in and returns its slot. This is the slot emptied last. While slots are
+  // being added, it is any slot, and the input in that slot moves to the added slot. REQUIRES:
+  // !Full(), !Ended().
   size_t Put();
-  // Empties the slot that the next output comes from, and returns it. Without Put()
-  // before the next Take(), the input has ended. REQUIRES: !Empty().
+  // Empties the slot of the next output and returns it. If Put() is not called before the next
+  // Take(), the input has ended. REQUIRES: !Empty().
   size_t Take();
-  int64_t taken() const { return taken_; }  // number of the input that was in the last one's slot
+  int64_t taken() const { return taken_; }  // number of the input that the last Take() took out
 
-  // Comes to where `outputs` were taken of which `inputs` were read, in at most
-  // 6 · size steps. False if no run comes to that point. REQUIRES: new.
+  // Moves to the point where `outputs` elements were taken of `inputs` read, in at most 6 · size
+  // steps. False if no run reaches that point. REQUIRES: newly constructed.
   bool PlayTo(int64_t outputs, int64_t inputs);
 
-  // Numbers of the inputs in the slots; kEmpty where there is none.
+  // The numbers of the inputs in the slots; kEmpty for an empty slot.
   absl::Span<const int64_t> slots() const { return slots_; }
   static constexpr int64_t kEmpty = -1;
-  // No input below this is in the buffer.
+  // No input below this number is in the buffer.
   int64_t OldestPossible() const { return outputs_ < 4 * size_ ? 0 : outputs_ - 3 * size_; }
 
  private:
   int64_t used() const { return inputs_ - outputs_; }
-  int64_t Below(int64_t bound, int64_t element, uint32_t draw);  // uniform of [0, bound)
-  // The slot of output `output` if the buffer is full then.
+  int64_t Below(int64_t bound, int64_t element, uint32_t draw);  // uniform in [0, bound)
+  // The slot of output `output` if the buffer is full at that point.
   int64_t SlotOfFull(int64_t output);
-  // The slot whose turn it is; -1: the output is drawn.
+  // The slot of an output that comes from the rotation; -1 if the output is drawn.
   int64_t Turn(int64_t output) const;
-  // Draws among the slots in use once the input has ended.
+  // Draws from the slots in use after the input has ended.
   int64_t SlotOfRest();
 
   RandomKey key_;
@@ -65,9 +64,9 @@ class ShuffleOrder {
   int64_t inputs_ = 0;
   int64_t outputs_ = 0;
   int64_t taken_ = kEmpty;
-  int64_t emptied_ = -1;        // the slot of the last Take(), while nothing was put there
-  std::vector<int64_t> slots_;  // grow to `size`
-  // Once the input has ended: the slots in use, and where in that row each stands.
+  int64_t emptied_ = -1;        // slot of the last Take(), until it is filled
+  std::vector<int64_t> slots_;  // grows to `size_`
+  // After the input has ended: the slots in use, and the index of each slot in that list.
   std::vector<int64_t> rest_;
   std::vector<int64_t> place_in_rest_;
 };

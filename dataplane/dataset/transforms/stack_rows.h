@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements at hand made one: each leaf gets one more dimension in front.
+// Stacks elements into one: each leaf gets one more dimension in front.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -11,10 +11,10 @@
 
 namespace penstock {
 
-// A batch of `rows` as `batch` describes it: dense leaves stay dense where it
-// says so, which takes equal shapes or `padding`, or become ragged; ragged ones
-// get one more level; sparse ones one more index. InvalidArgument names the leaf
-// and both shapes where they do not fit. REQUIRES: rows is not empty.
+// Returns a batch of `rows` as `batch` describes it. A dense leaf stays dense, which needs equal
+// shapes or `padding`, or becomes ragged. Ragged leaves get one more level, sparse leaves one more
+// index. InvalidArgument names the leaf and both shapes that do not fit. REQUIRES: `rows` is not
+// empty.
 absl::StatusOr<Element> StackRows(Pool& pool, absl::Span<const Element> rows, const Spec& batch,
                                   const RowPadding* padding = nullptr);
 

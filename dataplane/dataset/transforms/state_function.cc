@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// The part of a function's result that is the new state.
+// Returns the part of a function's result that is the new state.
 absl::StatusOr<Spec> StateIn(const Spec& result, Gives gives) {
   if (gives == Gives::kState) return result;
   if (result.kind() == Spec::Kind::kTuple && result.size() == 2) return result.member(0);
@@ -20,7 +20,7 @@ absl::StatusOr<Spec> StateIn(const Spec& result, Gives gives) {
       absl::StrCat("the function must give Tuple({new state, output}), not ", result.ToString()));
 }
 
-// Results below `states` are of the state, those behind it of the output.
+// Sends the first `states` results to the state and the others to the output.
 class StateSink final : public ResultSink {
  public:
   StateSink(ElementSink& state, size_t states, ResultSink* output)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch whose rows all have one known size: its block is laid out before a
-// row is read, and each row is written where it will be sent from.
+// A batch whose rows all have the same known size. Its block is laid out before a row is read, and
+// each row is written where it will be sent from.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// A batch being filled. Rows may be written by several threads, each by one.
+// A batch that is being filled. Several threads may write rows, one thread per row.
 class OpenBatch {
  public:
   // The memory of one row.
@@ -33,8 +33,7 @@ class OpenBatch {
 
   Row row(int64_t number) const { return Row(*this, number); }
 
-  // The memory of `count` rows from `first` on, for values with one dimension more in
-  // front.
+  // The memory of `count` rows from `first` on, for values with one more dimension in front.
   class Rows final : public ResultSink {
    public:
     Rows(const OpenBatch& batch, int64_t first, int64_t count)
@@ -66,17 +65,17 @@ class OpenBatch {
 // Makes the batches of one node.
 class StaticBatches {
  public:
-  // Whether elements of `row`, `rows` at a time, are batched this way. A batch
-  // of more than 1 GiB is not: it may stand for "all there is".
+  // Returns whether `rows` elements of `row` are batched this way. False for a batch of more than 1
+  // GiB, because such a size may stand for "all elements".
   static bool Fit(const Spec& row, int64_t rows);
 
-  // REQUIRES: Fit(row, rows). `batch` is the spec of what is made.
+  // `batch` is the spec of the result. REQUIRES: Fit(row, rows).
   StaticBatches(Pool& pool, Spec row, Spec batch, int64_t rows);
 
-  // `place`: of Pool::PlaceOf().
+  // `place` is a value of Pool::PlaceOf().
   absl::StatusOr<OpenBatch> Open(int64_t place = kNoPlace) const;
-  // The batch of the first `rows` rows, all of which were written. Fewer than
-  // there is room for: in a block of their own, copied.
+  // Returns the batch of the first `rows` rows, which must all have been written. If the batch has
+  // room for more rows, these rows are copied to a block of their own.
   absl::StatusOr<Element> Seal(OpenBatch batch, int64_t rows) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Take and Dataset::Skip: the first elements, or all but these. An
-// error at the place of an element counts as one.
+// Dataset::Take and Dataset::Skip: the first elements, or all others. An error that takes the place
+// of an element counts as one.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max() / 2;
 
-// The attribute "count"; -1 means all, as in tf.data.
+// Returns the attribute "count". -1 means all, as in tf.data.
 int64_t CountOfAttrs(const Attrs& attrs) {
   const int64_t count = Get<int64_t>(attrs, "count");
   return count < 0 ? kAll : count;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::TakeWhile: the elements before the first for which a function gives
-// false. An error, of the input or of the function, stands at its place and ends
-// nothing.
+// Dataset::TakeWhile: the elements before the first for which a function returns false. An error of
+// the input or of the function takes the place of an element and does not end the dataset.
 #include <utility>
 
 #include "dataplane/dataset/state_bytes.h"

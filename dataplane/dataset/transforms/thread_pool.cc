@@ -43,13 +43,13 @@ void ThreadPool::Grow(int threads) {
   threads_.reserve(static_cast<size_t>(threads));
   while (static_cast<int>(threads_.size()) < threads) {
     absl::StatusOr<std::thread> thread = StartThread("parallel calls", [this] { Run(); });
-    if (!thread.ok()) return;  // OrderedCalls go on with those that there are, or alone
+    if (!thread.ok()) return;  // OrderedCalls go on with fewer threads, or alone
     threads_.push_back(*std::move(thread));
   }
 }
 
 ThreadPool& ThreadPool::OfProcess() {
-  static ThreadPool& pool = *new ThreadPool(Cores());  // outlives every static that may use it
+  static ThreadPool& pool = *new ThreadPool(Cores());  // outlives all statics that use it
   return pool;
 }
 
@@ -70,7 +70,7 @@ void ThreadPool::Run() {
     work_.pop_front();
     lock.unlock();
     work();
-    work = nullptr;  // what it holds is let go without the lock
+    work = nullptr;  // destroys what it holds without the lock
     lock.lock();
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that parallel nodes share: one pool per process, whose work is
-// short, never waits for other work, and so cannot block the pool.
+// The threads that parallel nodes share: one pool per process. Its work is short and never waits
+// for other work, so it cannot block the pool.
 #pragma once
 
 #include <condition_variable>
@@ -17,19 +17,19 @@ class ThreadPool {
  public:
   // REQUIRES: threads ≥ 1.
   explicit ThreadPool(int threads);
-  // Drops what has not begun and waits for what has.
+  // Drops work that has not begun, and waits for the rest.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // One thread per core, more where calls wait for something else than a core
-  // (Grow); made at first use and never ended.
+  // The pool has one thread per core, and more where calls wait for something other than a core
+  // (Grow). It is created at first use and never destroyed.
   static ThreadPool& OfProcess();
 
-  // Makes threads until there are `threads` of them, or the process gets no more. Any thread.
+  // Starts threads until there are `threads`, or until the process gets no more. Any thread.
   void Grow(int threads);
 
-  // Runs `work` on one of the threads, soon. Any thread; never waits.
+  // Runs `work` soon on one of the threads. Any thread; never waits.
   void Post(std::function<void()> work);
 
   int threads() const;
@@ -44,10 +44,10 @@ class ThreadPool {
   std::vector<std::thread> threads_ GUARDED_BY(mu_);
 };
 
-// Threads that one parallel node begins with: `calls` as the dataset asks for it
-// (kAutotune: all it may), `threads` of the run (0: one per core).
+// The number of threads that one parallel node starts with. `calls` is the number that the dataset
+// asks for (kAutotune: as many as allowed), `threads` that of the run (0: one per core).
 int Parallelism(int64_t calls, int threads);
-// The most that a node may come to use whose calls wait for something else than a core.
+// The limit for a node whose calls wait for something other than a core.
 inline constexpr int kMostTunedThreads = 64;
 
 }  // namespace penstock

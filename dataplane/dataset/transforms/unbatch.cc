@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Unbatch: the rows of each element, one after the other. They stay in
-// their element until they are given out; a position is the element and the row.
+// Dataset::Unbatch: the rows of each element, one after another. Rows stay in their element until
+// they are returned. A position is the element and the row.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -50,7 +50,7 @@ class UnbatchIterator final : public NodeIterator {
       absl::StatusOr<bool> more = Open();
       if (!more.ok()) {
         if (EndsReading(more.status())) return more.status();
-        ++passed;  // an element that has no rows to give
+        ++passed;  // an element without usable rows
         continue;
       }
       if (!*more) break;
@@ -80,8 +80,8 @@ class UnbatchIterator final : public NodeIterator {
   }
 
  private:
-  // Makes sure that an element with rows left is open; false at the end. The
-  // error of an element stands in the place of its rows.
+  // Opens the next element that has rows unless one is open; false at the end. The error of an
+  // element takes the place of its rows.
   absl::StatusOr<bool> Open() {
     while (!rows_.has_value()) {
       RETURN_IF_ERROR(site_.CheckCancelled());
@@ -107,9 +107,9 @@ class UnbatchIterator final : public NodeIterator {
 
   const BuildSite site_;
   PositionedInput input_;
-  std::optional<BatchRows> rows_;  // the element whose rows are being given
-  int64_t row_ = 0;                // the next of them
-  std::vector<Tensor> views_;      // of that row, as `parts_`
+  std::optional<BatchRows> rows_;  // the element whose rows are returned
+  int64_t row_ = 0;                // the next row
+  std::vector<Tensor> views_;      // of that row, like `parts_`
   BatchRows::Parts parts_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Window: windows of elements in a row, which may overlap or leave
-// elements out. A position is the number of the next window's first element.
+// Dataset::Window: windows of consecutive elements, which may overlap or leave out elements. A
+// position is the number of the next window's first element.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 48;
 
-// Elements from the first of a window to its last, both counted.
+// Returns the number of elements from the first to the last of a window, both included.
 int64_t Reach(const Attrs& attrs) {
   return (Get<int64_t>(attrs, "size") - 1) * Get<int64_t>(attrs, "stride") + 1;
 }
@@ -70,11 +70,11 @@ class WindowIterator final : public NodeIterator {
   }
 
  private:
-  // Reads what the next window needs; false at the end.
+  // Reads the elements of the next window; false at the end.
   absl::StatusOr<bool> Fill() {
     if (first_ > input_.pulled()) {  // elements between two windows
       ASSIGN_OR_RETURN(const int64_t passed, input_.Skip(first_ - input_.pulled()));
-      static_cast<void>(passed);  // fewer: there is no next window
+      static_cast<void>(passed);  // if fewer, there is no next window
       if (input_.pulled() < first_) return false;
     }
     while (static_cast<int64_t>(held_.size()) < reach_) {
@@ -120,7 +120,7 @@ class WindowIterator final : public NodeIterator {
   const WindowForm form_;
   PositionedInput input_;
   int64_t first_ = 0;                         // number of the next window's first element
-  std::deque<absl::StatusOr<Element>> held_;  // from that one on, as far as they were read
+  std::deque<absl::StatusOr<Element>> held_;  // from first_ on, as far as read
 };
 
 absl::StatusOr<Inferred> InferWindow(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

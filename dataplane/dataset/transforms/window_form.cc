@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Values of the attribute "form"; part of definitions.
+// The values of the attribute "form". They are part of definitions.
 constexpr char kStacked[] = "batch";
 constexpr char kRagged[] = "ragged_batch";
 constexpr char kPadded[] = "padded_batch";
@@ -29,7 +29,7 @@ absl::StatusOr<Attrs> PackedBy(absl::StatusOr<PackRules> rules) {
   return attrs;
 }
 
-// Only what the form needs is there, and all of that.
+// Checks that `attrs` has exactly the attributes that the form needs.
 absl::Status CheckPresent(const Attrs& attrs, const std::string& form) {
   const auto check = [&](const char* name, bool needed) {
     if (attrs.contains(name) == needed) return absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the elements of a window become: the attributes that the methods of
-// WindowedDataset add to a node.
+// How the elements of a window are combined: the attributes that the methods of WindowedDataset add
+// to a node.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace penstock {
 
 class WindowForm {
  public:
-  // The attributes of each form for windows of `element`s.
+  // Returns the attributes of each form, for windows of `element`s.
   static Attrs Stacked();
   static Attrs Ragged();
   static absl::StatusOr<Attrs> Padded(const Padding& padding, const Spec& element);
@@ -31,13 +31,13 @@ class WindowForm {
                                       const Spec& element);
 
   static std::vector<AttrRule> Rules();
-  // What windows of `rows` elements (kUnknownDim: it varies) become.
+  // Returns the spec of windows of `rows` elements; kUnknownDim if the number varies.
   // InvalidArgument names the attribute.
   static absl::StatusOr<Spec> Infer(const Attrs& attrs, const Spec& element, int64_t rows);
 
-  // For the site of a node with these attributes.
+  // `site` is the site of a node with these attributes.
   explicit WindowForm(const BuildSite& site);
-  // REQUIRES: there is at least one element.
+  // REQUIRES: at least one element.
   absl::StatusOr<Element> Put(absl::Span<const Element> elements) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// The node with the attributes of `form`, or its mistake.
+// Returns the node with the attributes of `form`, or a node with the mistake.
 Dataset Formed(const WindowedDataset::Windows& windows, absl::StatusOr<Attrs> form) {
   if (!windows.input->status.ok()) return Dataset(windows.input);
   absl::Status mistake = windows.mistake;
@@ -20,7 +20,7 @@ Dataset Formed(const WindowedDataset::Windows& windows, absl::StatusOr<Attrs> fo
   return Dataset(MakeNode(windows.op, std::move(attrs), {windows.input}));
 }
 
-// Whether elements of `spec` can be stacked as they are.
+// Returns whether elements of `spec` can be stacked without padding.
 bool AllOfOneShape(const Spec& spec) {
   return std::all_of(spec.leaves().begin(), spec.leaves().end(), [](const TensorSpec& leaf) {
     return leaf.kind != TensorSpec::Kind::kDense || leaf.shape.IsStatic();

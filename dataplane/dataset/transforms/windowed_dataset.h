@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a WindowedDataset holds: a node that still lacks the attributes that say
-// what its windows become (window_form.h).
+// The contents of a WindowedDataset: a node without the attributes that say how its windows are
+// combined (window_form.h).
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct WindowedDataset::Windows {
   std::string op;
   Attrs attrs;
   NodePtr input;
-  absl::Status mistake;  // why `attrs` could not be made
+  absl::Status mistake;  // why `attrs` is not valid
 };
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Zip: tuples of one element of each input, until the shortest ends.
-// Where inputs have errors, the first of them stands in the tuple's place.
+// Dataset::Zip: tuples of one element of each input, until the shortest input ends. If inputs have
+// errors, the first error takes the place of the tuple.
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -60,8 +60,8 @@ class ZipIterator final : public NodeIterator {
 
   absl::Status Save(StateWriter& writer) override {
     writer.WriteBool(ended_);
-    // Behind the end where each stands, what found no partner included: nobody gets that any
-    // more, and Distribute may commit it.
+    // After the end, the position of each input includes the elements that found no partner. No
+    // reader gets them any more, so Distribute may commit them.
     for (auto& input : inputs_)
       RETURN_IF_ERROR(input->Save(writer, ended_ ? input->pulled() : passed_));
     return absl::OkStatus();
@@ -79,7 +79,7 @@ class ZipIterator final : public NodeIterator {
   }
 
  private:
-  // The next tuple, of which `pull` takes the member of input `i`.
+  // Returns whether there is a next tuple. `pull` reads the member of input `i`.
   absl::StatusOr<bool> NextOfAll(absl::FunctionRef<absl::StatusOr<bool>(size_t i)> pull) {
     if (ended_) return false;
     absl::Status error;
@@ -104,7 +104,7 @@ class ZipIterator final : public NodeIterator {
 
   BuildSite site_;
   std::vector<std::unique_ptr<PositionedInput>> inputs_;
-  int64_t passed_ = 0;  // tuples given out
+  int64_t passed_ = 0;  // tuples returned
   bool ended_ = false;
 };
 
