@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The block of an element: head and body, as docs/element.md lays them out.
-// Layout first, then fill: a BlockLayout says how many bytes a block needs and
-// where each part lies; a BlockWriter then writes into memory of that size.
+// The block of an element: head and body, as docs/element.md lays them out. A BlockLayout says how
+// many bytes a block needs and where each part is; a BlockWriter then writes into memory of that
+// size.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace penstock {
 
 inline constexpr uint32_t kBlockMagic = 0x31425350;  // "PSB1", little endian
 inline constexpr uint16_t kBlockVersion = 1;
-inline constexpr size_t kBlockAlignment = 64;  // bytes; a cache line, and what SIMD loads want
+inline constexpr size_t kBlockAlignment = 64;  // bytes; a cache line, and aligned for SIMD loads
 
 inline constexpr size_t AlignUp(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -45,7 +45,7 @@ struct HeadPrefix {
   uint32_t head_bytes;  // from the prefix to the body; a multiple of 64
   uint32_t leaf_count;
   uint64_t body_bytes;  // a multiple of 64
-  uint64_t structure;   // Spec::structure_fingerprint() of what the leaves are
+  uint64_t structure;   // Spec::structure_fingerprint() of the leaves
   uint64_t job;
   uint64_t iteration;
   uint64_t index;
@@ -57,15 +57,15 @@ struct HeadPrefix {
 };
 static_assert(sizeof(HeadPrefix) == 80, "fixed in docs/element.md");
 
-// One leaf in the table behind the prefix. All zero: an optional leaf left out.
+// One leaf in the table after the prefix. All zero: an optional leaf that is left out.
 struct LeafEntry {
   uint8_t dtype;
   uint8_t kind;           // TensorSpec::Kind
   uint8_t rank;           // of the (flat) values
   uint8_t parts;          // ragged: levels of row splits; sparse: 2 (indices, dense_shape)
   uint32_t shape_offset;  // in the head: dims int64[rank], then PartEntry[parts]
-  uint64_t data_offset;   // in the body; strings: in the head, to uint64 offsets[count + 1],
-  uint64_t data_bytes;    // behind which their bytes lie; both are counted here
+  uint64_t data_offset;   // in the body; strings: in the head, uint64 offsets[count + 1],
+  uint64_t data_bytes;    // then their bytes; both are counted here
 };
 static_assert(sizeof(LeafEntry) == 24, "fixed in docs/element.md");
 
@@ -76,31 +76,29 @@ struct PartEntry {
 };
 static_assert(sizeof(PartEntry) == 16, "fixed in docs/element.md");
 
-// What one leaf needs. `dims` are those of the (flat) values.
+// The sizes of one leaf. `dims` are the dims of the (flat) values.
 struct LeafLayout {
-  DType dtype = DType::kInvalid;  // kInvalid: an optional leaf left out
+  DType dtype = DType::kInvalid;  // kInvalid: an optional leaf that is left out
   TensorSpec::Kind kind = TensorSpec::Kind::kDense;
   absl::InlinedVector<int64_t, 6> dims;
   uint64_t string_bytes = 0;  // strings: of all strings together
-  // Ragged: int64s of each level's row splits, outermost first; sparse: of the
-  // indices and of dense_shape.
+  // Ragged: the number of int64s in each level's row splits, outermost first. Sparse: in the
+  // indices and in dense_shape.
   absl::InlinedVector<int64_t, 2> part_counts;
 };
 
-// Where the parts of a block lie. A value; made once where all elements of a
-// dataset have the same shapes.
+// The places of a block's parts. A value. Made once if all elements of a dataset have the same
+// shapes.
 class BlockLayout {
  public:
   BlockLayout() = default;
-  // The layout of these leaves, with room for `extension_bytes` of extensions
-  // (ExtensionBytes() of each, added up). InvalidArgument for a negative
-  // dimension, a rank above 255 (ragged: kMaxRaggedRank), more than 2^60 values
-  // (dimensions of 0 aside, as in NumPy), or strings and host-only parts of
-  // 4 GiB and more.
+  // Returns the layout of these leaves, with room for `extension_bytes` of extensions (the sum of
+  // their ExtensionBytes()). InvalidArgument for a negative dimension, a rank above 255 (ragged:
+  // kMaxRaggedRank), more than 2^60 values (dimensions of 0 not counted, as in NumPy), or strings
+  // and host-only parts of 4 GiB or more.
   static absl::StatusOr<BlockLayout> Of(absl::Span<const LeafLayout> leaves,
                                         size_t extension_bytes = 0);
-  // Of static specs only; the layout every element of `spec` has.
-  // REQUIRES: each leaf IsStatic().
+  // Returns the layout that every element of `spec` has. REQUIRES: each leaf IsStatic().
   static BlockLayout OfStatic(const Spec& spec);
 
   size_t bytes() const { return head_bytes() + body_bytes_; }
@@ -111,7 +109,7 @@ class BlockLayout {
 
  private:
   friend class BlockWriter;
-  // Table and shapes, as every block of this layout has them behind its prefix.
+  // The table and shapes that follow the prefix in every block of this layout.
   absl::InlinedVector<uint64_t, 24> image_;
   size_t leaf_count_ = 0;
   size_t head_bytes_ = AlignUp(sizeof(HeadPrefix), kBlockAlignment);
@@ -120,35 +118,35 @@ class BlockLayout {
   size_t body_bytes_ = 0;
 };
 
-// Writes one block into memory of its own size. The constructor writes prefix,
-// table and dims, and zeros into all padding; the caller then fills every leaf,
-// in any order, from any thread (one thread per leaf, or per row of one).
+// Writes one block into memory of exactly its size. The constructor writes the prefix, the table,
+// the dims, and zeros into all padding. The caller then fills every leaf, in any order, from any
+// thread (one thread per leaf, or per row of one).
 class BlockWriter {
  public:
   // REQUIRES: memory is 64 B aligned and ≥ layout.bytes(); `spec` has as many
   // leaves as the layout.
   BlockWriter(const BlockLayout& layout, absl::Span<std::byte> memory, const Spec& spec);
 
-  // Dense values of leaf `i` (flat values of ragged and sparse ones), not yet
-  // written. Not for strings.
+  // Returns the memory for the dense values of leaf `i` (flat values of ragged and sparse leaves),
+  // not yet written. Not for strings.
   absl::Span<std::byte> data(size_t i);
   template <class T>
   T* data_as(size_t i) {
     return reinterpret_cast<T*>(data(i).data());
   }
-  // Host-only part `p` of leaf `i`: row splits, indices, dense_shape.
+  // Returns the memory for host-only part `p` of leaf `i`: row splits, indices, dense_shape.
   absl::Span<int64_t> part(size_t i, int p);
-  // String number `s` of leaf `i`; to be given in order from 0, so that the
-  // offsets are complete after the last one. Aborts on more than the layout's
-  // string_bytes.
+  // Writes string number `s` of leaf `i`. Strings are given in order from 0; the offsets are
+  // complete after the last one. Aborts on more than the layout's string_bytes.
   void SetString(size_t i, int64_t s, std::string_view value);
-  // Memory of string number `s`, `bytes` long, for writing in place; else as SetString.
+  // Returns memory of `bytes` bytes for string number `s`, for writing in place. Otherwise as
+  // SetString.
   absl::Span<char> OpenString(size_t i, int64_t s, size_t bytes);
-  // Copies a whole leaf. REQUIRES: `value` has the dims and parts laid out.
+  // Copies a whole leaf. REQUIRES: `value` has the dims and parts of the layout.
   void Copy(size_t i, const Tensor& value);
-  // The room for extensions, zeroed; see extension.h.
+  // Returns the room for extensions, zeroed; see extension.h.
   absl::Span<std::byte> extensions();
-  // True once every string was given (the rest cannot be told).
+  // True once every string is given. Says nothing of other leaves.
   bool StringsComplete() const;
 
   std::byte* block() const { return block_; }
@@ -157,16 +155,15 @@ class BlockWriter {
   std::byte* block_;
 };
 
-// The layout that holds a copy of `tensors`.
+// Returns the layout that holds a copy of `tensors`.
 absl::StatusOr<BlockLayout> LayoutOf(absl::Span<const Tensor> tensors);
 LeafLayout LayoutOfLeaf(const Tensor& tensor);
 
-// Checks bytes from outside: every offset, count and alignment, row splits,
-// string offsets, sparse indices and bools, so that nothing read from the block
-// can lie outside it; and that its leaves are what `spec` admits. DataLoss names
-// the field that is wrong, InvalidArgument the leaf that is not admitted.
-// Returns the bytes the block takes. `memory` may be longer than the block;
-// starts 64 B aligned. An END or ERROR block has no leaves and fits any spec.
+// Checks bytes from outside: every offset, count and alignment, row splits, string offsets, sparse
+// indices and bools, so that no read through the block is outside it. Checks too that `spec` admits
+// its leaves. DataLoss names the wrong field; InvalidArgument names the leaf that is not admitted.
+// Returns the number of bytes of the block. `memory` may be longer than the block and starts 64 B
+// aligned. An END or ERROR block has no leaves and fits any spec.
 absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec);
 
 inline const HeadPrefix& PrefixOf(const std::byte* block) {
@@ -175,7 +172,8 @@ inline const HeadPrefix& PrefixOf(const std::byte* block) {
 inline HeadPrefix& MutablePrefixOf(std::byte* block) {
   return *reinterpret_cast<HeadPrefix*>(block);
 }
-// Writes who the block is into its head. REQUIRES: partition and placement fit 32 bits.
+// Writes the element's identity into the block's head. REQUIRES: partition and placement fit 32
+// bits.
 void SetIdentity(std::byte* block, const Identity& identity);
 
 inline absl::Span<const LeafEntry> TableOf(const std::byte* block) {

@@ -22,7 +22,7 @@ absl::Status BadLeaf(const Spec& spec, size_t i, const char* field) {
                                           spec.LeafName(i), "'): ", field));
 }
 
-// Checks leaf by leaf. REQUIRES: the prefix and the size of the table are right.
+// Checks one leaf at a time. REQUIRES: the prefix and the size of the table are right.
 class Checker {
  public:
   Checker(const std::byte* block, const Spec& spec, bool with_body)
@@ -43,7 +43,7 @@ class Checker {
     for (int64_t dim : dims_) {
       if (dim < 0) return BadLeaf(spec_, i, "a dimension is negative");
       empty = empty || dim == 0;
-      // Readers multiply all dimensions, so those beside a 0 must not overflow either.
+      // Readers multiply all dimensions: the other dimensions must not overflow even if one is 0.
       if (dim != 0 &&
           (__builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) || count >> 60 != 0))
         return BadLeaf(spec_, i, "its dimensions are beyond any memory");
@@ -59,8 +59,8 @@ class Checker {
     return reinterpret_cast<const T*>(block_ + offset);
   }
 
-  // Whether [offset, offset + bytes) lies in the head behind the table, before
-  // the extensions, at a multiple of 8.
+  // True if [offset, offset + bytes) is in the head, after the table and before the extensions, and
+  // starts at a multiple of 8.
   bool InHead(uint64_t offset, uint64_t bytes) const {
     const HeadPrefix& prefix = PrefixOf(block_);
     const uint64_t begin = sizeof(HeadPrefix) + prefix.leaf_count * sizeof(LeafEntry);
@@ -100,7 +100,7 @@ class Checker {
       return absl::InvalidArgumentError(absl::StrCat(
           "an element's leaf ", i, " ('", spec_.LeafName(i), "') has bools on a device"));
     }
-    // A bool of any other value is undefined behaviour in its reader.
+    // A bool with another value is undefined behaviour in its reader.
     const uint8_t* values = At<uint8_t>(prefix.head_bytes + entry.data_offset);
     uint8_t all = 0;
     for (uint64_t k = 0; k < count; ++k) all |= values[k];
@@ -136,8 +136,8 @@ class Checker {
     return absl::MakeConstSpan(At<int64_t>(part.offset), part.count);
   }
 
-  // Every level's splits ascend from 0 to the number of rows of the next, and
-  // the last one's to that of the flat values.
+  // Every level's splits ascend from 0 to the number of rows of the next level, the last one's to
+  // the number of rows of the flat values.
   absl::Status CheckRagged(size_t i, const PartEntry* parts, const TensorSpec& wanted) const {
     const int levels = wanted.ragged_rank;
     if (levels < 1 || levels > Tensor::kMaxRaggedRank || dims_.empty())
@@ -192,11 +192,11 @@ class Checker {
 
   const std::byte* block_;
   const Spec& spec_;
-  const bool with_body_;            // it lies behind the head
-  absl::Span<const int64_t> dims_;  // of the leaf in work
+  const bool with_body_;            // the body follows the head in memory
+  absl::Span<const int64_t> dims_;  // of the current leaf
 };
 
-// `memory` has head and body, or the head alone, of a body of so many bytes `elsewhere`.
+// `memory` has head and body. With `elsewhere` it has only the head, of a body of that many bytes.
 absl::StatusOr<size_t> Check(absl::Span<const std::byte> memory, const Spec& spec,
                              std::optional<size_t> elsewhere) {
   if (memory.size() < sizeof(HeadPrefix)) return BadBlock("it ends within its prefix");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block whose body lies elsewhere, on a device: what can be told of it by its head.
+// Checks of a block whose body is elsewhere, on a device, from its head alone.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace penstock {
 
-// As CheckBlock(), of a block whose head is all of `head` and whose body has `body_bytes`:
-// nothing that is read by it lies outside. InvalidArgument also for a leaf of bools, whose
-// values the host cannot look at.
+// As CheckBlock(), for a block whose head is all of `head` and whose body has `body_bytes`: no read
+// through the block is outside it. InvalidArgument also for a leaf of bools, whose values the host
+// cannot read.
 absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes, const Spec& spec);
 
-// Whether elements of `spec` can be checked so.
+// True if CheckBlockHead() can check elements of `spec`.
 bool HeadDescribesAll(const Spec& spec);
 
 }  // namespace penstock

@@ -31,7 +31,7 @@ uint64_t* StringOffsets(std::byte* block, const LeafEntry& entry) {
   return reinterpret_cast<uint64_t*>(block + entry.data_offset);
 }
 
-// Where the strings' own bytes are laid out, and how many there are.
+// Returns the memory of the strings' bytes, after their offsets.
 absl::Span<char> StringBytes(std::byte* block, const LeafEntry& entry) {
   const size_t offsets = (EntryCount(block, entry) + 1) * sizeof(uint64_t);
   return absl::Span<char>(reinterpret_cast<char*>(block) + entry.data_offset + offsets,

@@ -13,17 +13,17 @@ namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
 constexpr uintptr_t kWidestLoad = 64;  // bytes
-constexpr size_t kShort = 512;         // bytes; no copy of so few is worth a look
+constexpr size_t kShort = 512;         // bytes; shorter copies are not worth the check
 
 struct Sixteen {
   std::byte bytes[16];
 };
 
 #ifdef __SSE2__
-constexpr size_t kLarge = 4 << 20;  // bytes: what no core's own cache keeps
+constexpr size_t kLarge = 4 << 20;  // bytes; more than a core's own cache keeps
 constexpr size_t kLine = 64;
 
-// Past the caches: `to` is not read before it is written, and none of it is left in a cache.
+// Copies without the caches: `to` is not read before it is written, and no cache keeps it.
 void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes) {
   const size_t before = -reinterpret_cast<uintptr_t>(to) % kLine;
   std::memcpy(to, from, before);
@@ -38,7 +38,7 @@ void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes) {
     _mm_stream_si128(out + 2, c);
     _mm_stream_si128(out + 3, d);
   }
-  _mm_sfence();  // a release store does not order these
+  _mm_sfence();  // a release store does not order the stores above
   std::memcpy(to, from, bytes);
 }
 #endif
@@ -60,7 +60,7 @@ void CopyBytes(void* to, const void* from, size_t bytes) {
   }
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
-  // Loads of 16 bytes seldom reach into what was stored just before.
+  // Loads of 16 bytes seldom overlap a store just before them.
   for (; bytes >= 4 * sizeof(Sixteen); bytes -= 4 * sizeof(Sixteen)) {
     Sixteen four[4];
     std::memcpy(four, in, sizeof(four));

@@ -50,7 +50,7 @@ uint32_t Crc32cPortable(std::string_view bytes, uint32_t before) {
   const char* at = bytes.data();
   size_t left = bytes.size();
   for (; left >= 8; left -= 8, at += 8) {
-    const uint64_t word = LoadWord(at) ^ crc;  // little endian, as the rest of Penstock
+    const uint64_t word = LoadWord(at) ^ crc;  // little endian, like the rest of Penstock
     crc = 0;
     for (int k = 0; k < 8; ++k) crc ^= kTables[7 - k][(word >> (8 * k)) & 0xff];
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C (Castagnoli), by the processor's instruction where it has one.
+// CRC-32C (Castagnoli), computed with the processor's instruction if there is one.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace penstock {
 
-// Of `bytes`, or of what `before` is the sum of with `bytes` behind it.
+// Returns the CRC of `bytes`. `before` is the CRC of the bytes that precede them.
 uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);
-// The same without the instruction; what the other is tested against.
+// As Crc32c(), without the instruction; tests compare the two.
 uint32_t Crc32cPortable(std::string_view bytes, uint32_t before = 0);
 
-// As TFRecord files store it: rotated and offset, since a CRC over bytes that
-// hold their own CRC says little.
+// Returns the CRC as TFRecord files store it: rotated and offset, since a CRC over bytes that
+// contain their own CRC is weak.
 inline uint32_t MaskedCrc32c(std::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block without leaves that stands in an element's place: an error at its
-// index. MakeErrorBlock (dataplane/memory/pool.h) makes one in a pool.
+// A block without leaves that takes an element's place: an error at its index. MakeErrorBlock
+// (dataplane/memory/pool.h) makes one in a pool.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,25 @@
 
 namespace penstock {
 
-// Messages longer than this are cut; a line or two is what a reader wants.
+// Longer messages are cut; a reader wants a line or two.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;
 
-// No block of an error has more bytes.
+// The most bytes that a block of an error has.
 inline constexpr size_t kMaxErrorBlockBytes = kMaxErrorMessageBytes + 256;
 
-// Bytes of the block for `error`.
+// Returns the size of the block for `error`, in bytes.
 size_t ErrorBlockBytes(const absl::Status& error);
 
-// Writes it. REQUIRES: `error` is not OK; memory is 64 B aligned and
-// ≥ ErrorBlockBytes(error).
+// Writes the block. REQUIRES: `error` is not OK; memory is 64 B aligned and ≥
+// ErrorBlockBytes(error).
 void WriteErrorBlock(absl::Span<std::byte> memory, const Identity& identity,
                      const absl::Status& error);
 
-// True for an element that is an error in its place.
+// True for an element that is an error.
 bool IsError(const Element& element);
 
-// The error that the block carries, never OK: DataLoss if it carries none that
-// can be read. REQUIRES: IsError(element).
+// Returns the error that the block carries, never OK. DataLoss if it carries none that can be read.
+// REQUIRES: IsError(element).
 absl::Status ReadErrorBlock(const Element& element);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed extensions at the end of a head: what a release adds to blocks without
-// a new version. A reader passes over types it does not know.
+// Typed extensions at the end of a head. They add fields to blocks without a new version: a reader
+// passes over types it does not know.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace penstock {
 
-// Numbers are fixed on the wire and never used again (docs/element.md).
+// The numbers are fixed on the wire and never reused (docs/element.md).
 enum class ExtensionType : uint16_t {
-  kNone = 0,      // from here on there is none
+  kNone = 0,      // the extensions end here
   kStatus = 1,    // of an ERROR block
-  kBookmark = 2,  // the partition's position behind this element
+  kBookmark = 2,  // the partition's position after this element
   // 3 and 4 are reserved for lineage and checksum.
 };
 
-// Stands before each extension's bytes, which are padded to a multiple of 8.
+// Precedes each extension's bytes, which are padded to a multiple of 8.
 struct ExtensionHeader {
   uint16_t type;
   uint16_t reserved;  // 0
@@ -29,30 +29,30 @@ struct ExtensionHeader {
 };
 static_assert(sizeof(ExtensionHeader) == 8, "fixed in docs/element.md");
 
-// What an extension of `payload_bytes` takes in the head.
+// Returns the bytes that an extension of `payload_bytes` takes in the head.
 inline constexpr size_t ExtensionBytes(size_t payload_bytes) {
   return sizeof(ExtensionHeader) + AlignUp(payload_bytes, 8);
 }
 
-// Fills BlockWriter::extensions() from its front.
+// Fills BlockWriter::extensions() from the front.
 class ExtensionWriter {
  public:
   explicit ExtensionWriter(absl::Span<std::byte> room) : room_(room) {}
-  // The bytes of the next extension, to be written in place.
-  // REQUIRES: ExtensionBytes(payload_bytes) fit into what is left of the room.
+  // Returns the memory for the next extension's bytes, for writing in place. REQUIRES: the room
+  // that is left has ExtensionBytes(payload_bytes).
   absl::Span<std::byte> Add(ExtensionType type, size_t payload_bytes);
 
  private:
   absl::Span<std::byte> room_;  // what is left
 };
 
-// The first extension of that type; nullopt if the block has none. REQUIRES: a
-// block that CheckBlock passed or BlockWriter wrote.
+// Returns the first extension of that type; nullopt if the block has none. REQUIRES: CheckBlock
+// passed the block, or BlockWriter wrote it.
 std::optional<absl::Span<const std::byte>> FindExtension(const std::byte* block,
                                                          ExtensionType type);
 
-// DataLoss unless the extensions follow each other inside their room. REQUIRES:
-// head_bytes and extension_bytes were checked.
+// DataLoss unless the extensions follow one another inside their room. REQUIRES: head_bytes and
+// extension_bytes were checked.
 absl::Status CheckExtensions(const std::byte* block);
 
 }  // namespace penstock

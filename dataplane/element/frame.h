@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames: several small elements in one slot, behind one prefix, so that a link
-// moves them at the price of one (docs/element.md, "Frames").
+// Frames: several small elements in one slot, after one prefix, so that a link moves them at the
+// cost of one (docs/element.md, "Frames").
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace penstock {
 inline constexpr uint32_t kFrameMagic = 0x31465350;  // "PSF1", little endian
 inline constexpr uint16_t kFrameVersion = 1;
 
-// Blocks below this many bytes go into frames; above it a slot of their own
-// costs less than the copy.
+// Blocks of fewer bytes go into frames. For larger ones a slot of their own costs less than the
+// copy.
 inline constexpr size_t kFrameBelow = 64 << 10;
 
 struct FramePrefix {
@@ -28,26 +28,27 @@ struct FramePrefix {
   uint16_t flags;  // 0
   uint32_t block_count;
   uint32_t reserved;     // 0
-  uint64_t frame_bytes;  // with this prefix; a multiple of 64
+  uint64_t frame_bytes;  // includes this prefix; a multiple of 64
   uint64_t padding[5];   // 0
 };
 static_assert(sizeof(FramePrefix) == 64, "fixed in docs/element.md");
 
-// Packs blocks into memory of the caller's. One thread.
+// Packs blocks into the caller's memory. One thread.
 class FrameWriter {
  public:
-  // REQUIRES: memory is 64 B aligned and takes at least the prefix.
+  // REQUIRES: memory is 64 B aligned and has room for the prefix.
   explicit FrameWriter(absl::Span<std::byte> memory);
 
-  // Room for one more block of that size, to be written in place; empty if it
-  // does not fit, and the frame is then as it was. REQUIRES: a multiple of 64.
+  // Returns memory for one more block of that size, for writing in place. Empty if it does not fit;
+  // the frame is then unchanged. REQUIRES: a multiple of 64.
   absl::Span<std::byte> Open(size_t block_bytes);
   // Copies a whole block; false if it does not fit.
   bool Append(absl::Span<const std::byte> block);
 
   size_t count() const { return count_; }
   size_t bytes() const { return used_; }
-  // Writes the prefix; the frame's bytes. More may be added and sealed again.
+  // Writes the prefix and returns the frame's bytes. More blocks may be added and the frame sealed
+  // again.
   absl::Span<std::byte> Seal();
 
  private:
@@ -56,15 +57,15 @@ class FrameWriter {
   size_t count_ = 0;
 };
 
-// Yields the elements of a frame that came from outside. One thread.
+// Reads the elements of a frame that came from outside. One thread.
 class FrameReader {
  public:
-  // The frame in the first `bytes` of the loan. DataLoss names the field that
-  // is wrong, FailedPrecondition a version this release does not read.
+  // Opens the frame in the first `bytes` of the loan. DataLoss names the wrong field.
+  // FailedPrecondition for a version that this release does not read.
   static absl::StatusOr<FrameReader> Open(Loan loan, size_t bytes, Spec spec);
 
-  // The next element, checked as by CheckBlock; it shares the frame's loan and
-  // so is read-only. nullopt behind the last, and after an error.
+  // Returns the next element, checked as by CheckBlock. It shares the frame's loan and is therefore
+  // read-only. nullopt after the last element and after an error.
   absl::StatusOr<std::optional<Element>> Next();
 
  private:
