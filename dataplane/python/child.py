@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Python process beside a worker or a trainer runs: functions and generators of datasets, one request at a time.
+"""The program of a Python process beside a worker or a trainer: it runs functions and generators of datasets, one
+request at a time.
 
-It is part of the program (child_source.cc.in) and needs NumPy alone; cloudpickle where a function comes by value.
-Requests and replies are as process.h describes them, leaves as leaves.h does.
+It is part of the binary (child_source.cc.in). It needs only NumPy, and cloudpickle if a function comes by value.
+process.h describes requests and replies, leaves.h describes leaves.
 """
 import collections
 import contextlib
@@ -35,7 +36,7 @@ STRING = DTYPES.index("string")
 
 
 class Unusable(Exception):
-    """The function cannot be had here: (code, what is missing)."""
+    """The function cannot be used here: (code, the reason)."""
 
 
 def numpy_dtype(name):
@@ -102,7 +103,7 @@ def shown(value):
 
 
 def read_leaves(memory):
-    """The leaves in `memory`, on it; scalars and strings are copies, as `as_numpy_iterator` gives them."""
+    """Returns views of the leaves in `memory`. Scalars and strings are copies, as `as_numpy_iterator` returns them."""
     words = memory[: len(memory) // 8 * 8].view(np.uint64)
     leaves, at = [], 1
     for _ in range(int(words[0])):
@@ -131,7 +132,7 @@ def read_strings(data, dims):
 
 
 def to_leaf(value, name):
-    """(number of the dtype, dims, contiguous arrays of bytes) of what a function gives."""
+    """Returns (number of the dtype, dims, contiguous arrays of bytes) of a function's result."""
     if name == "string":
         array = np.asarray(value, dtype=object)
         items = [as_bytes(item) for item in array.ravel().tolist()]
@@ -168,7 +169,7 @@ def as_dtype(array, dtype):
 
 
 class Frame:
-    """Leaves ready to be written: how many bytes they take, and where each lies."""
+    """Leaves ready to be written: their size in bytes, and the place of each."""
 
     def __init__(self, leaves):
         words = [len(leaves)]
@@ -224,7 +225,7 @@ class Function:
         return [to_leaf(leaf, dtype) for leaf, dtype in zip(leaves, self._dtypes)]
 
     def _stacked(self, rows):
-        """Elements as one whose leaves have a dimension more."""
+        """Stacks elements into one, whose leaves have one more dimension in front."""
         return [self._column(i, [row[i] for row in rows]) for i in range(len(self._dtypes))]
 
     def _column(self, i, leaves):
@@ -255,9 +256,9 @@ def imported(name):
             f"cannot be imported by {sys.executable} ({error}); install its module where the workers run, put its "
             "folder into their PYTHONPATH, or send it by value: ps.py_function(…, by_value=True)",
         ) from None
-    # What was wrapped by `@ps.py_function` in its module is what it wraps.
+    # If `@ps.py_function` wraps the function in its module, use the wrapped function.
     found = getattr(found, "__penstock_function__", found)
-    # Who allows a module does not allow what that has imported.
+    # Allowing a module does not allow the functions that it imported.
     if getattr(found, "__module__", None) != module:
         raise Unusable(PERMISSION_DENIED, f"is not a function of the module {module}, but one that it refers to")
     return found
@@ -283,7 +284,7 @@ def unpickled(name, pickle):
 
 
 def explained(error):
-    """(canonical code, text) of an exception: what was raised, and the traceback from the function on."""
+    """Returns (canonical code, text) of an exception: what was raised, and the traceback from the function on."""
     if isinstance(error, Unusable):
         return error.args
     codes = {MemoryError: 8, NotImplementedError: 12, ValueError: 3, TypeError: 3}
@@ -306,7 +307,7 @@ class Child:
         self._functions = {}
         self._sessions = {}
         self._arguments = self._results = None
-        self._untouched = 0  # references to the arguments' memory while nobody else has it
+        self._untouched = 0  # references to the arguments' memory while no function keeps it
         self._waiting = None  # a frame that waits for room
 
     def run(self):
@@ -326,13 +327,13 @@ class Child:
             if op in (ARGUMENTS, RESULTS):
                 self._map(op, descriptors[0], numbers[0])
                 continue
-            self._waiting = None  # the other side refused it: it is too large
+            self._waiting = None  # the other side refused it as too large
             try:
                 result = handlers[op](*numbers)
-            except BaseException as error:  # SystemExit too is the function's error
+            except BaseException as error:  # SystemExit is the function's error too
                 result = explained(error)
             reply = self._written(result)
-            del result  # which may lie in the arguments' memory
+            del result  # it may be in the arguments' memory
             self._reply(*reply)
 
     def _map(self, op, descriptor, size):
@@ -378,7 +379,7 @@ class Child:
                     next(iterator)
                 except StopIteration:
                     raise
-                except Exception:  # it stood at the place of an element
+                except Exception:  # it had an element's place
                     pass
             value = next(iterator)
         except StopIteration:
@@ -390,7 +391,7 @@ class Child:
         return []
 
     def _written(self, result):
-        """The reply to leaves, END, or an error's code and text."""
+        """Writes leaves, END, or an error's code and text; returns the reply."""
         if isinstance(result, list):
             return self._placed(Frame(result))
         if result == END:
@@ -413,7 +414,7 @@ class Child:
 
 
 def leave_with(sock):
-    """Ends this process soon after the other side has gone, whatever a function does."""
+    """Ends this process soon after the other side is gone, whatever a function does."""
     gone = select.poll()
     gone.register(sock, 0)
     gone.poll()
@@ -422,14 +423,14 @@ def leave_with(sock):
 
 
 def main():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that reads
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the reading program
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     sock = socket.socket(fileno=3)
     os.set_inheritable(3, False)
-    os.register_at_fork(after_in_child=sock.close)  # else nobody sees the end of this process while such a child lives
+    os.register_at_fork(after_in_child=sock.close)  # an open copy in a child hides the end of this process
     sys.path.extend(path for path in sys.argv[1:] if path not in sys.path)
     threading.Thread(target=leave_with, args=(3,), daemon=True).start()
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the other side has gone
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the other side is gone
         Child(sock).run()
 
 

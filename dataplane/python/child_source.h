@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of a Python process.
+// The program that a Python process runs.
 #pragma once
 
 #include <string_view>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense leaves as they lie in memory that is shared with a Python process:
+// Dense leaves in memory that is shared with a Python process:
 //
-//   u64 count; of each leaf: u64 dtype, rank, offset, bytes, dims[rank]
+//   u64 count; for each leaf: u64 dtype, rank, offset, bytes, dims[rank]
 //
-// and at its offset, a multiple of 64, each leaf's values, row-major, or for strings their
-// u64 offsets (one more than there are strings) and their bytes. All of this host's endianness.
+// Each leaf's values are at its offset, a multiple of 64, row-major. Strings have their u64 offsets
+// there (one more than there are strings), then their bytes. All numbers are of this host's
+// endianness.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,14 @@
 
 namespace penstock::python_host {
 
-// How many bytes they take.
+// Returns how many bytes the leaves take.
 size_t BytesOfLeaves(absl::Span<const Tensor> leaves);
-// REQUIRES: as many bytes, of memory that is aligned to 8.
+// Writes the leaves. REQUIRES: `to` has BytesOfLeaves() bytes and is aligned to 8.
 void WriteLeaves(absl::Span<const Tensor> leaves, absl::Span<std::byte> to);
 
-// Hands the leaves of `from` on. Nothing of it is trusted: Internal for what is no such leaves,
-// or not of the specs' dtypes; else what `out` says of their dims.
+// Passes the leaves in `from` on to `out`. Trusts none of `from`: Internal if the bytes are no such
+// leaves, or if their dtypes are not the specs'. `out` checks their dims, and its errors are
+// returned.
 absl::Status ReadLeaves(absl::Span<const std::byte> from, absl::Span<const TensorSpec> specs,
                         ElementOutputs& out);
 

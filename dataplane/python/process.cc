@@ -27,20 +27,20 @@
 namespace penstock::python_host {
 namespace {
 
-// What child.py calls them.
+// The numbers of child.py.
 constexpr uint64_t kArguments = 1, kResults = 2, kDefine = 3, kCall = 4, kOpen = 5, kNext = 6,
                    kClose = 7;
 constexpr uint64_t kLeaves = 0, kEnd = 100, kNeedRoom = 101, kReady = 102;
 constexpr uint64_t kKept = 1;
 
-constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits, too
-constexpr size_t kMostFunctions = 256;   // that a process keeps
+constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits too
+constexpr size_t kMostFunctions = 256;   // that one process keeps
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
-constexpr int kLooksOnceCancelled = 20;  // and it has not answered: a fresh process costs less
-constexpr int kReadyWithinMs = 120'000;  // NumPy from a cold disk
+constexpr int kLooksOnceCancelled = 20;  // then it is killed; a new process costs less
+constexpr int kReadyWithinMs = 120'000;  // time for NumPy from a cold disk
 
-// What `-c` is given: the program itself is in a file without a name.
+// The argument of `-c`. The program itself is in an unnamed file.
 constexpr char kBegin[] =
     "import os; exec(compile(os.fdopen(4).read(), 'penstock child', 'exec'), "
     "{'__name__': 'penstock child', '__file__': 'penstock child'})";
@@ -61,25 +61,25 @@ absl::StatusOr<Descriptor> FileOf(std::string_view text) {
   return file;
 }
 
-// The same file under a number that no child's file has.
+// Returns the same file under a number that no file of the child has.
 absl::StatusOr<Descriptor> OutOfTheWay(int fd) {
   Descriptor high(fcntl(fd, F_DUPFD_CLOEXEC, 10));
   if (!high) return Failed("fcntl");
   return high;
 }
 
-// What a process starts with.
+// The files and signals that a process starts with.
 class SpawnOptions {
  public:
-  // REQUIRES: both are out of the way.
+  // REQUIRES: both come from OutOfTheWay().
   SpawnOptions(int socket, int source) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, 2, 1);  // what it prints goes where errors go
+    posix_spawn_file_actions_adddup2(&actions_, 2, 1);  // its output goes to stderr
     posix_spawn_file_actions_adddup2(&actions_, socket, kSocketOfChild);
     posix_spawn_file_actions_adddup2(&actions_, source, kSourceOfChild);
     posix_spawnattr_init(&attributes_);
-    // Until it ignores Ctrl-C itself.
+    // Blocked until the process ignores Ctrl-C itself.
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);
@@ -100,7 +100,7 @@ class SpawnOptions {
   posix_spawnattr_t attributes_;
 };
 
-// So that elements which grow do not renew a segment each time.
+// Adds spare room, so that growing elements do not renew a segment each time.
 size_t WithSpare(size_t bytes) {
   return bytes + bytes / 4;
 }
@@ -153,7 +153,7 @@ std::optional<int> Process::Reap() {
   int status = 0;
   pid_t found = waitpid(pid_, &status, WNOHANG);
   if (found == 0) {
-    // It may have closed its end and live on.
+    // It may have closed its end and still run.
     kill(pid_, SIGKILL);
     while ((found = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
     }
@@ -235,8 +235,8 @@ absl::Status Process::Define(const PythonFunction& function) {
 absl::Status Process::MakeRoom(size_t bytes) {
   const size_t room = arguments_.memory().size();
   if (!kept_ && bytes <= room) return absl::OkStatus();
-  // What is kept pins its segment: the next has what these arguments need, not what the largest
-  // did.
+  // Kept arrays pin the old segment. The new one has the size of these arguments, not of the
+  // largest.
   RETURN_IF_ERROR(Renew(arguments_, kArguments, std::max(kFirstRoom, WithSpare(bytes))));
   kept_ = false;
   return absl::OkStatus();
@@ -253,7 +253,7 @@ absl::StatusOr<Process::Reply> Process::Ask(uint64_t op, uint64_t a, uint64_t b)
   RETURN_IF_ERROR(Send(op, a, b));
   ASSIGN_OR_RETURN(Reply reply, Receive());
   if (reply.status == kNeedRoom) {
-    kept_ = true;  // as far as is known: this reply does not say
+    kept_ = true;  // assumed, since this reply does not say
     if (std::cmp_greater(reply.bytes, MostElementBytes()))
       return AboveElementLimit(absl::StrCat("a result of ", reply.bytes, " bytes"));
     RETURN_IF_ERROR(Renew(results_, kResults, WithSpare(reply.bytes)));
@@ -293,7 +293,7 @@ absl::StatusOr<Process::Reply> Process::Receive() {
   int looks = 0;  // since it was cancelled
   while ((got = recv(socket_.get(), &reply, sizeof reply, 0)) < 0) {
     if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) break;  // else kLookForCancelled has passed
+    if (errno != EAGAIN && errno != EWOULDBLOCK) break;  // otherwise kLookForCancelled has passed
     if (IsCancelled() && ++looks == kLooksOnceCancelled) break;
   }
   if (got != sizeof reply) return Ended();

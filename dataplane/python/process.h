@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One Python process, which runs functions and generators one request at a time.
 //
-// It is started with child.py in a memfd and one end of a SOCK_SEQPACKET pair. A request is four
-// u64 (what, and its numbers), a reply three (0 for leaves, a canonical code for an error's text,
-// or what child.py names from 100 on; flags; bytes). Leaves and texts lie in two shared segments,
-// one for each direction, which this side makes and replaces by larger ones; the process says what
-// room it needs. An array of arguments that a function keeps stays what it is: the segment is
-// replaced then too.
+// It starts with child.py in a memfd and one end of a SOCK_SEQPACKET pair. A request is four u64
+// (the kind, then its numbers). A reply is three (status, flags, bytes); the status is 0 for
+// leaves, a canonical code for an error's text, or one of child.py's codes from 100 on. Leaves and
+// texts are in two shared segments, one for each direction. This side makes the segments and
+// replaces them by larger ones; the process says how much room it needs. The arguments' segment is
+// also replaced if a function keeps an array of it, so that the array does not change.
 #pragma once
 
 #include <sys/types.h>
@@ -32,45 +32,46 @@
 
 namespace penstock::python_host {
 
-// Who waits for a process looks this often whether the call is cancelled.
+// How often a thread that waits for a process checks whether its call is cancelled.
 inline constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
 
-// How to start one.
+// How to start a process.
 struct Command {
-  std::string interpreter = "python3";  // looked for as a shell does
-  std::vector<std::string> path;        // folders of modules, besides the interpreter's own
+  std::string interpreter = "python3";  // found as a shell finds it
+  std::vector<std::string> path;        // module folders, in addition to the interpreter's own
 };
 
-// All but Interrupt() one thread at a time. What a call returns when the process has died under it
-// is not to be looked at: ended() says so.
+// One thread at a time, except Interrupt(). If the process died during a call (ended()), the call's
+// result means nothing.
 class Process {
  public:
-  // Starts it without waiting for it. NotFound if there is no such interpreter.
+  // Starts a process without waiting for it. NotFound if there is no such interpreter.
   static absl::StatusOr<std::unique_ptr<Process>> Start(const Command& command);
-  ~Process();  // ends it
+  ~Process();  // ends the process
 
-  // From here on a call ends with Cancelled, and the process with it, if it does not answer within
-  // two seconds of `cancelled` being set. nullptr: never.
+  // From now on a call ends with Cancelled, and so does the process, if the process does not answer
+  // within two seconds after `cancelled` is set. nullptr: never.
   void Until(CancelFlag cancelled) { cancelled_ = cancelled; }
-  // Whether it has died while nobody called.
+  // True if the process died between calls.
   bool HasGone() const;
 
-  // Waits until it can be used; FailedPrecondition if it ended before, as one without NumPy.
+  // Waits until the process can be used. FailedPrecondition if it ends first, such as one without
+  // NumPy.
   absl::Status AwaitReady();
   // As PythonHost::Call.
   absl::Status Call(const PythonFunction& function, absl::Span<const Tensor> inputs,
                     absl::Span<const TensorSpec> outputs, ElementOutputs& out);
   // Begins a generator under the number `session`.
   absl::Status Open(uint64_t session, const PythonFunction& generator);
-  // Its next element, behind `passed_over` others; false at its end.
+  // Gets the generator's next element, after passing over `passed_over` others; false at its end.
   absl::StatusOr<bool> Next(uint64_t session, uint64_t passed_over, const PythonFunction& generator,
                             absl::Span<const TensorSpec> outputs, ElementOutputs& out);
   void Close(uint64_t session);
 
-  // Ends whatever call waits. Any thread.
+  // Ends the waiting call, if there is one. Any thread.
   void Interrupt();
   bool ended() const { return ended_; }
-  // "was killed by signal 9 (Killed)". REQUIRES: ended(); once.
+  // Returns "was killed by signal 9 (Killed)". REQUIRES: ended(); call it once.
   std::string HowItEnded();
 
  private:
@@ -82,18 +83,18 @@ class Process {
 
   Process(pid_t pid, Descriptor socket);
   absl::Status Define(const PythonFunction& function);
-  // Has room for so many bytes of arguments, in memory that nobody keeps.
+  // Makes room for `bytes` bytes of arguments, in memory that no function keeps.
   absl::Status MakeRoom(size_t bytes);
-  // Replaces a segment by one of so many bytes.
+  // Replaces a segment by one of `bytes` bytes.
   absl::Status Renew(SharedSegment& segment, uint64_t op, size_t bytes);
   absl::StatusOr<Reply> Ask(uint64_t op, uint64_t a = 0, uint64_t b = 0);
   absl::Status Send(uint64_t op, uint64_t a, uint64_t b, int descriptor = -1);
   absl::StatusOr<Reply> Receive();
   bool IsCancelled() const;
   absl::Status Ended();
-  // Kills and reaps it; the status that waitpid gives, or nothing if another has reaped it.
+  // Kills and reaps the process. Returns waitpid's status; nullopt if it was reaped elsewhere.
   std::optional<int> Reap();
-  // The reply's leaves or error, or the error of the request.
+  // Passes the reply's leaves to `out`, or returns its error, or the request's.
   absl::Status Take(const absl::StatusOr<Reply>& reply, const PythonFunction& function,
                     absl::Span<const TensorSpec> outputs, ElementOutputs& out) const;
   absl::Status ErrorOf(const Reply& reply, const PythonFunction& function) const;
@@ -103,7 +104,7 @@ class Process {
   SharedSegment arguments_;
   SharedSegment results_;
   std::set<uint64_t> defined_;  // keys of functions
-  bool kept_ = false;           // something keeps arrays in arguments_
+  bool kept_ = false;           // a function may keep arrays in arguments_
   CancelFlag cancelled_ = nullptr;
   bool ended_ = false;
   bool reaped_ = false;

@@ -24,14 +24,14 @@ absl::Status Stopped() {
   return absl::CancelledError("the Python processes were stopped");
 }
 
-// A process's place: the process may end and another one take it.
+// A place for a process. If the process ends, another one takes the place.
 struct Place {
-  // Used by who has taken the place; put there and removed under the host's lock.
+  // Used by the thread that has taken the place. Set and removed under the host's lock.
   std::unique_ptr<Process> process;
-  uint64_t life = 0;   // of the process; 0: there was none yet
-  bool taken = false;  // guarded by the host's lock, as all below
+  uint64_t life = 0;   // number of the process; 0: there was none yet
+  bool taken = false;  // guarded by the host's lock, as are all below
   int sessions = 0;
-  std::vector<uint64_t> to_close;  // sessions whose readers have gone
+  std::vector<uint64_t> to_close;  // sessions whose readers are gone
 };
 
 class Host final : public PythonHost, public std::enable_shared_from_this<Host> {
@@ -60,12 +60,12 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
                          ElementOutputs& out);
   absl::StatusOr<std::unique_ptr<SourceReader>> OpenUntil(
       CancelFlag cancelled, std::shared_ptr<const PythonFunction> function, Spec spec);
-  // What is done with a process that runs, `life` telling whether it is the one of the last time.
+  // Uses a running process. `life` tells whether it is the same process as last time.
   using Use = absl::FunctionRef<absl::Status(Process& process, uint64_t life)>;
-  // Does it in `place` (nullptr: whichever is free), in another process if that ended; Cancelled
-  // once `cancelled` is set.
+  // Calls `use` with the process in `place` (nullptr: any free one), and again with another process
+  // if that one ended. Cancelled once `cancelled` is set.
   absl::Status Do(const PythonFunction& function, Place* place, CancelFlag cancelled, Use use);
-  // A place for a generator, and when that is done with.
+  // Takes a place for a generator, and returns it after use.
   Place* TakeSession();
   void LeaveSession(Place* place, uint64_t life, uint64_t session);
 
@@ -74,7 +74,7 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
   absl::StatusOr<Place*> Take(Place* wanted, CancelFlag cancelled);
   Place* FreePlace(Place* wanted) REQUIRES(mu_);
   void Give(Place* place);
-  // Has a process there, and does what was left for it.
+  // Makes sure that the place has a process, and sends it the sessions to close.
   absl::Status Ready(Place& place);
   std::unique_ptr<Process> Remove(Place& place);
 
@@ -117,7 +117,8 @@ class GeneratorReader final : public SourceReader {
           return absl::OkStatus();
         });
     if (absl::IsCancelled(done)) return done;
-    if (!done.ok()) {  // to come behind this again would take what has just failed twice
+    // A new session would have to pass over this element, whose code has just failed twice.
+    if (!done.ok()) {
       broken_ = true;
       more = done;
     }
@@ -150,9 +151,9 @@ class GeneratorReader final : public SourceReader {
   Place* const place_;
   uint64_t session_ = 0;
   uint64_t life_ = 0;    // the process that has the session; 0: none yet
-  uint64_t given_ = 0;   // elements, and errors in the place of one
-  bool stands_ = false;  // the session stands behind them
-  bool broken_ = false;  // it ended with an error, the last of them
+  uint64_t given_ = 0;   // elements, and errors in an element's place
+  bool stands_ = false;  // the session's position is after the given ones
+  bool broken_ = false;  // it ended with an error, which was the last given
 };
 
 // --- For one run -----------------------------------------------------------------------
@@ -247,9 +248,10 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag 
     if (place->process != nullptr && place->process->ended()) ended = Remove(*place);
     Give(place);
     if (ended == nullptr) return status;
-    RETURN_IF_ERROR(CheckRuns(cancelled));  // it may have ended by that
+    RETURN_IF_ERROR(CheckRuns(cancelled));  // the cancellation or Stop() may have ended it
     how = ended->HowItEnded();
-    wanted = place;  // where the next one is new: others may have died with this one
+    // Its next process is new; processes elsewhere may have died with this one.
+    wanted = place;
     StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
   }
   RETURN_IF_ERROR(ready);
@@ -297,13 +299,13 @@ void Host::Give(Place* place) {
 }
 
 absl::Status Host::Ready(Place& place) {
-  if (place.process != nullptr && place.process->HasGone()) {  // no call's fault
+  if (place.process != nullptr && place.process->HasGone()) {  // during no call
     const std::unique_ptr<Process> gone = Remove(place);
     StderrEventLog()->Write({"python_ended", {{"function", "none"}, {"how", gone->HowItEnded()}}});
   }
   if (place.process == nullptr) {
     absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(options_.command);
-    // Of this machine, whatever the code: never an error of the element's.
+    // An error of this machine, whatever its code; never an error of the element.
     if (!started.ok()) return absl::FailedPreconditionError(started.status().message());
     std::unique_ptr<Process> process = *std::move(started);
     {
@@ -327,7 +329,7 @@ absl::Status Host::Ready(Place& place) {
 }
 
 std::unique_ptr<Process> Host::Remove(Place& place) {
-  MutexLock lock(mu_);  // Stop() looks at it
+  MutexLock lock(mu_);  // Stop() reads place.process
   return std::move(place.process);
 }
 

@@ -13,21 +13,21 @@
 namespace penstock::python_host {
 
 struct HostOptions {
-  int processes = 1;  // at most so many, at least 1
+  int processes = 1;  // the most that run at a time; at least 1
   Command command;
-  // Modules that alone functions may come from, with those below them; none by value then. Empty:
-  // all may.
+  // The only modules, with their submodules, that functions may come from; functions by value are
+  // then refused. Empty: all modules.
   std::vector<std::string> allowed;
 };
 
-// Calls take the first process that is free; generators stay with theirs, and take turns with
-// calls. A process that dies is started again: what ran in it is asked once more, and is Internal,
-// saying how the process ended, if that ends it again.
+// A call takes the first free process. A generator stays with its process, and alternates with
+// calls. A process that dies is started again and the request is repeated once. If the new process
+// dies too, the request fails with Internal, which says how the process ended.
 class ProcessHost {
  public:
-  // Processes are started when they are needed: as many as there are calls at a time.
+  // Starts processes when they are needed: as many as there are calls at a time.
   static std::shared_ptr<PythonHost> Create(HostOptions options);
-  // All are started at once, and waited for; their error.
+  // Starts all processes at once and waits for them. Returns their error.
   static absl::StatusOr<std::shared_ptr<PythonHost>> Start(HostOptions options);
 };
 
