@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kFirstChunk = 64 << 10;
-// Larger chunks go back when nothing uses them, so that one large image does
-// not stay with every thread for good.
+// Larger chunks are freed when nothing uses them, so that one large image does not keep its memory
+// in every thread.
 constexpr size_t kLargestKept = 32 << 20;
 
 }  // namespace

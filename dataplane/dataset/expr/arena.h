@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scratch memory of one thread, used again by every call.
+// Scratch memory of one thread, reused by every call.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Arena {
     size_t used = 0;
   };
 
-  // `bytes` of uninitialised memory, 64 B aligned, until a rewind.
+  // Returns `bytes` bytes of uninitialised memory, 64 B aligned, valid until a rewind.
   std::byte* Allocate(size_t bytes);
   template <class T>
   T* AllocateArray(size_t count) {
@@ -24,7 +24,7 @@ class Arena {
   }
 
   Mark Save() const { return {current_, used_}; }
-  // Everything given out since `mark` is free again.
+  // Frees everything given out since `mark`.
   void Rewind(Mark mark);
 
   static Arena& OfThisThread();

@@ -37,8 +37,7 @@ absl::Status CheckOpAttrs(const OpRow& row, const Attrs& attrs) {
   return absl::OkStatus();
 }
 
-// Values so large that no element holds one are refused before sizes are
-// computed with.
+// Refuses values larger than any element, before sizes are computed with them.
 absl::Status CheckValueSize(const TensorSpec& spec) {
   if (!spec.shape.has_rank()) return absl::OkStatus();
   Dims known;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function of a running dataset.
+// Binding of functions for a running dataset.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// BoundFunction::Bind() of a function whose operations use `means`, in place of the process's.
+// As BoundFunction::Bind(), but the operations use `means` instead of the process's.
 absl::StatusOr<std::shared_ptr<const BoundFunction>> BindWith(
     std::shared_ptr<const FunctionDef> def, OpMeans means);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter: operations in their order, each value's view in a table. A
-// value that is a result is made where the sink says, so that the batch's row is
-// written once.
+// The interpreter: runs operations in order, with a view of each value in a table. A value that is
+// a result is made where the sink says, so that the batch's row is written once.
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,16 +28,16 @@ struct Step {
   std::vector<uint32_t> inputs;
   std::vector<OutputPlace> outputs;
   std::string name;              // for messages
-  std::optional<uint32_t> file;  // the value that names the file whose contents are the input
+  std::optional<uint32_t> file;  // names the file whose contents are the input
 };
 
-// Result `result` is value `value`, but for the one that is written in place.
+// Result `result` is value `value`. Not for the results that are written in place.
 struct Handed {
   size_t result;
   uint32_t value;
 };
 
-// Whether a value may be given where `spec` is promised.
+// True if `value` fits the promised `spec`.
 bool FitsSpec(const Tensor& value, const TensorSpec& spec) {
   if (!value.present()) return spec.optional;
   if (value.dtype() != spec.dtype || value.kind() != spec.kind) return false;
@@ -46,7 +45,7 @@ bool FitsSpec(const Tensor& value, const TensorSpec& spec) {
   if (spec.kind != TensorSpec::Kind::kRagged) return true;
   if (value.ragged_rank() != spec.ragged_rank) return false;
   if (!spec.shape.has_rank()) return true;
-  // Behind the ragged dimensions the flat values have those of the spec.
+  // After the ragged dimensions, the flat values have the dims of the spec.
   const auto promised = spec.shape.dims();
   const auto dims = value.dims();
   if (promised.size() != dims.size() + spec.ragged_rank) return false;
@@ -70,14 +69,14 @@ class Interpreter final : public BoundFunction {
     results_of_.resize(specs_.size());
     for (size_t i = 0; i < def_->results.size(); ++i) {
       const uint32_t value = def_->results[i];
-      // The first is written in place; inputs and repeated results are copied.
+      // The first result is written in place; inputs and repeated results are copied.
       if (value >= inputs.size() && results_of_[value].empty()) {
         results_of_[value].push_back(static_cast<uint32_t>(i));
       } else {
         handed_.push_back({i, value});
       }
     }
-    // A chain runs where its last operation stands.
+    // A chain runs at the place of its last operation.
     std::map<size_t, const ImageChain*> ends;
     std::set<size_t> inside;
     const std::vector<ImageChain> chains = FindImageChains(*def_);
@@ -85,14 +84,14 @@ class Interpreter final : public BoundFunction {
       ends[chain.back()] = &chain;
       inside.insert(chain.begin(), chain.end() - 1);
     }
-    // Slices of one value run where the first of them stands.
+    // Slices of one value run at the place of the first one.
     std::map<size_t, const SlicedRows*> firsts;
     const std::vector<SlicedRows> sliced = FindSlicedRows(*def_);
     for (const SlicedRows& slices : sliced) {
       firsts[slices.front()] = &slices;
       inside.insert(slices.begin() + 1, slices.end());
     }
-    std::vector<uint32_t> first_outputs;  // of each operation
+    std::vector<uint32_t> first_outputs;  // for each operation
     auto next = static_cast<uint32_t>(inputs.size());
     for (const OpDef& op : def_->ops) {
       first_outputs.push_back(next);
@@ -213,11 +212,11 @@ class Interpreter final : public BoundFunction {
 
   std::shared_ptr<const FunctionDef> def_;
   OpMeans means_;
-  std::vector<TensorSpec> specs_;  // of all values
+  std::vector<TensorSpec> specs_;  // for all values
   std::vector<std::vector<uint32_t>> results_of_;
   std::vector<Handed> handed_;
   std::vector<Step> steps_;
-  std::map<uint32_t, uint32_t> file_of_;  // contents of a file to its name
+  std::map<uint32_t, uint32_t> file_of_;  // from a file's contents to its name
 };
 
 }  // namespace

@@ -9,12 +9,12 @@
 namespace penstock {
 namespace {
 
-// One dimension of the result; kUnknownDim may be either. -2: they do not fit.
+// Returns one dimension of the result; kUnknownDim may be either. -2: they do not fit.
 int64_t Join(int64_t a, int64_t b) {
   if (a == b) return a;
   if (a == 1) return b;
   if (b == 1) return a;
-  if (a == kUnknownDim) return b;  // b > 1, or 0: what a must turn out to be, or 1
+  if (a == kUnknownDim) return b;  // a must turn out to be 1 or b, which is > 1 or 0
   if (b == kUnknownDim) return a;
   return -2;
 }
@@ -50,10 +50,10 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
 
 BroadcastWalk::BroadcastWalk(absl::Span<const int64_t> result,
                              absl::Span<const absl::Span<const int64_t>> operands) {
-  // Axes from the innermost outwards; one that continues the one inside it for
-  // every operand is merged with it.
+  // Axes from the innermost outwards. An axis that continues the one inside it for every operand is
+  // merged with it.
   absl::InlinedVector<Axis, 6> axes;
-  int64_t inner[kMaxOperands];  // values of the operand inside the current axis
+  int64_t inner[kMaxOperands];  // number of the operand's values inside the current axis
   std::fill(std::begin(inner), std::end(inner), 1);
   for (size_t back = 1; back <= result.size(); ++back) {
     Axis axis;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's broadcasting: shapes are aligned at their last dimension, and a
-// dimension of 1 is repeated.
+// NumPy's broadcasting: shapes are aligned at their last dimension, and a dimension of 1 is
+// repeated.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace penstock {
 
 using Dims = absl::InlinedVector<int64_t, 6>;
 
-// The dims of the result. InvalidArgument names both.
+// Returns the dims of the result. InvalidArgument names both.
 absl::StatusOr<Dims> BroadcastDims(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
-// How to walk up to three operands under one result: the result row by row,
-// row_length values each; operand k moves by step[k] (0 or 1) within a row.
+// A walk over up to three operands under one result. It visits the result row by row, row_length_
+// values each; operand k moves by step(k) (0 or 1) within a row.
 class BroadcastWalk {
  public:
   static constexpr int kMaxOperands = 3;
@@ -27,8 +27,8 @@ class BroadcastWalk {
   BroadcastWalk(absl::Span<const int64_t> result,
                 absl::Span<const absl::Span<const int64_t>> operands);
 
-  // Calls row(offsets, n, out): the next n results start at `out`, operand k's
-  // values at offsets[k] with step(k) between them.
+  // Calls row(offsets, n, out): the next n results start at `out`, operand k's values at offsets[k]
+  // with step(k) between them.
   template <class Row>
   void ForEachRow(Row&& row) const {
     int64_t offsets[kMaxOperands] = {};
@@ -53,7 +53,7 @@ class BroadcastWalk {
     int64_t size = 1;
     int64_t step[kMaxOperands] = {};
   };
-  absl::InlinedVector<Axis, 6> axes_;  // but for the innermost
+  absl::InlinedVector<Axis, 6> axes_;  // without the innermost
   int64_t row_length_ = 1;
   int64_t step_[kMaxOperands] = {};
   bool empty_ = false;

@@ -36,7 +36,7 @@ float MeanGrey(int64_t pixels, const T* rgb) {
   return static_cast<float>(sum / static_cast<double>(std::max<int64_t>(pixels, 1)));
 }
 
-// Every value towards `other`, or away from it.
+// Moves every value towards `other`, or away from it.
 template <class T>
 void BlendWith(float other, float factor, int64_t values, T* data) {
   const float rest = (1 - factor) * other;
@@ -57,8 +57,7 @@ void BlendWithGrey(float factor, int64_t pixels, T* rgb) {
   }
 }
 
-// By hue, chroma and value: of the hue only its sixth of the circle and the
-// place in it are needed.
+// Works on hue, chroma and value. It needs only the hue's sixth of the circle and the place in it.
 template <class T>
 void TurnHue(float delta, int64_t pixels, T* rgb) {
   const float turn = 6 * (delta - std::floor(delta));

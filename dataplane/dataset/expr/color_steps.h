@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on the colours of an image, in place. uint8 from 0 to 255, float from 0
-// to 1; cut at these ends, uint8 rounded to the nearest.
+// Steps on the colours of an image, in place. uint8 values range from 0 to 255, floats from 0 to 1.
+// Results are cut to this range; uint8 results are rounded to the nearest.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@ namespace penstock {
 
 enum class ColorStep : uint8_t { kBrightness, kContrast, kSaturation, kHue };
 
-// `amount` is a factor, of kHue a part of the circle. `rgb` has three channels.
+// `amount` is a factor, or for kHue a part of the circle. `rgb` has three channels.
 template <class T>
 void RunColorStep(ColorStep step, float amount, int64_t pixels, T* rgb);
 
-// All three channels become the luma.
+// Sets all three channels to the luma.
 template <class T>
 void MakeGrey(int64_t pixels, T* rgb);
 
-// (x - mean) / std, by channel.
+// Computes (x - mean) / std for each channel.
 class Normalization {
  public:
   Normalization(const std::vector<double>& mean, const std::vector<double>& std);

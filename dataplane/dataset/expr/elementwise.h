@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over one or two tensors, value by value, written so that compilers
-// vectorise the rows.
+// Loops over one or two tensors, value by value, written so that compilers vectorise the rows.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace penstock {
 
-// out[n] = f(a[n]), where f takes and gives what Load gives.
+// Computes out[n] = f(a[n]). f takes and returns values as Load() returns them.
 template <class In, class Out, class F>
 absl::Status RunUnary(OpRun& run, F f) {
   const Tensor& x = run.input(0);
@@ -25,7 +24,7 @@ absl::Status RunUnary(OpRun& run, F f) {
   return absl::OkStatus();
 }
 
-// out = f(a, b), broadcast.
+// Computes out = f(a, b), broadcast.
 template <class In, class Out, class F>
 absl::Status RunBinary(OpRun& run, F f) {
   const Tensor& a = run.input(0);
@@ -53,7 +52,8 @@ absl::Status RunBinary(OpRun& run, F f) {
   return absl::OkStatus();
 }
 
-// Two tensors of one dtype; the result has `out` (kInvalid: theirs).
+// Infer the result of two tensors of one dtype, or of one tensor. The result has the dtype `out`
+// (kInvalid: the inputs').
 absl::StatusOr<std::vector<TensorSpec>> InferBinary(InputSpecs inputs, Takes takes,
                                                     DType out = DType::kInvalid);
 absl::StatusOr<std::vector<TensorSpec>> InferUnary(InputSpecs inputs, Takes takes,

@@ -11,7 +11,7 @@ namespace {
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
-// A field of a message. `bytes` is what a kLength field holds, or a fixed one.
+// A field of a message. `bytes` has the contents of a kLength field or of a fixed one.
 struct WireField {
   uint32_t number = 0;
   uint32_t type = 0;
@@ -19,7 +19,7 @@ struct WireField {
   std::string_view bytes;
 };
 
-// Reads fields one after the other.
+// Reads one field after another.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
@@ -77,8 +77,8 @@ class WireReader {
   size_t at_ = 0;
 };
 
-// Calls message(bytes) for each field `number` that is a message or string;
-// other fields are passed over, as Protobuf does with unknown ones.
+// Calls message(bytes) for each field `number` that is a message or string. Passes over other
+// fields, as Protobuf does with unknown ones.
 template <class Message>
 absl::Status ForEachMessage(std::string_view bytes, uint32_t number, Message&& message) {
   WireReader reader(bytes);

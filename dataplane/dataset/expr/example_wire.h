@@ -7,7 +7,7 @@
 //                      Int64List int64_list = 3; } }
 //   …List    { repeated … value = 1; }      numbers packed or one by one
 //
-// Read where they lie: nothing is allocated per value.
+// Read in place: nothing is allocated per value.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +21,22 @@
 
 namespace penstock {
 
-// One feature: the kind that stands last, and the bytes of its lists, which
-// together are its values.
+// One feature: the kind that comes last in the message, and the bytes of that kind's lists, which
+// together have the feature's values.
 struct WireFeature {
   enum class Kind : uint8_t { kNone = 0, kBytes = 1, kFloats = 2, kInts = 3 };
   Kind kind = Kind::kNone;
   absl::InlinedVector<std::string_view, 1> lists;
 };
 
-// Calls feature(name, value bytes) for every entry of the map, in the order of
-// the bytes; of equal names the last counts. DataLoss names the offset.
+// Calls feature(name, value bytes) for every entry of the map, in the order of the bytes; of equal
+// names the last counts. DataLoss names the offset.
 absl::Status ForEachFeature(std::string_view example,
                             absl::FunctionRef<void(std::string_view, std::string_view)> feature);
 
 absl::StatusOr<WireFeature> ReadFeature(std::string_view feature);
 
-// Calls value(v) for each value in order. REQUIRES: of that kind.
+// Calls value(v) for each value in order. REQUIRES: the feature has that kind.
 absl::Status ForEachBytes(const WireFeature& feature,
                           absl::FunctionRef<void(std::string_view)> value);
 absl::Status ForEachFloat(const WireFeature& feature, absl::FunctionRef<void(float)> value);

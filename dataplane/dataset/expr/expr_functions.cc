@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators and functions of penstock/expr.h that work value by value, and how
-// literals take part in them.
+// The operators and functions of penstock/expr.h that work value by value, and how literals take
+// part in them.
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Whether an integer of `T` holds the literal.
+// True if an integer of `T` can hold the literal.
 template <class T>
 bool HoldsLiteral(const Literal& literal) {
   if (const auto* i = std::get_if<int64_t>(&literal)) return std::in_range<T>(*i);
@@ -29,7 +29,7 @@ std::string LiteralText(const Literal& literal) {
   return std::visit([](auto value) { return absl::StrCat(value); }, literal);
 }
 
-// The literal as a constant of `dtype`. Integers take integer literals that fit.
+// Returns the literal as a constant of `dtype`. Integers take integer literals that fit.
 Expr Adapt(const Expr& x, DType dtype) {
   const Literal literal = x.node()->literal[0];
   if (!Fits(Takes::kNumber, dtype)) return x;
@@ -68,7 +68,7 @@ Expr AdaptedTo(const Expr& x, DType dtype) {
 void AdaptLiterals(Expr& a, Expr& b) {
   if (!a.status().ok() || !b.status().ok()) return;
   if (IsLiteral(a) && IsLiteral(b)) {
-    // Two numbers: floating-point if one is, else the wider.
+    // Two numbers: floating-point if one is, otherwise the wider dtype.
     const bool a_rules = IsFloating(a.dtype()) != IsFloating(b.dtype())
                              ? IsFloating(a.dtype())
                              : SizeOf(a.dtype()) >= SizeOf(b.dtype());

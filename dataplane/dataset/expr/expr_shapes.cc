@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of penstock/expr.h that move values, and those that sum, sort or
-// multiply them. Some are made of several operations.
+// The functions of penstock/expr.h that move values, and those that sum, sort or multiply them.
+// Some use several operations.
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -20,7 +20,7 @@ Ints Widened(const std::vector<int>& axes) {
   return {axes.begin(), axes.end()};
 }
 
-// The known shape of a leaf; InvalidArgument names the function that needs it.
+// Returns the known shape of a leaf. InvalidArgument names the function that needs it.
 absl::StatusOr<Shape> KnownRank(const Expr& x, absl::string_view function) {
   if (!x.status().ok()) return x.status();
   if (x.spec().kind() == Spec::Kind::kLeaf && x.spec().leaf().shape.has_rank())
@@ -74,7 +74,7 @@ Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size)
   return Apply1("Slice", {{"begin", std::move(begin)}, {"size", std::move(size)}}, {x});
 }
 
-// An open end is the farthest there is: ranges are cut to what is there.
+// An open end becomes the farthest number; ranges are cut to the dims later.
 Expr StridedSlice(const Expr& x, std::vector<SliceRange> ranges) {
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
   constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
@@ -137,7 +137,7 @@ Expr Pad(const Expr& x, std::vector<std::pair<int64_t, int64_t>> paddings, PadMo
 Expr Range(const Expr& start, const Expr& limit, const Expr& delta) {
   Expr first = start, last = limit, step = delta;
   AdaptLiterals(first, last);
-  // Literals take the dtype of the one that is none, whichever it is.
+  // Literals take the dtype of an argument that is no literal.
   for (const Expr* ruling : {&start, &limit, &delta}) {
     if (!ruling->status().ok() || !ruling->node()->literal.empty()) continue;
     first = AdaptedTo(start, ruling->dtype());

@@ -14,10 +14,10 @@
 namespace penstock {
 namespace {
 
-// Steps of a chain come in this order.
+// The order of a chain's steps.
 enum Stage : int { kDecode, kCrop, kResize, kFlip, kNormalize };
 
-// Which step of a chain an operation is; none for others.
+// Returns which step of a chain an operation is; nullopt for other operations.
 std::optional<Stage> StageOf(const OpDef& op) {
   if (CropPlanOf(op)) return kCrop;
   if (op.op == "Resize") return kResize;
@@ -26,7 +26,7 @@ std::optional<Stage> StageOf(const OpDef& op) {
   return std::nullopt;
 }
 
-// A chain's operations as parameters.
+// The parameters of a chain's operations.
 struct ImagePlan {
   DecodePlan decode;
   std::optional<CropPlan> crop;
@@ -70,8 +70,8 @@ void CopyRow(const uint8_t* in, int64_t width, int64_t pixel_bytes, bool mirror,
     std::memcpy(out + x * pixel_bytes, in + (width - 1 - x) * pixel_bytes, pixel_bytes);
 }
 
-// Gives `size` rows, made by make(y, memory), to the output: normalised or as
-// they are, upside down or not.
+// Writes `size` rows, made by make(y, memory), to the output: normalised or not, upside down or
+// not.
 template <class F>
 absl::Status WriteRows(const ImagePlan& plan, const ImageSize& size, bool up_down, OpRun& run,
                        const F& make) {
@@ -129,7 +129,7 @@ absl::Status RunChain(const ImagePlan& plan, OpRun& run) {
 }  // namespace
 
 std::vector<ImageChain> FindImageChains(const FunctionDef& def) {
-  // The operations that use each value; a result counts as a use by none.
+  // The operations that use each value. A result has one more user, kResult.
   const size_t inputs = def.input.leaves().size();
   constexpr size_t kResult = SIZE_MAX;
   std::vector<std::vector<size_t>> users(inputs);
@@ -152,7 +152,7 @@ std::vector<ImageChain> FindImageChains(const FunctionDef& def) {
       const OpDef& op = def.ops[next[0]];
       const std::optional<Stage> next_stage = StageOf(op);
       if (!next_stage || *next_stage < stage || (*next_stage == stage && stage != kFlip)) break;
-      // A random crop is a resize too.
+      // A crop that resizes (RandomResizedCrop) is a resize too.
       stage = ResizePlanOf(op) ? kResize : *next_stage;
       chain.push_back(next[0]);
     }

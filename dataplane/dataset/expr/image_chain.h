@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path for images: decode → crop → resize → flips → normalise as one
-// step that decodes only the crop's region and writes what comes of it where
-// the result belongs.
+// The fast path for images: decode → crop → resize → flips → normalise as one step, which decodes
+// only the crop's region and writes the result into its final place.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +11,14 @@
 
 namespace penstock {
 
-// Operations, by their place in the function, that follow each other: one that
-// decodes, then a crop, then Resize, then flips, then Normalize; the flips any
-// number of times, the others once at most, and at least one behind the first.
-// What one makes, only the next one uses.
+// Consecutive operations, by their place in the function: one that decodes, then a crop, then
+// Resize, then flips, then Normalize. At least one follows the decoder. Flips may repeat; each
+// other operation appears at most once. Only the next operation uses the output of each.
 using ImageChain = std::vector<size_t>;
 std::vector<ImageChain> FindImageChains(const FunctionDef& def);
 
-// Takes the first operation's input and makes the last one's output. The same
-// pixels as one by one, within 1/255; with kDct scaling near them.
+// The kernel takes the first operation's input and makes the last one's output. Its pixels differ
+// by at most 1/255 from those of the single operations; with kDct scaling they are only near them.
 Kernel MakeImageChain(const FunctionDef& def, const ImageChain& chain);
 
 }  // namespace penstock

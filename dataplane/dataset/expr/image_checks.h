@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all operations on images ask of their arguments.
+// Checks of arguments that all image operations share.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace penstock {
 
 inline constexpr int64_t kMaxSide = 65536;  // pixels
 
-// [height, width, channels] as far as the spec knows them. InvalidArgument if
-// it cannot be an image.
+// Returns [height, width, channels] as far as the spec knows them. InvalidArgument if it cannot be
+// an image.
 absl::StatusOr<Shape> ImageShape(const TensorSpec& spec);
 
-// That of the image, with the attributes "height" and "width".
+// Returns the shape of `image` with the attributes "height" and "width" as its size.
 absl::StatusOr<Shape> TargetShape(const Attrs& attrs, const TensorSpec& image);
 
-// The dtypes of operations that compute with pixels.
+// InvalidArgument unless an operation can compute with pixels of this dtype.
 absl::Status CheckPixels(const TensorSpec& spec);
-// Those of operations that move them.
+// InvalidArgument unless an operation can move pixels of this dtype.
 absl::Status CheckFixedSize(const TensorSpec& spec);
 
-// The attribute "probability".
+// Checks the attribute "probability".
 absl::Status CheckProbability(const Attrs& attrs);
 
-// An image of an element that is to be run.
+// Checks an image of a concrete element.
 absl::Status CheckNotEmpty(const Tensor& image);
 
 }  // namespace penstock

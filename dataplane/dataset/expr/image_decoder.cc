@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// The fewest eighths that still leave the region as large as the result.
+// Returns the fewest eighths that leave the region at least as large as the result.
 int EighthsFor(const Region& region, const ImageSize& wanted) {
   for (int eighths : {1, 2, 4}) {
     if (region.height * eighths >= wanted.height * 8 && region.width * eighths >= wanted.width * 8)
@@ -20,7 +20,7 @@ int EighthsFor(const Region& region, const ImageSize& wanted) {
   return 8;
 }
 
-// The region in an image scaled to `size`: every pixel that it touches.
+// Returns the region in an image scaled to `size`: every pixel that it touches.
 Region Scaled(const Region& region, int eighths, const ImageSize& size) {
   const int64_t x = region.x * eighths / 8;
   const int64_t y = region.y * eighths / 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file of an image, of whichever format, the way up that was asked for.
+// Decodes one image file of any format, upright if that is asked for.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,14 @@ struct DecodePlan {
   ImageFormat format = ImageFormat::kByContent;
   DecodeOptions options;
 };
-// nullopt if the operation does not decode images.
+// Returns nullopt if the operation does not decode images.
 std::optional<DecodePlan> DecodePlanOf(const OpDef& op);
 
 // Uses the decoders of this thread: one at a time.
 class ImageDecoder {
  public:
-  // Reads what stands before the pixels. `bytes` and `arena` must outlive this.
-  // Errors as JpegDecoder and PngDecoder.
+  // Reads the part before the pixels. `bytes` and `arena` must outlive this. Errors are those of
+  // JpegDecoder and PngDecoder.
   static absl::StatusOr<ImageDecoder> Open(std::string_view bytes, const DecodePlan& plan,
                                            Arena& arena);
 
@@ -42,9 +42,8 @@ class ImageDecoder {
     Pixels pixels;
     ImageSize size;
   };
-  // Reads one region, once. With JpegScaling::kDct it may come in a half, a
-  // quarter or an eighth of its size, though not smaller than `wanted`, and
-  // with the pixels that it touches.
+  // Reads one region, once. With JpegScaling::kDct the region may come at a half, a quarter or an
+  // eighth of its size, though not smaller than `wanted`, and includes every pixel that it touches.
   absl::StatusOr<Part> Read(const Region& region, const ImageSize& wanted);
   // Reads the whole image into `out` without gaps.
   absl::Status ReadAll(uint8_t* out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What image operations decide, apart from the pixels they move: the same
-// whether they run one by one or in one pass over a file's region.
+// The decisions of image operations, without the pixels. They are the same whether the operations
+// run one by one or in one pass over a file's region.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace penstock {
 struct CropPlan {
   enum class Kind : uint8_t { kAt, kCenter, kRandom, kRandomArea };
   Kind kind = Kind::kAt;
-  int64_t top = 0, left = 0;          // of kAt
-  ImageSize size;                     // of all but kRandomArea
-  double min_area = 0, max_area = 0;  // of kRandomArea
-  int64_t random = 0;                 // the operation's number, of the random ones
+  int64_t top = 0, left = 0;          // for kAt
+  ImageSize size;                     // for all kinds except kRandomArea
+  double min_area = 0, max_area = 0;  // for kRandomArea
+  int64_t random = 0;                 // the operation's number, for the random kinds
 
-  // InvalidArgument if it is not inside of the image.
+  // InvalidArgument if the crop is not inside the image.
   absl::StatusOr<Region> RegionIn(const ImageSize& image, const RandomKey& key) const;
 };
-// nullopt if the operation does not crop.
+// Returns nullopt if the operation does not crop.
 std::optional<CropPlan> CropPlanOf(const OpDef& op);
 
-// Resize, or what RandomResizedCrop does after its crop.
+// Resize, or the second half of RandomResizedCrop.
 struct ResizePlan {
   ImageSize size;
   ResizeOptions options;
@@ -48,18 +48,18 @@ struct FlipPlan {
 };
 std::optional<FlipPlan> FlipPlanOf(const OpDef& op);
 
-// What Normalize does.
+// Returns the parameters of a Normalize.
 Normalization NormalizationOf(const Attrs& attrs);
 
-// A region of between `min_area` and `max_area` of the image and an aspect of
-// 3/4 to 4/3 (logarithmically uniform); after ten misses the largest middle of
-// an aspect in these bounds. As torchvision's RandomResizedCrop.
+// Returns a region of between `min_area` and `max_area` of the image and an aspect of 3/4 to 4/3
+// (logarithmically uniform). After ten misses it is the largest centred region with an aspect in
+// these bounds. As torchvision's RandomResizedCrop.
 Region RandomRegion(const RandomKey& key, int64_t image_height, int64_t image_width,
                     double min_area, double max_area);
 
 bool RandomMirror(const RandomKey& key, double probability);
 
-// From 0 up to and with `most`.
+// Returns a number from 0 to `most`, inclusive.
 int64_t RandomUpTo(const RandomKey& key, uint32_t draw, int64_t most);
 
 }  // namespace penstock

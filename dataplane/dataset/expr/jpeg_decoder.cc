@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libjpeg reports errors by a call that must not return: every entry sets a
-// jump back to itself and holds nothing then that has a destructor.
+// libjpeg reports errors by a call that must not return. Every entry point sets a jump back to
+// itself, and then holds nothing with a destructor.
 #include "dataplane/dataset/expr/jpeg_decoder.h"
 
 #include <csetjmp>
@@ -32,7 +32,7 @@ namespace {
 // Progressive images with more scans are attacks on the decoder's time.
 constexpr int kMaxScans = 500;
 
-// Warnings of libjpeg after which pixels are made up.
+// True for warnings of libjpeg after which the pixels are made up.
 bool MeansDamage(int code) {
   switch (code) {
     case JWRN_ARITH_BAD_CODE:
@@ -75,9 +75,8 @@ void WatchProgress(j_common_ptr info) {
   }
 }
 
-// Whether jpeg_crop_scanline does what it should. In libjpeg-turbo 2.1 it takes
-// the width of a component that is scaled less than the luma, and has to be
-// upsampled still, as too small: colours are missing on the right.
+// True if jpeg_crop_scanline works. libjpeg-turbo 2.1 uses too small a width for a component that
+// is scaled less than the luma and still has to be upsampled: colours are missing on the right.
 bool CanCropColumns(const jpeg_decompress_struct& info) {
   for (int c = 0; c < info.num_components; ++c) {
     const jpeg_component_info& component = info.comp_info[c];
@@ -95,7 +94,7 @@ uint8_t Times(int a, int b) {
   return static_cast<uint8_t>((a * b + 127) / 255);
 }
 
-// CMYK to RGB or grey, as printing without profiles does it.
+// Converts CMYK to RGB or grey, as printing without profiles does.
 void ConvertCmyk(const uint8_t* in, int64_t count, bool inverted, int channels, uint8_t* out) {
   for (int64_t n = 0; n < count; ++n, in += 4, out += channels) {
     const int flip = inverted ? 0 : 255;
@@ -127,7 +126,7 @@ JpegDecoder::JpegDecoder() : impl_(std::make_unique<Impl>()) {
   impl.errors.base.error_exit = Exit;
   impl.errors.base.emit_message = Emit;
   impl.errors.base.output_message = [](j_common_ptr) {};
-  PENSTOCK_CHECK(setjmp(impl.errors.jump) == 0);  // libjpeg is another version
+  PENSTOCK_CHECK(setjmp(impl.errors.jump) == 0);  // on failure libjpeg is another version
   jpeg_create_decompress(&impl.info);
   std::memset(&impl.progress, 0, sizeof impl.progress);
   impl.progress.progress_monitor = WatchProgress;
@@ -162,8 +161,8 @@ absl::StatusOr<ImageSize> JpegDecoder::Open(std::string_view bytes, int channels
     return absl::InvalidArgumentError(
         absl::StrCat("a JPEG image of ", info.image_width, " x ", info.image_height, " pixels"));
   }
-  // The cheapest sign that a file was cut: its end-of-image marker is missing.
-  // (Reading only a region may never come to the cut.)
+  // A missing end-of-image marker is the cheapest sign that a file was cut. (Reading a region may
+  // never reach the cut.)
   if (bytes.rfind("\xFF\xD9") == std::string_view::npos)
     return absl::DataLossError("damaged JPEG image: it has no end; the file was cut short");
   impl.is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
@@ -179,14 +178,14 @@ ImageSize JpegDecoder::ScaledSize(int eighths) {
   return {.height = info.output_height, .width = info.output_width};
 }
 
-// Reads the rows of the region into `out`, `row_bytes` apart; `unwanted` takes
-// the rows before it. False on failure.
+// Reads the rows of the region into `out`, `row_bytes` apart. `unwanted` takes the rows before it.
+// False on failure.
 bool JpegDecoder::ReadRows(const Region& wanted, int64_t row_bytes, uint8_t* out,
                            uint8_t* unwanted) {
   Impl& impl = *impl_;
   jpeg_decompress_struct& info = impl.info;
   if (setjmp(impl.errors.jump) != 0) return false;
-  // One iMCU row more above, for what upsampling takes from there.
+  // Starts one iMCU row higher, which upsampling reads from.
   const int64_t margin = int64_t{info.max_v_samp_factor} * info.min_DCT_scaled_size;
   const int64_t start = std::max<int64_t>(0, wanted.y / margin * margin - margin);
   if (start > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(start));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of JPEG images as pixels, by libjpeg-turbo.
+// Decodes parts of JPEG images into pixels, with libjpeg-turbo.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,8 @@
 
 namespace penstock {
 
-// Decodes one image after the other. One thread only. Greyscale, YCbCr, RGB,
-// CMYK and YCCK (inverted, if Adobe's marker is there) come as RGB or grey.
-// EXIF orientation is not applied.
+// Decodes one image after another. One thread only. Greyscale, YCbCr, RGB, CMYK and YCCK (inverted,
+// if Adobe's marker is there) become RGB or grey. EXIF orientation is not applied.
 class JpegDecoder {
  public:
   static JpegDecoder& OfThisThread();
@@ -23,17 +22,17 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // Reads the header. `bytes` stay in use until the image has been read.
-  // `channels` is 1 or 3. InvalidArgument if this is no JPEG image or it has
-  // more than kMaxPixels, DataLoss if it has no end.
+  // Reads the header. `bytes` must stay valid until the image is read. `channels` is 1 or 3.
+  // InvalidArgument if this is no JPEG image or has more than kMaxPixels; DataLoss if it has no
+  // end.
   absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels);
 
-  // The size when every 8 pixels become `eighths` (1, 2, 4 or 8) in decoding.
+  // Returns the size if decoding makes `eighths` (1, 2, 4 or 8) pixels from every 8.
   ImageSize ScaledSize(int eighths);
 
-  // Reads one region (of the scaled image), and as little around it as makes
-  // its pixels those of the whole image. The pixels lie in `arena`. Once per
-  // Open(). DataLoss with libjpeg's message for damaged data.
+  // Reads one region (of the scaled image), and as little around it as it takes for its pixels to
+  // equal those of the whole image. The pixels are in `arena`. Once per Open(). DataLoss with
+  // libjpeg's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region, int eighths, Arena& arena);
 
   // Reads the whole image into `out`, row after row without gaps.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How C++ literals take the dtype of the tensors they meet.
+// C++ literals take the dtype of the tensors they meet.
 #pragma once
 
 #include "penstock/dtype.h"
@@ -10,7 +10,8 @@ namespace penstock {
 // Makes a literal on either side fit the other side.
 void AdaptLiterals(Expr& a, Expr& b);
 
-// A literal as a constant of `dtype`; what is none, or has no such constant, as it is.
+// Returns a literal as a constant of `dtype`. Returns `x` unchanged if it is no literal, or if
+// `dtype` has no such constant.
 Expr AdaptedTo(const Expr& x, DType dtype);
 
 }  // namespace penstock

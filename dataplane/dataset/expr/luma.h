@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grey out of colours, as ITU-R BT.601 weighs them: what JPEG's own luma is.
+// The grey value of a colour, weighted as in ITU-R BT.601: the same as JPEG's luma.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 namespace penstock {
 namespace {
 
-// Calls row(place, n) for each row along the last axis: results n … lie behind
-// `place`, or are all filling. REQUIRES: axes are there.
+// Calls row(place, n) for each row along the last axis: the results from n on are at `place` and
+// after it, or are all filling. REQUIRES: there are axes.
 template <class Row>
 void ForEachRow(const AllPlaces& axes, Row&& row) {
   for (const AxisPlaces& axis : axes)
@@ -33,7 +33,7 @@ void ForEachRow(const AllPlaces& axes, Row&& row) {
   }
 }
 
-// The place of each result, or kFilling.
+// Writes the place of each result, or kFilling.
 void WritePlaces(const AllPlaces& axes, int64_t* places) {
   const AxisPlaces& inner = axes.back();
   ForEachRow(axes, [&](int64_t place, int64_t n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an Expr is while its function is being traced: a leaf that an operation
-// makes or that comes from the element, a nest of Exprs, or a mistake.
+// An Expr while its function is being traced: a leaf that an operation makes or that comes from the
+// element, a nest of Exprs, or an error.
 #pragma once
 
 #include <cstdint>
@@ -16,55 +16,55 @@
 
 namespace penstock {
 
-// One use of an operation. Shared by the Exprs of its outputs.
+// One use of an operation. The Exprs of its outputs share it.
 struct Application {
-  // Lets go of what it alone has without recursion: there may be thousands, one behind the other.
+  // Destroys its own inputs without recursion: a chain may have thousands of operations.
   ~Application();
 
-  absl::string_view op;  // the registry's own name
+  absl::string_view op;  // the registry's copy of the name
   Attrs attrs;
   std::vector<Expr> inputs;  // leaves
   std::vector<TensorSpec> outputs;
   bool random = false;
-  int depth = 1;  // operations one behind the other, up to this one
+  int depth = 1;  // length of the longest chain of operations that ends here
 };
 
-// No function has more.
+// The largest depth of a function.
 inline constexpr int kMaxDepth = 10'000;
 
-// The element of one function. Its address tells the function's own leaves from
-// those of another.
+// The element of one function. Its address distinguishes the function's own leaves from those of
+// another function.
 struct TracedElement {
   Spec spec;
 };
 
-// A C++ number that takes the dtype of the tensor it meets.
+// A C++ number, which takes the dtype of the tensor it meets.
 using Literal = std::variant<int64_t, uint64_t, double>;
 
 // Constant after construction.
 struct Expr::Node {
   absl::Status status;
   Spec spec;
-  std::vector<Expr> members;                     // of a nest, in the spec's order
-  std::shared_ptr<const Application> maker;      // of a leaf that an operation makes
-  std::shared_ptr<const TracedElement> element;  // of a leaf of the element
-  uint32_t number = 0;                           // which output of the maker, or leaf
-  std::vector<Literal> literal;                  // one, if this is a literal
+  std::vector<Expr> members;                     // for a nest, in the spec's order
+  std::shared_ptr<const Application> maker;      // for a leaf that an operation makes
+  std::shared_ptr<const TracedElement> element;  // for a leaf of the element
+  uint32_t number = 0;                           // which output of the maker, or which leaf
+  std::vector<Literal> literal;                  // one entry if this is a literal
 };
 
-// An Expr with this status.
+// Returns an Expr with this status.
 Expr Mistake(absl::Status status);
 
-// The outputs of an operation on leaves; one Mistake if it does not fit them.
-// REQUIRES: `op` is in the registry.
+// Returns the outputs of an operation on leaves, or one Mistake if it does not fit them. REQUIRES:
+// `op` is in the registry.
 std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inputs);
-// The same for operations with one output.
+// As Apply(), for operations with one output.
 Expr Apply1(absl::string_view op, Attrs attrs, std::vector<Expr> inputs);
 
-// The nest of `spec` over these leaves. REQUIRES: as many as spec.leaves().
+// Returns the nest of `spec` over these leaves. REQUIRES: as many as spec.leaves().
 Expr NestOf(const Spec& spec, std::vector<Expr> leaves);
 
-// All leaves of a nest, in the order of its spec.
+// Appends all leaves of a nest, in the order of its spec.
 void AppendLeaves(const Expr& x, std::vector<Expr>& leaves);
 
 }  // namespace penstock

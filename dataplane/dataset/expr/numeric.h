@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a dtype to the C++ type that kernels are compiled for.
+// Maps a dtype to the C++ type that kernels are compiled for.
 #pragma once
 
 #include <complex>
@@ -22,7 +22,7 @@ inline constexpr bool kIsComplex =
 template <class T>
 inline constexpr bool kIsInteger = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
-// What a value is computed in: 16-bit floats in float, as NumPy does.
+// The type that values are computed in: float for 16-bit floats, as in NumPy.
 template <class T>
 using ComputedIn = std::conditional_t<kIsHalf<T>, float, T>;
 
@@ -31,8 +31,7 @@ ComputedIn<T> Load(T value) {
   return static_cast<ComputedIn<T>>(value);
 }
 
-// Booleans lie in memory as bytes: from outside they may hold any value, which
-// a C++ bool may not.
+// A bool in memory. From outside the byte may have any value, which a C++ bool may not.
 struct BoolByte {
   uint8_t byte = 0;
 };
@@ -40,8 +39,8 @@ inline bool Load(BoolByte value) {
   return value.byte != 0;
 }
 
-// Call `f.template operator()<T>()` for the type of a dtype, whose result is
-// that of the call. REQUIRES: the dtype is one of those named.
+// Calls `f.template operator()<T>()` for the type of a dtype, and returns its result. REQUIRES: the
+// dtype is one of the function's kind.
 template <class F>
 auto ForInteger(DType dtype, F&& f) {
   switch (dtype) {
@@ -90,12 +89,12 @@ auto ForNumber(DType dtype, F&& f) {
   return ForReal(dtype, f);
 }
 
-// A value of so many bytes, whatever it means.
+// A value of kBytes bytes, whatever it means.
 template <size_t kBytes>
 struct Opaque {
   std::byte bytes[kBytes];
 };
-// The same for Opaque values of the dtype's size. REQUIRES: not string.
+// As above, for Opaque values of the dtype's size. REQUIRES: not string.
 template <class F>
 auto ForWidth(DType dtype, F&& f) {
   switch (SizeOf(dtype)) {
@@ -112,8 +111,8 @@ auto ForWidth(DType dtype, F&& f) {
   }
 }
 
-// Integers wrap around, as NumPy's do; signed overflow is not allowed in C++,
-// so they are computed unsigned.
+// Integers wrap around, as in NumPy. Signed overflow is undefined in C++, so they are computed
+// unsigned.
 template <class T>
 using Wrapping = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 
@@ -129,7 +128,7 @@ using SumOf = std::conditional_t<
     std::conditional_t<kIsInteger<In>, uint64_t,  // sign-extended first
                        std::conditional_t<std::is_same_v<In, BoolByte>, uint64_t, double>>>;
 
-// From a wide sum to what a result holds.
+// Converts a wide sum to the result's type.
 template <class Out, class Sum>
 Out Narrow(Sum sum) {
   if constexpr (kIsHalf<Out>)
@@ -138,7 +137,7 @@ Out Narrow(Sum sum) {
     return static_cast<Out>(sum);
 }
 
-// Which dtypes an operation takes, and how to say so.
+// The dtypes that an operation takes.
 enum class Takes : uint8_t { kReal, kNumber, kFloating, kInteger, kBoolean, kAny };
 
 inline bool Fits(Takes takes, DType dtype) {

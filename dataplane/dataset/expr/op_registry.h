@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations a function may be made of: one row each.
+// The operations that functions are made of, one row each.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace penstock {
 class Files;       // control/env/files.h
 class PythonHost;  // dataplane/dataset/python_host.h
 
-// What some operations use of the running dataset; nullptr: DefaultFiles(),
+// What some operations use from the running dataset; nullptr: DefaultFiles(),
 // PythonHost::OfProcess().
 struct OpMeans {
   std::shared_ptr<Files> files;
@@ -44,11 +44,11 @@ struct PlaceIn<T, std::variant<First, Rest...>> {
 };
 }  // namespace internal
 
-// The place of a type in Attr.
+// The index of a type in Attr.
 template <class T>
 inline constexpr size_t kAttrIndex = internal::PlaceIn<T, Attr>::value;
 
-// A parameter that an operation must have, of the type at that place in Attr.
+// A parameter that an operation must have; `type` is an index in Attr.
 struct AttrRow {
   absl::string_view name;
   size_t type;
@@ -56,44 +56,43 @@ struct AttrRow {
 
 using InputSpecs = absl::Span<const TensorSpec>;
 
-// What becomes of an operation when all rows of a batch are given to it at once,
-// as inputs with one dimension more in front (over_rows.h).
+// How an operation changes if it gets all rows of a batch at once, as inputs with one more
+// dimension in front (over_rows.h).
 enum class OverRows : uint8_t {
-  kNever,        // something else
-  kElementwise,  // the same, if shorter inputs are lengthened behind that dimension
-  kTrailing,     // the same: it looks at each value of its one input alone
-  kView,         // the values of its one input under other dims
+  kNever,        // it would compute something else
+  kElementwise,  // unchanged, if shorter inputs get ones after that dimension
+  kTrailing,     // unchanged: it looks at each value of its one input alone
+  kView,         // gives the values of its one input other dims
 };
 
 struct OpRow {
   absl::string_view name;
-  // Raised when results change; enters the fingerprint of every dataset that
-  // uses the operation.
+  // Raised when results change. Enters the fingerprint of every dataset that uses the operation.
   int version = 1;
   int min_inputs = 1;
   int max_inputs = 1;
   std::vector<AttrRow> attrs;
-  // Dtypes and shapes of the outputs. Attrs have the declared types and the
-  // inputs' number is right; their values and the specs are for it to check.
+  // Returns dtypes and shapes of the outputs. The types of attributes and the number of inputs are
+  // checked before; infer checks the attributes' values and the specs.
   absl::StatusOr<std::vector<TensorSpec>> (*infer)(const Attrs& attrs, InputSpecs inputs) = nullptr;
   // REQUIRES: infer accepted the same attrs and inputs.
   absl::StatusOr<Kernel> (*make)(const OpDef& def, InputSpecs inputs) = nullptr;
-  // In the place of `make`, for an operation that uses `means`.
+  // Replaces `make` for an operation that uses `means`.
   absl::StatusOr<Kernel> (*make_with)(const OpDef& def, const OpMeans& means) = nullptr;
-  // Draws random bits: has the attribute "random", its number among such
+  // Draws random bits. Such an operation has the attribute "random", its number among the random
   // operations of its function, and is never shared or moved.
   bool random = false;
-  // Argument 0 may be ragged; all others are dense, as everywhere.
+  // Argument 0 may be ragged; all other arguments are dense.
   bool takes_ragged = false;
   OverRows over_rows = OverRows::kNever;
 };
 
-// nullptr if there is no such operation.
+// Returns nullptr if there is no such operation.
 const OpRow* FindOp(absl::string_view name);
 std::vector<const OpRow*> AllOps();
 
-// The declared attributes and no others, each of its type; the number of
-// inputs; then infer. InvalidArgument or NotFound names the operation.
+// Checks that the declared attributes and no others are there, each of its type, and the number of
+// inputs; then calls infer. InvalidArgument or NotFound names the operation.
 absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& attrs,
                                                 InputSpecs inputs);
 

@@ -36,8 +36,8 @@ const char* BytesOf(const Tensor& x) {
 }
 
 absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
-  // Zeros are left out of the product at first, so that no product of some of
-  // the dims, as strides are, can overflow either.
+  // Zeros are left out of the product at first. No product of some of the dims, such as a stride,
+  // can then overflow.
   uint64_t count = 1;
   bool empty = false;
   const uint64_t most = MostValueBytes() / std::max<size_t>(SizeOf(dtype), 1);

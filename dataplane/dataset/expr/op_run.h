@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation at work on one element: its inputs, and memory for what it
-// makes. A result of the function lies where the sink says, all else in the
-// thread's arena.
+// One operation at work on one element: its inputs, and memory for its outputs. Results of the
+// function are where the sink says; all other values are in the thread's arena.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +16,19 @@
 
 namespace penstock {
 
-// No value may take more memory than this, nor than one element (element_limit.h); what asks for
-// more is ResourceExhausted, not an allocation.
+// No value may take more memory than this, nor than one element may (element_limit.h). A larger
+// request gets ResourceExhausted and allocates nothing.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
 uint64_t MostValueBytes();
-// The error for strings that together take `bytes`, which is more than that.
+// Returns the error for strings that together take `bytes`, more than MostValueBytes().
 absl::Status StringsTooLarge(uint64_t bytes);
 
-// Where an output of an operation goes.
+// The destination of an operation's output.
 struct OutputPlace {
-  uint32_t value = 0;  // its number
+  uint32_t value = 0;  // the value's number
   DType dtype = DType::kInvalid;
   const TensorSpec* spec = nullptr;
-  absl::Span<const uint32_t> results;  // which results of the function it is
+  absl::Span<const uint32_t> results;  // the results of the function that this value is
 };
 
 // Valid for one call of a kernel.
@@ -48,7 +47,7 @@ class OpRun {
   const Tensor& input(size_t i) const { return values_[inputs_[i]]; }
   size_t output_count() const { return outputs_.size(); }
 
-  // Memory for dense output `i`, not written yet. Not for strings.
+  // Returns memory for dense output `i`, not written yet. Not for strings.
   absl::StatusOr<absl::Span<std::byte>> Place(size_t i, absl::Span<const int64_t> dims);
   template <class T>
   absl::StatusOr<T*> PlaceAs(size_t i, absl::Span<const int64_t> dims) {
@@ -56,22 +55,21 @@ class OpRun {
     if (!bytes.ok()) return bytes.status();
     return reinterpret_cast<T*>(bytes->data());
   }
-  // Output `i` is a view of memory that an input or Scratch() holds; `dims` are
-  // copied.
+  // Makes output `i` a view of memory that an input or Scratch() holds. `dims` are copied.
   absl::Status View(size_t i, const Tensor& value);
-  // The same of a ragged output: `flat` are its values, `splits` are copied.
+  // As View(), for a ragged output: `flat` has its values, `splits` are copied.
   absl::Status ViewRagged(size_t i, const Tensor& flat,
                           absl::Span<const absl::Span<const int64_t>> splits);
-  // Output `i` of strings: at(n) gives string n.
+  // Makes output `i` of strings: at(n) returns string n.
   absl::Status Strings(size_t i, absl::Span<const int64_t> dims,
                        absl::FunctionRef<std::string_view(int64_t)> at);
-  // Strings that are no output yet: in the arena.
+  // Stores strings that are not an output yet in the arena.
   absl::StatusOr<Tensor> KeepStrings(absl::Span<const int64_t> dims,
                                      absl::FunctionRef<std::string_view(int64_t)> at);
-  // Whether output `i` has been given.
+  // True if output `i` has been given.
   bool Written(size_t i) const { return values_[outputs_[i].value].present(); }
 
-  // Memory until the function has run, 64 B aligned.
+  // Returns memory that is valid until the function has run, 64 B aligned.
   std::byte* Scratch(size_t bytes) { return arena_.Allocate(bytes); }
   Arena& arena() { return arena_; }
   const RandomKey& random() const { return random_; }
@@ -86,10 +84,10 @@ class OpRun {
   const RandomKey& random_;
 };
 
-// What the offsets of a string tensor count from; nullptr for others.
+// Returns the address that the offsets of a string tensor count from; nullptr for other dtypes.
 const char* BytesOf(const Tensor& x);
 
-// Values of a tensor of `dims`; ResourceExhausted if it takes more than
+// Returns the number of values of a tensor of `dims`. ResourceExhausted if it takes more than
 // MostValueBytes().
 absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype);
 

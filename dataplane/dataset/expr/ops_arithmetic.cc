@@ -55,7 +55,7 @@ struct Multiply {
       return a * b;
   }
 };
-// NaN if either is, as np.minimum.
+// NaN if either value is, as np.minimum.
 struct MinimumOf {
   template <class T>
   static T Of(T a, T b) {
@@ -127,7 +127,7 @@ absl::StatusOr<Kernel> MakeRealArithmetic(const OpDef&, InputSpecs inputs) {
   });
 }
 
-// Integer division finds zeros as it goes and fails afterwards.
+// Integer division notes zeros during the loop and fails after it.
 template <class T, T (*kDivide)(T, T)>
 absl::Status RunIntegerDivision(OpRun& run) {
   bool by_zero = false;

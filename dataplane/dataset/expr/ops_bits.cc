@@ -30,8 +30,8 @@ absl::StatusOr<Kernel> MakeBitNot(const OpDef&, InputSpecs inputs) {
   });
 }
 
-// By as many bits as there are, or more, or a negative number: all are shifted out,
-// as in NumPy.
+// True if the count is negative or at least the number of bits: all bits are shifted out, as in
+// NumPy.
 template <class T>
 bool ShiftsAllOut(T count) {
   return static_cast<std::make_unsigned_t<T>>(count) >= sizeof(T) * 8;

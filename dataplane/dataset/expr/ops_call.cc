@@ -46,8 +46,8 @@ class Context final : public CallContext {
   std::vector<Tensor> inputs_;
 };
 
-// What the function makes stands in the definition, so that a program that
-// lacks it can check the rest.
+// The definition contains the function's output spec, so that a program that lacks the function can
+// check the rest.
 absl::StatusOr<std::vector<TensorSpec>> InferCall(const Attrs& attrs, InputSpecs) {
   const auto leaves = Get<Spec>(attrs, "output").leaves();
   RETURN_IF_ERROR(CheckRegisteredSpec(leaves));

@@ -7,13 +7,12 @@
 namespace penstock {
 namespace {
 
-// From a float to an integer: towards zero; what does not fit becomes the
-// nearest integer that does, NaN becomes 0. (C++ leaves these undefined and
-// NumPy to the machine.)
+// Converts a float to an integer, towards zero. A value that does not fit becomes the nearest
+// integer that does; NaN becomes 0. (C++ leaves both undefined, NumPy leaves them to the machine.)
 template <class To, class From>
 To Truncate(From x) {
-  // The bounds as floats: the lowest is exact, the highest may round up to the
-  // first that does not fit.
+  // The bounds as floats: the lowest is exact, the highest may round up to the first value that
+  // does not fit.
   constexpr From kLowest = static_cast<From>(std::numeric_limits<To>::lowest());
   constexpr From kHighest = static_cast<From>(std::numeric_limits<To>::max());
   if (x >= kHighest) return std::numeric_limits<To>::max();

@@ -22,9 +22,9 @@ namespace {
 using Specs = std::vector<TensorSpec>;
 
 constexpr double kMostHue = 0.5;     // of the circle
-constexpr double kMostFactor = 1e6;  // beyond it nothing is left of an image, and floats end
+constexpr double kMostFactor = 1e6;  // a larger factor destroys the image, and floats overflow
 
-// Colours come in three channels.
+// Checks that the image has three channels.
 absl::StatusOr<Specs> InferColours(InputSpecs inputs) {
   RETURN_IF_ERROR(CheckPixels(inputs[0]));
   ASSIGN_OR_RETURN(Shape shape, ImageShape(inputs[0]));
@@ -41,7 +41,7 @@ absl::Status CheckFactor(absl::string_view name, double value) {
       absl::StrCat(name, " is ", value, ", not a number from 0 to ", kMostFactor));
 }
 
-// Copies the image to the result and runs `steps(pixels, rgb)` on it there.
+// Copies the image to the result and runs `steps(pixels, rgb)` on the copy.
 template <class T, class F>
 absl::Status RunInPlace(OpRun& run, const F& steps) {
   const Tensor& image = run.input(0);
@@ -56,7 +56,7 @@ absl::Status RunInPlace(OpRun& run, const F& steps) {
   return absl::OkStatus();
 }
 
-// A kernel that runs `steps`, a callable over any pixels, in place.
+// Returns a kernel that runs `steps`, a callable over any pixels, in place.
 template <class F>
 Kernel InPlace(DType dtype, F steps) {
   if (dtype == kUInt8)
@@ -114,7 +114,7 @@ absl::StatusOr<Specs> InferJitter(const Attrs& attrs, InputSpecs inputs) {
   return InferColours(inputs);
 }
 
-// Draw n is the amount of step n, those behind them the order.
+// Draw n is the amount of step n; the draws after these give the order.
 template <class T>
 void Jitter(const double (&ranges)[kJitters], const RandomKey& key, int64_t pixels, T* rgb) {
   int order[kJitters] = {0, 1, 2, 3};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons and logic; their results are bool.
+// Comparisons and logic; the results are bool.
 #include <functional>
 
 #include "dataplane/dataset/expr/elementwise.h"
@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Strings compare as bytes, the first difference decides.
+// Compares strings as bytes; the first difference decides.
 template <class Op>
 absl::Status CompareStrings(OpRun& run) {
   const Tensor& a = run.input(0);

@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<TensorSpec>> InferConstant(const Attrs& attrs, InputS
 struct Held {
   std::vector<int64_t> dims;
   std::vector<uint64_t> words;  // values, or strings' offsets
-  std::string bytes;            // of strings
+  std::string bytes;            // for strings
 };
 
 absl::StatusOr<Kernel> MakeConstant(const OpDef& def, InputSpecs) {

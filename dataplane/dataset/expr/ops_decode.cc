@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of images to pixels. A chain behind them runs as one: image_chain.cc.
+// Decodes image files into pixels. A chain after a decoder runs as one step: image_chain.cc.
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/image_decoder.h"
 #include "dataplane/dataset/expr/node.h"

@@ -22,7 +22,7 @@ namespace {
 
 using FeatureKind = WireFeature::Kind;
 
-// The kind of list that holds values of a dtype; kNone for those that none does.
+// Returns the kind of list for values of a dtype; kNone if there is none.
 FeatureKind FeatureKindOf(DType dtype) {
   if (dtype == kString) return FeatureKind::kBytes;
   if (dtype == kFloat32) return FeatureKind::kFloats;
@@ -60,8 +60,8 @@ absl::Status CheckDefault(absl::string_view name, const TensorSpec& feature, Inp
                                                  " and its default ", given.ToString()));
 }
 
-// The features that are optional in the attribute have a default: the inputs
-// behind the first, in their order.
+// A feature that is optional in the attribute has a default. The defaults are the inputs after the
+// first, in the features' order.
 absl::StatusOr<std::vector<TensorSpec>> InferExamples(const Attrs& attrs, InputSpecs inputs) {
   if (inputs[0].dtype != kString || inputs[0].shape != Shape())
     return absl::InvalidArgumentError(
@@ -102,18 +102,18 @@ absl::StatusOr<std::vector<TensorSpec>> InferExamples(const Attrs& attrs, InputS
   return outputs;
 }
 
-// What one call keeps of the wanted features, by their place in the spec.
+// One call's data on the wanted features, by their place in the spec.
 struct Wanted {
   std::string name;
   TensorSpec spec;
-  size_t default_input = 0;  // 0: none, it must be there
+  size_t default_input = 0;  // 0: no default, the feature must be there
 };
 struct Parser {
   std::vector<Wanted> wanted;
   absl::flat_hash_map<std::string, size_t> place_of;
 };
 
-// The dims of a feature of `count` values.
+// Returns the dims of a feature of `count` values.
 absl::StatusOr<Dims> DimsFor(const TensorSpec& spec, int64_t count) {
   Dims dims(spec.shape.dims().begin(), spec.shape.dims().end());
   int64_t row = 1;

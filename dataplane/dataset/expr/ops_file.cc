@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files inside a function.
+// Reads whole files inside a function.
 #include "dataplane/dataset/expr/ops_file.h"
 
 #include <memory>

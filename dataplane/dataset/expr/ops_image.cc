@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that move the pixels of images, one by one. A chain of them behind
-// a decoder runs as one: image_chain.cc.
+// Operations that move the pixels of images, one by one. A chain of them after a decoder runs as
+// one step: image_chain.cc.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -40,7 +40,7 @@ absl::StatusOr<Specs> InferResize(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(inputs[0].dtype, std::move(shape))};
 }
 
-// Resizes that region of the image.
+// Resizes a region of the image.
 template <class T>
 absl::Status ResizeRegion(OpRun& run, const Region& region, const ResizePlan& plan) {
   const Tensor& image = run.input(0);

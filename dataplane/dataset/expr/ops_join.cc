@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concat, of tensors side by side, and Range, of numbers at equal distances.
+// Concat joins tensors along an axis; Range makes numbers at equal distances.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,7 +20,7 @@ constexpr int kMostParts = 1 << 16;
 
 // --- Concat --------------------------------------------------------------------
 
-// Adds the dims of part number `i` to those of the parts before it.
+// Adds the dims of part `i` to the dims of the parts before it.
 absl::Status Append(absl::Span<const int64_t> part, size_t i, int axis, Dims& dims) {
   bool fits = part.size() == dims.size();
   for (size_t d = 0; fits && d < dims.size(); ++d) {
@@ -63,7 +63,8 @@ int64_t Product(absl::Span<const int64_t> dims) {
   return product;
 }
 
-// Rows of all parts in turn: of each, what lies behind one place of the axes before.
+// Joins the parts row by row. A row is a part's values at one place of the axes before
+// `named_axis`.
 absl::Status ConcatTensors(OpRun& run, int64_t named_axis) {
   const Tensor& first = run.input(0);
   ASSIGN_OR_RETURN(const int axis, PlaceOfAxis(named_axis, first.rank()));
@@ -117,7 +118,7 @@ absl::StatusOr<Specs> InferRangeOp(const Attrs&, InputSpecs inputs) {
   return Specs{Dense(inputs[0].dtype, Shape({kUnknownDim}))};
 }
 
-// How many steps lie between start and limit. REQUIRES: delta != 0.
+// Returns the number of steps between start and limit. REQUIRES: delta != 0.
 template <class T>
 absl::StatusOr<int64_t> StepsBetween(T start, T limit, T delta) {
   if (delta > 0 ? start >= limit : start <= limit) return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values under other dims and at other places: ExpandDims, Squeeze, Transpose,
-// BroadcastTo, Tile, Reverse, StridedSlice, Pad.
+// Operations that give values other dims and places: ExpandDims, Squeeze, Transpose, BroadcastTo,
+// Tile, Reverse, StridedSlice, Pad.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -25,10 +25,10 @@ Specs UnknownOutput(const TensorSpec& like) {
   return {Dense(like.dtype, Shape::UnknownRank())};
 }
 
-// The dims of the result, from those of the input, of which some may be unknown.
+// Returns the result's dims from the input's dims, some of which may be unknown.
 using DimsOf = absl::StatusOr<Dims> (*)(const Attrs& attrs, absl::Span<const int64_t> dims);
 
-// For operations whose attributes tell the result's dims where the input's are known.
+// Infers operations whose attributes give the result's dims if the input's are known.
 template <DimsOf kDimsOf>
 absl::StatusOr<Specs> InferDims(const Attrs& attrs, InputSpecs inputs) {
   if (!inputs[0].shape.has_rank()) return UnknownOutput(inputs[0]);
@@ -73,7 +73,7 @@ absl::StatusOr<Dims> SqueezedDims(const Attrs& attrs, absl::Span<const int64_t> 
 
 // --- Transpose -----------------------------------------------------------------------
 
-// Which axis of the input each axis of the result is.
+// Returns the input's axis for each axis of the result.
 absl::StatusOr<Dims> Permutation(const Attrs& attrs, size_t rank) {
   const Ints& given = Get<Ints>(attrs, "permutation");
   Dims permutation(given.begin(), given.end());
@@ -111,7 +111,7 @@ absl::Status Transpose(OpRun& run, const Attrs& attrs) {
 
 // --- BroadcastTo ---------------------------------------------------------------------
 
-// OK if `dims`, of which some may be unknown, can be repeated to `wanted`.
+// OK if `dims`, some of which may be unknown, can be repeated to `wanted`.
 absl::Status CheckBroadcast(absl::Span<const int64_t> dims, absl::Span<const int64_t> wanted) {
   bool fits = dims.size() <= wanted.size();
   for (size_t back = 1; fits && back <= dims.size(); ++back) {
@@ -153,7 +153,7 @@ absl::StatusOr<Dims> TiledDims(const Attrs& attrs, absl::Span<const int64_t> dim
     return absl::InvalidArgumentError(
         absl::StrCat(multiples.size(), " multiples for rank ", dims.size()));
   }
-  RETURN_IF_ERROR(CountOf(multiples, kInt8).status());  // none below 0, none absurd
+  RETURN_IF_ERROR(CountOf(multiples, kInt8).status());  // none is negative or too large
   Dims result;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] > 0) RETURN_IF_ERROR(CountOf({dims[i], multiples[i]}, kInt8).status());
@@ -168,7 +168,7 @@ absl::Status Tile(OpRun& run, const Attrs& attrs) {
   const Ints& multiples = Get<Ints>(attrs, "multiples");
   AllPlaces axes;
   for (int64_t i = 0; const AxisPlaces& axis : PlacesOf(x)) {
-    axes.push_back({.size = multiples[i++]});  // the same again
+    axes.push_back({.size = multiples[i++]});  // repeats the same values
     axes.push_back(axis);
   }
   return MoveValues(run, x, dims, axes);
@@ -199,7 +199,7 @@ struct Stride {
   int64_t begin, count;
 };
 
-// Python's slice of `dim` places.
+// Python's slice of a dimension of `dim`.
 Stride SliceOf(int64_t dim, int64_t begin, int64_t end, int64_t step) {
   const int64_t lowest = step > 0 ? 0 : -1;
   const int64_t highest = step > 0 ? dim : dim - 1;
@@ -246,7 +246,7 @@ absl::Status StridedSlice(OpRun& run, const Attrs& attrs) {
   AllPlaces axes = PlacesOf(x);
   for (size_t i = 0; i < step.size(); ++i) {
     const Stride slice = SliceOf(x.dim(static_cast<int>(i)), begin[i], end[i], step[i]);
-    // A step that leads outside is not gone when there is one value.
+    // With a single value the step is not used, since it may lead outside.
     axes[i] = {.size = slice.count,
                .first = slice.begin * axes[i].step,
                .step = slice.count > 1 ? axes[i].step * step[i] : 0};
@@ -292,7 +292,7 @@ absl::StatusOr<Specs> InferPad(const Attrs& attrs, InputSpecs inputs) {
   return InferDims<PaddedDims>(attrs, inputs);
 }
 
-// The place in a row of `size` values that stands at `at`, which may be outside.
+// Returns the place in a row of `size` values for `at`, which may be outside.
 int64_t Mirrored(int64_t at, int64_t size, int64_t mode) {
   if (at >= 0 && at < size) return at;
   if (mode == kConstant) return AxisPlaces::kFilling;

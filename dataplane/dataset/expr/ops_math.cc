@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one value and, at the end, of two: rounding, exponentials,
-// trigonometry, powers.
+// Functions of one value and, at the end, of two: rounding, exponentials, trigonometry, powers.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +16,7 @@ absl::StatusOr<Specs> InferFloating(const Attrs&, InputSpecs inputs) {
   return InferUnary(inputs, Takes::kFloating);
 }
 
-// f(x) for float and double; a lambda without captures.
+// Returns the row for f(x) on float and double. `f` is a lambda without captures.
 template <class F>
 OpRow FloatingRow(absl::string_view name, F) {
   return {.name = name,
@@ -30,7 +29,7 @@ OpRow FloatingRow(absl::string_view name, F) {
           .over_rows = OverRows::kTrailing};
 }
 
-// The value is nowhere divided by what overflowed.
+// Never divides by an overflowed value.
 template <class T>
 T SigmoidOf(T x) {
   const T e = std::exp(-std::fabs(x));
@@ -79,7 +78,7 @@ absl::StatusOr<Specs> InferPower(const Attrs&, InputSpecs inputs) {
   return InferBinary(inputs, Takes::kReal);
 }
 
-// By squaring; wraps around. REQUIRES: exponent ≥ 0.
+// Computes the power by squaring; wraps around. REQUIRES: exponent ≥ 0.
 template <class T>
 T IntegerPower(T base, T exponent) {
   Wrapping<T> result = 1;
@@ -132,7 +131,7 @@ std::vector<OpRow> MathOps() {
   return {
       FloatingRow("Floor", [](auto x) { return std::floor(x); }),
       FloatingRow("Ceil", [](auto x) { return std::ceil(x); }),
-      // In the rounding mode that every program starts with: halves to even.
+      // In a program's initial rounding mode: halves go to even.
       FloatingRow("Round", [](auto x) { return std::nearbyint(x); }),
       FloatingRow("Sqrt", [](auto x) { return std::sqrt(x); }),
       FloatingRow("Exp", [](auto x) { return std::exp(x); }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul: of the last two axes; those before broadcast. Floats add up in double.
+// MatMul, over the last two axes; the axes before broadcast. Floats add up in double.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<TensorSpec>> InferMatMul(const Attrs&, InputSpecs inp
   return std::vector<TensorSpec>{Dense(inputs[0].dtype, shape)};
 }
 
-// One matrix; `sums` has room for a row of the result.
+// Multiplies one pair of matrices. `sums` has room for a row of the result.
 template <class T>
 void MultiplyMatrices(const T* a, const T* b, int64_t m, int64_t k, int64_t n, SumOf<T>* sums,
                       T* out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Along one axis: Sort, ArgSort, TopK, ArgMax, ArgMin, CumSum.
+// Operations along one axis: Sort, ArgSort, TopK, ArgMax, ArgMin, CumSum.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -43,7 +43,7 @@ absl::Status CheckOrdered(DType dtype) {
   return CheckTakes(Takes::kReal, dtype, 0);
 }
 
-// Whether a comes before b: NaN after all numbers.
+// True if a comes before b: NaN after all numbers.
 template <class T>
 bool Before(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -54,15 +54,15 @@ bool Before(const T& a, const T& b) {
   }
 }
 
-// Calls f.operator()<T, C>() for what a tensor of that dtype holds and is compared as.
+// Calls f.operator()<T>() for the type that values of the dtype are compared as.
 template <class F>
 auto ForOrdered(DType dtype, F&& f) {
   if (dtype == kBool) return f.template operator()<BoolByte>();
   return ForReal(dtype, f);
 }
 
-// The order of a line: order[0] is the place of what comes first. Equal values keep
-// theirs. `at(i)` gives value i.
+// Computes the order of a line: order[0] is the place of the first value. Equal values keep their
+// order. `at(i)` returns value i.
 template <class At>
 void OrderOf(const At& at, bool descending, int64_t length, int64_t* order) {
   std::iota(order, order + length, 0);
@@ -92,7 +92,7 @@ SortAttrs SortAttrsOf(const Attrs& attrs) {
   return {Get<int64_t>(attrs, "axis"), Get<bool>(attrs, "descending")};
 }
 
-// The places of the sorted values, each in its line.
+// Returns the places of the sorted values, each within its line.
 absl::StatusOr<int64_t*> OrderOfAll(OpRun& run, const Lines& lines, bool descending) {
   const Tensor& x = run.input(0);
   ASSIGN_OR_RETURN(int64_t* const orders, PlaceTable(run, x.element_count()));
@@ -202,7 +202,7 @@ absl::Status TopK(OpRun& run, int64_t k) {
   for (int64_t line = 0; line < lines.count; ++line) {
     const T* const from = static_cast<const T*>(x.raw()) + line * lines.length;
     std::iota(order, order + lines.length, 0);
-    // Of equal ones the first, as a stable sort would have it.
+    // Of equal values the first one wins, as in a stable sort.
     std::partial_sort(order, order + k, order + lines.length, [&](int64_t a, int64_t b) {
       if (Before(Load(from[b]), Load(from[a]))) return true;
       return !Before(Load(from[a]), Load(from[b])) && a < b;
@@ -234,7 +234,7 @@ absl::StatusOr<Specs> InferArg(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(kInt64, Shape(std::move(dims)))};
 }
 
-// The first of the largest (smallest); the first NaN, if there is one.
+// Finds the first of the largest (smallest) values; the first NaN, if there is one.
 template <class T, bool kMax>
 absl::Status Arg(OpRun& run, int64_t axis) {
   const Tensor& x = run.input(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operation that calls a function written in Python.
+// The operation that calls a Python function.
 #include "dataplane/dataset/expr/ops_python.h"
 
 #include <memory>
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// What the function promises stands in the definition, as a registered one's does.
+// The definition contains the function's output spec, as for registered functions.
 absl::StatusOr<std::vector<TensorSpec>> InferPython(const Attrs& attrs, InputSpecs) {
   const auto leaves = Get<Spec>(attrs, "output").leaves();
   RETURN_IF_ERROR(CheckRegisteredSpec(leaves));

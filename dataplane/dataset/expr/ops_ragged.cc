@@ -67,7 +67,7 @@ absl::StatusOr<Specs> InferToTensor(const Attrs&, InputSpecs inputs) {
   return Specs{Dense(inputs[0].dtype, Shape(std::move(dims)))};
 }
 
-// Rows, the longest row of each level, and the dims behind.
+// Returns the number of rows, the longest row of each level, and the remaining dims.
 Dims DenseDims(const Tensor& x) {
   Dims dims = {static_cast<int64_t>(x.row_splits(0).size()) - 1};
   for (int level = 0; level < x.ragged_rank(); ++level) {
@@ -81,9 +81,9 @@ Dims DenseDims(const Tensor& x) {
   return dims;
 }
 
-// For each flat row of x its place among those of the dense tensor, in order.
+// Returns for each flat row of x its place among the rows of the dense tensor, in order.
 int64_t* PlacesOfRows(OpRun& run, const Tensor& x, const Dims& dims) {
-  int64_t count = dims[0];  // rows of the level, and where each is
+  int64_t count = dims[0];  // rows of the level; `places` has the place of each
   auto* places = run.arena().AllocateArray<int64_t>(count);
   for (int64_t row = 0; row < count; ++row) places[row] = row;
   for (int level = 0; level < x.ragged_rank(); ++level) {
@@ -191,7 +191,7 @@ absl::StatusOr<Specs> InferSplit(const Attrs&, InputSpecs inputs) {
   return Specs{Ragged(kString, {shape.dim(0), kUnknownDim}, 1)};
 }
 
-// As Python's str.split, of which "" is None.
+// Splits as Python's str.split; a separator of "" is Python's None.
 void AppendParts(std::string_view text, const std::string& separator,
                  std::vector<std::string_view>& parts) {
   if (!separator.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RandomUniform and RandomNormal: counter-based, value n of an element from draw n.
+// RandomUniform and RandomNormal. They are counter-based: value n of an element comes from draw n.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -37,7 +37,7 @@ absl::StatusOr<Specs> InferUniform(const Attrs& attrs, InputSpecs inputs) {
 template <class T>
 T UniformOf(uint64_t bits, T low, T high) {
   if constexpr (std::is_integral_v<T>) {
-    // The high half of bits × range: as even as 64 bits allow.
+    // The high half of bits × range: as uniform as 64 bits allow.
     const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
     const auto scaled = static_cast<uint64_t>((static_cast<unsigned __int128>(bits) * range) >> 64);
     return static_cast<T>(static_cast<uint64_t>(low) + scaled);
@@ -95,7 +95,7 @@ absl::StatusOr<Specs> InferNormal(const Attrs& attrs, InputSpecs) {
   return Specs{Dense(dtype, Shape(dims))};
 }
 
-// Values 2p and 2p + 1 are the two of Box and Muller for draws 2p and 2p + 1.
+// Values 2p and 2p + 1 are Box and Muller's pair for draws 2p and 2p + 1.
 template <class T>
 absl::Status Normal(OpRun& run, const Attrs& attrs) {
   const Ints& dims = Get<Ints>(attrs, "dims");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums, products, means, extremes, any and all over axes. Sums and products of
-// integers are 64 bits wide and means of integers float64, as in NumPy; floats add
-// up in double and are rounded once.
+// Sums, products, means, extremes, any and all over axes. Sums and products of integers are 64 bits
+// wide and means of integers are float64, as in NumPy. Floats add up in double and are rounded
+// once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Whether each dimension of a tensor of that rank is reduced.
+// Returns for each dimension of a tensor of rank `rank` whether it is reduced.
 absl::StatusOr<std::vector<bool>> ReducedAxes(absl::Span<const int64_t> axes, int rank) {
   if (axes.empty()) return std::vector<bool>(rank, true);
   return MarkAxes(axes, rank);
@@ -55,15 +55,16 @@ absl::StatusOr<std::vector<TensorSpec>> InferExtreme(const Attrs& attrs, InputSp
   return InferReduce(attrs, inputs, inputs[0].dtype);
 }
 
-// A reduction as a walk: for each result, the places of its values are
-// outer × inner loops over what is left when equal neighbours are merged.
+// A reduction as a walk. The places of a result's values are outer × inner loops over the axes that
+// remain after equal neighbours are merged.
 struct Walk {
   Dims dims;                                       // of the result
   absl::InlinedVector<int64_t, 6> sizes, strides;  // kept axes, then reduced ones
   size_t kept = 0;
   int64_t results = 1, values = 1;  // results; values in each
 
-  // The place of the first value of result `r`, or of value `v` behind it.
+  // Returns the place of the first value of result `n` (axes 0 to kept), or the distance from there
+  // to value `n` (axes from kept on).
   int64_t Offset(int64_t n, size_t first, size_t last) const {
     int64_t offset = 0;
     for (size_t i = last; i-- > first;) {
@@ -92,7 +93,7 @@ absl::StatusOr<Walk> WalkOver(absl::Span<const int64_t> dims, absl::Span<const i
   return walk;
 }
 
-// out[r] = finish(combine over its values, starting from `start`), in order.
+// Computes out[r] = finish(combine over its values, starting from `start`), in order.
 template <class In, class Out, class Sum, class Combine, class Finish>
 absl::Status ReduceAxes(OpRun& run, absl::Span<const int64_t> axes, Sum start, Combine combine,
                         Finish finish) {
@@ -165,7 +166,7 @@ absl::StatusOr<Kernel> MakeProd(const OpDef& def, InputSpecs inputs) {
   });
 }
 
-// Of no values: NaN.
+// The mean of no values is NaN.
 template <class In, class Out>
 Kernel MeanKernel(std::vector<int64_t> axes) {
   using Sum = std::conditional_t<kIsComplex<In>, std::complex<double>, double>;
@@ -227,7 +228,7 @@ absl::StatusOr<Kernel> MakeExtreme(const OpDef& def, InputSpecs inputs) {
   });
 }
 
-// Of no values: false for any, true for all.
+// For no values: false for any, true for all.
 template <bool kAny>
 absl::StatusOr<Kernel> MakeAnyOrAll(const OpDef& def, InputSpecs) {
   const auto& axes = Get<std::vector<int64_t>>(def.attrs, "axes");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RegexFullMatch and RegexReplace, by RE2: its time is linear in the text, whatever
-// the pattern.
+// RegexFullMatch and RegexReplace, with RE2: its time is linear in the text, whatever the pattern.
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 using Specs = std::vector<TensorSpec>;
 
-// The pattern ready to use. InvalidArgument with RE2's message.
+// Compiles the pattern. InvalidArgument with RE2's message.
 absl::StatusOr<std::shared_ptr<const RE2>> Compile(const std::string& pattern) {
   RE2::Options options;
   options.set_log_errors(false);
@@ -57,7 +56,7 @@ absl::StatusOr<Specs> InferReplace(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(kString, inputs[0].shape)};
 }
 
-// What a text becomes may be many times as large as it; checked before it is made.
+// Checks the size of a replaced text before it is made; it may be many times the text's.
 absl::Status CheckReplaced(std::string_view text, const RE2& pattern, const std::string& rewrite,
                            bool global) {
   const auto references = static_cast<uint64_t>(std::count(rewrite.begin(), rewrite.end(), '\\'));

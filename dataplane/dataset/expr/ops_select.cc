@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<TensorSpec>> InferOneHot(const Attrs& attrs, InputSpe
   return std::vector<TensorSpec>{Dense(dtype, Shape(std::move(dims)))};
 }
 
-// An index that is no place of the row gives a row of zeros, as in TensorFlow.
+// An index outside the row gives a row of zeros, as in TensorFlow.
 template <class Index, class T>
 Kernel OneHotOf(int64_t depth, T one) {
   return [depth, one](OpRun& run) -> absl::Status {

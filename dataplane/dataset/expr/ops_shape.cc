@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reshape, ShapeOf, Size, Slice, Index and Gather: values move, none is computed.
+// Reshape, ShapeOf, Size, Slice, Index and Gather: they move values and compute none.
 #include <algorithm>
 #include <cstring>
 
@@ -98,7 +98,7 @@ absl::StatusOr<Kernel> MakeSize(const OpDef&, InputSpecs) {
 
 // --- Slice -------------------------------------------------------------------
 
-// The dims that a slice of `dims` has; a size of -1 goes to the end.
+// Returns the dims of a slice of `dims`; a size of -1 goes to the end.
 absl::StatusOr<Dims> SlicedDims(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin,
                                 absl::Span<const int64_t> size) {
   if (dims.size() != begin.size()) {
@@ -135,7 +135,7 @@ absl::StatusOr<Specs> InferSlice(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(inputs[0].dtype, Shape(std::vector<int64_t>(dims.begin(), dims.end())))};
 }
 
-// Calls row(from, to) for each row of the slice: places of its first value.
+// Calls row(from, to) for each row of the slice, with the places of its first value.
 template <class Row>
 void ForEachSlicedRow(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin,
                       absl::Span<const int64_t> sliced, Row&& row) {
@@ -181,7 +181,7 @@ absl::StatusOr<Kernel> MakeSlice(const OpDef& def, InputSpecs inputs) {
 
 // --- Gather and Index --------------------------------------------------------
 
-// The rows of `x` at these places of its first axis, one after the other.
+// Copies the rows of `x` at these places of its first axis, one after another.
 absl::Status GatherRows(OpRun& run, const Tensor& x, absl::Span<const int64_t> rows,
                         const Dims& dims) {
   int64_t row_values = 1;
@@ -200,7 +200,7 @@ absl::Status GatherRows(OpRun& run, const Tensor& x, absl::Span<const int64_t> r
   return absl::OkStatus();
 }
 
-// x.shape[:axis] + indices.shape + x.shape[axis + 1:]
+// Returns x.shape[:axis] + indices.shape + x.shape[axis + 1:].
 Dims GatheredDims(absl::Span<const int64_t> x, absl::Span<const int64_t> indices, int axis) {
   Dims dims(x.begin(), x.begin() + axis);
   dims.insert(dims.end(), indices.begin(), indices.end());
@@ -225,7 +225,7 @@ absl::StatusOr<Specs> InferGather(const Attrs& attrs, InputSpecs inputs) {
   return InferRows(inputs, Get<int64_t>(attrs, "axis"));
 }
 
-// Which rows the indices mean; negative ones count from the end, as in NumPy.
+// Returns the rows that the indices name; negative ones count from the end, as in NumPy.
 template <class T>
 absl::StatusOr<absl::Span<const int64_t>> RowsAt(OpRun& run, int64_t row_count) {
   const Tensor& indices = run.input(1);

@@ -131,7 +131,7 @@ absl::StatusOr<Kernel> MakeDecodeRaw(const OpDef& def, InputSpecs) {
                        !dims.empty() && dims[0] == -1 ? "a multiple of " : "",
                        !dims.empty() && dims[0] == -1 ? row_bytes : wanted));
     }
-    // Copied only where values of that width may not lie.
+    // Copied only if the address is not aligned for values of that width.
     const auto place = reinterpret_cast<uintptr_t>(bytes.data());
     if (!bytes.empty() && place % width == 0)
       return run.View(0, Tensor(dtype, filled, bytes.data()));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of text: Substr, ReduceJoin, lower and upper case, Strip; text of numbers;
-// buckets of hashes.
+// Text operations: Substr, ReduceJoin, lower and upper case, Strip; numbers as text; hash buckets.
 #include <farmhash.h>
 
 #include <charconv>
@@ -20,7 +19,7 @@ namespace {
 
 using Specs = std::vector<TensorSpec>;
 
-// --- Of each string another ----------------------------------------------------
+// --- One string from each string ------------------------------------------------
 
 absl::StatusOr<Specs> InferSameString(const Attrs&, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckString(inputs[0], 0));
@@ -54,7 +53,7 @@ absl::StatusOr<Specs> InferSubstr(const Attrs&, InputSpecs inputs) {
   return Specs{Dense(kString, std::move(shape))};
 }
 
-// As tf.strings.substr: the beginning must be inside, the end may be outside.
+// As tf.strings.substr: the start must be inside the text, the end may be outside.
 absl::StatusOr<std::string_view> SubstrOf(std::string_view text, int64_t begin, int64_t length) {
   const auto size = static_cast<int64_t>(text.size());
   if (begin < -size || begin > size || length < 0) {
@@ -153,7 +152,7 @@ std::string NumberText(T value, int64_t precision) {
         static_cast<std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>(value));
   } else {
     if (std::isnan(value)) return "nan";
-    char text[512];  // 310 digits before the point, and 64 behind it
+    char text[512];  // 310 digits before the point and 64 after it
     const auto result = precision < 0
                             ? std::to_chars(text, std::end(text), value)
                             : std::to_chars(text, std::end(text), value, std::chars_format::fixed,

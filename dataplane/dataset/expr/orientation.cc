@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kOrientationTag = 0x0112;
 constexpr uint32_t kShort = 3;  // the tag's type
 
-// Numbers of a TIFF block in its own byte order. Outside of it they are 0.
+// Reads numbers of a TIFF block in its own byte order. Numbers outside the block are 0.
 class TiffReader {
  public:
   explicit TiffReader(std::string_view bytes) : bytes_(bytes), big_(bytes.starts_with("MM")) {}
@@ -73,7 +73,7 @@ Turn TurnOfExif(std::string_view tiff) {
 Turn TurnOfJpeg(std::string_view file) {
   constexpr std::string_view kExif("Exif\0\0", 6);
   constexpr uint8_t kApp1 = 0xE1, kStartOfScan = 0xDA;
-  size_t at = 2;  // behind the start of the image
+  size_t at = 2;  // after the start of the image
   while (at + 4 <= file.size() && static_cast<uint8_t>(file[at]) == 0xFF) {
     const auto marker = static_cast<uint8_t>(file[at + 1]);
     if (marker == 0xFF) {  // a fill byte

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a camera was held, as EXIF notes it, and what makes its image upright.
+// The orientation of a camera, as EXIF stores it, and how to make its image upright.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// From upright to stored: pixel (x, y) of the upright image is mirrored within
-// it, then x and y change places.
+// The way from upright to stored: pixel (x, y) of the upright image is mirrored within it, then x
+// and y change places.
 struct Turn {
   bool mirror_x = false, mirror_y = false;
   bool transpose = false;
@@ -19,17 +19,16 @@ struct Turn {
   bool IsNothing() const { return !mirror_x && !mirror_y && !transpose; }
 };
 
-// The turn that the tag 0x0112 of an EXIF block ("II*" or "MM*" first) asks for;
-// none if the block has no such tag, or nonsense in it (EXIF 2.32, 4.6.4).
+// Returns the turn that the tag 0x0112 of an EXIF block ("II*" or "MM*" first) asks for; none if
+// the tag is missing or invalid (EXIF 2.32, 4.6.4).
 Turn TurnOfExif(std::string_view tiff);
-// The same of a JPEG file's APP1 segment.
+// As TurnOfExif(), for the APP1 segment of a JPEG file.
 Turn TurnOfJpeg(std::string_view file);
 
-// Where a region of the upright image of this size lies in the stored one.
+// Returns where a region of the upright image is in the stored one. `size` is the upright image's.
 Region StoredRegion(const Region& upright, const ImageSize& size, const Turn& turn);
 
-// Writes the pixels of a region to `out` without gaps, upright. `size` is
-// that of the result.
+// Writes the pixels of a region to `out` without gaps, upright. `size` is the size of the result.
 void CopyUpright(const Pixels& stored, const Turn& turn, const ImageSize& size, size_t pixel_bytes,
                  uint8_t* out);
 

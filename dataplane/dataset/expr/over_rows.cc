@@ -10,8 +10,7 @@
 namespace penstock {
 namespace {
 
-// Values of more than this are long enough loops by themselves, and putting them side
-// by side would be a copy for nothing.
+// Larger values are long enough loops by themselves; joining them would be a needless copy.
 constexpr int64_t kMostRowBytes = 512;
 
 bool IsSmall(const TensorSpec& spec) {
@@ -24,8 +23,8 @@ TensorSpec WithRows(const TensorSpec& spec) {
   return Dense(spec.dtype, spec.shape.WithLeading(kUnknownDim));
 }
 
-// The function being rewritten. Every value of the old one is mapped as its operation
-// is: to one over rows, or, if no input takes part in it, to the same as before.
+// Rewrites a function. It maps each value of the old function as its operation is mapped: to a
+// value over rows, or, if the value uses no input, to the same value.
 class Rewriter {
  public:
   explicit Rewriter(const FunctionDef& def) : from_(def) {}
@@ -52,7 +51,7 @@ class Rewriter {
     TensorSpec spec;      // of one row
   };
 
-  // The leaves that are used are the new function's inputs.
+  // The leaves that are used become the new function's inputs.
   bool MapInputs() {
     const auto leaves = from_.input.leaves();
     std::vector<bool> used(leaves.size(), false);
@@ -103,8 +102,8 @@ class Rewriter {
     return false;
   }
 
-  // Shapes are aligned at their ends, so that a row of fewer dims than the result's must
-  // have ones behind the new dimension.
+  // Shapes are aligned at their ends: a row with fewer dims than the result's needs ones after the
+  // new dimension.
   bool MapElementwise(const OpRow& row, const OpDef& op) {
     std::vector<uint32_t> inputs;
     for (uint32_t input : op.inputs) {
@@ -120,7 +119,8 @@ class Rewriter {
     return true;
   }
 
-  // The same values as [rows, 1 …, dims of `spec`], of `rank` behind the rows.
+  // Adds an operation that gives the same values dims [rows, 1 …, dims of `spec`], with `rank` dims
+  // after the rows.
   uint32_t AddReshape(uint32_t input, const TensorSpec& spec, int rank) {
     std::vector<int64_t> dims = {-1};
     dims.resize(1 + rank - spec.shape.rank(), 1);
@@ -149,8 +149,7 @@ class Rewriter {
 
 std::optional<FunctionOverRows> OverRowsOf(const FunctionDef& def) {
   auto result = Rewriter(def).Rewrite();
-  // What inference does not confirm would be a mistake of ours; such a function keeps
-  // its way.
+  // A function that inference rejects would be an error of ours; the old function is then used.
   if (result.has_value() && !CheckFunction(*result->def).ok()) return std::nullopt;
   return result;
 }

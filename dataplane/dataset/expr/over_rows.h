@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a function for many rows of a batch: its inputs and results with one
-// dimension more in front. What each operation costs is then paid once for all rows,
-// and its loop is long enough for vector instructions.
+// One call of a function for many rows of a batch: its inputs and results have one more dimension
+// in front. Each operation's overhead is then paid once for all rows, and its loop is long enough
+// for vector instructions.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 namespace penstock {
 
 struct FunctionOverRows {
-  // Takes a tuple of leaves [rows, …] and gives the results as [rows, …].
+  // Takes a tuple of leaves [rows, …] and returns the results as [rows, …].
   std::shared_ptr<const FunctionDef> def;
-  std::vector<size_t> leaves;  // which leaf of the element each of its inputs is
+  std::vector<size_t> leaves;  // the element's leaf for each input
 };
 
-// nullopt where the function is not the same over rows (an operation that is not
-// elementwise, a shape that is not known, a result that no input takes part in), or
-// where a row is so large that a call for each costs next to nothing.
+// Returns nullopt if the function does not compute the same over rows (an operation that is not
+// elementwise, an unknown shape, a result that uses no input), or if a row is so large that a call
+// for each row costs next to nothing.
 std::optional<FunctionOverRows> OverRowsOf(const FunctionDef& def);
 
 }  // namespace penstock

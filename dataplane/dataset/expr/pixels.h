@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decoders and those who use them say of images.
+// Sizes and regions of images, for decoders and their users.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct Region {
   int64_t x = 0, y = 0, width = 0, height = 0;
 };
 
-// Rows of pixels with their channels side by side.
+// Rows of pixels, the channels of a pixel side by side.
 struct Pixels {
   const uint8_t* first = nullptr;
   int64_t row_bytes = 0;  // from one row to the next
 };
 
-// Larger images are refused: their header may be all there is to them.
+// Larger images are refused: such a file may have nothing but a header.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
 
 }  // namespace penstock

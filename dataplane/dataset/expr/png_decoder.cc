@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libpng reports errors by a call that must not return: every function that
-// sets a jump back to itself holds nothing then that has a destructor. All
-// memory of libpng is the arena's, so that nothing is left when it jumps.
+// libpng reports errors by a call that must not return. A function that sets a jump back to itself
+// then holds nothing with a destructor. All memory of libpng is the arena's, so that a jump leaks
+// nothing.
 #include "dataplane/dataset/expr/png_decoder.h"
 
 #include <png.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kSignature("\x89PNG\r\n\x1A\n", 8);
 
-// Values of RGB pixels (or RGB and alpha) to grey ones, in place.
+// Converts RGB pixels (with or without alpha) to grey ones, in place.
 template <class T>
 void ToGrey(T* values, int64_t pixels, bool alpha) {
   const T* in = values;
@@ -44,8 +44,8 @@ struct PngDecoder::Impl {
   ImageSize size;
   int channels = 3;
   size_t value_bytes = 1;
-  bool to_grey = false;   // libpng gives RGB, grey is wished
-  int read_channels = 3;  // as libpng gives them
+  bool to_grey = false;   // libpng returns RGB, grey was requested
+  int read_channels = 3;  // as libpng returns them
   bool interlaced = false;
 };
 
@@ -83,7 +83,7 @@ bool PngDecoder::Begin() {
       [](png_structp, png_voidp) {});
   if (impl.png == nullptr) return false;
   impl.info = png_create_info_struct(impl.png);
-  // Chunks that say nothing of the pixels are skipped, EXIF apart.
+  // Chunks that do not describe the pixels are skipped, except EXIF.
   png_set_keep_unknown_chunks(impl.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_keep_unknown_chunks(impl.png, PNG_HANDLE_CHUNK_AS_DEFAULT,
                               reinterpret_cast<png_const_bytep>("eXIf"), 1);
@@ -113,7 +113,7 @@ absl::StatusOr<ImageSize> PngDecoder::Open(std::string_view bytes, int channels,
     return absl::InvalidArgumentError(
         absl::StrCat("a PNG image of ", impl.size.width, " x ", impl.size.height, " pixels"));
   }
-  // As for JPEG: a region may never come to where the file was cut.
+  // As for JPEG: reading a region may never reach the place where the file was cut.
   if (bytes.rfind("IEND") == std::string_view::npos)
     return absl::DataLossError("damaged PNG image: it has no end; the file was cut short");
   return impl.size;
@@ -126,8 +126,8 @@ Turn PngDecoder::turn() const {
   return TurnOfExif({reinterpret_cast<const char*>(exif), bytes});
 }
 
-// Rows of the region, or of the whole image if it is interlaced, in the
-// channels that libpng gives, to `out` without gaps. False on failure.
+// Reads the rows of the region, or of the whole image if it is interlaced, to `out` without gaps,
+// in the channels that libpng returns. False on failure.
 bool PngDecoder::ReadRows(const Region& region, uint8_t* out) {
   Impl& impl = *impl_;
   if (setjmp(impl.jump) != 0) return false;

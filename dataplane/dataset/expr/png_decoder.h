@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of PNG images as pixels, by libpng.
+// Decodes parts of PNG images into pixels, with libpng.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,10 @@
 
 namespace penstock {
 
-// Decodes one image after the other. One thread only. Every colour type and
-// depth comes as wished: grey as RGB and back (by luma), palettes looked up,
-// fewer than 8 bits spread over 8, 16 bits cut to their upper 8 or 8 repeated
-// in 16. Alpha that is not wished is dropped, what is not there is opaque.
-// Gamma and colour profiles are not applied.
+// Decodes one image after another. One thread only. Converts every colour type and depth to the
+// requested one: grey to RGB and back (by luma), palettes looked up, fewer than 8 bits scaled to 8,
+// 16 bits cut to the upper 8, 8 bits repeated in 16. Alpha that is not requested is dropped;
+// missing alpha is opaque. Gamma and colour profiles are not applied.
 class PngDecoder {
  public:
   static PngDecoder& OfThisThread();
@@ -30,18 +29,16 @@ class PngDecoder {
 
   static bool IsPng(std::string_view bytes);
 
-  // Reads all that stands before the pixels. `bytes` stay in use until the
-  // image has been read, and so does memory of `arena`. `channels` is 1 to 4,
-  // `dtype` kUInt8 or kUInt16. InvalidArgument if this is no PNG image or it
-  // has more than kMaxPixels, DataLoss if it is damaged.
+  // Reads the part before the pixels. `bytes`, and memory of `arena`, must stay valid until the
+  // image is read. `channels` is 1 to 4, `dtype` kUInt8 or kUInt16. InvalidArgument if this is no
+  // PNG image or has more than kMaxPixels; DataLoss if it is damaged.
   absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels, DType dtype, Arena& arena);
 
-  // As its EXIF block says.
+  // Returns the turn from the image's EXIF block.
   Turn turn() const;
 
-  // Reads one region; no row below it is looked at, if the image is not
-  // interlaced. The pixels lie in the arena. Once per Open(). DataLoss with
-  // libpng's message for damaged data.
+  // Reads one region, and no row below it if the image is not interlaced. The pixels are in the
+  // arena. Once per Open(). DataLoss with libpng's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region);
 
  private:

@@ -9,12 +9,11 @@
 
 namespace penstock {
 
-// Ten rounds; the same on every machine.
+// Ten rounds. The result is the same on every machine.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// The key of random operation `number` of a function, so that its draws are its
-// own. Nodes count from 0 in ones and operations by a golden-ratio step, which
-// keeps the two apart.
+// Returns the key of random operation `number` of a function, so that each has its own draws. Nodes
+// count from 0 in steps of one and operations in golden-ratio steps, which keeps the two apart.
 RandomKey KeyOfOp(const RandomKey& key, int64_t number);
 
 }  // namespace penstock

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows first, since that runs over neighbours in memory; then columns of the one
-// row that came of it. Bilinear without antialias, which most pipelines use, has
-// loops of its own.
+// Combines rows first, since that reads consecutive memory, then columns of the one row that
+// results. Bilinear without antialias, which most pipelines use, has its own loops.
 #include "dataplane/dataset/expr/resize.h"
 
 #ifdef __SSE2__
@@ -22,7 +21,7 @@ void Store(float value, uint8_t* out) {
   *out = static_cast<uint8_t>(std::clamp(value + 0.5f, 0.0f, 255.0f));
 }
 
-// Four values at once, by what the compiler has for vectors on this machine.
+// Four values at once, in the compiler's vector type for this machine.
 using Float4 = float __attribute__((vector_size(16)));
 #ifndef __SSE2__
 using Int4 = int32_t __attribute__((vector_size(16)));
@@ -36,7 +35,7 @@ Float4 Load4(const float* values) {
 }
 void Store4(Float4 values, uint8_t* out) {
   const Float4 rounded = values + 0.5f;
-#ifdef __SSE2__  // which packs with saturation; GCC 12 does not find it
+#ifdef __SSE2__  // packs with saturation, which GCC 12 does not find
   const __m128i words = _mm_packs_epi32(_mm_cvttps_epi32(rounded), _mm_setzero_si128());
   const int bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
 #else
@@ -64,13 +63,13 @@ double Cubic(double x) {
   return 0;
 }
 
-// How far the filter reaches, in the image's pixels.
+// Returns how far the filter reaches, in the image's pixels.
 double ReachOf(const ResizeOptions& options, double scale) {
   const double reach = options.interpolation == Interpolation::kBicubic ? 2 : 1;
   return options.antialias ? reach * std::max(scale, 1.0) : reach;
 }
 
-// The most values that one result is a sum of.
+// Returns the most values that one result is a sum of.
 int64_t MostTaps(const ResizeOptions& options, int64_t from, int64_t to) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double reach = std::max(ReachOf(options, scale), scale / 2);
@@ -88,7 +87,7 @@ Resizer<T>::Resizer(const ImageView<T>& image, const ImageSize& size, const Resi
       blends_(options.interpolation == Interpolation::kBilinear && !options.antialias),
       arena_(&arena) {
   row_ = arena.AllocateArray<float>(image.width * image.channels + 1);
-  row_[image.width * image.channels] = 0;  // read beside the last pixel, and not used
+  row_[image.width * image.channels] = 0;  // read next to the last pixel, but not used
   if (!blends_)
     row_weights_ = arena.AllocateArray<float>(MostTaps(options, image.height, size.height));
   PlanColumns(mirror);
@@ -182,7 +181,7 @@ void Resizer<T>::BlendColumns(T* out) const {
   const int64_t channels = kChannels > 0 ? kChannels : image_.channels;
   int64_t x = 0;
   if constexpr (kChannels == 3) {
-    // With each pixel a value of the next, which is written behind it.
+    // Each store also writes a fourth value, which the next pixel overwrites.
     for (; x + 1 < size_.width; ++x, out += channels) {
       const Float4 lower = Load4(row_ + between_[x].lower);
       const Float4 upper = Load4(row_ + between_[x].upper);

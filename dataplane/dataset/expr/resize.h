@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing, with half-pixel centres, as TensorFlow's tf.image.resize (version
-// 2) does it: docs/images.md.
+// Resizes with half-pixel centres, as TensorFlow's tf.image.resize (version 2) does:
+// docs/images.md.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// An image of `channels` values a pixel; rows `row_values` values apart.
+// An image of `channels` values per pixel; rows are `row_values` values apart.
 template <class T>
 struct ImageView {
   const T* first = nullptr;
@@ -19,8 +19,8 @@ struct ImageView {
   int64_t row_values = 0;
 };
 
-// Makes the rows of one resized image, of uint8 (rounded to the nearest) or
-// float. What it plans with lies in the arena.
+// Makes the rows of one resized image, of uint8 (rounded to the nearest) or float. Its tables are
+// in the arena.
 template <class T>
 class Resizer {
  public:
@@ -28,17 +28,16 @@ class Resizer {
   Resizer(const ImageView<T>& image, const ImageSize& size, const ResizeOptions& options,
           bool mirror, Arena& arena);
 
-  // Writes row `y`, without gaps. Fastest from above to below.
+  // Writes row `y`, without gaps. Fastest from top to bottom.
   void Row(int64_t y, T* out);
 
  private:
-  // Where a result's value comes from along one axis: lower + (upper - lower) *
-  // weight.
+  // The source of a result's value along one axis: lower + (upper - lower) * weight.
   struct Between {
     int64_t lower = 0, upper = 0;
     float weight = 0;
   };
-  // Or: the sum of `count` values from `first` on, each times its weight.
+  // An alternative source: the sum of `count` values from `first` on, each times its weight.
   struct Taps {
     int64_t first = 0, count = 0;
     const float* weights = nullptr;
@@ -56,9 +55,9 @@ class Resizer {
   const ImageView<T> image_;
   const ImageSize size_;
   const ResizeOptions options_;
-  const bool blends_;  // all results lie between two values
+  const bool blends_;  // each result is between two values
   Arena* const arena_;
-  Between* between_ = nullptr;  // of each column
+  Between* between_ = nullptr;  // for each column
   Taps* taps_ = nullptr;
   float* row_weights_ = nullptr;
   float* row_ = nullptr;  // one row of the result's height and the image's width

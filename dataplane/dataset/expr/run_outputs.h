@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where code that is not the engine's (registered, or Python's) puts the results of an
-// operation.
+// Takes an operation's results from code outside the engine (registered, or Python).
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@
 
 namespace penstock {
 
-// Of one call.
+// The outputs of one call.
 class RunOutputs final : public ElementOutputs {
  public:
   RunOutputs(OpRun& run, absl::Span<const TensorSpec> outputs) : run_(run), checks_(outputs) {}

@@ -12,10 +12,10 @@
 namespace penstock {
 namespace {
 
-// As much of the value as is worked on at a time: it stays in the first-level cache.
+// The part of the value that is processed at a time; it stays in the first-level cache.
 constexpr int64_t kPieceBytes = 16 << 10;
 
-// What one slice takes.
+// The part that one slice takes.
 struct Columns {
   int64_t first_row, end_row;
   int64_t dims[2];
@@ -23,8 +23,8 @@ struct Columns {
   size_t bytes;    // of a row
 };
 
-// `rows` rows of so many bytes, one behind the other. Short ones by moves of a size
-// that the compiler knows.
+// Copies `rows` rows of kBytes bytes, `stride` bytes apart, into consecutive memory. The compiler
+// knows the size and emits plain moves.
 template <size_t kBytes>
 void CopyRowsOf(const std::byte* from, int64_t stride, int64_t rows, std::byte* to) {
   for (int64_t row = 0; row < rows; ++row, from += stride, to += kBytes)

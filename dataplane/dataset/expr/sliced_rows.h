@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several slices of one value as one step: each row of the value is looked at once,
-// however many slices take part of it, as where the columns of a table become
-// tensors of their own.
+// Several slices of one value as one step, such as the columns of a table that become tensors. Each
+// row of the value is read once, however many slices use it.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +11,12 @@
 
 namespace penstock {
 
-// Two operations or more, by their place in the function: each Slice of one value,
-// of static shape and rank 2, so that none of them can fail.
+// Two or more operations, by their place in the function. Each is a Slice of the same value, of
+// static shape and rank 2, so that none of them can fail.
 using SlicedRows = std::vector<size_t>;
 std::vector<SlicedRows> FindSlicedRows(const FunctionDef& def);
 
-// Takes the value and makes the outputs of all of them, in their order.
+// The kernel takes the value and makes the outputs of all slices, in their order.
 Kernel MakeSlicedRows(const FunctionDef& def, const SlicedRows& slices);
 
 }  // namespace penstock

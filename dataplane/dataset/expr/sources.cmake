@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Files of expr/, as dataplane/dataset/CMakeLists.txt lists them.
+# The sources of expr/, for dataplane/dataset/CMakeLists.txt.
 set(PENSTOCK_DATASET_EXPR
   expr/arena.cc
   expr/attr_check.cc
@@ -54,9 +54,9 @@ set(PENSTOCK_DATASET_EXPR
   expr/sliced_rows.cc
   expr/trace.cc
 )
-# Long to compile, since they are made for each dtype.
+# These take long to compile, since they are instantiated for each dtype.
 set_source_files_properties(expr/ops_math.cc expr/ops_order.cc expr/ops_reduce.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-# Loops over values and pixels, few of which GCC 12 vectorises at -O2.
+# These loop over values and pixels; GCC 12 vectorises few of the loops at -O2.
 set_source_files_properties(expr/color_steps.cc expr/ops_arithmetic.cc expr/ops_bits.cc expr/ops_cast.cc
   expr/ops_compare.cc expr/resize.cc
   PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations on strings share.
+// Helpers for operations on strings.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@ inline absl::Status CheckString(const TensorSpec& spec, int argument) {
       absl::StrCat("argument ", argument, " is ", Name(spec.dtype), ", not string"));
 }
 
-// The beginning of a string, for messages.
+// Returns the start of a string, for messages.
 inline std::string Quoted(std::string_view value) {
   constexpr size_t kShown = 32;
   return absl::StrCat("'", absl::CHexEscape({value.data(), std::min(value.size(), kShown)}),
                       value.size() > kShown ? "…'" : "'");
 }
 
-// A string tensor of these dims; make(n) gives string n, a StatusOr.
+// Makes a string tensor of these dims. make(n) returns string n, a StatusOr.
 template <class Make>
 absl::Status MakeStrings(OpRun& run, absl::Span<const int64_t> dims, Make&& make) {
   auto count = CountOf(dims, kUInt64);

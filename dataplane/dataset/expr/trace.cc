@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From Exprs to a FunctionDef and the check of one from outside. Operations
-// stand in the order in which a depth-first walk from the results ends them;
-// what no result needs is not walked, equal ones are written once.
+// Turns Exprs into a FunctionDef, and checks one from outside. Operations are in the order in which
+// a depth-first walk from the results completes them. Operations that no result needs are not
+// visited; equal operations are written once.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -44,7 +44,7 @@ struct AppendAttr {
   }
 };
 
-// Equal for operations that compute the same.
+// Returns a key that is equal for operations that compute the same.
 std::string OpKey(const OpDef& def) {
   std::string key = def.op;
   for (uint32_t input : def.inputs) absl::StrAppend(&key, "|", input);
@@ -56,7 +56,7 @@ std::string OpKey(const OpDef& def) {
   return key;
 }
 
-// What functions that are registered or of Python say of themselves.
+// Returns what a registered or Python function declares; true for all other operations.
 bool IsDeterministic(const OpDef& def) {
   const bool says = def.op == "Call" || def.op == kPythonCall;
   return !says || Get<bool>(def.attrs, "deterministic");
@@ -76,8 +76,8 @@ class Tracer {
   }
 
  private:
-  // Its operation and those before it, each behind those that it uses. Without recursion: they may
-  // be thousands.
+  // Numbers an operation and all operations before it, each after those that it uses. Without
+  // recursion: there may be thousands.
   absl::Status Number(const Application* last) {
     std::vector<const Application*> stack = {last};
     while (!stack.empty()) {
@@ -96,7 +96,7 @@ class Tracer {
     return absl::OkStatus();
   }
 
-  // REQUIRES: its maker has a number.
+  // Returns the leaf's number. REQUIRES: its maker has a number.
   absl::StatusOr<uint32_t> Numbered(const Expr& leaf) const {
     const Expr::Node& node = *leaf.node();
     if (node.maker != nullptr) return by_identity_.at(node.maker.get()) + node.number;
