@@ -18,7 +18,7 @@ namespace penstock {
 
 struct FunctionDef;
 
-// Elements inside a definition (FromTensors): shared, read-only.
+// Elements inside a definition (FromTensors). Shared and read-only.
 using ConstantElement = std::shared_ptr<const Element>;
 
 using Attr = std::variant<int64_t, double, bool, std::string, DType, std::vector<int64_t>,
@@ -26,7 +26,7 @@ using Attr = std::variant<int64_t, double, bool, std::string, DType, std::vector
                           std::shared_ptr<const FunctionDef>, ConstantElement>;
 using Attrs = std::map<std::string, Attr>;
 
-// The attribute of that name and type. REQUIRES: it is there; definitions from
+// Returns the attribute `name` of type T. REQUIRES: it exists and has that type; definitions from
 // outside are checked against the registry when they are parsed.
 template <class T>
 const T& Get(const Attrs& attrs, std::string_view name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a definition as messages of control/proto/dataset.proto. What
-// comes from outside is checked: InvalidArgument says what is wrong with it.
+// Converts the parts of a definition to and from the messages of control/proto/dataset.proto.
+// Messages come from outside and are checked: InvalidArgument names the fault.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ absl::StatusOr<std::shared_ptr<const FunctionDef>> FromProto(const dataset::wire
 
 void ToProto(const std::string& name, const Attr& from, dataset::wire::Attr& to);
 absl::StatusOr<Attr> FromProto(const dataset::wire::Attr& from);
-// Those of one node or operation. REQUIRES: Range is a repeated field of Attr.
+// Reads the attributes of one node or operation. REQUIRES: Range is a repeated field of Attr.
 template <class Range>
 absl::StatusOr<Attrs> AttrsFromProto(const Range& from) {
   Attrs attrs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on a thread of its own for another that may stop waiting for it.
+// Work on its own thread, for a caller that may stop waiting for it.
 #pragma once
 
 #include <condition_variable>
@@ -12,33 +12,33 @@
 
 namespace penstock {
 
-// Runs one function whenever it is asked to, on a thread that lasts from the first
-// time on. Begin() and Await() are for one thread at a time.
+// Runs one function each time Begin() is called, on one thread, which the first Begin() starts and
+// the destructor joins. Begin() and Await() are for one thread at a time.
 class BackgroundTask {
  public:
   explicit BackgroundTask(std::function<void()> run) : run_(std::move(run)) {}
-  ~BackgroundTask();  // waits for what runs
+  ~BackgroundTask();  // waits for the current run
   BackgroundTask(const BackgroundTask&) = delete;
 
-  // Begins a run; ResourceExhausted where the process gets no thread for it. REQUIRES: none is
-  // under way.
+  // Begins a run. ResourceExhausted if the process gets no thread for it. REQUIRES: no run is under
+  // way.
   absl::Status Begin();
-  // Between Begin() and the Await() that returned true.
+  // True from Begin() until an Await() returns true.
   bool under_way() const { return begun_; }
-  // Whether the run was over before `deadline`. True without one.
+  // Waits for the run until `deadline`; returns whether it has ended. True if no run is under way.
   bool Await(absl::Time deadline);
 
  private:
   void Live();
 
   const std::function<void()> run_;
-  bool begun_ = false;  // of who calls
+  bool begun_ = false;  // used by the calling thread only
   Mutex mu_;
   std::condition_variable changed_;
   bool wanted_ GUARDED_BY(mu_) = false;
   bool over_ GUARDED_BY(mu_) = false;
   bool leaving_ GUARDED_BY(mu_) = false;
-  std::thread thread_;  // begun by the first Begin()
+  std::thread thread_;  // started by the first Begin()
 };
 
 }  // namespace penstock

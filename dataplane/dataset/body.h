@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets inside functions (FlatMap, Interleave): the graph that the function
-// returned is a node's second input, its *body*; what the body's sources need
-// of the outer element is one traced function, the attribute "function".
+// Datasets inside functions (FlatMap, Interleave). The graph that the function returned is a node's
+// second input, its *body*. One traced function, the attribute "function", makes the values of the
+// outer element that the body's sources need.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +16,30 @@
 
 namespace penstock {
 
-// What a DatasetFunction became.
+// The result of tracing a DatasetFunction.
 struct Body {
   NodePtr root;
-  // From the outer element to a tuple: one member per source with an argument,
-  // in the order of root->arguments.
+  // Maps the outer element to a tuple with one member per source that takes an argument, in the
+  // order of root->arguments.
   std::shared_ptr<const FunctionDef> arguments;
 };
 
-// Calls `fn` with a symbolic element of `input`. The error of the dataset it
-// returns, or InvalidArgument for a function that does not trace.
+// Calls `fn` with a symbolic element of `input`. Returns the error of the dataset that `fn`
+// returns, or InvalidArgument if the function does not trace.
 absl::StatusOr<Body> TraceBody(const DatasetFunction& fn, const Spec& input);
 
-// For inference of a node {outer, body} with the attribute "function": the
-// function takes the outer spec and gives what the body's sources need.
+// Checks that `arguments` takes the spec `outer` and returns the values that the sources of `body`
+// need. Used by the inference of a node {outer, body} with the attribute "function".
 absl::Status CheckBody(const FunctionDef& arguments, const Spec& outer, const Dataset::Node& body);
 
-// Opens a body for one outer element after the other.
+// Opens a body for each outer element.
 class BodyOpener {
  public:
-  // For a node {outer, body} with the attribute "function".
+  // REQUIRES: the site's node is {outer, body} with the attribute "function".
   static absl::StatusOr<BodyOpener> Create(const BuildSite& site);
 
-  // The body's iterator for `outer`, which is number `element` of its dataset.
-  // Needs `outer` only during the call.
+  // Returns the body's iterator for `outer`, element number `element` of its dataset. Reads `outer`
+  // only during the call.
   absl::StatusOr<std::unique_ptr<NodeIterator>> Open(const Element& outer, uint64_t element) const;
 
  private:

@@ -21,12 +21,12 @@ namespace penstock {
 
 namespace {
 
-// Holds elements that it was not asked for yet.
+// True if the node holds elements that its reader did not ask for yet.
 bool ReadsAhead(const Dataset::Node& node) {
   return node.op == "Prefetch";
 }
 
-// The number of the last node, but for those that `run` leaves out and options of theirs.
+// Returns the number of the last node, without nodes that `run` leaves out and Options after them.
 int LastOf(const NodePtr& root, const RunContext& run) {
   const Dataset::Node* node = root.get();
   while (run.sent_ahead && (node->op == "Options" || ReadsAhead(*node)))
@@ -38,8 +38,8 @@ int LastOf(const NodePtr& root, const RunContext& run) {
 
 struct BuildSite::Shared {
   NodePtr root;                  // keeps all nodes and functions alive
-  int last = 0;                  // number of the node that gives what the run gives
-  std::shared_ptr<Files> files;  // of functions; their waits end with the run
+  int last = 0;                  // number of the node whose elements are the run's
+  std::shared_ptr<Files> files;  // for functions; waits for files end with the run
   Mutex mu;
   absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound
       GUARDED_BY(mu);

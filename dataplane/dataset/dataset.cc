@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one may ask a dataset. Sources and transforms are defined with their
-// nodes, iterators in iterator.cc.
+// Questions to a dataset. Sources and transforms are defined with their nodes, iterators in
+// iterator.cc.
 #include "penstock/dataset.h"
 
 #include "dataplane/dataset/graph.h"

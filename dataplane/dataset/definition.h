@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset as bytes (dataset.proto) and back.
+// Converts a dataset to bytes (dataset.proto) and back.
 #pragma once
 
 #include <string>
@@ -11,32 +11,31 @@
 
 namespace penstock {
 
-// The definition, the same bytes for equal datasets. The error of a dataset
-// that has one.
+// Returns the definition. Equal datasets give the same bytes. If the dataset has an error, returns
+// that error.
 absl::StatusOr<std::string> Serialize(const Dataset& dataset);
 
-// Checks everything before it builds anything: known nodes and operations,
-// attributes of the right types, inferred specs equal to the stored ones.
-// InvalidArgument names the node and the argument.
+// Checks everything before it builds anything: nodes and operations are known, attributes have the
+// right types, inferred specs equal the stored ones. InvalidArgument names the node and the
+// argument.
 absl::StatusOr<Dataset> ParseDataset(std::string_view bytes);
 
-// An element's spec as bytes, and back. InvalidArgument for bytes that are none.
+// Convert an element's spec to bytes and back. InvalidArgument for bytes that are not a spec.
 std::string SerializeSpec(const Spec& spec);
 absl::StatusOr<Spec> ParseSpec(std::string_view bytes);
 
-// One 64-bit number per node in topological order, to say where two
-// definitions differ.
+// One 64-bit number per node, in topological order, which shows where two definitions differ.
 struct NodeSummary {
   std::string name;
   uint64_t fingerprint;
 };
 std::vector<NodeSummary> Summarize(const Dataset& dataset);
 
-// Whether it is sure to end: nothing in it repeats for ever, and nothing is of the user's own code,
-// which may go on without end.
+// True if the dataset is sure to end: nothing in it repeats forever, and no node runs the user's
+// own code, which may never end.
 bool SurelyEnds(const Dataset& dataset);
 
-// The name of the first node in which the two differ; empty if equal.
+// Returns the name of the first node in which the two differ; empty if they are equal.
 std::string FirstDifference(const std::vector<NodeSummary>& a, const std::vector<NodeSummary>& b);
 
 }  // namespace penstock

@@ -19,8 +19,8 @@ namespace {
 
 constexpr uint32_t kDefinitionVersion = 1;
 
-// The node of a message over the trees read so far, of which it takes the last.
-// REQUIRES: there are as many. Not yet compared with what the message promises.
+// Builds a message's node over the trees read so far, and takes the last ones as its inputs.
+// REQUIRES: there are enough. Does not compare the node with the message's promises yet.
 absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<NodePtr>& trees) {
   const NodeKind* kind = FindNodeKind(from.op());
   if (kind == nullptr)

@@ -39,7 +39,7 @@ void TensorToProto(const penstock::Tensor& from, dataset::wire::Tensor& to) {
   }
 }
 
-// A tensor over a message, and the memory that the message has in another form.
+// A tensor over a message, and the parts that the message stores in another form.
 struct Read {
   std::vector<int64_t> dims;
   std::vector<uint64_t> offsets;
@@ -47,7 +47,7 @@ struct Read {
   Tensor tensor;
 };
 
-// Number of values; InvalidArgument where the dims are none or too large.
+// Returns the number of values. InvalidArgument if a dim is negative or the dims are too large.
 absl::StatusOr<uint64_t> CountValues(const std::vector<int64_t>& dims) {
   uint64_t count = 1;
   for (int64_t dim : dims) {
@@ -138,7 +138,7 @@ absl::StatusOr<Element> FromProto(const dataset::wire::Element& from) {
     tensors.push_back(reads[i].tensor);
   }
   ASSIGN_OR_RETURN(Element element, MakeElement(DefaultPool(), tensors, spec));
-  // Row splits, indices and shapes are examined where those of received blocks are.
+  // CheckBlock() examines row splits, indices and shapes, as in received blocks.
   const absl::StatusOr<size_t> checked = CheckBlock(element.block(), spec);
   if (!checked.ok())
     return absl::InvalidArgumentError(absl::StrCat("a constant: ", checked.status().message()));

@@ -66,7 +66,7 @@ absl::Status ElementSink::Copy(size_t i, const Tensor& value) {
     block->writer.Copy(i, value);
     return absl::OkStatus();
   }
-  if (!value.present()) return absl::OkStatus();  // an optional leaf, left out
+  if (!value.present()) return absl::OkStatus();  // an optional leaf that is left out
   ASSIGN_OR_RETURN(kept_[i].copy, MakeElement(DefaultPool(), {&value, 1}, Spec(spec_.leaves()[i])));
   kept_[i].tensor = kept_[i].copy.tensor(0);
   return absl::OkStatus();

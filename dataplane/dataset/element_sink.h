@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of a function as an element of its own.
+// Collects the results of a function as a new element.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace penstock {
 
-// Results are written in place into the element's block where its layout is
-// known when they come: all leaves are static, or there is only one. Otherwise
-// they are kept aside until all sizes are known: no block of the pool is lent for them. One thread.
+// Writes results in place into the element's block if its layout is known when they come: all
+// leaves are static, or there is only one. Otherwise it keeps the results until all sizes are
+// known, and takes no block of the pool for them. One thread.
 class ElementSink final : public ResultSink {
  public:
-  // `place`: of Pool::PlaceOf().
+  // `place`: from Pool::PlaceOf().
   ElementSink(Pool& pool, const Spec& spec, int64_t place = kNoPlace)
       : pool_(pool), place_(place), spec_(spec) {}
 
@@ -27,7 +27,7 @@ class ElementSink final : public ResultSink {
                                               absl::Span<const int64_t> dims) override;
   absl::Status Copy(size_t i, const Tensor& value) override;
 
-  // The element. Internal if a leaf was not given.
+  // Returns the element. Internal if a leaf was not given.
   absl::StatusOr<Element> Finish() &&;
 
  private:
@@ -38,10 +38,10 @@ class ElementSink final : public ResultSink {
     Tensor tensor;  // a view of either
   };
 
-  // The block that results are written into, made at the first result; nullptr
-  // if they are kept aside.
+  // Returns the block that results are written into, made at the first result; nullptr if the
+  // results are kept until the end.
   absl::StatusOr<OpenBlock*> Block();
-  // The block of an element of one leaf, with these dims.
+  // Makes the block of an element of one leaf with these dims, and returns the leaf's memory.
   absl::StatusOr<absl::Span<std::byte>> PlaceOnlyLeaf(DType dtype, absl::Span<const int64_t> dims);
 
   Pool& pool_;
@@ -50,7 +50,7 @@ class ElementSink final : public ResultSink {
   size_t given_ = 0;
   std::optional<OpenBlock> block_;
   std::vector<Kept> kept_;
-  Element whole_;  // copied: the only leaf
+  Element whole_;  // a copy of the only leaf
 };
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leaves of an element, wherever they lie: in its block, or in memory that
-// something else keeps, as a file that is mapped does.
+// The leaves of an element, wherever their memory is: in the element's block, or in memory that
+// something else keeps alive, such as a mapped file.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 
 namespace penstock {
 
-// For a function, which only looks at its inputs. One thread at a time.
+// Input for a function, which only reads it. One thread at a time.
 class ElementViews {
  public:
-  // All leaves of `element`, which is kept.
+  // Adds all leaves of `element`, and keeps the element.
   void Add(Element element) {
     bytes_ += static_cast<int64_t>(element.block().size());
     for (size_t i = 0; i < element.size(); ++i) leaves_.push_back(element.tensor(i));
     elements_.push_back(std::move(element));
   }
-  // One dense leaf, whose dims and values live as long as `keeper`.
+  // Adds one dense leaf, whose dims and values live as long as `keeper`.
   void Add(const Tensor& leaf, std::shared_ptr<const void> keeper) {
     bytes_ += static_cast<int64_t>(leaf.byte_count());
     leaves_.push_back(leaf);
     keepers_.push_back(std::move(keeper));
   }
-  // Lets go of all.
+  // Drops all leaves and what keeps them alive.
   void Clear() {
     leaves_.clear();
     elements_.clear();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors that lie in the data, told from those of the moment and of the machine, by
-// their code.
+// Classifies errors by their code: errors in the data, errors of the moment, and errors of the
+// machine.
 #pragma once
 
 #include "absl/status/status.h"
 
 namespace penstock {
 
-// Whether reading the same data again gives the same error, wherever it is read.
+// True if reading the same data again gives the same error, wherever it is read.
 inline bool LiesInTheData(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kInvalidArgument:
@@ -22,7 +22,7 @@ inline bool LiesInTheData(const absl::Status& error) {
   }
 }
 
-// Whether the same may go well a moment later.
+// True if the same call may succeed a moment later.
 inline bool IsOfTheMoment(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kUnavailable:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset as a tree for people: attributes and specs, which way each function goes,
-// what works per partition, what it cost.
+// Shows a dataset as a tree for people: attributes and specs, how each function runs, which nodes
+// work per partition, and the cost of each node.
 #include "penstock/explain.h"
 
 #include <algorithm>
@@ -65,8 +65,8 @@ std::string NamedAttrText(const std::string& name, const Attr& value) {
   return std::visit(AttrText{}, value);
 }
 
-// What is for a program to read, or has many attributes that are mostly as usual: the details say
-// what there is to know of it.
+// True for attributes that are for programs, and for all attributes of a kind that has many, mostly
+// with their defaults. The details show what people need.
 bool IsInDetails(const Dataset::Node& node, const std::string& attr) {
   const NodeKind* kind = FindNodeKind(node.op);
   if (kind != nullptr && kind->elsewhere && kind->explain_details != nullptr) return true;
@@ -80,8 +80,8 @@ std::string CardinalityText(Cardinality cardinality) {
   return absl::StrCat(cardinality);
 }
 
-// Nodes that count, group, order or keep elements: where the data is divided, each
-// partition's by themselves.
+// True for nodes that count, group, order or keep elements. If the data is divided, they do so for
+// each partition by itself.
 bool WorksPerPartition(const std::string& op) {
   static const auto* const ops = new std::set<std::string, std::less<>>{"Batch",
                                                                         "BucketBySequenceLength",
@@ -110,7 +110,7 @@ bool WorksPerPartition(const std::string& op) {
 
 // --- Functions -------------------------------------------------------------------
 
-// What a node's user does with the results of its function.
+// Says what the node's user does with the results of its function.
 std::string WhereTo(const Dataset::Node& node, const Dataset::Node* user, int user_number) {
   if (node.op != "Map" || user == nullptr) return "";
   const bool in_place =

@@ -83,8 +83,8 @@ struct AppendValue {
   }
 };
 
-// A function of Python that says its version: how it was pickled does not matter then, since that
-// may differ from one process to the next.
+// True for a Python function that states its version. Its pickle then does not enter the
+// fingerprint, since pickles of one function may differ between processes.
 bool HasVersionForPickle(const Attrs& attrs) {
   const auto version = attrs.find("version");
   return attrs.contains("pickle") && version != attrs.end() &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes two nodes equal, as a number.
+// Numbers that are equal for equal nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace penstock {
 
-// Of a node and all below it: operation, version, attributes and inputs. Equal
-// on every machine and release; constants enter by their values.
+// Returns the fingerprint of a node and all below it: operation, version, attributes and inputs. It
+// is the same on every machine and release. Constants enter by their values.
 uint64_t FingerprintOf(std::string_view op, int version, const Attrs& attrs,
                        const std::vector<NodePtr>& inputs);
 
-// The attributes that tell one node from another. REQUIRES: checked.
+// Returns the attributes that tell one node from another. REQUIRES: they were checked.
 Attrs Identifying(const NodeKind& kind, Attrs attrs);
 
-// Of a node by itself, whatever its inputs are.
+// Returns the fingerprint of a node alone, without its inputs.
 uint64_t OwnFingerprintOf(const Dataset::Node& node);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A traced function as data: what an Expr became when it left its lambda, and
-// how it is run. It takes the flat leaves of an element and yields flat leaves.
+// A traced function as data, and how it is run. Tracing turns the Expr that a lambda returns into a
+// FunctionDef. The function takes the flat leaves of an element and returns flat leaves.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace penstock {
 
-// One operation. Values are numbered: first the inputs' leaves, then the
-// outputs of the operations in their order.
+// One operation. Values are numbered: first the inputs' leaves, then the outputs of the operations,
+// in order.
 struct OpDef {
   std::string op;
   Attrs attrs;
@@ -41,49 +41,47 @@ struct FunctionDef {
 // InvalidArgument names the operation and the argument that does not fit.
 absl::StatusOr<std::shared_ptr<const FunctionDef>> Trace(const MapFunction& fn, const Spec& input);
 
-// The two halves of Trace, for those who build a function from an Expr in hand
-// (the arguments of a dataset made inside FlatMap): a symbolic element, and
-// what was made of it. InvalidArgument if `result` uses a value of another
-// function's element.
+// The two halves of Trace, for callers that have an Expr in hand (the arguments of a dataset made
+// inside FlatMap): SymbolicInput() makes a symbolic element, and TraceTo() traces what was made of
+// it. InvalidArgument if `result` uses a value of another function's element.
 Expr SymbolicInput(const Spec& spec);
 absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceTo(const Expr& input, const Expr& result);
 
-// Checks a definition that came from outside: known operations, numbers in
-// range and in order, specs that inference confirms.
+// Checks a definition that came from outside: operations are known, value numbers are in range and
+// in order, and inference confirms the specs.
 absl::Status CheckFunction(const FunctionDef& function);
 
-// Random bits for one element: counter-based (Philox 4x32-10), so that they
+// Identifies random bits for one element. They are counter-based (Philox 4x32-10), so that they
 // depend on these numbers only, not on the order of calls.
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t repetition = 0;
-  uint64_t partition = 0;  // 0 above the point where data is divided
+  uint64_t partition = 0;  // 0 before the point where the data is divided
   uint32_t node = 0;
   uint64_t element = 0;
 };
-// `draw` tells apart several draws of one element.
+// `draw` distinguishes several draws for one element.
 uint64_t RandomBits(const RandomKey& key, uint32_t draw);
 double RandomUnit(const RandomKey& key, uint32_t draw);  // [0, 1)
 
-// Where results go. A function asks for memory of a result when it knows its
-// dims; the answer may be a row of a batch's block.
+// Receives results. A function asks for the memory of a result when it knows its dims; the memory
+// may be a row of a batch's block.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
-  // Memory for dense leaf `i`, in the layout of a row-major tensor of `dims`.
+  // Returns memory for dense leaf `i`, in the layout of a row-major tensor of `dims`.
   virtual absl::StatusOr<absl::Span<std::byte>> Place(size_t i, DType dtype,
                                                       absl::Span<const int64_t> dims) = 0;
-  // For leaves that cannot be placed (strings, ragged, inputs handed through):
-  // the sink copies from the view before it returns.
+  // Copies a leaf that cannot be placed (strings, ragged, inputs passed through). The sink copies
+  // from `value` before it returns.
   virtual absl::Status Copy(size_t i, const Tensor& value) = 0;
 };
 
-// A function made ready to run. Thread-safe; scratch memory is per call and
-// reused, so that a steady state allocates little.
+// A function made ready to run. Thread-safe. Each call has its own scratch memory, which is reused,
+// so that a steady state allocates little.
 class BoundFunction {
  public:
-  // NotFound for a registered function this program does not have, naming it
-  // and its version.
+  // NotFound if this program lacks a registered function; names the function and its version.
   static absl::StatusOr<std::shared_ptr<const BoundFunction>> Bind(
       std::shared_ptr<const FunctionDef> def);
   virtual ~BoundFunction() = default;

@@ -13,14 +13,15 @@
 namespace penstock {
 namespace {
 
-// Whether a registered source or transform may be given such a value.
+// True if a registered source or transform may get such a value as a param.
 bool IsParam(const Attr& value) {
   return !std::holds_alternative<Spec>(value) && !std::holds_alternative<DType>(value) &&
          !std::holds_alternative<std::shared_ptr<const FunctionDef>>(value) &&
          !std::holds_alternative<ConstantElement>(value);
 }
 
-// Every attribute the kind requires is there, has its type, and no other is.
+// Checks that every attribute the kind requires is there and has its type, and that there is no
+// other.
 absl::Status CheckNodeAttrs(const NodeKind& kind, const Attrs& attrs) {
   size_t known = 0;
   for (const AttrRule& rule : kind.attrs) {
@@ -55,7 +56,7 @@ absl::Status CheckInputCount(const NodeKind& kind, size_t count) {
                    " inputs, not ", count));
 }
 
-// Size, providers and arguments, which depend on inputs and kind alone.
+// Sets size, providers and arguments, which depend only on inputs and kind.
 void CountParts(const NodeKind* kind, Dataset::Node& node) {
   const size_t bodies = kind == nullptr ? 0 : kind->bodies;
   const size_t undivided = kind == nullptr ? 0 : kind->undivided;
@@ -88,8 +89,8 @@ absl::Status WithName(const Dataset::Node& node, const absl::Status& status) {
                       absl::StrCat(NodeName(node, node.size - 1), ": ", status.message()));
 }
 
-// Lets go of a tree that is too large: a dataset joined with itself again and
-// again has more nodes than anyone could walk over.
+// Drops the inputs of a tree that is too large. A dataset joined with itself again and again has
+// more nodes than a program can walk over.
 absl::Status CheckNodeCount(Dataset::Node& node) {
   if (node.size <= kMaxNodes) return absl::OkStatus();
   node.inputs.clear();

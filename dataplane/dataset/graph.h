@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Dataset is made of: a tree of nodes that never change. A dataset used
-// twice (Zip, Concatenate) stands twice in the tree: it is read twice.
+// A Dataset is a tree of nodes that never change. A dataset used twice (Zip, Concatenate) appears
+// twice in the tree: it is read twice.
 #pragma once
 
 #include <cstdint>
@@ -20,49 +20,49 @@ namespace penstock {
 
 using NodePtr = std::shared_ptr<const Dataset::Node>;
 
-// Made by MakeNode() alone; constant afterwards, but for what is `kept`.
+// Made only by MakeNode(); constant afterwards, except for `kept`.
 struct Dataset::Node {
   std::string op;   // "Map"; a row of the registry
   int version = 0;  // of the operation; part of the fingerprint
   Attrs attrs;
-  std::vector<NodePtr> inputs;  // then bodies, for nodes that have them (NodeKind::bodies)
+  std::vector<NodePtr> inputs;  // followed by bodies, for nodes that have them (NodeKind::bodies)
 
   Spec spec;
   Cardinality cardinality = kUnknown;
-  absl::Status status;       // the first mistake in this tree, naming its node
+  absl::Status status;       // the first error in this tree; names its node
   uint64_t fingerprint = 0;  // of the whole tree
 
-  int size = 1;       // nodes in this tree, itself and bodies included
+  int size = 1;       // nodes in this tree, including itself and bodies
   int providers = 0;  // sources that can be divided, bodies excluded
 
-  // Sources inside a DatasetFunction (RangeOf …) take an argument made of the
-  // element that opens them: what each needs, in the order of their nodes, and
-  // while the function is traced, the expressions (see body.h). Both are empty
-  // for a dataset that stands alone.
+  // Sources inside a DatasetFunction (RangeOf …) take an argument made from the element that opens
+  // them. `arguments` has the spec that each needs, in the order of their nodes; `open` has the
+  // expressions while the function is traced (see body.h). Both are empty for a dataset that is not
+  // part of a function.
   std::vector<Spec> arguments;
   std::vector<Expr> open;
 
   mutable KeptByNode kept;
 };
 
-// Trees larger than this are refused: they would be recursed into too deeply.
+// Larger trees are refused: recursion into them would be too deep.
 inline constexpr int kMaxNodes = 1024;
 
-// The node of that operation over `inputs`, with spec and cardinality inferred.
-// Never fails: a mistake becomes the node's status, "Batch#3: batch_size …";
-// the mistake of an input is handed on.
+// Returns the node of operation `op` over `inputs`, with inferred spec and cardinality. Never
+// fails: an error becomes the node's status, "Batch#3: batch_size …". The error of an input is
+// passed on.
 NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs,
                  std::vector<Expr> open = {});
 
-// A node whose attributes could not be made (a lambda that does not trace).
+// Returns a node whose attributes could not be made (a lambda that does not trace).
 NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status status);
 
-// The dataset's status, and InvalidArgument for one that was made inside a
-// function and takes values of an outer element.
+// Returns the dataset's status, or InvalidArgument if it was made inside a function and takes
+// values of an outer element.
 absl::Status CheckStandsAlone(const Dataset& dataset);
 
-// "Map#3": nodes are numbered in topological order, inputs before their users,
-// from 0. `number` in the tree of which the message speaks.
+// Returns "Map#3". Nodes are numbered from 0 in topological order, inputs before their users.
+// `number` counts in the tree that the message is about.
 std::string NodeName(const Dataset::Node& node, int number);
 
 // Calls `visit(node, number)` for all nodes of the tree in topological order;

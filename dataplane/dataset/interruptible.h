@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading for those who have more to do than wait: a thread that hears signals.
+// Reading for a thread that must not only wait, such as one that handles signals.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,27 @@ namespace penstock {
 
 class InterruptibleIterator : public IteratorImpl {
  public:
-  // As Next(), but nullopt while the element is not there by `until`: nothing is lost,
-  // the next call waits for the same one. What is there already, and what is quickly
-  // made here (see kManyQuick in iterator.cc), comes without another thread; then the
-  // call may last as long as that one element takes.
+  // Does what Next() does, but returns nullopt if the element is not there by `until`. Nothing is
+  // lost: the next call waits for the same element. An element that is there already, or that is
+  // made quickly here (see kManyQuick in iterator.cc), comes without another thread. The call may
+  // then last as long as that element takes.
   virtual std::optional<absl::StatusOr<std::optional<Element>>> NextBy(std::optional<int64_t> step,
                                                                        absl::Time until) = 0;
 };
 
-// What Dataset::MakeIterator() makes. `epoch`: which of the dataset's it is; not given, it is
-// counted (epochs.h), which MakeIterator() leaves out where a seed is given. `output`: as for
-// MakeIteratorInto() (iterator_output.h).
+// Makes what Dataset::MakeIterator() returns. `epoch`: the dataset's epoch that the iterator reads;
+// nullopt: the next by count (epochs.h). MakeIterator() passes 0 if a seed is given. `output`: as
+// for MakeIteratorInto() (iterator_output.h).
 absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
     const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch = std::nullopt,
     Pool* output = nullptr);
 
-// Of a NodeIterator that may know that it need not wait. One thread at a time, as Next().
+// A NodeIterator that may know that its next call need not wait. One thread at a time, as for
+// Next().
 class ReadyHint {
  public:
   virtual ~ReadyHint() = default;
-  // Whether Next() has what it gives: the element, the end or an error.
+  // True if Next() has its result: the element, the end or an error.
   virtual bool Ready() = 0;
 };
 

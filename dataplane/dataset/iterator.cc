@@ -38,13 +38,13 @@ namespace {
 
 using NextResult = absl::StatusOr<std::optional<Element>>;
 
-// "PSIT", so that other bytes are told from a state.
+// "PSIT", which distinguishes a state from other bytes.
 constexpr std::string_view kStateMagic = "PSIT";
 constexpr uint64_t kStateVersion = 3;
 
-// What a state holds, besides the position of the nodes.
+// A state's contents besides the nodes' position.
 struct StateHead {
-  // Whose Save() it was and which, for Commit().
+  // Names the iterator and its Save() for Commit().
   uint64_t origin = 0;
   uint64_t save = 0;
   uint64_t seed = 0;
@@ -74,9 +74,9 @@ std::string_view BehindMagic(const State& state) {
   return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
 }
 
-// Behind so many elements in a row that took so little, the next is made by the thread that
-// asked: to hand it over would take as long as some of them. Not where others are waited
-// for (a service), who may fail to come at any element.
+// After this many elements in a row that took less than kQuick each, the calling thread makes the
+// next one itself: handing it over would take as long as making several. Not if the dataset waits
+// for others (a service), which may fail to answer at any element.
 constexpr int kManyQuick = 64;
 constexpr auto kQuick = std::chrono::microseconds(20);
 
@@ -134,15 +134,15 @@ class LocalIterator final : public InterruptibleIterator {
     return Deliver(ProduceTimed());
   }
 
-  // Waits only while another thread is in Next() without a deadline: what is made
-  // behind a deadline is made after its position was kept.
+  // Waits only while another thread is in Next() without a deadline. For an element that is made
+  // under a deadline, the position before it was kept.
   absl::StatusOr<State> Save() override {
     MutexLock finish_lock(finish_mu_);
     ASSIGN_OR_RETURN(const Unfinished unfinished, SaveUnfinished());
     return Finish(unfinished);
   }
 
-  // Waits for the element that is being made, and nothing else; Stop() ends that.
+  // Waits only for the element that is being made; Stop() ends that wait.
   absl::Status Restore(const State& state) override {
     if (IsOfAllRanks(state)) return RestoreAll(state);
     StateReader reader(BehindMagic(state));
@@ -172,7 +172,7 @@ class LocalIterator final : public InterruptibleIterator {
     const absl::Time deadline = BootTime() + bound;
     commits_.Stop(bound);
     std::unique_lock lock(mu_, std::defer_lock);
-    // By the wall clock: the thread sanitizer of GCC 12 does not know pthread_mutex_clocklock().
+    // Uses the wall clock: GCC 12's thread sanitizer does not know pthread_mutex_clocklock().
     const absl::Time until = absl::Now() + (deadline - BootTime());
     if (lock.try_lock_until(absl::ToChronoTime(until))) return absl::OkStatus();
     return absl::DeadlineExceededError("an element is still being made");
@@ -181,12 +181,12 @@ class LocalIterator final : public InterruptibleIterator {
   IteratorStats Stats() const override { return profile_.Stats(); }
 
  private:
-  // States of all ranks (penstock/states_of_ranks.h).
+  // Restores the states of all ranks (penstock/states_of_ranks.h).
   absl::Status RestoreAll(const State& all) {
     ASSIGN_OR_RETURN(const StatesOfRanks ranks, ReadStatesOfRanks(all));
     StateExchange::TakenUp taken_up{
         .all_ranks = true, .name = ranks.name, .run_id = ranks.options.run_id};
-    // The positions of what stands behind Distribute are those of the rank that was least far.
+    // Nodes after Distribute take the positions of the rank that was least far.
     std::optional<int64_t> least;
     StateHead head;
     std::string_view position;
@@ -220,7 +220,7 @@ class LocalIterator final : public InterruptibleIterator {
         absl::StrCat("step ", step, " was asked for, but step ", next, " is next"));
   }
 
-  absl::Status Build() {  // REQUIRES: mu_ held, or nobody else is there
+  absl::Status Build() {  // REQUIRES: mu_ held, or no other thread uses this
     ready_ = nullptr;
     ASSIGN_OR_RETURN(nodes_, BuildIterator(dataset_, context_));
     ready_ = dynamic_cast<ReadyHint*>(nodes_.get());
@@ -241,8 +241,8 @@ class LocalIterator final : public InterruptibleIterator {
     return next;
   }
 
-  // Made by background_; nullopt, if it is not by then: it is the next call's. On another thread,
-  // so that the deadline holds.
+  // background_ makes the element, on another thread, so that the deadline holds. nullopt if it is
+  // not ready in time: the next call gets it.
   std::optional<NextResult> NextInBackground(absl::Time deadline) {
     if (!background_.under_way()) {
       if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
@@ -251,7 +251,7 @@ class LocalIterator final : public InterruptibleIterator {
     NextResult next = std::move(made_in_background_);
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
-    // What nobody asked for leaves its number to the next, so that it takes no
+    // If Save() did not return the kept state, the next state gets its number, so that it takes no
     // place among the states that can be committed.
     if (!kept_given_) --saves_;
     kept_state_.reset();
@@ -260,13 +260,13 @@ class LocalIterator final : public InterruptibleIterator {
 
   NextResult Produce() {  // REQUIRES: mu_ held
     if (cancelled_) return Stopped();
-    // Where Distribute is the last node itself, it counts as delivered what it gives.
+    // If Distribute is the last node, it counts its elements as delivered itself.
     const PendingDeliveries::Scope scope(counts_deliveries_ ? &pending_ : nullptr);
     RETURN_IF_ERROR(EnsureRestored());
     return nodes_->Next();
   }
 
-  // Before anything else is read or saved: the error of a Restore() that failed, or
+  // Called before every read and save. Returns the error of a failed Restore(), or applies
   // RestoreOptions::skip_steps.
   absl::Status EnsureRestored() {  // REQUIRES: mu_ held
     RETURN_IF_ERROR(restore_failed_);
@@ -280,7 +280,7 @@ class LocalIterator final : public InterruptibleIterator {
   absl::Status TakeUp(const StateHead& head, std::string_view position,
                       StateExchange::TakenUp taken_up, const RestoreOptions& options) {
     background_.Await(absl::InfiniteFuture());
-    MutexLock finish_lock(finish_mu_);  // whose nodes go
+    MutexLock finish_lock(finish_mu_);  // its nodes are about to go
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
     if (cancelled_) return Stopped();
@@ -288,7 +288,7 @@ class LocalIterator final : public InterruptibleIterator {
     GiveUp();
     states_->TakeUp(std::move(taken_up));
     if (absl::Status status = RestoreNodes(head, position, options); !status.ok()) {
-      GiveUp();  // some of them may stand where the state says
+      GiveUp();  // some nodes may already be at the state's position
       restore_failed_ = absl::FailedPreconditionError(
           absl::StrCat("the last Restore() failed, so that there is no place to read from; restore "
                        "again, or make another iterator. It failed with ",
@@ -304,7 +304,7 @@ class LocalIterator final : public InterruptibleIterator {
     return absl::OkStatus();
   }
 
-  // What was made and what was saved of it.
+  // Drops the nodes, and what was made and saved of them.
   void GiveUp() REQUIRES(kept_mu_) {  // REQUIRES: mu_ held
     kept_state_.reset();
     ready_ = nullptr;
@@ -327,13 +327,13 @@ class LocalIterator final : public InterruptibleIterator {
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
     if (absl::IsCancelled(next.status()) || IsExhausted(next.status())) return next;
     RETURN_IF_ERROR(pending_.Deliver());
-    // An error takes a step as well: it stands at an element's place.
+    // An error takes a step too: it has an element's place.
     const bool end = next.ok() && !next->has_value();
     if (!end && restore_failed_.ok()) ++step_;
     return next;
   }
 
-  // An element that Next() may stop waiting for. What Save() gives meanwhile is kept.
+  // Makes an element that Next() may stop waiting for. Keeps the state before it for Save().
   void ProduceInBackground() {
     {
       MutexLock kept_lock(kept_mu_);
@@ -345,7 +345,7 @@ class LocalIterator final : public InterruptibleIterator {
     made_in_background_ = ProduceTimed();
   }
 
-  // A state but for its sections, whose nodes may have to ask others.
+  // A state without its sections, whose nodes may have to ask others.
   struct Unfinished {
     std::string head;
     std::vector<StateExchange::Unfinished> sections;
@@ -377,7 +377,7 @@ class LocalIterator final : public InterruptibleIterator {
     head.WriteUnsigned(context_.seed);
     head.WriteInt(context_.repetition);
     head.WriteInt(step_);
-    states_->TakeUnfinished();  // of a Save() that failed
+    states_->TakeUnfinished();  // drop the sections of a Save() that failed
     ASSIGN_OR_RETURN(std::string position, SaveIterator(*nodes_, dataset_, save));
     return Unfinished{head.bytes(), states_->TakeUnfinished(), std::move(position)};
   }
@@ -395,35 +395,37 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   const Dataset dataset_;
-  const bool counts_epochs_;  // rather than being told which this is
+  const bool counts_epochs_;  // else the epoch was given
   Profile profile_;
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
   // Used while mu_ is held.
   const std::shared_ptr<StateExchange> states_ = std::make_shared<StateExchange>();
-  Mutex origin_mu_;  // the last taken
+  Mutex origin_mu_;  // the last lock to take
   uint64_t origin_ GUARDED_BY(origin_mu_) = RandomNumber();
-  // Origin and number of the state taken up.
+  // Origin and number of the restored state.
   std::optional<std::pair<uint64_t, uint64_t>> restored_ GUARDED_BY(origin_mu_);
-  // Held while a state's sections are asked for, which Next() need not wait for; taken first.
+  // Held while a state's sections are requested, which Next() need not wait for. The first lock to
+  // take.
   Mutex finish_mu_;
   Mutex kept_mu_;  // taken before mu_
   std::optional<absl::StatusOr<Unfinished>> kept_state_ GUARDED_BY(kept_mu_);
   bool kept_given_ GUARDED_BY(kept_mu_) = false;  // by Save()
   std::timed_mutex mu_;                           // held while an element is made
-  RunContext context_;                            // guarded by mu_, as all below
+  RunContext context_;                            // guarded by mu_, as are all below
   std::unique_ptr<NodeIterator> nodes_;           // reads context_
   absl::Status restore_failed_;                   // then there are no nodes_
   std::atomic<int64_t> step_ = 0;                 // written while mu_ is held
   int64_t skip_steps_ = 0;
   uint64_t saves_ = 0;
-  ReadyHint* ready_ = nullptr;  // nodes_, if it does; guarded by mu_
+  ReadyHint* ready_ = nullptr;  // nodes_, if it is a ReadyHint; guarded by mu_
   const bool waits_for_others_;
-  const bool counts_deliveries_;  // of what Distribute gave
+  const bool counts_deliveries_;  // of elements that Distribute gave
   PendingDeliveries pending_;     // since the last Deliver(); guarded by mu_
-  int64_t quick_ = 0;  // elements in a row; guarded by mu_, or background_ is not under way
-  NextResult made_in_background_;  // by background_, which is of the thread that calls Next()
-  BackgroundTask background_{[this] { ProduceInBackground(); }};  // the last: it uses the others
+  int64_t quick_ = 0;  // quick elements in a row; guarded by mu_, or background_ is not under way
+  NextResult made_in_background_;  // by background_, which the thread that calls Next() uses
+  // The last member: it uses the others.
+  BackgroundTask background_{[this] { ProduceInBackground(); }};
 };
 
 absl::StatusOr<std::unique_ptr<LocalIterator>> Started(const Dataset& dataset,
@@ -449,7 +451,7 @@ absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset, 
 }
 
 absl::StatusOr<Iterator> Dataset::MakeIterator(IteratorOptions options) const {
-  // Equal seeds are equal orders.
+  // Equal seeds give equal orders.
   const auto epoch = options.seed.has_value() ? std::optional<int64_t>(0) : std::nullopt;
   ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, MakeInterruptible(*this, options, epoch));
   return Iterator(std::move(made));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in this process, with a say in where elements are made.
+// Reading in this process, where the caller chooses the memory of the elements.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,9 +9,10 @@
 
 namespace penstock {
 
-// As Dataset::MakeIterator(), with RunContext::output and output_ahead: where what is read is made,
-// as far as the last node that does not hand it on makes it itself. `output` outlives the iterator.
-// It is the dataset's epoch of that number.
+// Does what Dataset::MakeIterator() does, with RunContext::output and output_ahead. Elements are
+// made in `output` if the last node makes them, or the last node below it that makes elements
+// rather than passing them on. `output` outlives the iterator. The iterator reads the dataset's
+// epoch number `epoch`.
 absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset, uint64_t seed,
                                           int64_t epoch);
 

@@ -9,19 +9,19 @@
 
 namespace penstock {
 
-// What nodes keep from one pass of a Repeat above them to the next (Cache).
-// Owned by the outermost Repeat, and gone with it. Any thread.
+// State that nodes keep from one pass of a Repeat above them to the next (Cache). Owned by the
+// outermost Repeat and destroyed with it. Any thread.
 class KeptAcrossPasses {
  public:
-  // What node number `node` keeps, empty at first: for the one iterator that
-  // the node has at a time.
+  // Returns what node number `node` keeps, empty at first. It is for the node's iterator, of which
+  // there is one at a time.
   std::shared_ptr<void>& Of(int node) {
     MutexLock lock(mu_);
     return by_node_[node];  // never moves
   }
 
-  // Distribute: nothing came in a pass that has ended, since others took what there was. So it
-  // does not say that the input is empty.
+  // Distribute: notes that a pass gave no element because other consumers took them all. Such a
+  // pass does not mean that the input is empty.
   void NoteOthersTookAll() { others_took_all_ = true; }
   bool TakeOthersTookAll() { return others_took_all_.exchange(false); }
 

@@ -10,12 +10,12 @@ namespace penstock {
 
 struct CachedElements;  // transforms/cache_store.h
 
-// What this process keeps of a node beyond the iterators over it: gone with the last
-// Dataset and iterator that have the node, and no part of its definition.
+// State of a node that this process keeps beyond the node's iterators. It is no part of the node's
+// definition, and is destroyed with the last Dataset and iterator that have the node.
 struct KeptByNode {
   Mutex mu;
-  int64_t epochs = 0;  // begun of it (epochs.h); guarded by a lock of that file's
-  // Of Cache in memory: its input, whole.
+  int64_t epochs = 0;  // begun so far; guarded by a lock in epochs.cc
+  // Cache in memory: its whole input.
   std::shared_ptr<const CachedElements> cached GUARDED_BY(mu);
 };
 

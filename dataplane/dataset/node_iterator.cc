@@ -26,8 +26,8 @@ namespace {
 
 constexpr uint64_t kPositionVersion = 2;
 
-// Two bytes of what each node is by itself, in topological order: enough to say
-// which differ, once the whole fingerprint says that some do.
+// Returns two bytes of each node's own fingerprint, in topological order. They say which nodes
+// differ, once the whole fingerprint says that some do.
 std::string NodeMarks(const Dataset::Node& root) {
   std::string marks;
   VisitNodes(root, [&](const Dataset::Node& node, int) {
@@ -38,12 +38,12 @@ std::string NodeMarks(const Dataset::Node& root) {
   return marks;
 }
 
-// OK if all nodes that differ may; else names those that may not.
+// OK if all nodes that differ are in `allow`; otherwise the error names those that are not.
 absl::Status CheckMarks(const Dataset::Node& root, std::string_view marks,
                         absl::Span<const std::string> allow) {
   const std::string own = NodeMarks(root);
   if (own.size() != marks.size()) {
-    std::string first;  // of this dataset's nodes, that differs
+    std::string first;  // the first node of this dataset that differs
     VisitNodes(root, [&](const Dataset::Node& node, int number) {
       const size_t at = 2 * static_cast<size_t>(number);
       const bool same = at < marks.size() && own.compare(at, 2, marks, at, 2) == 0;
@@ -90,7 +90,7 @@ absl::StatusOr<bool> NodeIterator::NextViews(ElementViews& views) {
 absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
   for (int64_t passed = 0; passed < count; ++passed) {
     absl::StatusOr<std::optional<Element>> element = Next();
-    // An error stands at an element's place and is passed over as one.
+    // An error has an element's place, and is passed over like an element.
     if (absl::IsCancelled(element.status()) || IsExhausted(element.status()))
       return element.status();
     if (element.ok() && !element->has_value()) return passed;

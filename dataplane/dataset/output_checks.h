@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What registered code gives for the leaves of one element, held to the spec that
-// it promised.
+// Checks the results of registered code for one element's leaves against the spec that it promised.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +16,19 @@
 
 namespace penstock {
 
-// Of one element; one thread.
+// For one element; one thread.
 class OutputChecks {
  public:
   explicit OutputChecks(absl::Span<const TensorSpec> leaves)
       : leaves_(leaves), given_(leaves.size(), false) {}
 
-  // Notes that leaf `i` is given with these dims. InvalidArgument if there is none,
-  // twice, for strings and others mixed up, and for dims that the spec excludes.
+  // Notes that leaf `i` is given with these dims. InvalidArgument if there is no such leaf, if it
+  // was given before, if strings are given for another dtype or the reverse, or if the spec
+  // excludes the dims.
   absl::Status Give(size_t i, absl::Span<const int64_t> dims, bool strings);
-  // Of strings: as many as the dims have places, too.
+  // As Give(), for strings; `count` must also be the product of the dims.
   absl::Status GiveStrings(size_t i, absl::Span<const int64_t> dims, size_t count);
-  // Internal if a leaf was not given; `who` gives them, in the message.
+  // Internal if a leaf was not given; the message says that `who` did not give it.
   absl::Status AllGiven(std::string_view who) const;
 
  private:
@@ -36,10 +36,11 @@ class OutputChecks {
   absl::InlinedVector<bool, 8> given_;
 };
 
-// Dense leaves only, of known dtypes: what registered code can give.
+// InvalidArgument unless all leaves are dense and of known dtypes: registered code can give no
+// others.
 absl::Status CheckRegisteredSpec(absl::Span<const TensorSpec> leaves);
 
-// Hands what registered code gives on to a sink.
+// Passes the results of registered code on to a sink.
 class SinkOutputs final : public ElementOutputs {
  public:
   SinkOutputs(ResultSink& sink, absl::Span<const TensorSpec> leaves)

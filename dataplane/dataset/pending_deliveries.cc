@@ -14,7 +14,7 @@ thread_local PendingDeliveries* current = nullptr;
 absl::Status PendingDeliveries::Deliver() {
   absl::Status first;
   absl::Span<const PendingDelivery> rest = deliveries_;
-  while (!rest.empty()) {  // those of one source in a row go together
+  while (!rest.empty()) {  // consecutive ones of one source go together
     const auto end = std::find_if(rest.begin(), rest.end(), [&](const PendingDelivery& delivery) {
       return delivery.from != rest.front().from;
     });
@@ -28,7 +28,7 @@ absl::Status PendingDeliveries::Deliver() {
 
 void PendingDeliveries::GoOn() {
   if (deliveries_.empty()) return;
-  if (current == nullptr) return Deliver().IgnoreError();  // whoever gave them says it again
+  if (current == nullptr) return Deliver().IgnoreError();  // their giver reports the error again
   current->Append(*this);
   deliveries_.clear();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that Distribute gave to nodes behind it. Each is delivered (docs/exactly_once.md) when
-// the outermost Next() returns what was made of it: until then it is pending. What is pending goes
-// along with what the nodes give, by thread: a node that gives something before its Next() returns
-// does nothing for that; one that holds elements back keeps theirs (PositionedInput::Holds).
+// Elements that Distribute gave to nodes after it. Each is delivered (docs/exactly_once.md) when
+// the outermost Next() returns what was made from it; until then it is pending. Pending deliveries
+// follow the results of the nodes, by thread. A node that returns its result before its Next()
+// returns does nothing for them; a node that holds elements back keeps their deliveries
+// (PositionedInput::Holds).
 #pragma once
 
 #include <cstddef>
@@ -16,19 +17,20 @@ namespace penstock {
 
 struct PendingDelivery;
 
-// Who gave elements, and must know when they are delivered.
+// A giver of elements, which must know when they are delivered.
 class GivesElements {
  public:
   virtual ~GivesElements() = default;
-  // The program gets them now. Waits while they may not be returned. An error: they never may be,
-  // since they are others' or the reading was stopped. Any thread.
+  // The program receives these elements now. Waits while they may not be returned. An error means
+  // that they may never be returned, because they belong to other consumers or reading was stopped.
+  // Any thread.
   virtual absl::Status OnDelivered(absl::Span<const PendingDelivery> deliveries) = 0;
 };
 
 struct PendingDelivery {
   GivesElements* from;  // outlives the iterator
   PartitionId partition;
-  Index position;  // in the sets of what a client has
+  Index position;  // in the client's sets of indices
 };
 
 class PendingDeliveries {
@@ -40,14 +42,17 @@ class PendingDeliveries {
   bool empty() const { return deliveries_.empty(); }
   void clear() { deliveries_.clear(); }
 
-  // Delivers all; it is empty after that. The first error; the others are delivered all the same.
+  // Delivers all; the object is empty after that. Returns the first error; the others are delivered
+  // all the same.
   absl::Status Deliver();
-  // As part of what this thread gives now; delivered, if nobody behind it counts that.
+  // Adds these to the current result of this thread; delivers them at once if no node after this
+  // one counts them.
   void GoOn();
 
-  // Where what this thread gets is counted; nullptr: nowhere, and it is delivered when it is given.
+  // Returns where this thread's elements are counted; nullptr: they are not counted, and each is
+  // delivered when it is given.
   static PendingDeliveries* Current();
-  // As long as it lives, that is `into`. Scopes of a thread end in the reverse order.
+  // Makes `into` the current one while this object lives. A thread's scopes end in reverse order.
   class Scope {
    public:
     explicit Scope(PendingDeliveries* into);

@@ -15,18 +15,19 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kFlush = 32;  // elements counted here before the node's counters are touched
-// Calls of which one is timed, so that timing takes a fiftieth at most.
+constexpr int64_t kFlush = 32;  // elements counted here before the node's counters are updated
+// At least one call in kMostBetween is timed. Within that limit, timing takes at most 1/kShare of
+// the time.
 constexpr int64_t kMostBetween = 4096;
 constexpr int64_t kShare = 50;
-constexpr int64_t kScopeNs = 60;  // a scope's own cost, half of it outside what it measures
+constexpr int64_t kScopeNs = 60;  // a scope's own cost, half of it outside its measurement
 
-// Of the calls that this thread is in.
+// The calls that this thread is in.
 struct Timing {
-  bool inside = false;    // a node's iterator
+  bool inside = false;    // in a node's iterator
   int64_t weight = 0;     // of the outermost; 0: not timed
-  int64_t inside_ns = 0;  // booked by scopes inside the innermost one
-  int64_t scopes = 0;     // in the outermost, itself included
+  int64_t inside_ns = 0;  // added by scopes inside the innermost one
+  int64_t scopes = 0;     // in the outermost call, including itself
 };
 thread_local Timing timing;
 
@@ -128,7 +129,7 @@ class ProfiledIterator final : public NodeIterator, public ReadyHint {
     return result;
   }
 
-  // Chooses when, by what timing this call has cost.
+  // Chooses the next call to time, by how much the timing of this call cost.
   void TimeAgain(int64_t scopes, int64_t took_ns) {
     const int64_t timing_ns = scopes * kScopeNs;
     const int64_t work_ns = std::max(took_ns - timing_ns, timing_ns / 8);
@@ -147,12 +148,12 @@ class ProfiledIterator final : public NodeIterator, public ReadyHint {
   }
 
   const std::unique_ptr<NodeIterator> iterator_;
-  ReadyHint* const ready_;  // the same, if it does
+  ReadyHint* const ready_;  // iterator_, if it is a ReadyHint
   NodeProfile& node_;
-  absl::Status ended_;  // why, once it is exhausted
-  int64_t every_ = 1;   // calls of which one is timed
+  absl::Status ended_;  // the error, once it is exhausted
+  int64_t every_ = 1;   // one of this many calls is timed
   int64_t until_timed_ = 1;
-  int64_t elements_ = 0;  // not yet flushed, as the next
+  int64_t elements_ = 0;  // not yet flushed, as is bytes_
   int64_t bytes_ = 0;
 };
 

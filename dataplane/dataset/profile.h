@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node of a running dataset did: elements, bytes, seconds at work,
-// seconds spent waiting for others. Counts are exact, but lag by some elements
-// while a node is being read; seconds at work are estimated from calls that are timed now and then,
-// since reading the clock costs as much as a quick node.
+// The work of each node of a running dataset: elements, bytes, seconds at work, seconds spent
+// waiting for others. Counts are exact, but lag by some elements while a node is being read.
+// Seconds at work are estimated from a sample of timed calls, since reading the clock costs as much
+// as a quick node.
 #pragma once
 
 #include <atomic>
@@ -18,25 +18,25 @@
 
 namespace penstock {
 
-// One node's counts, of all iterators built for it. Any thread; relaxed.
+// One node's counts, over all iterators built for it. Any thread; relaxed.
 struct NodeProfile {
-  std::string name;                    // as errors have it; never changes
-  std::atomic<int64_t> elements{0};    // given out, errors in an element's place included
-  std::atomic<int64_t> bytes{0};       // of their blocks; 0 where they went into a batch's rows
-  std::atomic<int64_t> busy_ns{0};     // of all threads in this node's own code, an estimate
-  std::atomic<int64_t> waiting_ns{0};  // of those who wanted its next element
-  // As last tuned (or given); 0: the node has none.
+  std::string name;                    // as in errors; never changes
+  std::atomic<int64_t> elements{0};    // produced; errors in an element's place count
+  std::atomic<int64_t> bytes{0};       // of their blocks; 0 for rows written into a batch
+  std::atomic<int64_t> busy_ns{0};     // in this node's own code, of all threads; an estimate
+  std::atomic<int64_t> waiting_ns{0};  // spent by readers waiting for its next element
+  // As last tuned (or set); 0: the node has none.
   std::atomic<int64_t> parallelism{0};  // calls at a time
-  std::atomic<int64_t> ahead{0};        // elements that it may hold ready or in work
+  std::atomic<int64_t> ahead{0};        // elements it may hold ready or in work
 };
 
-// Of all nodes of one dataset. Outlives the iterators that count into it, which
-// may be of several partitions.
+// The counts of all nodes of one dataset. Outlives the iterators that count into it; they may be of
+// several partitions.
 class Profile {
  public:
   explicit Profile(NodePtr root);
 
-  // By the node's number (VisitNodes).
+  // `number` is the node's number (VisitNodes).
   NodeProfile& node(int number) { return nodes_[static_cast<size_t>(number)]; }
   // In topological order, inputs before their users.
   IteratorStats Stats() const;
@@ -46,10 +46,10 @@ class Profile {
   std::deque<NodeProfile> nodes_;
 };
 
-// Times what its thread does while it lives and books it to `node`, without
-// what scopes inside it book for themselves. Where no node's iterator is at work
-// on this thread it begins to time, if `weight` is not 0: so many calls this one
-// stands for. Inside one it follows that: timed or not. nullptr: does nothing.
+// Measures the time that its thread spends while it lives, and adds it to `node`, without the time
+// that nested scopes add for themselves. In the outermost scope on a thread, `weight` says how many
+// calls this one represents; 0: it is not timed. A nested scope is timed if the outermost one is.
+// `node` nullptr: does nothing.
 class ProfileScope {
  public:
   ProfileScope(NodeProfile* node, int64_t weight);
@@ -67,8 +67,8 @@ class ProfileScope {
   Clock::time_point begin_;
 };
 
-// Books the time of its life as waiting for `node`'s next element, and not as
-// anybody's work. nullptr: does nothing.
+// Adds the time of its life to the waiting time for `node`'s next element, and to no node's work.
+// nullptr: does nothing.
 class ProfileWait {
  public:
   explicit ProfileWait(NodeProfile* node);
@@ -81,8 +81,8 @@ class ProfileWait {
   ProfileScope::Clock::time_point begin_;
 };
 
-// The same iterator, counted and timed. Where it runs out of memory or threads, an error that names
-// the node ends reading: it comes again whenever it is asked (catch_exhausted.h).
+// Returns `iterator`, counted and timed. If it runs out of memory or threads, reading ends with an
+// error that names the node; every later call returns that error (catch_exhausted.h).
 std::unique_ptr<NodeIterator> Profiled(std::unique_ptr<NodeIterator> iterator, NodeProfile& node);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions and generators written in Python, as a dataset holds them, and who runs
-// them. The engine itself has no Python: dataplane/python has processes that do.
+// Python functions and generators as a dataset stores them, and the interface that runs them. The
+// engine itself contains no Python: dataplane/python starts processes that do.
 #pragma once
 
 #include <cstdint>
@@ -21,59 +21,60 @@
 namespace penstock {
 
 struct PythonFunction {
-  std::string name;     // "package.module:function"; the module's alone where `pickle` is given
-  std::string pickle;   // cloudpickle's bytes; empty: the function is imported by its name
-  std::string version;  // stands for `pickle` in fingerprints, unless it is empty
-  // How leaves become arguments, and results leaves: JSON, for the process that runs it
-  // (python/penstock/functions.py writes it, dataplane/python/child.py reads it).
+  std::string name;     // "package.module:function"; only the module if `pickle` is set
+  std::string pickle;   // cloudpickle's bytes; empty: the function is imported by name
+  std::string version;  // replaces `pickle` in fingerprints, unless it is empty
+  // How leaves become arguments and results become leaves: JSON for the process that runs the
+  // function (python/penstock/functions.py writes it, dataplane/python/child.py reads it).
   std::string call;
-  uint64_t key = 0;  // of the above, in PythonFunctionOf()'s: equal for equal functions
+  uint64_t key = 0;  // hash of the above, set by PythonFunctionOf(); equal for equal functions
 };
 
-// Attributes of an operation or a node, and back.
+// Converts a function to attributes of an operation or a node, and back.
 void AddTo(Attrs& attrs, PythonFunction function);
 PythonFunction PythonFunctionOf(const Attrs& attrs);
 
-// How it gets to who runs it, for people: "Python 'augment:crop' by import path".
+// Returns how the function gets to the process that runs it, for people: "Python 'augment:crop' by
+// import path".
 std::string WayOf(const PythonFunction& function);
 
-// Runs them. Any thread, several at once.
+// Runs Python functions. Any thread, several at once.
 class PythonHost {
  public:
   virtual ~PythonHost() = default;
 
-  // PermissionDenied where such functions, or this one, are not to be run.
+  // PermissionDenied if Python functions, or this one, may not run.
   virtual absl::Status Admit(const PythonFunction& function) const = 0;
-  // Calls it on the leaves of one element, dense ones. The function's own error is
-  // Unknown, or InvalidArgument for a ValueError or TypeError, with its traceback.
-  // Cancelled after Stop().
+  // Calls the function on the leaves of one element, all dense. An error of the function's own is
+  // Unknown, or InvalidArgument for a ValueError or TypeError, with its traceback. Cancelled after
+  // Stop().
   virtual absl::Status Call(const std::shared_ptr<const PythonFunction>& function,
                             absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
                             ElementOutputs& out) = 0;
-  // The generator that it makes, as a source of one split.
+  // Opens the generator that the function makes, as a source of one split.
   virtual absl::StatusOr<std::unique_ptr<SourceReader>> Open(
       std::shared_ptr<const PythonFunction> function, Spec spec) = 0;
-  // How many calls run at a time; others wait. At least 1.
+  // How many calls run at a time, at least 1; others wait.
   virtual int CallsAtOnce() const = 0;
-  // The same, for one run of a dataset: its calls, and those that wait for their turn, end with
-  // Cancelled soon after `cancelled` was set, which outlives them. nullptr: this one does.
+  // Returns a host for one run of a dataset. Its calls, and calls that wait to run, end with
+  // Cancelled soon after `cancelled` is set, which outlives them. nullptr: use this host.
   virtual std::shared_ptr<PythonHost> Until(CancelFlag) { return nullptr; }
-  // Ends the calls under way, and refuses others. Idempotent, bounded.
+  // Ends the calls under way and refuses further ones. Idempotent, bounded.
   virtual void Stop() = 0;
 
-  // Refuses all with PermissionDenied(reason).
+  // Returns a host that refuses all functions with PermissionDenied(reason).
   static std::shared_ptr<PythonHost> Refusing(std::string reason);
-  // Who runs those of the datasets that this process reads itself: what was set in it, not in
-  // one that it was forked from; else one that refuses.
+  // The host for datasets that this process reads itself. It was set in this process, not in one
+  // that this process was forked from; otherwise it is a host that refuses.
   static std::shared_ptr<PythonHost> OfProcess();
   static void SetOfProcess(std::shared_ptr<PythonHost> host);
 };
 
-// The function applied to `x`; its results are `output`, dense leaves. `deterministic`
-// as RegisteredMap's.
+// Applies the function to `x`. Its results have the spec `output`, dense leaves. `deterministic` is
+// as for RegisteredMap.
 Expr CallPython(PythonFunction function, const Spec& output, bool deterministic, const Expr& x);
 
-// What the generator gives, in one split. As RegisteredSource's otherwise.
+// Makes a source of the generator's elements, in one split. Otherwise as RegisteredSource.
 Dataset FromPythonGenerator(PythonFunction generator, const Spec& spec, bool deterministic);
 
 }  // namespace penstock

@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// A number not met before: seeds that nobody gave, names.
+// Returns a random 64-bit number: for seeds that were not given, and for names.
 inline uint64_t RandomNumber() {
   std::random_device device;
   return (static_cast<uint64_t>(device()) << 32) | device();

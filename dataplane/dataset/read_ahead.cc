@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kRound = 32;  // elements
-// Falling short so often in a round is no accident of the first or a single slow element.
+// Falling short this often in a round is no effect of the first element or of one slow element.
 constexpr int kOften = 3;
 
 }  // namespace

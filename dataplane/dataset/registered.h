@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs and plug-ins register by name and version: maps, sources,
-// transforms. Rows stay for the life of the program.
+// Maps, sources and transforms that programs and plug-ins register by name and version. Rows stay
+// for the life of the program.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ class Registered {
 
   const std::string& what() const { return what_; }  // "source"
 
-  // AlreadyExists if the name is taken by another version; the same one again
+  // AlreadyExists if the name is registered with another version. Adding the same version again
   // changes nothing.
   absl::Status Add(std::string name, T value) {
     MutexLock lock(mu_);
@@ -38,7 +38,7 @@ class Registered {
                                                  found->second->version, ", not ", value.version));
   }
 
-  // NotFound says what to do.
+  // NotFound says how to register it.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name) const {
     MutexLock lock(mu_);
     const auto found = values_.find(name);
@@ -46,7 +46,7 @@ class Registered {
     return Missing(absl::StrCat("'", name, "'"));
   }
 
-  // The same of one version alone.
+  // As above, but NotFound also for another version.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name, int64_t version) const {
     MutexLock lock(mu_);
     const auto found = values_.find(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes of registered sources and of registered transforms have in common.
+// Shared code of the nodes of registered sources and registered transforms.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,16 @@
 
 namespace penstock {
 
-// The attributes beside the params.
+// Returns the rules of all attributes except the params.
 std::vector<AttrRule> RegisteredAttrs();
-// Checks them.
+// Checks these attributes, and infers spec and cardinality from them.
 absl::StatusOr<Inferred> InferRegistered(const Attrs& attrs);
 
-// Params as attributes of a node, and back.
+// Converts params to attributes of a node, and back.
 void AddParams(const Params& params, Attrs& attrs);
 Params ParamsOf(const Attrs& attrs);
 
-// Writes each element into a sink. Errors name the node and what is registered.
+// Writes each element into a sink. Errors name the node and the registered name.
 class RegisteredIterator : public NodeIterator {
  public:
   absl::StatusOr<std::optional<Element>> Next() final;
@@ -43,8 +43,8 @@ class RegisteredIterator : public NodeIterator {
   const std::string who_;  // "source 'numbers'"
 };
 
-// The node of op `op` for what `all` has under `name`, described by `describe` (called
-// with it). Mistakes become the dataset's.
+// Makes the node of op `op` for the value that `all` has under `name`; `describe` is called with
+// that value. Errors become the dataset's.
 template <class T, class Describe>
 Dataset MakeRegistered(std::string op, const Registered<T>& all, std::string_view name,
                        const Params& params, std::vector<NodePtr> inputs, Describe describe) {
@@ -66,8 +66,8 @@ Dataset MakeRegistered(std::string op, const Registered<T>& all, std::string_vie
   return Dataset(MakeNode(std::move(op), std::move(attrs), std::move(inputs)));
 }
 
-// What `all` has under the site's name and version, opened by `open` (called with it and
-// the params).
+// Opens the value that `all` has under the site's name and version; `open` is called with that
+// value and the params.
 template <class T, class Open>
 auto OpenRegistered(const Registered<T>& all, const BuildSite& site, Open open)
     -> decltype(open(std::declval<const T&>(), Params())) {

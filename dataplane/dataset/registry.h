@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row per kind of node. A new source or transform is two files and one line
-// in the table of its folder (sources/kinds.cc, transforms/kinds.cc).
-// sources/range.{h,cc} is the example to follow.
+// One row per kind of node. A new source or transform is two files and one line in the table of its
+// folder (sources/kinds.cc, transforms/kinds.cc). sources/range.{h,cc} is the example to follow.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace penstock {
 
-// The alternatives of Attr, in its order; numbers on the wire, never reused.
+// The alternatives of Attr, in its order. The numbers are on the wire and never reused.
 enum class AttrType : uint8_t {
   kInt = 0,
   kDouble = 1,
@@ -40,12 +39,12 @@ struct AttrRule {
   std::string name;
   AttrType type;
   bool required = true;
-  // Enters the fingerprint: another value gives other elements. False for what
-  // only says how they are made or fetched.
+  // Enters the fingerprint: another value gives other elements. False for attributes that only say
+  // how elements are made or fetched.
   bool identifies = true;
 };
 
-// What inference finds about a node.
+// The results of inference for a node.
 struct Inferred {
   Spec spec;
   Cardinality cardinality = kUnknown;
@@ -55,51 +54,50 @@ inline constexpr char kParamPrefix[] = "param.";
 
 struct NodeKind {
   std::string op;
-  int version = 1;  // raised when the same attributes would give other elements
+  int version = 1;  // raised when equal attributes would give other elements
   std::vector<AttrRule> attrs;
   int min_inputs = 1;
   int max_inputs = 1;
-  // The last `bodies` inputs are not read as they stand but built anew for each
-  // element (FlatMap, Interleave); their sources are no split providers.
+  // The last `bodies` inputs are built again for each element (FlatMap, Interleave) instead of
+  // being read. Their sources are no split providers.
   int bodies = 0;
-  // The last `undivided` inputs before these are read whole by every partition
-  // (the choice of ChooseFromDatasets): their sources are no split providers.
+  // Every partition reads the last `undivided` inputs before the bodies whole (the choice of
+  // ChooseFromDatasets). Their sources are no split providers.
   int undivided = 0;
-  // The inputs run somewhere else (Distribute): they are not built, and have
-  // no split providers here.
+  // The inputs run elsewhere (Distribute): they are not built, and have no split providers here.
   bool elsewhere = false;
-  // Takes an argument from the element that opens it (RangeOf …): the attribute
-  // "argument" is its Spec. Only inside a body.
+  // Takes an argument from the element that opens it (RangeOf …); the attribute "argument" is its
+  // Spec. Only inside a body.
   bool takes_argument = false;
-  // Gives elements of its inputs (of its bodies, where it has some; of none that is undivided) as
-  // they are, in the memory that they lie in (Take, Prefetch, Interleave). It may leave some out.
+  // Gives elements of its inputs unchanged, in the inputs' memory (Take, Prefetch, Interleave). It
+  // may leave some out. If it has bodies, only their elements are meant; undivided inputs never
+  // are.
   bool hands_on = false;
-  // Takes further attributes, under names that begin with kParamPrefix: what a
-  // registered source or transform is given. They identify.
+  // Takes further attributes, under names that begin with kParamPrefix: the params of a registered
+  // source or transform. They enter the fingerprint.
   bool takes_params = false;
 
-  // Checks values of attributes and inputs' specs. Number and types of both are
-  // checked already. InvalidArgument (OutOfRange …) names the argument; the
-  // node's name is put in front of it by the caller.
+  // Checks the values of attributes and the specs of inputs. The number and types of both are
+  // checked before. InvalidArgument (OutOfRange …) names the argument; the caller puts the node's
+  // name in front.
   absl::StatusOr<Inferred> (*infer)(const Attrs& attrs, absl::Span<const NodePtr> inputs) = nullptr;
-  // The iterator. Inputs are built by site.BuildInput(i).
+  // Builds the iterator. It builds inputs by site.BuildInput(i).
   absl::StatusOr<std::unique_ptr<NodeIterator>> (*build)(const BuildSite& site) = nullptr;
-  // For sources that can be divided: how. nullptr for all other nodes. The
-  // plan's `node` is filled in by PlanSplits.
+  // Plans the splits of a source that can be divided; nullptr for all other nodes. PlanSplits fills
+  // in the plan's `node`.
   absl::StatusOr<SplitProviderPlan> (*plan)(const Dataset::Node& node, Files& files) = nullptr;
-  // What Explain() says of such a node beyond its attributes (how far back it
-  // restores); nullptr: nothing.
+  // Returns what Explain() shows of such a node beyond its attributes (how far back it restores);
+  // nullptr: nothing.
   std::string (*explain_details)(const Dataset::Node& node) = nullptr;
 };
 
-// The row of that operation; nullptr for one not known. Any thread.
+// Returns the row of that operation; nullptr if it is unknown. Any thread.
 const NodeKind* FindNodeKind(std::string_view op);
 
-// All rows, in the order of their names.
+// Returns all rows, sorted by name.
 std::vector<const NodeKind*> NodeKinds();
 
-// Adds a kind from a layer above (Distribute). Once per op: the second call of
-// the same op changes nothing.
+// Adds a kind from a layer above (Distribute). A second call for the same op changes nothing.
 void RegisterNodeKind(NodeKind kind);
 
 }  // namespace penstock

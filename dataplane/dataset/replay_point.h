@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A position of a partition, and what of the splits it was given a replay from there needs.
+// A position of a partition, and which of the partition's splits a replay from there needs.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace penstock {
 
 struct ReplayPoint {
-  std::string position;  // as SaveIterator()'s
+  std::string position;  // as SaveIterator() writes it
   StateWriter::SplitsNeeded splits;
 };
 absl::StatusOr<ReplayPoint> SaveForReplay(NodeIterator& iterator, const Dataset& dataset);

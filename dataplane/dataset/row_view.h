@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of dense tensors seen in place.
+// Views of parts of dense tensors.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ inline int64_t Product(absl::Span<const int64_t> dims) {
   return product;
 }
 
-// The values of `tensor` from number `first` on, as a tensor of `dims`, which
-// must outlive the view as the tensor's memory must. REQUIRES: there are as many.
+// Returns the values of `tensor` from number `first` on, as a tensor of `dims`. `dims` and the
+// tensor's memory must outlive the view. REQUIRES: `tensor` has that many values.
 inline Tensor ValuesOf(const Tensor& tensor, int64_t first, absl::Span<const int64_t> dims) {
   if (tensor.dtype() != kString) {
     const auto* values = static_cast<const std::byte*>(tensor.raw());
@@ -28,7 +28,7 @@ inline Tensor ValuesOf(const Tensor& tensor, int64_t first, absl::Span<const int
   return Tensor(kString, dims, offsets + first, bytes);
 }
 
-// Row `n` along the first dimension. REQUIRES: dense, n < dim(0).
+// Returns row `n` along the first dimension. REQUIRES: dense, n < dim(0).
 inline Tensor RowOf(const Tensor& tensor, int64_t n) {
   const absl::Span<const int64_t> dims = tensor.dims().subspan(1);
   return ValuesOf(tensor, n * Product(dims), dims);

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// More dimensions than any tensor has; bounds what a few bytes may ask for.
+// More dimensions than any tensor has; limits the memory that a few bytes can request.
 constexpr int kMaxRank = 64;
 
 absl::Status CheckRaggedRank(const TensorSpec& spec, uint32_t ragged_rank) {

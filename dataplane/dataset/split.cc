@@ -12,12 +12,12 @@
 namespace penstock {
 namespace {
 
-// More would be journaled for little: 1,024 parts of equal size keep a hundred
+// More splits would fill the journal for little gain: 1,024 parts of equal size keep a hundred
 // workers within 10 % of each other at the end.
 constexpr int64_t kMaxSplits = 1024;
 
-// Appends the plans of the sources of this tree, in the order of their numbers.
-// `number` is that of the tree's last node.
+// Appends the plans of this tree's sources, in the order of their numbers. `number` is the number
+// of the tree's last node.
 absl::Status AddPlans(const Dataset::Node& node, int number, Files& files,
                       std::vector<SplitProviderPlan>& plans) {
   const NodeKind& kind = *FindNodeKind(node.op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a dataset is divided: numbered parts of its sources, handed out by
-// someone else (docs/protocol.md, "Splits").
+// How a dataset is divided: numbered parts of its sources, which a dispatcher hands out
+// (docs/protocol.md, "Splits").
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace penstock {
 
-// One source of a dataset that can be divided. Providers are numbered in the
-// order of their nodes. Sources inside functions (FlatMap, Interleave) are not
-// providers: they run whole, wherever the element that opens them is.
+// One source of a dataset that can be divided. Providers are numbered in the order of their nodes.
+// Sources inside functions (FlatMap, Interleave) are not providers: they run whole, wherever the
+// element that opens them is.
 struct SplitProviderPlan {
   std::string node;                // its name in messages: "ListFiles#0"
   int64_t count = 0;               // splits of one repetition; kUnknown if only the source can tell
-  bool shuffled = false;           // the dispatcher permutes them, anew in each repetition
-  bool seeded = false;             // `seed` was given; else the job's seed applies
+  bool shuffled = false;           // the dispatcher permutes them again in each repetition
+  bool seeded = false;             // `seed` was given; otherwise the job's seed applies
   uint64_t seed = 0;               // of that permutation
   std::vector<std::string> files;  // for sources of files: the resolved list, in split order
 };
@@ -30,27 +30,27 @@ struct SplitPlan {
   std::vector<SplitProviderPlan> providers;
 };
 
-// Resolves file patterns and counts splits. NotFound names a pattern that
-// matches nothing. Runs where the files are.
+// Resolves file patterns and counts splits. NotFound names a pattern that matches nothing. Runs
+// where the files are.
 absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files = DefaultFiles());
 
-// Split `n` of a source of `count` elements, cut into `splits` parts whose
-// sizes differ by at most one.
+// Split `n` of a source of `count` elements that is cut into `splits` parts, whose sizes differ by
+// at most one.
 struct Span64 {
   int64_t begin, end;
 };
 Span64 SplitOf(int64_t count, int64_t splits, int64_t n);
-// How many splits a source of `count` elements is cut into.
+// Returns how many splits a source of `count` elements is cut into.
 int64_t SplitCountFor(int64_t count);
 
-// The splits one partition was given, in order; random access, so that a
-// replay sees what the first run saw.
+// The splits that one partition was given, in order. Access is random, so that a replay sees what
+// the first run saw.
 class SplitFeed {
  public:
   virtual ~SplitFeed() = default;
-  // Split number `ordinal` (from 0) that this partition has of that provider
-  // and repetition; nullopt when there are no more. Waits until the dispatcher
-  // has answered. Cancelled when the partition stops.
+  // Returns split number `ordinal` (from 0) of this partition, of that provider and repetition;
+  // nullopt if there are no more. Waits for the dispatcher's answer. Cancelled when the partition
+  // stops.
   virtual absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                                      int64_t ordinal) = 0;
 };

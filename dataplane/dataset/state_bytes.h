@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions as bytes: unsigned varints, zig-zag integers and strings, read in
-// the order they were written.
+// Positions as bytes: unsigned varints, zig-zag integers and strings, read in the order they were
+// written.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@ class StateWriter {
   void WriteBool(bool value) { WriteUnsigned(value ? 1 : 0); }
   void WriteString(std::string_view value);
 
-  // What CommitListeners will call this state; 0: it is never committed.
+  // The number by which CommitListeners know this state; 0: it is never committed.
   uint64_t save_number() const { return save_number_; }
 
-  // Where bytes are kept to become part of a later state (save_number() 0): what else
-  // their node has to do when they do. Any time after, on the thread that saves.
+  // Bytes may be kept to become part of a later state (save_number() 0). A node attaches here what
+  // it must do when that happens. Called any time later, on the thread that saves.
   using WhenPartOf = std::function<absl::Status(StateWriter& state)>;
   void Attach(WhenPartOf when) { attached_.push_back(std::move(when)); }
   std::vector<WhenPartOf> TakeAttached() { return std::exchange(attached_, {}); }
-  // Writes bytes that were kept, with what was attached to them and what they need.
+  // Writes kept bytes, calls what was attached to them, and takes over the splits that they need.
   absl::Status WriteKept(const StateWriter& kept, const std::vector<WhenPartOf>& attached);
 
-  // Of what a partition was given (split.h): whoever goes on from these bytes asks for no split of
-  // the provider before that one, ever. Of several of one provider the first counts.
+  // Notes that a reader that continues from these bytes needs no split of the provider before this
+  // one (split.h), ever. If called several times for a provider, the earliest split counts.
   void NeedsSplits(int provider, int64_t repetition, int64_t ordinal);
-  // Whoever does may ask for any of all providers.
+  // Notes that a reader that continues from these bytes may need any split of all providers.
   void NeedsAllSplits() { needs_all_splits_ = true; }
-  // By provider: repetition and ordinal. Of a provider that is missing all may be needed.
+  // Repetition and ordinal by provider. All splits of a missing provider may be needed.
   using SplitsNeeded = std::map<int, std::pair<int64_t, int64_t>>;
   SplitsNeeded splits_needed() const { return needs_all_splits_ ? SplitsNeeded() : splits_needed_; }
 
@@ -56,22 +56,22 @@ class StateWriter {
   bool needs_all_splits_ = false;
 };
 
-// Reads what a StateWriter wrote, from bytes that may be damaged: DataLoss at
-// the end of the bytes and for numbers that no writer writes. Does not own them.
+// Reads what a StateWriter wrote, from bytes that may be damaged. DataLoss at the end of the bytes
+// and for encodings that no writer makes. Does not own the bytes.
 class StateReader {
  public:
   explicit StateReader(std::string_view bytes) : rest_(bytes) {}
 
   absl::StatusOr<uint64_t> ReadUnsigned();
   absl::StatusOr<int64_t> ReadInt();
-  // An integer of [min, max]; DataLoss names `what` otherwise.
+  // Returns an integer in [min, max]; otherwise DataLoss names `what`.
   absl::StatusOr<int64_t> ReadIntIn(int64_t min, int64_t max, std::string_view what);
   absl::StatusOr<bool> ReadBool();
-  absl::StatusOr<std::string_view> ReadString();  // lives as long as the bytes
+  absl::StatusOr<std::string_view> ReadString();  // valid as long as the bytes
 
-  std::string_view rest() const { return rest_; }  // what is not read yet
+  std::string_view rest() const { return rest_; }  // not read yet
   bool AtEnd() const { return rest_.empty(); }
-  // DataLoss if something is left.
+  // DataLoss if any bytes remain.
   absl::Status ExpectEnd() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes put into a state beside their positions, where it is found without
-// them: by whoever takes up the states of all ranks (Distribute).
+// Parts of a state beside the nodes' positions. They can be read without the nodes, to restore the
+// states of all ranks (Distribute).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace penstock {
 
 struct StateSection {
-  // How far the node was: of several states that one's positions are taken up
-  // whose nodes were least far.
+  // How far the node was. Of several states, the positions come from the one whose nodes were least
+  // far.
   int64_t at = 0;
   std::string bytes;
 };
@@ -26,12 +26,12 @@ using StateSections = std::map<int, StateSection>;  // by the node's number
 void Write(const StateSections& sections, StateWriter& writer);
 absl::StatusOr<StateSections> ReadStateSections(StateReader& reader);
 
-// Between a running dataset and its nodes, while a state is saved or taken up.
-// One thread at a time, as the nodes' Save() and Restore().
+// Connects a running dataset and its nodes while a state is saved or restored. One thread at a
+// time, as for the nodes' Save() and Restore().
 class StateExchange {
  public:
-  // Makes a section's bytes; may wait, also while elements are read. Called before
-  // the running dataset ends.
+  // Makes a section's bytes. It may wait, also while elements are read. Called before the running
+  // dataset ends.
   using Finish = std::function<absl::StatusOr<std::string>()>;
   struct Unfinished {
     int node;
@@ -39,22 +39,23 @@ class StateExchange {
     Finish finish;
   };
 
-  // In Save():
+  // Called in Save().
   void Put(int node, int64_t at, Finish finish) {
     unfinished_.push_back({node, at, std::move(finish)});
   }
-  // After it:
+  // Called after Save().
   std::vector<Unfinished> TakeUnfinished() { return std::exchange(unfinished_, {}); }
 
-  // Before Restore(): what the state taken up contains, or those of all ranks.
+  // Called before Restore(), with the sections of the restored state, or of the states of all
+  // ranks.
   struct TakenUp {
     std::vector<StateSections> of;  // one, or one per rank
     bool all_ranks = false;
-    uint64_t name = 0;   // of `of`: the same for all ranks of one launch
+    uint64_t name = 0;   // hash of the states and run_id; equal for all ranks of one launch
     std::string run_id;  // of the launch
   };
   void TakeUp(TakenUp taken_up) { taken_up_ = std::move(taken_up); }
-  // In Restore():
+  // Called in Restore().
   const TakenUp& taken_up() const { return taken_up_; }
 
  private:

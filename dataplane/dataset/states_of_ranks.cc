@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// "PSAR", so that other bytes are told from states of all ranks.
+// "PSAR", which distinguishes states of all ranks from other bytes.
 constexpr std::string_view kRanksMagic = "PSAR";
 
 // FNV-1a (Fowler, Noll, Vo): the same in all processes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What OfAllRanks() makes, as Restore() reads it.
+// The state that OfAllRanks() makes, as Restore() reads it.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ namespace penstock {
 struct StatesOfRanks {
   std::vector<State> states;
   RestoreOptions options;
-  uint64_t name = 0;  // of states and run_id, in whatever order the states were given
+  uint64_t name = 0;  // hash of states and run_id; the order of the states does not matter
 };
 
 bool IsOfAllRanks(const State& state);
-// InvalidArgument for no states or a negative skip_steps; DataLoss for bytes that
-// OfAllRanks() does not make.
+// InvalidArgument for no states or a negative skip_steps; DataLoss for bytes that OfAllRanks() does
+// not make.
 absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all);
 
-// RestoreIterator() (node_iterator.h) of a position whose dataset may differ in
-// the nodes of these names.
+// As RestoreIterator() (node_iterator.h), but the position's dataset may differ in the nodes named
+// in `allow`.
 absl::Status RestoreEdited(NodeIterator& iterator, const Dataset& dataset, std::string_view bytes,
                            absl::Span<const std::string> allow);
 

@@ -25,8 +25,8 @@ bool AnyNode(const Dataset::Node& root, Predicate predicate) {
   return any;
 }
 
-// A source of files inside a function, which takes the file's name from the
-// element that opens it: TFRecordDatasetOf and its like.
+// True for a source of files inside a function that takes the file's name from the element that
+// opens it: TFRecordDatasetOf and its like.
 bool ReadsFileOfItsElement(const Dataset::Node& node) {
   constexpr std::string_view kOf = "Of";
   std::string_view over_names = node.op;
@@ -37,15 +37,15 @@ bool ReadsFileOfItsElement(const Dataset::Node& node) {
                                         [](const AttrRule& rule) { return rule.name == "files"; });
 }
 
-// Whether a function of `node` reads files that the elements of its input name.
+// True if a function of `node` reads files that the elements of its input name.
 bool OpensFiles(const Dataset::Node& node) {
   const auto first_body = node.inputs.end() - FindNodeKind(node.op)->bodies;
   return std::any_of(first_body, node.inputs.end(),
                      [](const NodePtr& body) { return AnyNode(*body, ReadsFileOfItsElement); });
 }
 
-// Appends for each provider of this tree whether it is FromTensorSlices below a
-// node that opens files, in the order of their numbers.
+// Appends for each provider of this tree whether it is FromTensorSlices below a node that opens
+// files. The order is that of the providers' numbers.
 void AddSlicesOfNames(const Dataset::Node& node, bool opened, std::vector<bool>& to) {
   const NodeKind& kind = *FindNodeKind(node.op);
   if (kind.plan != nullptr) return to.push_back(opened && node.op == "FromTensorSlices");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a dataset is cut when each partition is a shard of it that is known
-// beforehand: processing modes FILE, DATA and HINT. FILE divides the splits of
-// its sources. DATA takes every n-th element of the whole (behind a Prefetch that
-// ends it, which changes no element), HINT that at the Shard of kShardHint; what
-// stands above the cut must give the same in each partition.
+// Where a dataset is cut if each partition is a shard known beforehand: processing modes FILE, DATA
+// and HINT. FILE divides the splits of its sources. DATA takes every n-th element of the whole
+// dataset (after a final Prefetch, which changes no element). HINT takes every n-th element at the
+// Shard of kShardHint. The nodes before a cut must give the same elements in each partition.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +18,28 @@
 
 namespace penstock {
 
-// FailedPrecondition for a hint without the policy HINT; InvalidArgument naming
-// what is not deterministic above the cut of DATA or HINT.
+// FailedPrecondition for a hint without the policy HINT. InvalidArgument names a node before the
+// cut of DATA or HINT that is not deterministic.
 absl::Status CheckShardable(const Dataset& dataset, ShardingPolicy mode);
 
-// Whether a Shard of kShardHint stands in it, inside functions too.
+// True if the dataset, including its functions, contains a Shard of kShardHint.
 bool HasShardHint(const Dataset& dataset);
-// The same dataset with that shard in the place of each hint. REQUIRES: it is no
-// dataset of a function's own (CheckStandsAlone).
+// Returns the dataset with that shard in place of each hint. REQUIRES: the dataset does not belong
+// to a function (CheckStandsAlone).
 Dataset WithShardForHint(const Dataset& dataset, int64_t shards, int64_t index);
-// Whether `node` stands behind a hint, so that partitions may differ there; not a node
-// that has the hint in a function of its own, which must open the same in all.
+// True if `node` is after a hint, so that partitions may differ there. False for a node whose own
+// function has the hint: it must open the same dataset in all partitions.
 bool StandsBehindShardHint(const Dataset::Node& node);
-// FailedPrecondition for the hint of the node called `name`.
+// Returns FailedPrecondition for the hint of the node called `name`.
 absl::Status HintWithoutPolicy(const std::string& name);
 
-// Elements index, index + shards, … of `input`.
+// Returns elements index, index + shards, … of `input`.
 std::unique_ptr<NodeIterator> ShardOfIterator(std::unique_ptr<NodeIterator> input, int64_t shards,
                                               int64_t index);
 
-// For each provider of the dataset's plan whether its splits are files, one or
-// several each, so that FILE can divide it: a source of files, or FromTensorSlices
-// of names that a function opens.
+// Returns for each provider of the dataset's plan whether FILE can divide it, because each of its
+// splits is one or several files: a source of files, or FromTensorSlices of names that a function
+// opens.
 std::vector<bool> SplitsAreFiles(const Dataset& dataset, const SplitPlan& plan);
 
 }  // namespace penstock
