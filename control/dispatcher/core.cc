@@ -69,7 +69,7 @@ absl::Status Core::Recover() {
   durable_ = sequence_;
   FailPoint("in_recovery");
 
-  // Everybody's lease starts anew.
+  // All leases begin again.
   const absl::Time now = options_.now();
   absl::Duration longest;
   for (const BegunLife& life : state_.lives) longest = std::max(longest, life.lease);
@@ -110,7 +110,7 @@ void Core::OnDurable(absl::StatusOr<uint64_t> sequence) {
 
 void Core::Deliver() {
   MutexLock lock(mu_);
-  if (delivering_) return;  // that thread comes back for what is here
+  if (delivering_) return;  // that thread also sends what is here
   delivering_ = true;
   while (!pending_replies_.empty() &&
          (pending_replies_.front().sequence <= durable_ || !failed_.ok())) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What partitions keep away from: workers that a reader cannot reach, and others, where a partition
+// The workers that partitions avoid: those that a reader cannot reach, and others if a partition
 // may be what ends its workers.
 #include <algorithm>
 
@@ -11,14 +11,15 @@
 namespace penstock::control {
 namespace {
 
-// After so many deaths of its workers a partition that got no further has a worker for itself, and
-// after so many deaths of those its iteration ends.
+// After kDeathsAmongOthers deaths of its workers without progress, a partition gets a worker for
+// itself. After kDeathsAlone deaths of such workers its iteration fails.
 constexpr int kDeathsAmongOthers = 2;
 constexpr int kDeathsAlone = 2;
-// After so many in all, where no worker can be spared for it.
+// Deaths in all after which the iteration fails, if no worker can be spared for the partition.
 constexpr int kMostDeaths = 8;
-// There those whose workers died are tried one at a time on a worker, so that those that died along
-// with others get away from the one that kills: until it gets further, or for so long.
+// If no worker can be spared, partitions whose workers died are tried on a worker one at a time,
+// each until it makes progress or for this long. So partitions that only died along with others get
+// away from the one that kills.
 constexpr absl::Duration kTrial = absl::Seconds(5);
 
 }  // namespace
@@ -136,7 +137,7 @@ void Core::EndReservations(Transaction& txn) {
       std::erase_if(trials_,
                     [&](const auto& entry) REQUIRES(mu_) { return !IsTrying(entry.first); });
   if (ended == 0) return;
-  // Others may have waited for a place.
+  // Other partitions may have waited for a place.
   for (const auto& [id, iteration] : state_.iterations) {
     if (!GoesOn(iteration) || iteration.record.closed) continue;
     txn.Settle(id, {});
@@ -190,10 +191,10 @@ void Core::MoveFromUnreached(Transaction& txn, absl::Time now) {
       continue;
     }
     if (now - since < options_.unreached_timeout || !workers_.contains(worker)) continue;
-    // Of one that is silent nothing is known.
+    // Nothing is known about the links of a silent reader.
     if (client_leases_.SilentFor(session, now) > 3 * options_.heartbeat_interval) continue;
-    // What is in doubt on the link is offered to nobody until its partition is placed anew, also
-    // where the reader has to be mended itself, or there is no other worker. Others wait for it.
+    // Elements in doubt on the link go to no reader until their partition is placed again. Other
+    // readers wait for them, even if the fault is the reader's own or there is no other worker.
     const bool others = iteration->record.shared() && HasOtherReaders(iteration->record, client);
     const bool avoids = ReachesOthers(session) && HasOtherWorkers(*iteration, worker);
     if ((!avoids && !others) || !unreached_.try_emplace(link, avoids).second) continue;

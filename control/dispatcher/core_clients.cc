@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client sessions: who reads, and the messages they send.
+// Client sessions: which clients read, and the messages that they send.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -14,7 +14,7 @@
 namespace penstock::control {
 namespace {
 
-// Refuses partitions that are not there: their numbers come from outside.
+// Refuses partitions that do not exist: their numbers come from outside.
 absl::StatusOr<protocol::ReceivedSets> ToReceivedSets(const std::vector<PartitionIndices>& from,
                                                       const IterationState& iteration) {
   protocol::ReceivedSets sets;
@@ -30,8 +30,8 @@ absl::StatusOr<protocol::ReceivedSets> ToReceivedSets(const std::vector<Partitio
   return sets;
 }
 
-// By whom the elements of rounds or of one order are read: consumers that keep their numbers, or
-// one reader.
+// Checks that the elements of rounds, or of one order, are read by consumers that keep their
+// numbers, or by one reader.
 absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                         const ClientHello& hello) {
   if (iteration.record.has_order_consumers() || iteration.record.coordinated()) {
@@ -125,14 +125,14 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
 void Core::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                   const ClientUp& message) {
   if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(txn, peer, *hello);
-  if (!peer->iteration) return;  // it was told why; this was on its way
+  if (!peer->iteration) return;  // it got the reason; this message was on its way
   if (!GoesOn(state_.iterations.at(peer->iteration))) return;
   client_leases_.Heard({peer->iteration, peer->client}, options_.now());
   HearConsumer(txn, *peer);
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
     OnReports(txn, *peer, {&answer->report, 1});
   } else if (const auto* report = std::get_if<Report>(&message)) {
-    // Errors first: what was received with an error is agreed on with it.
+    // Handles errors first: elements received with an error are agreed on together with it.
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
       const absl::Status may_be =
@@ -255,7 +255,7 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
   }
   if (iteration == nullptr) {
     absl::StatusOr<Division> division = DivisionOf(*job, hello);
-    if (absl::IsUnavailable(division.status())) {  // it comes again, and knows that we are there
+    if (absl::IsUnavailable(division.status())) {  // Aborted: it retries, and knows that we are up
       return txn.WhenDurable(
           [writer = peer->writer, why = absl::AbortedError(division.status().message())](
               const absl::Status&) { writer->Finish(why); });
@@ -279,7 +279,7 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
   }
   protocol::Connect connect{hello.client, hello.incarnation, std::nullopt, hello.consumer,
                             std::max<int64_t>(hello.round, 0)};
-  // A process that was welcomed before has more than the state it once took up.
+  // A process that was welcomed before has received more than the state that it began with.
   const auto before = iteration->record.FindReader(hello.client);
   const bool welcomed =
       before && iteration->record.readers[*before].incarnation == hello.incarnation;
@@ -298,7 +298,7 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
   }
 
   const SessionKey key{iteration->id, hello.client};
-  // From here on its own: that the one before it is closed disconnects nobody.
+  // The session has this stream from here on: closing the stream before it disconnects no client.
   if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
     if (old->incarnation != hello.incarnation) {
       txn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
@@ -324,23 +324,23 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                             {"restored", hello.state.has_value() ? "yes" : "no"}});
   txn.Settle(iteration->id, std::move(decision));
   if (welcomed && iteration->record.readers[*before].status == protocol::ReaderStatus::kLeft) {
-    return ForgetLease(key);  // it was told that it has left
+    return ForgetLease(key);  // it was notified that it has left
   }
   const protocol::IterationContext& context = txn.GetContext(iteration->id);
   if (std::any_of(context.partitions.begin(), context.partitions.end(),
                   [](const auto& partition) { return partition.ended; })) {
     txn.Send(peer, ReportAtOnce{});
   }
-  txn.Balance(iteration->id);  // may have waited for it
+  txn.Balance(iteration->id);  // partitions may have waited for it
   if (peer->consumer < 0) return;
   audit_.Forget(iteration->id);
   HearConsumer(txn, *peer);
-  // Also that nobody is, which it may not have heard.
+  // Sent even if no consumer is lost: the client may have missed that.
   txn.Send(peer, suspicions_.Of(iteration->id, options_.now()));
 }
 
-// Whether the reader has something of which nothing was known: what came before a death may be
-// reported as delivered long after it.
+// Returns whether the report names elements that were not known so far. Elements received before a
+// death may be reported as delivered long after it.
 static bool HasNews(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, ClientId client,
                     const PartitionReport& report) {
@@ -361,7 +361,7 @@ void Core::OnReports(Transaction& txn, const ClientPeer& peer,
     const auto failures = failures_.find({iteration.id, of.partition});
     if (failures != failures_.end() && !of.whole &&
         HasNews(iteration.record, txn.GetContext(iteration.id), peer.client, of)) {
-      failures->second.deaths = failures->second.deaths_alone = 0;  // it got further
+      failures->second.deaths = failures->second.deaths_alone = 0;  // it made progress
     }
     protocol::Decision one = protocol::OnReport(
         iteration.record, txn.GetContext(iteration.id), peer.client, peer.incarnation,
@@ -382,7 +382,7 @@ void Core::OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const Receiv
   txn.Settle(iteration.id, {});
 }
 
-// All repetitions that the state contains, or none.
+// Commits all repetitions that the state contains, or none.
 void Core::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                     const Commit& commit) {
   const JobId job = state_.iterations.at(peer->iteration).job;
@@ -398,7 +398,7 @@ void Core::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
         ToReceivedSets(repetition.committed, *iteration);
     if (!committed.ok()) return txn.Close(peer, committed.status());
     auto reader = iteration->record.FindReader(peer->client);
-    if (!reader) {  // it came when all was over and has nothing of it
+    if (!reader) {  // it joined when all was over, and has nothing of it
       if (committed->empty()) continue;
       return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
                                  "a commit names elements of repetition ", repetition.repetition,
@@ -417,7 +417,7 @@ void Core::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
     const IterationState& iteration = state_.iterations.at(id);
     protocol::Decision decision = protocol::OnCommit(iteration.record, txn.GetContext(id),
                                                      peer->client, peer->incarnation, part);
-    // Answered once for all, below.
+    // One answer for all repetitions is sent below.
     std::erase_if(decision.messages, [](const protocol::Message& message) {
       return std::holds_alternative<protocol::CommitDone>(message);
     });
@@ -431,7 +431,7 @@ void Core::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
 void Core::OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   absl::StatusOr<protocol::ReceivedSets> delivered = ToReceivedSets(leave.delivered, iteration);
-  if (!delivered.ok()) delivered = protocol::ReceivedSets();  // nothing is there to commit
+  if (!delivered.ok()) delivered = protocol::ReceivedSets();  // then it commits nothing
   const SessionKey key{peer.iteration, peer.client};
   ForgetLease(key);
   txn.Log("client_left", {{"client", absl::StrCat(absl::Hex(peer.client.value()))},
@@ -441,7 +441,7 @@ void Core::OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave)
                                peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
-    client_leases_.Heard(key, options_.now());  // so long may another process come with its state
+    client_leases_.Heard(key, options_.now());  // how long another process may come with its state
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of coordinated reads: who of them is heard no more, and whether all of them
-// return the same steps.
+// Consumers of coordinated reads: which ones are no longer heard, and whether all return the same
+// steps.
 #include <algorithm>
 #include <limits>
 
@@ -12,13 +12,14 @@
 namespace penstock::control {
 namespace {
 
-// Less than two heartbeats, so that one which dies is known within two seconds; not less
-// than that of the default interval, since a busy machine is late by a while.
+// Returns the silence after which a consumer is suspected. It is less than two heartbeats, so that
+// a dead consumer is noticed within two seconds. It is never less than for the default interval,
+// because messages are a little late on a busy machine.
 absl::Duration SuspectAfter(absl::Duration heartbeat_interval) {
   return std::max(absl::Milliseconds(1750), heartbeat_interval * 7 / 4);
 }
 
-// The others wait for it.
+// Returns whether the other consumers wait for this reader.
 bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& reader) {
   return iteration.record.coordinated() && reader.consumer >= 0 && reader.reads() &&
          !iteration.record.closed;

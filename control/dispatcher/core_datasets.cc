@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets: registering, asking for, forgetting.
+// Datasets: registers, looks up and forgets them.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +13,7 @@
 namespace penstock::control {
 namespace {
 
-// A piece of a snapshot holds one.
+// A definition must fit into one piece of a snapshot.
 constexpr size_t kMaxDefinitionBytes = size_t{512} << 20;
 
 bool Equal(const DatasetRecord& dataset, const DatasetSummary& summary) {
@@ -28,7 +28,7 @@ std::string NewId(const State& state, std::string_view name_space) {
   }
 }
 
-// The id that the request gets without changing anything; empty: a new dataset.
+// Returns the id of the existing dataset that the request gets; empty if it needs a new one.
 absl::StatusOr<std::string> FindExisting(const State& state,
                                          const RegisterDatasetRequest& request) {
   if (request.definition.size() > kMaxDefinitionBytes) {
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> FindExisting(const State& state,
   if (there == nullptr) return std::string();
   if (Equal(*there, request.summary)) return request.dataset_id;
   if (request.replace) return std::string();
-  // Files are listed once: who comes later reads those that the first one saw.
+  // Files are listed once: a later client reads the files that the first one saw.
   if (there->summary.fingerprint == request.summary.fingerprint) return request.dataset_id;
   return absl::InvalidArgumentError(
       absl::StrCat("dataset id ", request.dataset_id, " has another definition: they differ in ",
@@ -80,7 +80,7 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request,
     txn.Log("registered", {{"dataset", registered.dataset_id}});
     if (request.request.incarnation) txn.Apply(Answered{{request.request, registered}});
   }
-  unused_since_.erase(registered.dataset_id);  // somebody is about to read it
+  unused_since_.erase(registered.dataset_id);  // a client is about to read it
   answer(registered);
 }
 

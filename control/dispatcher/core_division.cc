@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which shard is whose, and who reads whom.
+// Assigns shards to places of workers, and checks which workers a client reads.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -14,7 +14,7 @@ namespace penstock::control {
 
 absl::StatusOr<int64_t> Core::PlaceOf(const WorkerHello& hello) const {
   if (options_.worker_addresses.empty()) return -1;
-  std::set<int64_t> taken;  // by those that are there; one that was replaced has lost its place
+  std::set<int64_t> taken;  // by connected workers; a worker that was replaced has lost its place
   for (const auto& [id, peer] : workers_) {
     const WorkerRecord* worker = state_.FindWorker(id);
     if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
@@ -76,7 +76,7 @@ absl::StatusOr<Division> Core::DivisionOf(const JobRecord& job, const ClientHell
       ResolveMode(job.dataset->summary, job.terms.mode, division.count);
   if (!mode.ok()) return mode.status();
   division.mode = *mode;
-  if (local && job.anonymous) {  // nobody else will read the other shards
+  if (local && job.anonymous) {  // no other client will read the other shards
     std::set<int64_t> places;
     for (const auto& [id, worker] : state_.workers) {
       if (worker.process == hello.process && worker.place >= 0) places.insert(worker.place);

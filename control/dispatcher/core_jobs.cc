@@ -15,12 +15,12 @@
 namespace penstock::control {
 namespace {
 
-// They are all opened at once, whatever a request says.
+// A job's partitions are all opened at once, whatever a request asks for.
 constexpr int64_t kMostPartitions = 1 << 12;
 
-// Whether a dataset can be read in that mode at all.
+// Checks that a dataset can be read in that mode at all.
 absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
-  if (mode != ShardingPolicy::kDynamic) return absl::OkStatus();  // or once there are workers
+  if (mode != ShardingPolicy::kDynamic) return absl::OkStatus();  // static: DivisionOf
   if (dataset.summary.plan.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("dataset ", dataset.id,
@@ -36,7 +36,7 @@ absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
   return absl::OkStatus();
 }
 
-// A job whose partitions are given cannot do with fewer.
+// In a static mode the number of partitions is fixed: the job cannot run with fewer.
 absl::Status CheckQuota(const JobTerms& terms) {
   if (terms.quota.max_permits == 0 || terms.mode == ShardingPolicy::kOff ||
       terms.mode == ShardingPolicy::kDynamic) {
@@ -79,14 +79,14 @@ JobAnswer AnswerOf(const JobRecord& job, bool existed) {
           .existed = existed};
 }
 
-// Whether a request for an existing name joins that job (OK, true), makes a new
-// one in its place (OK, false), or is wrong. `is_read`: somebody reads the job now.
+// Returns whether a request for an existing name joins that job (OK, true) or makes a new one in
+// its place (OK, false), or the error. `is_read`: a client reads the job now.
 absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
                            const GetOrCreateJobRequest& request, const DatasetRecord& dataset,
                            const Restoration* restoration, bool is_read) {
   if (job.run_id != request.run_id) {
-    // All of a restored job's histories are in its states: what is there under another launch is
-    // of nobody any more.
+    // The states contain the whole history of a restored job: nobody needs what another launch has
+    // left.
     if (state.IsOver(job) || (restoration != nullptr && !is_read)) return false;
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.name, " is not finished under run_id \"", job.run_id,
@@ -113,7 +113,7 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
 
 }  // namespace
 
-// A shard of a local worker has to have a place.
+// Checks that each shard of a local worker has a place in worker_addresses.
 absl::Status Core::CheckPlaces(const Restoration& restoration, const JobTerms& terms) const {
   if (!IsStatic(terms.mode) || terms.target_workers != TargetWorkers::kLocal) {
     return absl::OkStatus();
@@ -176,7 +176,7 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Transaction& txn, const GetOrCreateJ
   if (there != nullptr) {
     ASSIGN_OR_RETURN(const bool joins,
                      Joins(state_, *there, request, *dataset, restoration, IsRead(there->id)));
-    if (joins) return AnswerOf(*there, /*existed=*/true);  // a repeat finds it again
+    if (joins) return AnswerOf(*there, /*existed=*/true);  // a repeated request finds it again
   }
   RETURN_IF_ERROR(CheckMode(*dataset, request.terms.mode));
   RETURN_IF_ERROR(CheckOrder(request.terms));

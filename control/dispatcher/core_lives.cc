@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives: which start of which journal this is, and what to do about those that heard of another.
+// Lives: identifies this start of this journal, and handles processes that heard of another one.
 #include <algorithm>
 #include <vector>
 

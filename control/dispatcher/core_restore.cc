@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the states of a job's readers need to go on without this dispatcher, and
-// jobs that begin with such states. What was committed before is, in the new job, of
-// a reader that has left.
+// Saves what the states of a job's readers need to continue without this dispatcher, and begins
+// jobs from such states. In the new job, the elements committed before belong to a reader that has
+// left.
 #include <algorithm>
 #include <set>
 
@@ -16,8 +16,8 @@
 namespace penstock::control {
 namespace {
 
-// Of the bookmarks those that a restore may begin with: the oldest, and the
-// newest at or below what is committed now and what is known to be received now.
+// Returns the bookmarks that a restore may begin with: the oldest, and the newest at or below what
+// is committed now and what is known to be received now.
 std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionRecord& partition,
                                                    Index committed_below, Index received_below) {
   std::set<Index> wanted;
@@ -36,7 +36,7 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
   return positions;
 }
 
-// Below which index every active reader has received all, as far as is known.
+// Returns the index below which every active reader has received all, as far as is known.
 Index ReceivedBelow(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, size_t p) {
   const auto& readers = context.partitions[p].readers;
@@ -78,8 +78,8 @@ SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
   return reader;
 }
 
-// Runs that were retired of passes that are not over: how many splits they had is to be known, or
-// those would be given again.
+// Adds the retired runs of passes that are not over. Their number of splits must be known, or these
+// splits would be given out again.
 void AddRetired(const IterationState& iteration,
                 std::vector<SavedRepetition::Partition>& partitions) {
   for (const auto& [key, handed_out] : iteration.handed_out) {
@@ -101,7 +101,8 @@ void AddRetired(const IterationState& iteration,
   }
 }
 
-// Whose history is what the states contain. None of the clients: those are drawn.
+// Returns the reader to which the history in the states belongs. No client has its id: client ids
+// are random.
 ClientId ReaderBefore(const Restoration& restoration) {
   return ClientId(std::max<uint64_t>(restoration.name, 1));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people ask a dispatcher.
+// The status of a dispatcher, for people.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -15,7 +15,7 @@
 namespace penstock::control {
 namespace {
 
-// Of a job's past iterations; the others are summed up.
+// How many past iterations of a job are listed; the earlier ones are summed up.
 constexpr size_t kPastShown = 100;
 
 PartitionStatus StatusOf(const IterationState& iteration, size_t p,
@@ -47,7 +47,7 @@ PartitionStatus StatusOf(const IterationState& iteration, size_t p,
   return status;
 }
 
-// Of a coordinated read, in words.
+// Describes what a coordinated read waits for.
 std::string WaitsFor(const ConsumersLost& lost, const protocol::IterationContext* context) {
   std::vector<std::string> parts;
   for (const ConsumersLost::Consumer& consumer : lost.consumers) {
@@ -60,13 +60,13 @@ std::string WaitsFor(const ConsumersLost& lost, const protocol::IterationContext
   return absl::StrJoin(parts, ", ");
 }
 
-// Of any other: whoever is missing.
+// Describes what any other iteration waits for; empty: nothing.
 std::string WaitsFor(const IterationStatus& status, bool has_workers) {
   if (status.finished) return "";
   if (status.readers.empty()) return "a reader";
   if (status.closed) return "";
   if (status.partitions.empty()) return has_workers ? "" : "a worker";
-  std::map<std::string, std::vector<std::string>> partitions;  // by whom they wait for
+  std::map<std::string, std::vector<std::string>> partitions;  // by what they wait for
   for (const PartitionStatus& partition : status.partitions) {
     if (partition.waits_for.empty()) continue;
     partitions[partition.waits_for].push_back(absl::StrCat(partition.partition.value()));

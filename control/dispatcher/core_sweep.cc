@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from time: deaths, and jobs that nobody needs any more.
+// What happens as time passes: finds deaths, and jobs that nobody needs any more.
 #include <algorithm>
 #include <set>
 
@@ -17,8 +17,8 @@ constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
 
 }  // namespace
 
-// Longer than this between two sweeps: the dispatcher itself stood still. Less than what it
-// declares others dead for, as far as that is a matter of sweeps.
+// A longer time between two sweeps means that the dispatcher itself was stalled. The bound is
+// shorter than the timeouts after which peers are declared dead, unless these are 500 ms or less.
 absl::Duration Core::Stall() const {
   const absl::Duration timeout = std::min(options_.worker_timeout, options_.client_timeout);
   return std::min(options_.stall, std::max(timeout / 2, absl::Milliseconds(500)));
@@ -56,8 +56,8 @@ void Core::Sweep() {
   EstimateWorkers(txn, now);
 }
 
-// A worker whose stream broke and whose port refuses connections is dead, and
-// need not be waited for.
+// A worker whose stream broke and whose port refuses connections is dead: its lease need not
+// expire.
 void Core::ProbeBrokenWorkers() {
   std::vector<std::pair<WorkerId, std::string>> broken;
   {
@@ -110,7 +110,7 @@ void Core::ExpireLeases(Transaction& txn, absl::Time now) {
   }
 }
 
-// Says how many workers are wanted; starts and stops none.
+// Reports how many workers are wanted; starts and stops none.
 void Core::EstimateWorkers(Transaction& txn, absl::Time now) {
   if (now < estimated_ + kBetweenEstimates) return;
   estimated_ = now;
@@ -125,9 +125,9 @@ void Core::EstimateWorkers(Transaction& txn, absl::Time now) {
                              {"why", estimate.why}});
 }
 
-// Whether a named job goes that was read and is read no more, though not over. Not
-// where a trainer may come back for its part: under keep = committed, and in mode
-// DYNAMIC unless gc_dynamic_sharding_jobs.
+// Returns whether a named job that was read, and is not over, may be forgotten once nobody reads
+// it. False if a trainer may come back for its part: with keep = committed, and in mode DYNAMIC
+// (except with cross_trainer_cache) unless gc_dynamic_sharding_jobs.
 bool Core::Collectable(const JobRecord& job) const {
   const JobTerms& terms = job.terms;
   const bool history = terms.mode == ShardingPolicy::kDynamic && !terms.cross_trainer_cache;
@@ -177,11 +177,11 @@ std::string Core::OwedOf(JobId job) const {
   return absl::StrJoin(parts, ", ");
 }
 
-// Jobs without readers for job_gc_timeout. What is owed of closed iterations is given up, except
-// under keep = committed, where the next reader gets it. What is over, or was nobody else's, is
-// forgotten; the rest after abandoned_job_ttl.
+// Forgets jobs without readers. After job_gc_timeout, elements that closed iterations still owe are
+// given up, except with keep = committed, where the next reader gets them. Jobs that are over,
+// anonymous or Collectable() are forgotten then; other jobs after abandoned_job_ttl.
 void Core::CollectJobs(Transaction& txn, absl::Time now) {
-  std::vector<std::pair<JobId, absl::Duration>> idle;  // and for how long
+  std::vector<std::pair<JobId, absl::Duration>> idle;  // with the time that nobody read it
   for (const auto& [id, job] : state_.jobs) {
     bool read = false;
     for (IterationId of : state_.IterationsOf(id)) {

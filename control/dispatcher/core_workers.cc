@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers: who works, on what, and the messages they send.
+// Workers: which ones work, on what, and the messages that they send.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -15,17 +15,17 @@
 namespace penstock::control {
 namespace {
 
-// At least so often a partition is tried, also where there are fewer workers.
+// A partition is tried at least this often, even if there are fewer workers.
 constexpr int kTries = 3;
 
-// Far more than a machine has cores. In mode DYNAMIC a partition is opened for each.
+// Far more than a machine has cores. Mode DYNAMIC opens a partition for each permit.
 constexpr int32_t kMostPermits = 1 << 12;
 
 std::string WorkerText(WorkerId worker) {
   return absl::StrCat(absl::Hex(worker.value()));
 }
 
-// Whether another worker, or a later try, may fare better.
+// Returns whether another worker, or a later try, may succeed.
 bool MayHelpElsewhere(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -44,14 +44,15 @@ bool MayHelpElsewhere(const absl::Status& status) {
   }
 }
 
-// Whether `worker` has that very placement.
+// Returns whether `worker` holds exactly that placement.
 bool Holds(const IterationState& iteration, WorkerId worker, const PlacedPartition& of) {
   return iteration.record.Has(of.partition) && worker &&
          iteration.record.partition(of.partition).worker == worker &&
          iteration.record.partition(of.partition).placement == of.placement;
 }
 
-// Of a partition that another journal assigned: said before the worker heard the welcome.
+// Returns whether the message is about a partition that another journal assigned: the worker sent
+// it before it received the welcome.
 bool IsOfAnotherJournal(const WorkerUp& message, uint64_t journal) {
   return std::visit(
       [&](const auto& its) {
@@ -175,12 +176,12 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                        {"address", hello.address},
                        {"permits", absl::StrCat(record.permits)}});
   }
-  const bool differs = known != nullptr && !(*known == record);  // readers may have to be told
+  const bool differs = known != nullptr && !(*known == record);  // readers may need to know
   if (known == nullptr || differs) txn.Apply(WorkerRegistered{std::move(record)});
   txn.Send(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
 
-  // What it has of iterations that are gone is taken from it here, the rest by
-  // the protocol. What another journal gave it it lets go of when it hears the welcome.
+  // Placements that the worker holds in iterations that are gone are unassigned here; the protocol
+  // handles the rest. The worker drops the placements of another journal when it gets the welcome.
   std::map<IterationId, std::vector<protocol::HeldPlacement>> held;
   for (const PlacedPartition& of : hello.held) {
     if (of.journal != state_.lives.back().life.journal) continue;
@@ -207,7 +208,7 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
 void Core::OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request) {
   const IterationState* iteration = state_.FindIteration(request.of.iteration);
   if (iteration == nullptr || !GoesOn(*iteration) || !Holds(*iteration, peer.worker, request.of)) {
-    return;  // of an older placement: it is being told so
+    return;  // of an older placement: the worker is being notified
   }
   absl::StatusOr<SplitDecision> decision =
       DecideSplits(state_.jobs.at(iteration->job), *iteration, request);
@@ -224,7 +225,7 @@ void Core::OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& 
   protocol::Decision decision = protocol::OnBookmark(
       iteration->record, txn.GetContext(iteration->id), peer.worker, bookmark.of.partition,
       bookmark.of.placement, {bookmark.index, bookmark.position});
-  // A new one: the partition got further than where it failed, or it did not fail there.
+  // A new bookmark: the partition got past the point where it failed, or it did not fail there.
   if (!decision.changes.empty()) failures_.erase({iteration->id, bookmark.of.partition});
   txn.Settle(iteration->id, std::move(decision), MarkedBookmark{bookmark.index, bookmark.splits});
 }
@@ -268,7 +269,7 @@ void Core::OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFai
                                {"why", std::string(reason.message())}});
   Failures& failures = failures_[{failed.of.iteration, failed.of.partition}];
   ++failures.count;
-  failures.deaths = failures.deaths_alone = 0;  // it says what is wrong, and ends nobody
+  failures.deaths = failures.deaths_alone = 0;  // it reports an error, and ends no worker
   if (std::find(failures.on.begin(), failures.on.end(), peer.worker) == failures.on.end()) {
     failures.on.push_back(peer.worker);
   }
@@ -323,7 +324,7 @@ void Core::LoseWorker(Transaction& txn, WorkerId worker, const std::string& reas
     const std::shared_ptr<WorkerPeer> old = peer->second;
     workers_.erase(peer);
     old->worker = WorkerId();
-    // Should it live, it says hello again and is told what it lost.
+    // If the worker is alive, it says hello again and is notified of what it lost.
     txn.WhenDurable([writer = old->writer, reason](const absl::Status&) {
       writer->Finish(absl::AbortedError(absl::StrCat("the worker was declared dead: ", reason)));
     });

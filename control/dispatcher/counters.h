@@ -10,21 +10,21 @@
 namespace penstock::control {
 
 void CountHeartbeat();
-// So much more has come to clients over links of that protocol.
+// Adds elements and bytes that clients received over links of that protocol.
 void CountLink(const std::string& protocol, int64_t elements, int64_t bytes);
-// A record was given to the journal.
+// Counts a record that was given to the journal.
 void CountRecord(size_t bytes);
-// A job was made.
+// Counts a new job.
 void CountJob(const JobTerms& terms);
-// A client began to read an iteration of a job of these terms.
+// Counts a client that began to read an iteration of a job with these terms.
 void CountIterator(const JobTerms& terms);
-// So many workers would keep all trainers fed; 0: no estimate.
+// Sets how many workers would keep all trainers fed; 0: no estimate.
 void SetWantedWorkers(int64_t workers);
-// Of all coordinated reads: consumers that are not heard, and that were declared dead.
+// Sets how many consumers of all coordinated reads are suspected, and how many were declared dead.
 void SetLostConsumers(int64_t suspected, int64_t dead);
-// Steps of which two consumers said that they returned the same.
+// Counts steps for which two consumers reported the same row.
 void CountStepsCompared(int64_t steps);
-// An event of that name was logged: deaths, moves, commits, …
+// Counts a logged event of that name: deaths, moves, commits, …
 void CountEvent(const std::string& name);
 
 }  // namespace penstock::control

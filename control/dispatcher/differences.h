@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In what two definitions, or a job and a request for it, differ: for messages.
+// Describes, for messages, how two definitions differ, or a job and a request for it.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace penstock::control {
 
-// The first node that differs: "node Batch#2"; "nothing" if none does.
+// Returns the first node that differs: "node Batch#2"; "nothing" if none does.
 std::string FirstDifference(const std::vector<NodeFingerprint>& a,
                             const std::vector<NodeFingerprint>& b);
 
-// One clause per field in which `request`, for `dataset`, differs from `job`;
-// empty if it may share it.
+// Returns one clause per field in which `request`, for `dataset`, differs from `job`; empty if the
+// request may share the job.
 std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& request,
                         const DatasetRecord& dataset);
 

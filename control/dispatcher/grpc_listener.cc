@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher behind gRPC.
+// The Listener over gRPC.
 #include <grpcpp/grpcpp.h>
 
 #include <memory>

@@ -9,7 +9,8 @@
 namespace penstock::control {
 namespace {
 
-// Of the link to that worker; nothing has come if it was not there. `counts` are sorted.
+// Returns the counts of the link to that worker; zeros if there was none. `counts` are sorted by
+// worker.
 LinkCounts CountsOf(const std::vector<LinkCounts>& counts, WorkerId worker) {
   const auto found = std::ranges::lower_bound(counts, worker, {}, &LinkCounts::worker);
   return found == counts.end() || found->worker != worker ? LinkCounts{} : *found;
@@ -25,7 +26,7 @@ void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCount
   for (const LinkCounts& link : counts) {
     if (link.protocol.empty()) continue;  // it was never open
     const LinkCounts before = CountsOf(session.last.counts, link.worker);
-    // Numbers from outside: what shrank counts as nothing new.
+    // The numbers come from outside: a decrease counts as nothing new.
     CountLink(link.protocol, std::max<int64_t>(0, link.elements - before.elements),
               std::max<int64_t>(0, link.bytes - before.bytes));
   }

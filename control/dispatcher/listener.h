@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between the dispatcher and what carries its messages: gRPC
-// (grpc_listener.cc); the linker chooses.
+// The seam between the dispatcher and the transport of its messages: gRPC (grpc_listener.cc) or
+// another one that the linker chooses.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace penstock::control {
 class Listener {
  public:
   // Brings calls and streams from the config's host and port to `core`, which must outlive the
-  // listener. Unavailable where it cannot listen; the errors of ServerCredentials for its TLS.
+  // listener. Unavailable if it cannot listen; for TLS, the errors of ServerCredentials.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const DispatcherConfig& config,
                                                          Core* core);
-  virtual ~Listener() = default;  // ends what Shutdown() has not; nothing reaches the core after it
+  virtual ~Listener() = default;  // shuts down if needed; nothing reaches the core after it
   virtual int port() const = 0;
   // Ends all streams and calls, and takes no more. Any thread.
   virtual void Shutdown() = 0;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr int kPatienceMs = 200;
 
-// What a connection ends with within that time; 0: it is there, EINPROGRESS: nothing was heard.
+// Returns the error of a connection after at most kPatienceMs; 0: it was accepted, EINPROGRESS: no
+// reply came.
 int ErrorOf(const addrinfo& at) {
   const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;
@@ -32,7 +33,7 @@ int ErrorOf(const addrinfo& at) {
   return error;
 }
 
-// A name may have addresses of a family that this machine does not speak.
+// A name may have addresses of a family that this machine does not support.
 bool CannotBeTried(int error) {
   return error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == ENETUNREACH;
 }

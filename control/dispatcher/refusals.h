@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a client is refused, in words that help.
+// The errors of refused clients, with a remedy.
 #pragma once
 
 #include <string_view>
@@ -12,11 +12,11 @@ namespace penstock::control {
 
 absl::Status ToStatus(const protocol::Refused& refused);
 
-// FailedPrecondition unless `theirs` and this release's have a version of the protocol in common.
+// FailedPrecondition unless `theirs` and this release's range have a protocol version in common.
 absl::Status CheckVersion(const VersionRange& theirs, std::string_view who);
 
-// InvalidArgument unless `name_space` (empty: "default") is a possible name of one
-// and `scoped` (scoped_name.h), where there is one, is of it.
+// InvalidArgument unless `name_space` (empty: "default") is a valid namespace and `scoped`
+// (scoped_name.h), if not empty, is in it.
 absl::Status CheckScoped(std::string_view name_space, std::string_view scoped);
 
 }  // namespace penstock::control

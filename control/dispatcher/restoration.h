@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a job can begin with what a restore brought: it comes from outside.
+// Checks whether a job can begin with the states of a restore, which come from outside.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,13 +8,13 @@
 
 namespace penstock::control {
 
-// InvalidArgument naming partition and repetition: splits that the dataset does
-// not have or that two partitions claim, bookmarks out of order, another number of
-// partitions than the terms name.
+// InvalidArgument names partition and repetition: for splits that the dataset does not have or that
+// two partitions claim, for bookmarks out of order, and for another number of partitions than in
+// the terms.
 absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset,
                               const JobTerms& terms);
 
-// Whether that is what `job` began with.
+// Returns whether `job` began with these states.
 bool BeganWith(const Restoration& restoration, const State& state, const JobRecord& job);
 
 }  // namespace penstock::control

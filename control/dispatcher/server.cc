@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DispatchServer: journal, core, listener, and the threads that find the dead.
+// DispatchServer: journal, core, listener, and the threads that find dead peers.
 #include "control/dispatcher/server.h"
 
 #include <chrono>
@@ -31,10 +31,10 @@ using control::Core;
 using control::CoreOptions;
 using control::Journal;
 
-// Fine enough that a death is noticed well within a second.
+// Short enough that a death is noticed well within a second.
 constexpr auto kInterval = std::chrono::milliseconds(100);
 
-// Of who looks at the status page.
+// How long a request for the status page waits for the core.
 constexpr std::chrono::seconds kStatusPatience(2);
 
 absl::Status CheckConfig(const DispatcherConfig& config) {
@@ -136,7 +136,7 @@ class Server final : public DispatchServer {
       MutexLock lock(mu_);
       core = std::move(core_);
     }
-    core.reset();  // and the journal with it, which another dispatcher may take up now
+    core.reset();  // and the journal, which another dispatcher may open now
     MutexLock lock(mu_);
     stopped_ = true;
     changed_.notify_all();
@@ -195,7 +195,7 @@ class Server final : public DispatchServer {
     return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
   }
 
-  // Until the server stops or cannot write.
+  // Calls `what` at each interval until the server stops or cannot write.
   void Repeat(void (Core::*what)()) {
     MutexLock lock(mu_);
     while (!changed_.wait_for(lock, kInterval,
@@ -209,14 +209,14 @@ class Server final : public DispatchServer {
   void Sweep() {
     Repeat(&Core::Sweep);
     if (status().ok()) return;
-    // Nobody may be served on what cannot be written.
+    // No peer may be served on the basis of records that cannot be written.
     listener_->Shutdown();
   }
 
   const DispatcherConfig config_;
   const protocol::Broken broken_;
 
-  // What the core's last journaling may still report to.
+  // The core's last callback from its journal may still use these.
   mutable Mutex mu_;
   std::condition_variable changed_;
   absl::Status status_ GUARDED_BY(mu_);  // why it ended by itself

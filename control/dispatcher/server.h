@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatch server that breaks a rule of the protocol on purpose, for the test
-// that sees whether the count of elements notices it.
+// A dispatch server that breaks a rule of the protocol on purpose, for the test which checks that
+// the count of elements notices it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock::control {
 
-// DispatchServer::Start is this with Broken::kNone.
+// DispatchServer::Start() is this with Broken::kNone.
 absl::StatusOr<std::unique_ptr<DispatchServer>> StartDispatchServer(DispatcherConfig config,
                                                                     protocol::Broken broken);
 

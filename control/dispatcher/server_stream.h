@@ -18,7 +18,7 @@
 
 namespace penstock::control {
 
-// What the core sends through; it may outlive the stream.
+// The core's sending end of a stream. It may outlive the stream, and then drops messages.
 template <class Stream, class Down>
 class ServerStreamWriter final : public StreamWriter<Down> {
  public:
@@ -41,7 +41,7 @@ class ServerStreamWriter final : public StreamWriter<Down> {
   Stream* stream_ GUARDED_BY(mu_);  // null once it is over
 };
 
-// Deletes itself when gRPC is done with it.
+// A stream that deletes itself when gRPC is done with it.
 template <class Up, class Down, class WireUp, class WireDown, class Peer>
 class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -66,7 +66,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (out_.size() == 1) this->StartWrite(&out_.front());
   }
 
-  // Behind what was sent.
+  // Ends the stream after the messages that were sent.
   void FinishWith(const absl::Status& status) {
     MutexLock lock(mu_);
     if (finish_.has_value()) return;
@@ -90,7 +90,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   void OnWriteDone(bool ok) override {
     MutexLock lock(mu_);
     out_.pop_front();
-    if (!ok) out_.clear();  // the stream is broken; the read says so too
+    if (!ok) out_.clear();  // the stream is broken; the read fails too
     if (!out_.empty()) {
       this->StartWrite(&out_.front());
     } else if (finish_.has_value()) {
@@ -110,7 +110,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   const std::shared_ptr<ServerStreamWriter<ServerStream, Down>> writer_;
   std::shared_ptr<Peer> peer_;
   grpc::ByteBuffer in_;
-  WireUp wire_;  // what in_ was parsed into
+  WireUp wire_;  // in_, parsed
 
   Mutex mu_;
   std::deque<grpc::ByteBuffer> out_ GUARDED_BY(mu_);  // the first is being written

@@ -7,7 +7,7 @@
 namespace penstock::control {
 namespace {
 
-// Answers a call with what the core gives, or its status.
+// Answers a call with the core's answer, or with its status.
 template <class Answer, class Wire>
 Core::Done<Answer> AnswerTo(grpc::ServerUnaryReactor* reactor, Wire* wire) {
   return [reactor, wire](absl::StatusOr<Answer> answer) {

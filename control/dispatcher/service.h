@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core behind gRPC's callback API. Includes gRPC; for grpc_listener.cc only.
+// Calls the core from gRPC's callback API. Includes gRPC; for grpc_listener.cc only.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace penstock::control {
 
-// Calls get messages, streams get bytes (control/rpc/wire_bytes.h).
+// Calls take messages, streams take bytes (control/rpc/wire_bytes.h).
 using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
     wire::Dispatcher::WithCallbackMethod_GetOrRegisterDataset<
         wire::Dispatcher::WithCallbackMethod_GetDataset<
@@ -26,7 +26,7 @@ using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
 
 class DispatcherService final : public CallsAndStreams {
  public:
-  // `core` must outlive the server this is registered with.
+  // `core` must outlive the server that this is registered with.
   explicit DispatcherService(Core* core) : core_(core) {}
 
   grpc::ServerUnaryReactor* GetVersion(grpc::CallbackServerContext* context,

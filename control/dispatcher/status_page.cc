@@ -79,7 +79,7 @@ Rows FeedsOf(const DispatcherStatus& status) {
   return rows;
 }
 
-// Those first that were waited for most.
+// Lists first the links that were waited for longest.
 Rows WaitsOf(const DispatcherStatus& status) {
   std::vector<const LinkStatus*> links;
   for (const LinkStatus& link : status.links) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dispatcher shows of itself in a browser.
+// The page that a dispatcher shows in a browser.
 #pragma once
 
 #include <string>

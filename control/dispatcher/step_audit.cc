@@ -9,7 +9,7 @@
 namespace penstock::control {
 namespace {
 
-// Of an iteration. A consumer names about one step per power of two below its own
+// Steps kept per iteration. A consumer names about one step per power of two below its own
 // (StepMarks), and consumers are less than a few thousand steps apart.
 constexpr size_t kStepsKept = 256;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the consumers of a coordinated read return elements of the same row in the
-// same step: what their heartbeats say of some of their steps is compared.
+// Checks that the consumers of a coordinated read return elements of the same row in the same step.
+// It compares some of their steps, which they report with their heartbeats.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@ namespace penstock::control {
 // Not thread-safe.
 class StepAudit {
  public:
-  // What `consumer` says it returned; steps from `remainders_begin` on are made of elements of
-  // several rows, and not compared. In words, which consumers differ in which step, if
-  // they do.
+  // Takes the marks of steps that `consumer` reports it returned. Steps from `remainders_begin` on
+  // consist of elements of several rows and are not compared. Returns, as text, which consumers
+  // differ in which step, if any do.
   std::optional<std::string> Hear(IterationId iteration, int64_t consumer,
                                   absl::Span<const StepMark> marks, int64_t remainders_begin);
-  // What was heard: a process has begun anew, perhaps at an earlier step; or it is over.
+  // Forgets what was heard: a process has restarted, perhaps at an earlier step, or the iteration
+  // is over.
   void Forget(IterationId iteration) { of_.erase(iteration); }
 
-  // Those of which something was heard.
+  // The iterations of which something was heard.
   std::vector<IterationId> Iterations() const;
 
-  // Marks that were found equal to another consumer's, ever.
+  // How many marks were found equal to another consumer's so far.
   int64_t compared() const { return compared_; }
 
  private:

@@ -9,14 +9,14 @@
 
 namespace penstock::control {
 
-// Any thread; never blocks. What is sent on a stream that is over is dropped.
+// Any thread; never blocks. Messages on a stream that is over are dropped.
 template <class Down>
 class StreamWriter {
  public:
   virtual ~StreamWriter() = default;
-  // `sequence`: of the last record of the journal that the message rests on.
+  // `sequence`: of the last record of the journal that the message depends on.
   virtual void Send(Down message, uint64_t sequence) = 0;
-  // Ends the stream behind what was sent.
+  // Ends the stream after the messages that were sent.
   virtual void Finish(const absl::Status& status) = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of coordinated reads that are heard no more: suspected, then dead, until
-// one is back or nobody needs them. Not journaled: a dispatcher that starts anew
-// suspects whom it does not hear. A value without a clock.
+// Consumers of coordinated reads that are no longer heard: first suspected, then dead, until they
+// return or nobody needs them. Not journaled: a restarted dispatcher suspects the consumers that it
+// does not hear. A value without a clock.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ class Suspicions {
   // Why a consumer is suspected.
   struct Cause {
     std::string text;
-    bool ended = false;  // its connection, which counts for more than silence
+    bool ended = false;  // its connection ended, which overrides silence as a cause
   };
-  // Heard last at `heard`. Each is false where that is known already.
+  // `heard`: when it was last heard. These three return false if they change nothing.
   bool Suspect(IterationId iteration, int64_t consumer, absl::Time heard, Cause cause);
-  // Suspected until now, or not.
+  // The consumer may be suspected already, or not.
   bool DeclareDead(IterationId iteration, int64_t consumer, absl::Time heard);
   bool Returns(IterationId iteration, int64_t consumer);
   void Forget(IterationId iteration) { of_.erase(iteration); }
 
   bool Knows(IterationId iteration, int64_t consumer) const;
 
-  // Those of which one is lost at least.
+  // The iterations of which at least one consumer is lost.
   std::vector<IterationId> Iterations() const;
-  // By number; what the other consumers are told.
+  // Returns the lost consumers by number, which is what the other consumers get.
   ConsumersLost Of(IterationId iteration, absl::Time now) const;
   int64_t Count(bool dead) const;
 

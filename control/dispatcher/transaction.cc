@@ -42,8 +42,8 @@ Transaction::~Transaction() {
   if (--core_.transactions_ == 0) ++core_.idles_;
 }
 
-// What one reader has is true by itself: if the journal ends there, the rest of the transaction is
-// decided again.
+// Returns whether the change is true by itself: it is about what one reader has. If the journal
+// ends after it, the rest of the transaction is decided again.
 static bool StandsAlone(const Change& change) {
   const auto* altered = std::get_if<IterationAltered>(&change);
   return altered != nullptr &&
@@ -92,7 +92,7 @@ void Transaction::Append() {
     core_.snapshot_sequence_ = core_.sequence_;
     if (auto pieces = EncodeState(core_.state_); pieces.ok()) {
       core_.journal_->Snapshot(core_.sequence_, *std::move(pieces));
-    } else {  // the log goes on, from where it is
+    } else {  // the log continues without a snapshot
       Log("snapshot_refused", {{"reason", std::string(pieces.status().message())}});
     }
   }
@@ -107,7 +107,7 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
     body();
     at_work_ = around;
     return;
-  } catch (const std::logic_error& broken) {  // std::out_of_range among them
+  } catch (const std::logic_error& broken) {  // includes std::out_of_range
     what = broken.what();
   }
   const IterationId id = std::exchange(at_work_, around);
@@ -223,7 +223,7 @@ struct Transaction::MessageRouter {
     txn.core_.mu_.AssertHeld();
     return txn.core_.Placed(iteration.id, message.partition, message.placement);
   }
-  // Over the stream of that very process, if there is one.
+  // Returns the stream of exactly that process, or null.
   std::shared_ptr<ClientPeer> PeerOf(ClientId client, Incarnation incarnation) const {
     txn.core_.mu_.AssertHeld();
     auto found = txn.core_.sessions_.find({iteration.id, client});
@@ -262,7 +262,7 @@ struct Transaction::MessageRouter {
     SendToClient(m.client, m.incarnation, std::move(welcome));
     txn.NotifyMembership(iteration.id, m.client);
     if (txn.SharesBytes(iteration))
-      txn.NotifyMembership(iteration.id);  // its share is taken off theirs
+      txn.NotifyMembership(iteration.id);  // the other shares become smaller
   }
   void operator()(const protocol::Refused& m) const {
     if (auto peer = PeerOf(m.client, m.incarnation)) txn.Close(peer, ToStatus(m));
@@ -448,7 +448,7 @@ void Transaction::OpenAndPlace(IterationId id) {
     counts.Add(worker);
     some = true;
   }
-  if (some) Balance(id);  // what was left as it was while one waited
+  if (some) Balance(id);  // no partition was moved while one waited
 }
 
 void Transaction::Balance(IterationId id) {

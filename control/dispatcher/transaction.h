@@ -21,36 +21,37 @@ class ABSL_SCOPED_LOCKABLE Transaction {
  public:
   explicit Transaction(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
       : core_(Begin(core)), lock_(core.mu_) {}
-  ~Transaction() ABSL_UNLOCK_FUNCTION();  // appends, lets go of the lock, delivers
+  ~Transaction() ABSL_UNLOCK_FUNCTION();  // appends, releases the lock, delivers
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  // Runs `body`, which handles one event. Where something does not hold that must hold of a job
-  // (PENSTOCK_INVARIANT), or a look-up fails, its iteration fails with Internal and what was
-  // broken, which is also put into `reason`; what was done until then stays. Aborts where no
-  // iteration was worked at, and out of memory.
+  // Runs `body`, which handles one event. If an invariant of a job does not hold
+  // (PENSTOCK_INVARIANT) or a look-up fails, the iteration being handled fails with Internal and
+  // names the invariant; `reason` gets this status. The changes made until then stay. Aborts if no
+  // iteration was being handled, and when out of memory.
   void Guard(absl::FunctionRef<void()> body, absl::Status* reason = nullptr);
 
   // --- Changing ---
 
   void Apply(Change change);
-  // Makes a record even if nothing changes: its messages then come from a dispatcher
-  // that has its journal.
+  // Makes a record even if nothing changes, so that the messages come from a dispatcher that still
+  // has its journal.
   void AppendAnyway() { appends_anyway_ = true; }
-  // Applies what the protocol decided and sends its messages, then does whatever
-  // follows: closing, partitions to open, workers for those that wait.
+  // Applies what the protocol decided and sends its messages, then does what follows: closes the
+  // iteration, opens partitions, places those that wait for a worker.
   void Settle(IterationId iteration, protocol::Decision decision);
-  // The same, where a bookmark comes with marks of its splits.
+  // Also stores the marks of splits that came with a bookmark.
   void Settle(IterationId iteration, protocol::Decision decision, const MarkedBookmark& marks);
-  // Moves partitions for which there is a better place. Call it where one may have
-  // appeared: a worker joined, a partition ended, a reader is back.
+  // Moves partitions for which there is a better place. Call it where one may have appeared: a
+  // worker joined, a partition ended, a reader is back.
   void Balance(IterationId iteration);
-  // The context of an iteration; made when it is first needed.
+  // Returns the context of an iteration, and makes it at first need.
   protocol::IterationContext& GetContext(IterationId iteration);
 
   // --- Sending ---
 
-  // Called once the record is durable, with OK and its sequence, or with why it never is.
+  // Called once the record is durable, with OK and its sequence, or with the reason why it never
+  // will be.
   using DurableCallback = std::function<void(const absl::Status& durable, uint64_t sequence)>;
   void WhenDurable(std::function<void(const absl::Status&)> send) {
     WhenDurableWithSequence(
@@ -68,7 +69,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // Sends the reason and ends the stream.
   void Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason);
   void Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason);
-  // The readers of this iteration, or this one alone, get its membership when the transaction ends.
+  // All readers of this iteration, or this one alone, get its membership when the transaction ends.
   void NotifyMembership(IterationId iteration) { notified_iterations_.insert(iteration); }
   void NotifyMembership(IterationId iteration, ClientId client) {
     notified_readers_.insert({iteration, client});
@@ -79,7 +80,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   struct MessageRouter;  // one overload per message of the protocol
   void Apply(IterationId iteration, protocol::Decision decision, const MarkedBookmark* marks);
   void OpenAndPlace(IterationId iteration);
-  // Whether each reader has its part of a quota.
+  // Returns whether the job's readers share a quota of bytes.
   bool SharesBytes(const IterationState& iteration) const;
   Membership MembershipOf(const IterationState& iteration);
   Assign AssignOf(const IterationState& iteration, const protocol::Assign& assign);
@@ -88,11 +89,12 @@ class ABSL_SCOPED_LOCKABLE Transaction {
     return core;
   }
   void Append();
-  // The changes as one record, or, where that would be too large, as several if they may be apart.
+  // Returns the changes as one record. If that is too large, returns several, where changes may be
+  // separated.
   absl::StatusOr<std::vector<std::string>> Records() const;
 
   Core& core_;
-  IterationId at_work_;  // in Guard(): the last whose context was asked for or that changed
+  IterationId at_work_;  // in Guard(): the iteration last asked for or changed
   MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()
   std::vector<Change> changes_;
   bool appends_anyway_ = false;
