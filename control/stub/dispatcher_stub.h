@@ -16,9 +16,8 @@
 
 namespace penstock::control {
 
-// How long a call may try. Unavailable, Aborted and broken connections are
-// tried again until then, with jittered back-off: requests are repeatable by
-// their RequestId, so that each takes effect once.
+// How long a call may try. Until then it retries after Unavailable, Aborted and broken connections,
+// with jittered back-off. Requests have a RequestId, so that a repeated one takes effect once.
 struct CallOptions {
   absl::Duration timeout = absl::Seconds(60);
   std::stop_token stop;  // ends the wait: Cancelled
@@ -33,62 +32,63 @@ using ReconnectingWorkerSession = ReconnectingSession<WorkerUp, WorkerDown>;
 using ReconnectingClientEvents = ReconnectingEvents<ClientUp, ClientDown>;
 using ReconnectingWorkerEvents = ReconnectingEvents<WorkerUp, WorkerDown>;
 
-// Any thread. Calls wait for their answer; errors are the dispatcher's own, or
-// Unavailable "no dispatcher answers at <address> within <timeout>: <why>",
-// or Cancelled.
+// The dispatcher, as its callers use it. Any thread. Calls wait for their answer. Errors are the
+// dispatcher's own, or Unavailable "no dispatcher answers at <address> within <timeout>: <why>", or
+// Cancelled.
 class DispatcherStub {
  public:
-  // A stub for "[grpc://]host:port", or "grpcs://host:port" with `tls`. Reaches for
-  // nothing yet. InvalidArgument if `tls` says anything for a plain service, or makes
-  // no sense; NotFound for files that are not there.
+  // Makes a stub for "[grpc://]host:port", or "grpcs://host:port" with `tls`. Does not connect yet.
+  // InvalidArgument if `tls` is set for a plain service or is not valid; NotFound for files that do
+  // not exist.
   static absl::StatusOr<std::unique_ptr<DispatcherStub>> Make(std::string_view service,
                                                               const TlsConfig& tls = {});
   virtual ~DispatcherStub() = default;
 
   virtual const std::string& address() const = 0;  // "host:port"
-  // Ends every call that waits (Cancelled); later ones fail at once. Sessions
-  // are stopped by their owners.
+  // Ends every call that waits (Cancelled); later calls fail at once. The owners of sessions stop
+  // these.
   virtual void Stop() = 0;
 
-  // FailedPrecondition naming both ranges if no control version is spoken by both.
+  // FailedPrecondition with both ranges if the two sides have no control version in common.
   virtual absl::StatusOr<VersionRange> GetVersion(CallOptions options) = 0;
 
-  // Equal definitions get the id they have. InvalidArgument naming the first
-  // node that differs if `dataset_id` has another definition, unless `replace`.
+  // An equal definition gets the id that it already has. If `dataset_id` has another definition,
+  // InvalidArgument names the first node that differs, unless `replace`.
   virtual absl::StatusOr<RegisterDatasetAnswer> GetOrRegisterDataset(
       const RegisterDatasetRequest& request, CallOptions options) = 0;
-  // By id, and edition where a job reads it; 0: what the id has now. NotFound "Dataset id X not
-  // found".
+  // Returns the dataset of that id, in the edition that a job reads; edition 0: the current one.
+  // NotFound "Dataset id X not found".
   virtual absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id, uint64_t edition,
                                                       CallOptions options) = 0;
-  // FailedPrecondition while a job that is not finished reads it.
+  // FailedPrecondition while an unfinished job reads it.
   virtual absl::Status UnregisterDataset(std::string_view dataset_id, CallOptions options) = 0;
 
-  // InvalidArgument naming each field in which the job of that name differs.
+  // InvalidArgument names each field in which the existing job of that name differs.
   virtual absl::StatusOr<JobAnswer> GetOrCreateJob(const GetOrCreateJobRequest& request,
                                                    CallOptions options) = 0;
-  // The same for a job that begins with the states of all ranks: whoever asks
-  // first makes it, in place of one of another run_id that nobody reads any more.
-  // FailedPrecondition for a job of that name that is there for others.
+  // Gets or creates a job that begins with the states of all ranks. The first caller makes it, in
+  // place of a job under another run_id that nobody reads any more. FailedPrecondition if a job of
+  // that name exists for others.
   virtual absl::StatusOr<JobAnswer> RestoreJob(const RestoreJobRequest& request,
                                                CallOptions options) = 0;
-  // What a state of one repetition needs to go on elsewhere; without partitions
-  // if that was not begun. NotFound for a job that is not there.
+  // Returns what a state of one repetition needs to continue elsewhere; it has no partitions if the
+  // repetition has not begun. NotFound for an unknown job.
   virtual absl::StatusOr<SavedRepetition> GetReading(const GetReadingRequest& request,
                                                      CallOptions options) = 0;
-  // By name or decimal id; its readers get Cancelled. NotFound if there is none.
+  // Cancels a job by name or decimal id; its readers get Cancelled. NotFound if there is none.
   virtual absl::Status CancelJob(std::string_view job, CallOptions options) = 0;
   // Forgets a finished or cancelled job and its name; FailedPrecondition for others.
   virtual absl::Status RemoveJob(std::string_view job, CallOptions options) = 0;
 
-  // Everything for people to read: datasets, jobs, workers.
+  // Returns the whole status for people: datasets, jobs, workers.
   virtual absl::StatusOr<DispatcherStatus> GetStatus(CallOptions options) = 0;
 
-  // Opens a stream; `events` must outlive the session. Prefer the two below.
+  // Opens a stream; `events` must outlive the session. Prefer the two functions below.
   virtual std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) = 0;
   virtual std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) = 0;
 
-  // Streams that come back by themselves; the stub must outlive them. Errors as of KeepOpen().
+  // Open streams that reconnect by themselves; the stub must outlive them. Errors are those of
+  // KeepOpen().
   absl::StatusOr<std::unique_ptr<ReconnectingClientSession>> KeepClientSession(
       ReconnectingClientEvents* events, ReconnectOptions options = {});
   absl::StatusOr<std::unique_ptr<ReconnectingWorkerSession>> KeepWorkerSession(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For PENSTOCK_RPC=OFF: tests bring stubs of their own, or tests/loopback in the place of this
-// file.
+// For PENSTOCK_RPC=OFF: tests bring their own stubs, or link tests/loopback in place of this file.
 #include "control/stub/dispatcher_stub.h"
 
 namespace penstock::control {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReconnectingSession: one thread per session opens streams, one after the
-// other; messages are passed on from the stream's own thread.
+// ReconnectingSession: one thread per session opens streams, one after another. Each stream's own
+// thread passes on its messages.
 #include <chrono>
 #include <condition_variable>
 #include <new>
@@ -29,7 +29,8 @@ bool IsRefusal(const WorkerDown& message) {
   return std::holds_alternative<WorkerRefused>(message);
 }
 
-// Whether something on the way to the dispatcher may have ended the stream so.
+// Returns whether something between this process and the dispatcher may have ended the stream with
+// this status.
 bool IsBreak(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -37,7 +38,7 @@ bool IsBreak(const absl::Status& status) {
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:  // these four of a proxy
+    case absl::StatusCode::kResourceExhausted:  // this and the next three: a proxy's
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kUnimplemented:
@@ -47,8 +48,8 @@ bool IsBreak(const absl::Status& status) {
   }
 }
 
-// `refused`: the dispatcher itself has said so, and not something on the way to it. Nothing else
-// ends a worker: a message that cannot be read would come to the next worker too.
+// `refused`: the dispatcher itself refused, and nothing between it and this process did. Nothing
+// else is final for a worker: a message that cannot be read would reach the next worker too.
 template <class Down>
 bool IsFinal(const absl::Status& status, bool refused) {
   if (refused) return true;
@@ -121,7 +122,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     if (!end.ok()) events_->OnGivenUp(end);
   }
 
-  // Streams one after the other; why there is no further one, or OK when stopped.
+  // Opens streams one after another. Returns why there is no further one, or OK when stopped.
   absl::Status Keep() {
     const absl::Status silent = absl::UnavailableError("the connection is open and silent");
     absl::Status why = silent;
@@ -136,9 +137,10 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
           why =
               closed->ok() ? absl::UnavailableError("the stream ended without a reason") : *closed;
         } else if (heard_ > opened) {
-          why = silent;  // else it is why there was nothing to hear before
+          why = silent;  // otherwise the last reason still holds
         }
-        // What the dispatcher itself ends soon, or what cannot be read, may come each time.
+        // A stream that the dispatcher soon ends, or a message that cannot be read, may come each
+        // time.
         const bool lasted = heard_ - opened >= absl::ToChronoNanoseconds(options_.max_backoff);
         if (heard_ > opened && (IsBreak(why) || lasted)) backoff_ = options_.first_backoff;
         over = std::move(session_);
@@ -155,7 +157,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     }
   }
 
-  // Who says Aborted is there, and had to say that it is too early.
+  // A dispatcher that answers Aborted is up, but cannot begin the session yet.
   absl::Status GivenUp(const absl::Status& why) const {
     const std::string timeout = absl::FormatDuration(options_.timeout);
     return absl::UnavailableError(absl::IsAborted(why)
@@ -166,7 +168,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
                                                      " within ", timeout, ": ", why.message()));
   }
 
-  // The hello goes out before anything that Send is given.
+  // Sends the hello before any message from Send().
   void OpenOne() {
     Up hello = events_->Hello();
     MutexLock lock(mu_);
@@ -176,7 +178,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     session_->Send(std::move(hello));
   }
 
-  // Why it was closed; nothing when stopped, or out of reach meanwhile.
+  // Returns why the stream was closed; nothing if stopped or out of reach before.
   std::optional<absl::Status> WaitUntilClosed() {
     MutexLock lock(mu_);
     while (!stopping_ && !closed_.has_value() && !OutOfReach()) {
@@ -185,7 +187,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     return closed_;
   }
 
-  // False when stopped meanwhile.
+  // Returns false if stopped meanwhile.
   bool Pause() {
     MutexLock lock(mu_);
     const double share = std::uniform_real_distribution<double>(0.5, 1.0)(random_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call to the dispatcher until it is answered, final, out of time or stopped.
+// Repeats a call to the dispatcher until it is answered, final, out of time or stopped.
 #pragma once
 
 #include <stop_token>
@@ -13,8 +13,8 @@
 namespace penstock::control {
 
 // Calls `once` again, with jittered back-off, while it is Unavailable, Aborted, Cancelled or
-// DeadlineExceeded; any other status is final. `once` ends after the time that is left, and when
-// stopped. The stop is that of `options` or `of_stub`. Errors are those of DispatcherStub.
+// DeadlineExceeded; any other status is final. `once` must return within `left`, and when stopped,
+// by `options` or by `of_stub`. Errors are those of DispatcherStub.
 absl::Status Retry(
     const std::string& address, const CallOptions& options, std::stop_token of_stub,
     absl::FunctionRef<absl::Status(absl::Duration left, const std::stop_token& stop)> once);

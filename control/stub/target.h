@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a dispatcher is: "[protocol://]host:port". "grpcs" is gRPC over TLS.
+// The address of a dispatcher: "[protocol://]host:port". "grpcs" is gRPC over TLS.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Target {
   bool tls() const { return protocol == "grpcs"; }
 };
 
-// The protocol left out is "grpc". InvalidArgument for an empty or malformed
-// text, NotFound for a protocol that is not a control protocol (lists them).
+// Without a protocol it is "grpc". InvalidArgument for an empty or malformed text; NotFound for an
+// unknown control protocol, with the list of known ones.
 absl::StatusOr<Target> ParseTarget(std::string_view service);
 
 }  // namespace penstock::control

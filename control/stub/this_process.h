@@ -5,8 +5,8 @@
 
 namespace penstock::control {
 
-// A random number of this process, the same as long as it lives; a forked child
-// has its own. Clients and workers that say the same one are in one process.
+// Returns a random number of this process, constant while it lives; a forked child has its own.
+// Clients and workers that report the same number are in one process.
 Incarnation ThisProcess();
 
 }  // namespace penstock::control
