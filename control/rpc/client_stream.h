@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Session on gRPC's callback API. For dispatcher_stub.cc only: includes gRPC.
+// A Session on gRPC's callback API. For grpc_dispatcher_stub.cc only: includes gRPC.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -19,16 +19,16 @@
 
 namespace penstock::control {
 
-// The reactor of one stream. Keeps itself alive until gRPC says it is done.
-// A hold stands for the writes that Send may start; it is let go of, once, when
-// the stream fails or is stopped, and no write starts after that.
+// The reactor of one stream. It keeps itself alive until gRPC is done with it. It has one hold for
+// the writes that Send may start. The hold is removed once, when the stream fails or is stopped; no
+// write starts after that.
 template <class Up, class Down, class WireUp, class WireDown>
 class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuffer> {
  public:
   explicit ClientStream(SessionEvents<Down>* events) : events_(events) {}
 
-  // `call(context, reactor)` binds the reactor to its method. The reactor is in
-  // flight from here on.
+  // `call(context, reactor)` binds the reactor to its method. The reactor is in flight from here
+  // on.
   template <class Call>
   static std::shared_ptr<ClientStream> Open(SessionEvents<Down>* events, Call call) {
     auto stream = std::make_shared<ClientStream>(events);
@@ -120,7 +120,7 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
   SessionEvents<Down>* const events_;
   grpc::ClientContext context_;
   grpc::ByteBuffer in_;
-  WireDown wire_;                       // what in_ was parsed into
+  WireDown wire_;                       // in_, parsed
   std::shared_ptr<ClientStream> self_;  // until OnDone
 
   Mutex mu_;
@@ -129,11 +129,11 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
   bool holding_ GUARDED_BY(mu_) = true;
   bool stopped_ GUARDED_BY(mu_) = false;
   bool done_ GUARDED_BY(mu_) = false;
-  absl::Status broken_ GUARDED_BY(mu_);           // a message that cannot be read
-  std::thread::id event_thread_ GUARDED_BY(mu_);  // in an event now
+  absl::Status broken_ GUARDED_BY(mu_);           // the error of an unreadable message
+  std::thread::id event_thread_ GUARDED_BY(mu_);  // the thread that is in an event now
 };
 
-// The session that a user holds.
+// The session that a caller owns.
 template <class Stream, class Up>
 class StreamSession final : public Session<Up> {
  public:

@@ -37,7 +37,7 @@ absl::Status Refused(const char* setting, const std::string& path, const char* w
       absl::StrCat(setting, ": '", path, "' is no ", what, " in PEM: ", why));
 }
 
-// gRPC says of bad files only that it cannot serve, or cannot connect.
+// Checks the files, because gRPC only reports that it cannot serve or cannot connect.
 absl::Status CheckFiles(const TlsConfig& tls) {
   if (tls.certificate.empty() != tls.key.empty()) {
     return absl::InvalidArgumentError(
@@ -54,7 +54,7 @@ absl::Status CheckFiles(const TlsConfig& tls) {
   if (SSL_CTX_use_certificate_chain_file(context.get(), tls.certificate.c_str()) != 1) {
     return Refused("tls_certificate", tls.certificate, "certificate");
   }
-  // OpenSSL compares it with the certificate at once.
+  // OpenSSL also compares the key with the certificate here.
   if (SSL_CTX_use_PrivateKey_file(context.get(), tls.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return Refused("tls_key", tls.key,
                    absl::StrCat("key of the certificate '", tls.certificate, "'").c_str());

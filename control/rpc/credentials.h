@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS, or none, as gRPC takes it. For .cc files of gRPC clients and servers only.
+// Credentials for gRPC, with or without TLS. For .cc files of gRPC clients and servers only.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -12,13 +12,14 @@
 
 namespace penstock::control {
 
-// All of them: NotFound for a file that cannot be read; InvalidArgument for one that is not
-// what it should be, for a key that is not the certificate's, and for one without the other.
+// Errors of both: NotFound for a file that cannot be read; InvalidArgument for a file with other
+// content than expected, for a key that does not match the certificate, and for a key or
+// certificate without the other.
 
-// Plain where `tls` has no certificate. InvalidArgument for a server that asks for
-// certificates and has none, or no `ca`.
+// Returns plain credentials if `tls` has no certificate. InvalidArgument if the server requires
+// clients' certificates and has no certificate, or no `ca`.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsConfig& tls);
-// Of a client that speaks TLS.
+// Returns the credentials of a client that uses TLS.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ChannelCredentials(const TlsConfig& tls);
 
 }  // namespace penstock::control

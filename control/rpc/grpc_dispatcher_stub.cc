@@ -23,15 +23,15 @@ grpc::ChannelArguments ChannelSettings() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // A restarted dispatcher is found within a second; the pauses between tries
-  // are ours.
+  // Finds a restarted dispatcher within a second. Retry() and KeepOpen() set the pauses between
+  // tries.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // A host that vanished without a word is noticed.
+  // Notices a host that vanished without closing the connection.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
-  // A stub's breaks are its own: no connection shared with other stubs.
+  // Shares no connection with other stubs, so that a broken one affects only this stub.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }
@@ -165,7 +165,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
     return Call<wire::Empty>(wire, method, options).status();
   }
 
-  // One call until it is answered, final, out of time or stopped.
+  // Calls until it is answered, final, out of time or stopped.
   template <class Answer, class Request>
   absl::StatusOr<Answer> Call(const Request& request, Method<Answer, Request> method,
                               const CallOptions& options) {

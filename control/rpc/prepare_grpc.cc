@@ -9,7 +9,7 @@
 namespace penstock::control {
 namespace {
 
-// A call that is prepared and never started counts as a user of the threads.
+// A call that is prepared and never started, which counts as a user of gRPC's callback threads.
 class NeverStarted : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   NeverStarted() { stub_.PrepareBidiStreamingCall(&context_, "/none", {}, this); }
@@ -24,7 +24,7 @@ class NeverStarted : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
 
 void PrepareGrpc() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  static NeverStarted* volatile kept = new NeverStarted;  // volatile: or it counts as leaked
+  static NeverStarted* volatile kept = new NeverStarted;  // volatile: otherwise reported as a leak
   (void)kept;
 }
 

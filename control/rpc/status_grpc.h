@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// absl::Status to and from grpc::Status; the codes are the same numbers.
+// Converts absl::Status to and from grpc::Status; the codes are the same numbers.
 #pragma once
 
 #include <grpcpp/support/status.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bytes on a stream say. Streams carry bytes, and not messages: gRPC ends a stream on
-// which bytes come that are no message as if its other end had, and says nothing. Includes gRPC.
+// Converts messages to and from the bytes on a stream. Streams carry bytes and not messages,
+// because gRPC ends a stream with unparsable bytes as if its other end had done so, and reports
+// nothing. Includes gRPC.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -24,8 +25,8 @@ grpc::ByteBuffer ToBytes(const Wire& wire) {
   return bytes;
 }
 
-// Takes the bytes; `wire` holds what they are parsed into. Nothing where the message is of a kind
-// that this release does not know: it needs none of those. InvalidArgument where it cannot be read.
+// Parses the bytes into `wire`, and clears them. Returns nullopt for a message of a kind that this
+// release does not know: it needs no such message. InvalidArgument if the bytes cannot be read.
 template <class Message, class Wire>
 absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire) {
   const size_t size = bytes->Length();
