@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a program as a table: one row per field of a config struct. From a
-// row's name follow its flag, its environment variable and its key in a file:
+// Settings of a program as a table: one row per field of a config struct. A row's name determines
+// its flag, its environment variable and its key in a file:
 //
 //   client-timeout-ms of [dispatcher]: --client-timeout-ms,
 //   PENSTOCK_DISPATCHER_CLIENT_TIMEOUT_MS, client_timeout_ms = 60000
 //
-// What is given in the program or as a flag counts first, then the environment,
-// then the file, then the default.
+// A value given in the program or as a flag comes first, then the environment, then the file, then
+// the default.
 #pragma once
 
 #include <cstdint>
@@ -32,30 +32,30 @@ struct Setting {
   const char* help;
 };
 
-// client_timeout_ms, in a file.
+// Returns the key in a file, such as client_timeout_ms.
 std::string KeyOf(std::string_view name);
-// PENSTOCK_<SECTION>_<NAME>; without the section if the name begins with it
-// (PENSTOCK_WORKER_TAGS), and for what is one setting to all
-// programs: PENSTOCK_DISPATCHER_ADDRESS, PENSTOCK_DATA_TRANSFER_PROTOCOL and the
-// others that choose how elements travel.
+// Returns PENSTOCK_<SECTION>_<NAME>. The section is left out if the name begins with it
+// (PENSTOCK_WORKER_TAGS), and for settings that all programs share: PENSTOCK_DISPATCHER_ADDRESS,
+// PENSTOCK_DATA_TRANSFER_PROTOCOL, the other settings of how elements travel, those of TLS, and
+// PENSTOCK_METRICS_TOKEN.
 std::string VariableOf(std::string_view section, std::string_view name);
 
-// The value of a variable; nullopt if it is not set, or empty.
+// Returns the value of a variable; nullopt if it is not set, or empty.
 using Environment = std::function<std::optional<std::string>(const std::string& variable)>;
 Environment ProcessEnvironment();
 
-// Where a setting's value comes from, by the setting's name: a variable, or
-// "file:line". What keeps its default is not there.
+// The origin of each setting's value, by the setting's name: a variable, or "file:line". A setting
+// that keeps its default has no entry.
 using Sources = std::map<std::string, std::string, std::less<>>;
 
-// Names the settings file.
+// The variable that names the settings file.
 inline constexpr char kFileVariable[] = "PENSTOCK_CONFIG";
 
-// Gives each of `settings` that is not among `given` its value from the
-// environment or else from [section] of the file `path` (empty: that of
-// PENSTOCK_CONFIG, if set). InvalidArgument names the place and the key, and the
-// known ones where it is unknown; NotFound if the file cannot be read. A list is
-// words with commas in the environment, an array in the file.
+// Gives each of `settings` that is not in `given` its value from the environment, or else from
+// [section] of the file `path` (empty: the file that PENSTOCK_CONFIG names, if set).
+// InvalidArgument names the place and the key, and for an unknown key also the known ones; NotFound
+// if the file cannot be read. A list is written with commas in the environment, and as an array in
+// the file.
 absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setting>& settings,
                                const std::set<std::string>& given, std::string path,
                                const Environment& environment);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of TLS, which all programs have.
+// The settings of TLS, which all programs have.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// Of a client. `tls` outlives them.
+// Returns the settings of a client. `tls` must outlive them.
 std::vector<Setting> TlsSettingsOf(TlsConfig& tls);
-// And of a server, to `settings`.
+// Adds the settings of a server to `settings`.
 void AddServerTlsSettings(TlsConfig& tls, std::vector<Setting>& settings);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TOML file as tables of plain values, each with the line it stands in.
+// A TOML file as tables of plain values, each with its line.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 namespace penstock {
 
 struct TomlValue {
-  // What is none of the others (floats, dates, tables, mixed arrays) is only named.
+  // A value of another type (float, date, table, mixed array), of which only the type is kept.
   struct Other {
-    std::string what;  // "a floating-point"
+    std::string what;  // such as "a number with a fraction"
   };
   std::variant<bool, int64_t, std::string, std::vector<std::string>, Other> value;
 };
@@ -28,11 +28,11 @@ struct TomlEntry {
 struct TomlSection {
   std::string name;
   int line = 0;
-  std::vector<TomlEntry> entries;  // by key
+  std::vector<TomlEntry> entries;  // sorted by key
 };
 
-// NotFound if `path` cannot be read; InvalidArgument "path:line: what" if it is
-// not TOML, or if a key stands outside of a section.
+// NotFound if `path` cannot be read; InvalidArgument "path:line: what" if it is not TOML, or if a
+// key is outside of a section.
 absl::StatusOr<std::vector<TomlSection>> ReadToml(const std::string& path);
 
 }  // namespace penstock
