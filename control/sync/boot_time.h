@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock that waits, time-outs and leases go by.
+// The clock for waits, timeouts and leases.
 #pragma once
 
 #include "absl/time/time.h"
 
 namespace penstock {
 
-// Time since the machine started. It also passes while the machine sleeps, and nobody sets it; for
-// differences, not for people. Any thread.
+// Returns the time since the machine started. It also advances while the machine sleeps, and nobody
+// can set it. Use it for differences, not for display. Any thread.
 absl::Time BootTime();
 
 }  // namespace penstock

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// std::mutex as clang's thread safety analysis follows it (-Wthread-safety): what
-// GUARDED_BY names is only touched with that lock held, and what REQUIRES it only
-// called so. A lambda says it like a function:
+// std::mutex with the annotations of clang's thread safety analysis (-Wthread-safety). A variable
+// with GUARDED_BY is only used with that lock held, and a function with REQUIRES is only called so.
+// A lambda is annotated like a function:
 //
 //   changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
 //
-// What the lock of an object of another class guards: GUARDED_BY(&IterationSender::mu_). Which
-// object's lock is held is not checked.
+// GUARDED_BY(&IterationSender::mu_) names the lock of an object of another class. The analysis does
+// not check which object's lock is held.
 #pragma once
 
 #include <mutex>
@@ -14,7 +14,7 @@
 #include "absl/base/thread_annotations.h"
 
 #define REQUIRES(...) ABSL_EXCLUSIVE_LOCKS_REQUIRED(__VA_ARGS__)
-#ifndef GUARDED_BY  // some releases of Abseil have it by this name
+#ifndef GUARDED_BY  // some releases of Abseil define it
 #define GUARDED_BY(mutex) ABSL_GUARDED_BY(mutex)
 #endif
 
@@ -25,7 +25,7 @@ class ABSL_LOCKABLE Mutex {
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
   bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mu_.try_lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
-  // Tells the analysis what it cannot see: the lock is held here. Checks nothing.
+  // Tells the analysis that the lock is held here, which it cannot see. Checks nothing.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -33,7 +33,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mu_;
 };
 
-// Holds the mutex from its constructor to its destructor, but between unlock() and lock().
+// Holds the mutex from its constructor to its destructor, except between unlock() and lock().
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex& mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : lock_(mu.mu_) {}
@@ -43,7 +43,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   MutexLock& operator=(const MutexLock&) = delete;
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { lock_.lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { lock_.unlock(); }
-  // For what waits: std::condition_variable, PollingCondition.
+  // For std::condition_variable and PollingCondition, which wait with it.
   operator std::unique_lock<std::mutex>&() { return lock_; }  // NOLINT(google-explicit-constructor)
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that the process may not get, as errors.
+// Starts threads, and returns an error if the process gets no further one.
 #pragma once
 
 #include <new>
@@ -13,10 +13,11 @@
 
 namespace penstock {
 
-// ResourceExhausted that begins with `name`, gives `why` and says what to do.
+// Returns ResourceExhausted that begins with `name`, gives `why` and names a remedy.
 absl::Status NoThread(std::string_view name, std::string_view why);
 
-// A thread that runs `run`, or NoThread. `name` says what it would have done.
+// Starts a thread that runs `run`, or returns NoThread(). `name` is the thread's task, for the
+// error.
 template <class Run>
 absl::StatusOr<std::thread> StartThread(std::string_view name, Run&& run) {
   try {
