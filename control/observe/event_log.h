@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened, one line each, for people and their tools:
+// A log of events, one line each, for people and their tools:
 //
 //   2026-11-21T17:33:31.123456Z lost worker=1f3a… reason="port refuses" partitions=3
 //
@@ -22,31 +22,30 @@ struct Event {
   std::string name;  // "joined", "lost", "moved", "committed", "cut", …
   std::vector<std::pair<std::string, std::string>> fields;
 
-  // The value of that field; empty if there is none.
+  // Returns the value of that field; empty if there is none.
   std::string field(std::string_view key) const;
 };
 
 // `name key=value …`; values with spaces or quotes are quoted.
 std::string ToString(const Event& event);
 
-// Any thread.
+// Where events are written. Any thread.
 class EventLog {
  public:
   virtual ~EventLog() = default;
   virtual void Write(Event event) = 0;
 };
 
-// One line per event with the time before it; nothing where PENSTOCK_EVENTS is "off".
+// Writes one line per event, beginning with the time; writes nothing if PENSTOCK_EVENTS is "off".
 std::shared_ptr<EventLog> StderrEventLog();
 std::shared_ptr<EventLog> SilentEventLog();
 
-// For tests: what was written, and a wait for what is to come.
+// Keeps events, for tests that read them or wait for one.
 class CapturedEvents : public EventLog {
  public:
   static std::shared_ptr<CapturedEvents> Make();
   virtual std::vector<Event> All() const = 0;
-  // The first event of that name, now or when it comes; nullptr-like empty event
-  // after `bound`.
+  // Returns the first event of that name, now or when it comes; an empty event after `bound`.
   virtual Event WaitFor(std::string_view name, absl::Duration bound) const = 0;
 };
 

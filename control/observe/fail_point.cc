@@ -22,7 +22,7 @@ struct Armed {
   std::atomic<int64_t> left;  // passes until it kills
 };
 
-// Constant once made; empty almost always.
+// Constant once made; usually empty.
 std::deque<Armed>& AllArmed() {
   static auto* const all = [] {
     auto* armed = new std::deque<Armed>;

@@ -3,22 +3,23 @@
 //
 //   PENSTOCK_FAIL_POINT="append_before_answer:3" penstock dispatcher …
 //
-// dies when it comes to that place for the third time. Several, with commas.
-// Places there are:
-//   append_before_answer  dispatcher: a change is applied and handed to the journal,
-//                         its answer not yet sent
-//   durable_before_answer dispatcher: … and durable
-//   in_recovery           dispatcher: the journal is read, nothing served yet
-//   seal_before_announce  worker: an element is made, not yet sent
-//   land_before_ack       client: an element was received, not yet confirmed
-//   save_before_commit    client: a state is made, not yet committed
+// This kills it when it reaches that place for the third time. Several places are separated by
+// commas. The places are:
+//   append_before_answer  dispatcher: a change is applied and given to the journal; its answer
+//                         is not sent yet
+//   durable_before_answer dispatcher: … and is durable
+//   in_recovery           dispatcher: the journal is read; nothing is served yet
+//   seal_before_announce  worker: an element is made, and not sent yet
+//   land_before_ack       client: an element was received, and not confirmed yet
+//   save_before_commit    client: a state is made, and not committed yet
 #pragma once
 
 #include <string_view>
 
 namespace penstock {
 
-// Dies here if the environment says so. Otherwise one relaxed load.
+// Kills the process here if the environment asks for it. Without any fail point set, it costs one
+// load.
 void FailPoint(std::string_view name);
 
 }  // namespace penstock

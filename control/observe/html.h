@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages for people, plain and without scripts. Texts from outside are escaped.
+// Pages for people, plain and without scripts. Text from outside is escaped.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace penstock {
 
-// A table under a heading; "none" if there are no rows.
+// Returns a table under a heading; "none" if there are no rows.
 std::string HtmlTable(const std::string& heading, const std::vector<std::string>& head,
                       const std::vector<std::vector<std::string>>& rows);
-// A whole page, which browsers fetch again every few seconds. `body` is HTML.
+// Returns a whole page, which browsers reload every few seconds. `body` is HTML.
 std::string HtmlPage(const std::string& title, const std::string& body);
-// All of the process's metrics as a table.
+// Returns all of the process's metrics as a table.
 std::string HtmlOfMetrics();
 
 }  // namespace penstock

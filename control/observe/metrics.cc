@@ -9,17 +9,17 @@
 
 namespace penstock {
 
-// All of one name; the key is the label text.
+// All metrics of one name; the key is the label text.
 template <class Metric>
 struct MetricFamily {
   std::string help;
   std::map<std::string, std::shared_ptr<Metric>> members;
-  std::vector<std::string> shared = {};  // of these, in the order in which they were made
+  std::vector<std::string> shared = {};  // label texts of ShareCounter(), oldest first
 };
 
 namespace {
 
-// {a="b",c="d"}
+// Returns {a="b",c="d"}.
 std::string LabelText(const Labels& labels) {
   std::string text;
   for (const auto& [key, value] : labels) {
@@ -35,7 +35,7 @@ void RenderMember(const std::string& name, const std::string& labels, const Metr
   absl::StrAppend(&text, name, labels, " ", metric.value(), "\n");
 }
 
-// One line for each bound, then the sum and the count.
+// Writes one line for each bound, then the sum and the count.
 void RenderMember(const std::string& name, const std::string& labels, const Histogram& histogram,
                   std::string& text) {
   const std::string others = labels.empty() ? "{" : labels.substr(0, labels.size() - 1) + ",";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters, gauges and histograms of this process, and their text form for Prometheus.
-// Names follow its habits: penstock_elements_taken_total, …_bytes, …_seconds.
+// Counters, gauges and histograms of this process, and their text form for Prometheus. Names follow
+// its conventions: penstock_elements_taken_total, …_bytes, …_seconds.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace penstock {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// A number that anyone may change at any time without waiting.
+// A number that any thread may change at any time without waiting.
 class Counter {
  public:
   void Add(int64_t n = 1) { value_.fetch_add(n, std::memory_order_relaxed); }
@@ -36,16 +36,16 @@ class Gauge {
   std::atomic<int64_t> value_ = 0;
 };
 
-// How often a time fell below each of its bounds: from 1 µs to 100 s, two to a decade. Anyone
-// may observe at any time without waiting.
+// Counts times in seconds by upper bounds from 1 µs to 100 s, two per decade. Any thread may
+// observe at any time without waiting.
 class Histogram {
  public:
   static constexpr std::array<double, 17> kBounds = {
       1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
 
   void Observe(double seconds);
-  int64_t count() const;  // of all
-  // Those of kBounds[i] and less; `i` = kBounds.size(): all.
+  int64_t count() const;  // of all times
+  // Returns how many times were at most kBounds[i]; `i` = kBounds.size(): all of them.
   int64_t count_up_to(size_t i) const;
   double sum() const { return static_cast<double>(sum_ns_.load(std::memory_order_relaxed)) / 1e9; }
 
@@ -54,8 +54,8 @@ class Histogram {
   std::atomic<int64_t> sum_ns_ = 0;
 };
 
-// Any thread. What it hands out by reference lives as long as it does: look it up once,
-// keep the reference, and count on that.
+// The metrics of a process. Any thread. A metric that it returns by reference lives as long as it
+// does: look the metric up once, keep the reference, and count on it.
 class Metrics {
  public:
   Metrics();
@@ -63,11 +63,11 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // The one of that name and these labels, made at first use. `help` is that of
-  // the first call for the name.
+  // Returns the metric of that name and these labels, made at first use. `help` is that of the
+  // first call for the name.
   Counter& GetCounter(const std::string& name, const std::string& help, const Labels& labels = {});
-  // For labels that come and go, as clients do: of those whose counter nobody holds any more the
-  // newest kGoneKept stay, since what they counted last may not have been read yet.
+  // Returns a counter for labels that come and go, as clients do. The newest kGoneKept counters
+  // that nobody holds any more are kept, because their last counts may not have been read yet.
   std::shared_ptr<Counter> ShareCounter(const std::string& name, const std::string& help,
                                         const Labels& labels);
   static constexpr size_t kGoneKept = 128;
@@ -76,7 +76,7 @@ class Metrics {
   Histogram& GetHistogram(const std::string& name, const std::string& help,
                           const Labels& labels = {});
 
-  // The text exposition format, names in order.
+  // Returns the text exposition format, sorted by name within each type.
   std::string Render() const;
 
  private:
@@ -84,7 +84,7 @@ class Metrics {
   std::unique_ptr<Rep> rep_;
 };
 
-// The process's own.
+// Returns the metrics of this process.
 Metrics& ProcessMetrics();
 
 }  // namespace penstock

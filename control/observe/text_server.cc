@@ -28,10 +28,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An asker has so long to say what it wants and to take it, so that it does not keep others
-// waiting.
+// How long a client may take to send its request and to receive the answer, so that it does not
+// keep others waiting.
 constexpr std::chrono::seconds kPatience(2);
-// Before it is tried again to accept, where that failed.
+// The pause after accept failed.
 constexpr std::chrono::milliseconds kPause(100);
 constexpr size_t kMaxRequestBytes = 16 << 10;
 
@@ -56,7 +56,7 @@ absl::StatusOr<int> Listen(const std::string& host, int port) {
       absl::StrCat("cannot serve pages on ", host, ":", port, ": ", std::strerror(error)));
 }
 
-// The token that a request shows, in one form or the other.
+// Returns the token in a request, in either form.
 std::string ShownToken(const std::string& request) {
   for (absl::string_view line : absl::StrSplit(request, "\r\n")) {
     const std::pair<absl::string_view, absl::string_view> header =
@@ -73,7 +73,7 @@ std::string ShownToken(const std::string& request) {
   return "";
 }
 
-// In a time that tells nothing of how much of it was right.
+// Compares in a time that does not depend on how much of the secret matches.
 bool SameSecret(const std::string& shown, const std::string& secret) {
   unsigned char differ = shown.size() == secret.size() ? 0 : 1;
   for (size_t i = 0; i < secret.size(); ++i) {
@@ -119,7 +119,7 @@ class Server final : public TextServer {
       if (waits[1].revents != 0) return;
       if (waits[0].revents == 0) continue;
       const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) {  // of descriptors there may be none: others close some
+      if (fd < 0) {  // perhaps there are no descriptors: wait until others close some
         if (errno != EINTR && errno != ECONNABORTED) Await(-1, 0, Clock::now() + kPause);
         continue;
       }
@@ -128,7 +128,7 @@ class Server final : public TextServer {
     }
   }
 
-  // Until `fd` is ready; false behind `deadline`, or when the server stops.
+  // Waits until `fd` is ready. Returns false after `deadline`, or when the server stops.
   bool Await(int fd, short events, Clock::time_point deadline) const {
     pollfd waits[] = {{fd, events, 0}, {stop_, POLLIN, 0}};
     while (true) {
@@ -141,7 +141,7 @@ class Server final : public TextServer {
     }
   }
 
-  // One after the other, each within kPatience, however slowly it reads and writes.
+  // Serves one client after another, each within kPatience, however slowly it reads and writes.
   void Serve(int fd) {
     const Clock::time_point deadline = Clock::now() + kPatience;
     std::string request;
