@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in memory, for tests; they fail where told to.
+// Files in memory, for tests, which can make them fail.
 #pragma once
 
 #include <map>
@@ -13,16 +13,16 @@ namespace penstock {
 
 class FakeFiles final : public Files {
  public:
-  // Makes the file, or takes its place. Files open already keep their bytes.
+  // Makes or replaces the file. Open files keep their bytes.
   void Put(const std::string& name, std::string bytes);
-  // From now on, reads of this file that touch a byte at or behind `offset`
-  // fail with `error`; OK mends it.
+  // From now on, reads of this file that touch a byte at or after `offset` fail with `error`; OK
+  // removes the failure.
   void FailFrom(const std::string& name, int64_t offset, absl::Status error);
 
   using Files::Glob;
   using Files::Open;
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override;
-  // Patterns of one directory level: * ? [].
+  // Takes patterns of one directory level: * ? [].
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading files, wherever they are.
+// Reads files, local and remote.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// Set from any thread, and never again unset: what waits ends soon with
+// A flag that any thread may set, and that is never unset: a call that waits then soon ends with
 // Cancelled. nullptr: nobody cancels.
 using CancelFlag = const std::atomic<bool>*;
 
@@ -25,15 +25,15 @@ class File {
   virtual ~File() = default;
   virtual const std::string& name() const = 0;
   virtual int64_t size() const = 0;  // bytes, when it was opened
-  // Reads into all of `into` from `offset`; fewer bytes only at the end of the
-  // file. The error names the file.
+  // Fills all of `into` from `offset`; reads fewer bytes only at the end of the file. The error
+  // names the file.
   virtual absl::StatusOr<size_t> ReadAt(int64_t offset, absl::Span<char> into) = 0;
-  // What is to come: ReadAt() from `offset` towards the end, perhaps passing
-  // over some. A remote file fetches ahead from now on. Other reads stay right.
+  // Announces reads by ReadAt() from `offset` towards the end, perhaps with gaps. A remote file
+  // fetches ahead from now on. Other reads remain correct.
   virtual void WillReadInOrder(int64_t offset) = 0;
-  // All bytes, for as long as this lives, where the file can be mapped into
-  // memory; else nullopt: ReadAt() is the way. Touching what was cut off from a
-  // mapped file ends the program.
+  // Returns all bytes, valid while this object lives, if the file can be mapped into memory;
+  // otherwise nullopt, and the caller uses ReadAt(). Touching a part that was truncated after the
+  // mapping kills the program.
   virtual std::optional<absl::Span<const char>> Map() { return std::nullopt; }
 };
 
@@ -41,13 +41,12 @@ class File {
 class Files {
  public:
   virtual ~Files() = default;
-  // NotFound, PermissionDenied …; InvalidArgument for a directory. Unavailable
-  // after a server did not answer for long. `cancelled` outlives the file, and
-  // ends its reads too.
+  // NotFound, PermissionDenied …; InvalidArgument for a directory; Unavailable after a server did
+  // not answer for long. `cancelled` must outlive the file, and also ends its reads.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
                                                      CancelFlag cancelled) = 0;
-  // Names of the files (not directories) that match a shell pattern (* ? []),
-  // in the order of their bytes. None matching is no error.
+  // Returns the names of the files (not directories) that match a shell pattern (* ? []), sorted by
+  // their bytes. No match is not an error.
   virtual absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
                                                         CancelFlag cancelled) = 0;
 
@@ -62,8 +61,8 @@ class Files {
 // This machine's file system.
 Files& LocalFiles();
 
-// All there are, by the scheme of a name: none and file:// are LocalFiles(),
-// http://, https:// and s3://bucket/key are remote (docs/files.md).
+// All files, by the scheme of a name: without one and with file:// they are LocalFiles(); http://,
+// https:// and s3://bucket/key are remote (docs/files.md).
 Files& DefaultFiles();
 
 }  // namespace penstock

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Below that a range is little beside the request that asks for it.
+// A smaller range is little compared with the request for it.
 constexpr int64_t kSmallestRange = 4 << 10;
 constexpr int64_t kLargestRange = 1 << 30;
 

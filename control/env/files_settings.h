@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the environment and the settings file say of remote files: [files] of
-// control/settings.
+// The settings of remote files in the environment and in [files] of the settings file
+// (control/settings).
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace penstock {
 
 std::vector<Setting> SettingsOf(FilesConfig& config);
 
-// InvalidArgument names the setting that makes no sense.
+// InvalidArgument names the setting that is not valid.
 absl::Status Check(const FilesConfig& config);
 
-// Defaults, and what the environment or [files] of the file `path` (empty: that
-// of PENSTOCK_CONFIG, if set) say instead; checked.
+// Returns the defaults, overridden by the environment or by [files] of the file `path` (empty: the
+// file that PENSTOCK_CONFIG names, if set), and checked.
 absl::StatusOr<FilesConfig> ReadFilesConfig(const std::string& path,
                                             const Environment& environment);
 

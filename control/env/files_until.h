@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files whose waits end when a flag is set, for those who are given Files and
-// know of no flag.
+// Files whose waits end when a flag is set, for callers that get a Files and pass no flag.
 #pragma once
 
 #include <memory>
@@ -13,7 +12,7 @@ namespace penstock {
 
 class FilesUntil final : public Files {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   FilesUntil(Files& files, CancelFlag cancelled) : files_(files), cancelled_(cancelled) {}
 
   using Files::Glob;

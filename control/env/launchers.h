@@ -3,8 +3,8 @@
 
 namespace penstock {
 
-// Variables that a launcher sets in each process that it starts: which one it is, of how many, and
-// in which launch.
+// Variables that a launcher sets in each process that it starts: the process's rank, the number of
+// processes, and the launch.
 struct Launcher {
   const char* rank;
   const char* world;

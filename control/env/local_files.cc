@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// An error of a disk or of a file server is of the moment, not of the data.
+// An error of a disk or file server (EIO, ESTALE) is temporary, and not a fault of the data.
 absl::Status FileError(int error, const std::string& what) {
   if (error == EIO || error == ESTALE) {
     return absl::UnavailableError(absl::StrCat(what, ": ", std::generic_category().message(error)));
@@ -91,7 +91,7 @@ class LocalFilesImpl final : public Files {
 
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override {
     glob_t found = {};
-    // Directories are marked by a slash at their end.
+    // glob() marks directories with a slash at the end.
     const int outcome = glob(pattern.c_str(), GLOB_MARK | GLOB_NOSORT, nullptr, &found);
     std::vector<std::string> names;
     for (size_t i = 0; outcome == 0 && i < found.gl_pathc; ++i) {

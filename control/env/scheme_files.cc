@@ -21,7 +21,7 @@ namespace {
 using Names = std::vector<std::string>;
 constexpr char kLocal[] = "file://";
 
-// The path of file:///path, also with localhost in front of it.
+// Returns the path of file:///path, also with localhost before it.
 absl::StatusOr<std::string> LocalPath(const std::string& name) {
   absl::string_view path = absl::string_view(name).substr(sizeof(kLocal) - 1);
   absl::ConsumePrefix(&path, "localhost");
@@ -30,7 +30,7 @@ absl::StatusOr<std::string> LocalPath(const std::string& name) {
       absl::StrCat(name, " names another machine, or no full path: file:///path"));
 }
 
-// Remote files, with what they share.
+// Remote files, and what they share.
 class Remote {
  public:
   static absl::StatusOr<std::unique_ptr<Remote>> Make(const FilesConfig& config,
@@ -40,7 +40,7 @@ class Remote {
     return std::unique_ptr<Remote>(new Remote(config, std::move(client), std::move(environment)));
   }
 
-  // nullptr for a scheme that is not known.
+  // Returns nullptr for an unknown scheme.
   Files* Of(const std::string& scheme) {
     if (scheme == "http" || scheme == "https") return http_.get();
     return scheme == "s3" ? s3_.get() : nullptr;
@@ -106,7 +106,7 @@ class FilesOfConfig final : public SchemeFiles {
   const std::unique_ptr<Remote> remote_;
 };
 
-// The process's own: made when a remote file is first named, never destroyed.
+// The process's files. The remote ones are made when one is first named, and never destroyed.
 class ProcessFiles final : public SchemeFiles {
  public:
   static ProcessFiles& Get() {
@@ -130,7 +130,7 @@ class ProcessFiles final : public SchemeFiles {
     MutexLock lock(mu_);
     if (!remote_.has_value()) {
       remote_ = Make();
-      // Before libraries below take themselves apart.
+      // Stops before the libraries below are torn down at exit.
       if (remote_->ok()) std::atexit([] { (*Get().GetRemote())->Stop(); });
     }
     if (!remote_->ok()) return remote_->status();

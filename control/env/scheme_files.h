@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// LocalFiles(), and remote ones by `config`, with connections of its own. Files
-// do not outlive it. InvalidArgument as Check(config).
+// Returns LocalFiles(), and remote files by `config` with connections of their own. Files must not
+// outlive it. InvalidArgument as from Check(config).
 absl::StatusOr<std::unique_ptr<Files>> MakeSchemeFiles(const FilesConfig& config,
                                                        Environment environment);
 

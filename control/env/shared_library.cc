@@ -44,8 +44,8 @@ absl::Status CheckStamp(void* library, const std::string& path, const LibraryKin
 }
 
 absl::Status Load(const std::string& path, const LibraryKind& kind) {
-  // Lazily, so that one with another stamp is refused for that, and not for the
-  // first symbol that it misses.
+  // Opens it lazily, so that a library with another stamp is refused for that, and not for the
+  // first symbol that it lacks.
   PENSTOCK_ASSIGN_OR_RETURN(Library library, Open(path, kind, RTLD_LAZY));
   PENSTOCK_RETURN_IF_ERROR(CheckStamp(library.get(), path, kind));
   PENSTOCK_ASSIGN_OR_RETURN(Library whole, Open(path, kind, RTLD_NOW));
@@ -53,7 +53,7 @@ absl::Status Load(const std::string& path, const LibraryKind& kind) {
   if (enter == nullptr) return IsNone(path, kind);
   absl::Status outcome;
   enter(&outcome);
-  (void)whole.release();  // its code may be used from now on, also if it registered a part only
+  (void)whole.release();  // its code may be in use from now on, even after an error
   return Annotate(outcome, path);
 }
 

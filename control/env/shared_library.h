@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries outside the tree that bring something along: transports,
-// plug-ins. Each says what it was built against, which is looked at before
-// anything else of it is called, and then registers what it brings.
+// Shared libraries outside the tree that add something: transports, plug-ins. Each has a stamp that
+// names what it was built against. The stamp is checked before anything else is called; then the
+// library registers what it adds.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace penstock {
 
-// What such a library must have.
+// The symbols that such a library must have.
 struct LibraryKind {
   const char* what;   // "transport library", in messages
   const char* stamp;  // its C function const char*(): what it was built against
   const char* enter;  // its C function void(absl::Status*): registers
-  const char* macro;  // what defines both, in messages
+  const char* macro;  // defines both; in messages
   std::string ours;   // the stamp of this program
 };
 
-// Opens the library, unless it is open as one of that kind, and lets it register.
-// NotFound if it cannot be opened; FailedPrecondition if it is none of that kind,
-// or has another stamp than `ours` (both are named); else what registering says. What
-// was opened stays so. Any thread.
+// Opens the library, unless it is already open as one of that kind, and lets it register. NotFound
+// if it cannot be opened; FailedPrecondition if it is not of that kind, or has another stamp than
+// `ours` (with both stamps); otherwise the status of its registration. It stays open once it was
+// asked to register, even if that fails. Any thread.
 absl::Status LoadLibrary(const std::string& path, const LibraryKind& kind);
 
 }  // namespace penstock

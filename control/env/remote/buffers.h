@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that ranges are received into, kept for the next ones: pages that are
-// fresh each time cost as much again as receiving.
+// Memory into which ranges are received, kept for the next ranges: fresh pages each time cost as
+// much again as receiving does.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace penstock::remote {
 
-// Any thread. Outlives what it gives.
+// Any thread. Must outlive the buffers that it returns.
 class Buffers {
  public:
   class Return {
    public:
-    Return() = default;  // to nobody
+    Return() = default;  // deletes them
     explicit Return(Buffers* to) : to_(to) {}
     void operator()(char* bytes) const;
 
@@ -25,13 +25,13 @@ class Buffers {
   };
   using Buffer = std::unique_ptr<char[], Return>;
 
-  // Ranges have `bytes`; up to `most` buffers that are not in use are kept.
+  // Ranges have `bytes`; up to `most` unused buffers are kept.
   Buffers(size_t bytes, size_t most) : bytes_(bytes), most_(most) {}
   ~Buffers();
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
 
-  // Not initialised. What is far smaller than a range, or larger, is not kept.
+  // Not initialised. A buffer of more than `bytes_`, or of at most half of it, is not kept.
   Buffer Get(size_t bytes);
 
  private:

@@ -6,7 +6,7 @@
 namespace penstock::remote {
 namespace {
 
-// Takes a number and the `mark` behind it from the front of `text`.
+// Takes a number and the `mark` after it from the front of `text`.
 bool Take(std::string_view& text, std::string_view mark, int64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 0) return false;

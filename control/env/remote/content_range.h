@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header Content-Range (RFC 9110 §14.4) in bytes.
+// Parses the header Content-Range (RFC 9110 §14.4) in bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace penstock::remote {
 
 struct ContentRange {
   int64_t begin = 0;
-  int64_t end = 0;   // behind the last byte
+  int64_t end = 0;   // one after the last byte
   int64_t size = 0;  // of the whole file
 };
 
-// nullopt for what is no range of bytes of a known size: "bytes 0-99/200" is one,
-// "bytes */200" and "bytes 0-99/*" are none.
+// Returns nullopt unless the value is a range of bytes of a known size: "bytes 0-99/200" is one,
+// "bytes */200" and "bytes 0-99/*" are not.
 std::optional<ContentRange> ParseContentRange(std::string_view value);
 
 }  // namespace penstock::remote

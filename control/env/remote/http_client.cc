@@ -24,13 +24,13 @@
 namespace penstock::remote {
 namespace {
 
-// Of the memory for reading ahead, so much more may lie unused between two ranges.
+// Spare buffers between two ranges may take 1/kSpareShare of read_ahead_bytes.
 constexpr size_t kSpareShare = 4;
 constexpr auto kLongestPoll = std::chrono::seconds(10);
 constexpr auto kBetweenComplaints = std::chrono::seconds(30);
 constexpr auto kLookForCancel = std::chrono::milliseconds(50);
 
-// Where an outcome is handed over.
+// Passes the outcome from the client's thread to the caller.
 struct Ticket {
   Mutex mu;
   std::condition_variable done_cv;
@@ -82,7 +82,7 @@ class Client final : public HttpClient {
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, static_cast<long>(config.max_connections));
   }
 
-  // --- The thread's
+  // --- On the client's thread
   void Run();
   bool TakeNew();  // false once stopped
   void DropAbandoned(Jobs& jobs);
@@ -103,7 +103,7 @@ class Client final : public HttpClient {
   bool stopping_ GUARDED_BY(mu_) = false;
   Jobs new_ GUARDED_BY(mu_);
 
-  // The thread's alone.
+  // Used by the client's thread alone.
   Jobs waiting_;  // for their time, or for a connection
   Jobs active_;
   std::vector<CURL*> idle_;
@@ -170,7 +170,7 @@ void Client::Stop() {
 }
 
 void Client::Run() {
-  // A TLS connection that is cut raises SIGPIPE where it is written to.
+  // Writing to a TLS connection that was cut raises SIGPIPE.
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -265,7 +265,7 @@ void Client::Release(Job& job) {
   idle_.push_back(std::exchange(job.easy, nullptr));
 }
 
-// One for all: a server that is gone fails many at once.
+// Logs one event for all requests: a server that is gone fails many at once.
 void Client::Complain(const Transfer& transfer) {
   std::string complaint = transfer.Complaint();
   const Clock::time_point now = Clock::now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP GETs of this process: one thread runs them all over connections that it
-// keeps, tries again what may pass, and goes on at the byte it had reached.
+// HTTP GETs of this process. One thread runs them all over connections that it keeps, retries after
+// temporary failures, and resumes at the byte that it had reached.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,16 @@
 
 namespace penstock::remote {
 
-// Which version of a file bytes are of, as far as its server tells. Bytes of two
-// versions never come together.
+// The version of a file, as far as its server reports it. Bytes of two versions are never mixed.
 struct Version {
-  std::string etag;           // with its quotes; empty: not told
-  std::string last_modified;  // as told
+  std::string etag;           // with its quotes; empty: not known
+  std::string last_modified;  // as the server wrote it
   int64_t size = -1;          // bytes; -1: not known yet
 };
 
-// Who asks, for servers that want to know; asked for at each try.
+// The identity for servers that require one; requested at each try.
 struct Authorization {
-  std::string provider;  // CURLOPT_AWS_SIGV4: "aws:amz:us-east-1:s3"; empty: nobody
+  std::string provider;  // CURLOPT_AWS_SIGV4: "aws:amz:us-east-1:s3"; empty: no identity
   std::string user;      // "key:secret"
   std::string token;     // of a session; may be empty
 };
@@ -35,44 +34,42 @@ struct Authorization {
 struct GetRequest {
   std::string name;  // in errors
   std::string url;   // percent-encoded
-  // Bytes [begin, begin + bytes), cut where the file ends; a server that sends
-  // all instead is heard if that is no more than `bytes`. bytes < 0: everything,
-  // not resumable.
+  // Bytes [begin, begin + bytes), cut at the end of the file. If a server sends the whole file
+  // instead, that is accepted if it has at most `bytes`. bytes < 0: everything, not resumable.
   int64_t begin = 0;
   int64_t bytes = -1;
-  Version version;                           // what the file has to be; empty: any
-  std::function<Authorization()> authorize;  // of any thread; nullptr: nobody
+  Version version;                           // the version required; empty: any
+  std::function<Authorization()> authorize;  // called on any thread; nullptr: no identity
   bool redirects = true;                     // followed
 };
 
 struct GetReply {
   Buffers::Buffer body;
   size_t size = 0;        // of the body, bytes
-  bool is_whole = false;  // the body is the whole file, whatever was asked for
+  bool is_whole = false;  // the body is the whole file, whatever was requested
   Version version;
 };
 
-// A request under way. Destroying it gives it up. Neither it nor its reply
-// outlives the client.
+// A request under way. Destroying it cancels it. Neither it nor its reply may outlive the client.
 class PendingGet {
  public:
   virtual ~PendingGet() = default;
-  // The outcome, once. NotFound, PermissionDenied … with the server's words;
-  // Unavailable when no byte has come for retry_for; DataLoss when the file is
-  // another by now; FailedPrecondition for a server that knows no ranges.
+  // Returns the outcome, once. NotFound, PermissionDenied … with the server's text; Unavailable if
+  // no byte came for retry_for; DataLoss if the file has changed; FailedPrecondition for a server
+  // that does not support ranges.
   virtual absl::StatusOr<GetReply> Wait(CancelFlag cancelled) = 0;
 };
 
 // Any thread.
 class HttpClient {
  public:
-  // `config` is checked.
+  // `config` must have been checked.
   static absl::StatusOr<std::unique_ptr<HttpClient>> Make(const FilesConfig& config);
-  virtual ~HttpClient() = default;  // what is under way ends with Cancelled
+  virtual ~HttpClient() = default;  // requests under way end with Cancelled
 
   // Never blocks.
   virtual std::unique_ptr<PendingGet> Start(GetRequest request) = 0;
-  // Ends the thread; what is under way, or begun later, is Cancelled.
+  // Ends the thread. Requests under way, or started later, end with Cancelled.
   virtual void Stop() = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files by http:// and https://.
+// Files at http:// and https:// addresses.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace penstock::remote {
 
-// `context` outlives it and its files.
+// `context` must outlive it and its files.
 std::unique_ptr<Files> MakeHttpFiles(RemoteContext& context);
 
 }  // namespace penstock::remote

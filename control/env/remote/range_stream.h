@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of a remote file in order, the next ranges being on their way.
+// Reads bytes of a remote file in order while the next ranges are fetched.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace penstock::remote {
 class RangeBudget {
  public:
   explicit RangeBudget(int64_t bytes) : left_(bytes) {}
-  // False if there is no room.
+  // Returns false if there is no room.
   bool TryTake(int64_t bytes);
   void Take(int64_t bytes) { left_ -= bytes; }  // room or not
   void Give(int64_t bytes) { left_ += bytes; }
@@ -39,17 +39,17 @@ class RangeStream {
     int ranges_ahead;
   };
 
-  // Of [begin, end) of a file that has these bytes.
+  // Reads [begin, end) of a file that has these bytes.
   RangeStream(const Source& source, int64_t begin, int64_t end);
   ~RangeStream();
   RangeStream(const RangeStream&) = delete;
   RangeStream& operator=(const RangeStream&) = delete;
 
   int64_t position() const { return position_; }
-  // Passes over bytes. REQUIRES: offset >= position().
+  // Skips bytes. REQUIRES: offset >= position().
   void SkipTo(int64_t offset);
-  // The next bytes, into all of `into`; fewer only at the end. Behind an error,
-  // the next call tries the same bytes again.
+  // Fills all of `into` with the next bytes; reads fewer only at the end. After an error, the next
+  // call tries the same bytes again.
   absl::StatusOr<size_t> Read(absl::Span<char> into, CancelFlag cancelled);
 
  private:
@@ -60,7 +60,7 @@ class RangeStream {
     GetReply reply;
   };
 
-  // Asks for ranges as far as the rules allow, at least for one.
+  // Requests as many ranges as the limits allow, and at least one.
   void Ask();
   // Waits for the first range.
   absl::Status Arrive(CancelFlag cancelled);
@@ -69,7 +69,7 @@ class RangeStream {
   const Source& source_;
   const int64_t end_;
   int64_t position_;
-  int64_t asked_to_;          // behind the last range
+  int64_t asked_to_;          // end of the last range
   std::deque<Range> ranges_;  // [position_ … asked_to_)
 };
 

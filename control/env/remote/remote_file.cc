@@ -13,8 +13,8 @@
 namespace penstock::remote {
 namespace {
 
-// What opening a file fetches: whole files where they are small, and little in
-// vain where reading goes on elsewhere.
+// Bytes that opening a file fetches: all of a small file, and little waste if reading continues
+// elsewhere.
 constexpr int64_t kHeadBytes = 256 << 10;
 
 class RemoteFile final : public File {
@@ -81,13 +81,13 @@ class RemoteFile final : public File {
   }
 
   const std::string name_;
-  const GetRequest request_;  // the version being the file's
+  const GetRequest request_;  // with the file's version
   const GetReply head_;
   const CancelFlag cancelled_;
   const RangeStream::Source source_;
 
   Mutex mu_;
-  std::optional<RangeStream> stream_ GUARDED_BY(mu_);  // of who reads in order
+  std::optional<RangeStream> stream_ GUARDED_BY(mu_);  // for reads in order
 };
 
 }  // namespace

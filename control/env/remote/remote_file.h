@@ -14,7 +14,7 @@
 
 namespace penstock::remote {
 
-// What all remote files of a process share. Outlives them.
+// State that all remote files of a process share. Must outlive them.
 struct RemoteContext {
   RemoteContext(FilesConfig given, std::unique_ptr<HttpClient> http)
       : config(std::move(given)), budget(config.read_ahead_bytes), client(std::move(http)) {}
@@ -24,8 +24,8 @@ struct RemoteContext {
   const std::unique_ptr<HttpClient> client;
 };
 
-// Opens what `request` names, whose range, version and name as shown are filled
-// in. Its first bytes come with the answer.
+// Opens the file at the address in `request`, and sets the request's range, version and shown name.
+// The reply contains the file's first bytes.
 absl::StatusOr<std::unique_ptr<File>> OpenRemote(RemoteContext& context, std::string name,
                                                  GetRequest request, CancelFlag cancelled);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which answers of a server end a request, which let it be tried again, and when.
+// Decides which answers of a server end a request, which allow a retry, and when.
 #pragma once
 
 #include <string>
@@ -10,32 +10,31 @@
 
 namespace penstock::remote {
 
-// A reply that is not what was asked for.
+// A reply that is not the requested content.
 struct Refusal {
-  int code = 0;              // 404
-  std::string reason;        // "Not Found", if the server says so
-  std::string content_type;  // "application/xml"
+  int code = 0;              // such as 404
+  std::string reason;        // "Not Found", if the server sends it
+  std::string content_type;  // such as "application/xml"
   std::string body;          // its beginning
 };
 
-// Whether the same request may succeed later: overload, a server that restarts,
-// a client that was slow.
+// Returns whether the same request may succeed later: after overload, a restart of the server, or a
+// slow client.
 bool MayPass(const Refusal& refusal);
 
-// "the server answers 503 Slow Down: …" with the server's words: of S3's <Error>
-// its code and message, of plain text its beginning.
+// Returns "the server answers 503 Slow Down: …" with the server's text: code and message of S3's
+// <Error>, or the beginning of a plain text.
 std::string WordsOf(const Refusal& refusal);
-// The error that a reader of `name` gets.
+// Returns the error that a reader of `name` gets.
 absl::Status ErrorOf(const std::string& name, const Refusal& refusal);
 
-// Waits between tries: each at most twice as long as the one before, drawn so
-// that clients that failed together do not come back together.
+// Waits between tries. Their bound doubles with each try; a wait is 50 to 100 % of its bound, drawn
+// at random so that clients that failed together do not return together.
 class Backoff {
  public:
-  // How long to wait now; never shorter than what the server asked for, as long
-  // as that is no longer than kLongestWait.
+  // Returns how long to wait now: at least as long as the server asked for, up to kLongestWait.
   absl::Duration Next(absl::Duration asked_for = absl::ZeroDuration());
-  // Something came: begin anew.
+  // Begins again with kFirstWait, because data came.
   void Reset() { tries_ = 0; }
 
   static constexpr absl::Duration kFirstWait = absl::Milliseconds(100);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks S3, where, and for which region, as the tools of AWS are told: by
-// AWS_… in the environment, then by the files under ~/.aws.
+// Credentials, address and region for S3, found where AWS's tools find them: in AWS_… of the
+// environment, then in the files under ~/.aws.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace penstock::remote {
 
-// Sections of an AWS configuration file: [name], then key = value; # and ; begin
-// comments. What is neither is passed over, as AWS's tools do.
+// Sections of an AWS configuration file: [name], then key = value; # and ; begin comments. Other
+// lines are skipped, as AWS's tools do.
 using Profiles = std::map<std::string, std::map<std::string, std::string>>;
 Profiles ParseProfiles(std::string_view text);
 
@@ -24,17 +24,17 @@ class S3Account {
   S3Account(const FilesConfig& config, Environment environment);
 
   const std::string& region() const { return region_; }
-  // https://bucket.s3.region.amazonaws.com, or as the settings say; no / behind.
+  // Returns https://bucket.s3.region.amazonaws.com, or the address by the settings; without a / at
+  // its end.
   std::string AddressOf(const std::string& bucket) const;
-  // Looked up anew each time, since credentials are renewed in their files.
-  // Without any, nobody: for buckets that are public.
+  // Looks the credentials up each time, because they are renewed in their files. Empty if there are
+  // none: for public buckets.
   Authorization Authorize() const;
-  // Where credentials were looked for; for those who lack them.
+  // Returns where credentials were looked for, for the error of a user without any.
   static const char* Places();
 
  private:
-  // The value of `key` in the profile, of the credentials file or else of the
-  // config file.
+  // Returns the value of `key` in the profile, from the credentials file or else the config file.
   std::string FromFiles(const std::string& key) const;
   std::string FromEnvironment(std::initializer_list<const char*> variables) const;
 

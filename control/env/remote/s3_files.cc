@@ -69,7 +69,7 @@ class S3Files final : public Files {
     return request;
   }
 
-  // What those may do who were refused.
+  // Adds to a refusal what its user can do.
   absl::Status Explained(const absl::Status& status) const {
     if (absl::IsPermissionDenied(status) && account_.Authorize().provider.empty())
       return Annotate(status, S3Account::Places());

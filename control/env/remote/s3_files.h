@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files by s3://bucket/key.
+// Files at s3://bucket/key.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace penstock::remote {
 
-// `context` outlives it and its files. Credentials are looked up in
-// `environment` and in the files that it names.
+// `context` must outlive it and its files. Credentials are looked up in `environment` and in the
+// files that it names.
 std::unique_ptr<Files> MakeS3Files(RemoteContext& context, Environment environment);
 
 }  // namespace penstock::remote

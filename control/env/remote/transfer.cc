@@ -18,17 +18,17 @@ namespace penstock::remote {
 namespace {
 
 constexpr long kReceiveBytes = 256 << 10;   // at once, at most
-constexpr size_t kRefusalBytes = 64 << 10;  // of its body that are read
+constexpr size_t kRefusalBytes = 64 << 10;  // read of its body
 constexpr size_t kLongestWhole = 64 << 20;  // of a reply that no range bounds
 constexpr auto kComplainAfter = std::chrono::seconds(5);
 constexpr long kMostRedirects = 5;
-// Of no bytes: S3 wants the hash of what a request carries.
+// The hash of an empty body: S3 requires the hash of a request's body.
 constexpr char kHashOfNothing[] =
     "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-// "." and "..", which are parts of a name, and which curl takes out unless told. From release 8.13
-// on it signs no request when told, so that it is told only then: such an object of S3 is an error
-// there that says so.
+// Returns whether the URL has "." or ".." segments. They are parts of a name, but curl removes them
+// unless CURLOPT_PATH_AS_IS is set. With that option curl signs no request from release 8.13 on. So
+// it is set only for such names; an S3 object with such a name then gives an error that says so.
 bool HasDotSegments(absl::string_view url) {
   const std::vector<absl::string_view> segments =
       absl::StrSplit(url.substr(0, url.find_first_of("?#")), '/');
@@ -36,7 +36,7 @@ bool HasDotSegments(absl::string_view url) {
                      [](absl::string_view segment) { return segment == "." || segment == ".."; });
 }
 
-// Failures that the next try would meet again.
+// Failures that the next try would have too.
 bool IsForGood(CURLcode code) {
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -139,7 +139,7 @@ void Transfer::Begin(CURL* easy) {
   if (request_.redirects) {
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(easy, CURLOPT_MAXREDIRS, kMostRedirects);
-    // What was asked for under a certificate does not come without one.
+    // A request over https is not redirected to plain http.
     const bool secure = absl::StartsWithIgnoreCase(request_.url, "https:");
     curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
   }
@@ -197,7 +197,7 @@ size_t Transfer::OnHeader(char* line, size_t, size_t size, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   const absl::string_view text(line, size);
   if (!absl::StartsWith(text, "HTTP/")) return size;
-  // A reply begins; those before it were redirects.
+  // A reply begins; earlier replies were redirects.
   transfer.body_ = Body::kUnknown;
   transfer.refusal_ = {};
   const size_t code = text.find(' ');
@@ -248,7 +248,7 @@ Transfer::Body Transfer::Examine() {
                                                                                : Body::kRefused;
 }
 
-// All of the file; of use where that is what was asked for.
+// A reply with the whole file is usable only if it is what was requested.
 Transfer::Body Transfer::ExamineWhole(int64_t length) {
   const Version told = {Header("ETag"), Header("Last-Modified"), length};
   if (request_.bytes >= 0 && (request_.begin > 0 || length > request_.bytes)) {
@@ -291,7 +291,7 @@ bool Transfer::Keep(const char* bytes, size_t size) {
     return false;
   }
   if (got_ + size > capacity_) {
-    // What the head told, where it told it.
+    // Uses the length from the head, if the head has one.
     curl_off_t length = -1;
     curl_easy_getinfo(easy_, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     const size_t told = got_ + static_cast<size_t>(std::max<curl_off_t>(length, 0));
@@ -312,7 +312,7 @@ bool Transfer::Keep(const char* bytes, size_t size) {
 // --- A try ends --------------------------------------------------------------------
 
 std::optional<absl::StatusOr<GetReply>> Transfer::End(CURLcode code) {
-  // Without a body nobody has looked at the head.
+  // Without a body, OnBody() has not examined the head.
   if (code == CURLE_OK && body_ == Body::kUnknown) body_ = Examine();
   absl::Duration asked_for;
   curl_off_t seconds = 0;
@@ -357,7 +357,7 @@ absl::StatusOr<GetReply> Transfer::Refused() {
   constexpr int kRangeNotSatisfiable = 416;
   if (refusal_.code == kPreconditionFailed) return Changed("its server says so");
   if (refusal_.code == kRangeNotSatisfiable) {
-    // A file that has not even a first byte.
+    // The file is empty: it has no first byte.
     if (request_.begin == 0 && got_ == 0 && version_.size <= 0) {
       is_whole_ = true;
       return Finished();

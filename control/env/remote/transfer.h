@@ -20,41 +20,41 @@ using Clock = std::chrono::steady_clock;
 
 class Transfer {
  public:
-  // `config` and `buffers` outlive it.
+  // `config` and `buffers` must outlive it.
   Transfer(GetRequest request, const FilesConfig& config, Buffers& buffers);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // Makes `easy` ready for the next try, which goes on where the last one ended.
+  // Prepares `easy` for the next try, which continues where the last one ended.
   void Begin(CURL* easy);
-  // The try ended so; `easy` is no longer used. nullopt: to be begun again at
+  // Handles the end of a try; `easy` is no longer used. Returns nullopt if it is to begin again at
   // due().
   std::optional<absl::StatusOr<GetReply>> End(CURLcode code);
 
   Clock::time_point due() const { return due_; }
-  // When a try that is under way and receives nothing is to be ended.
+  // Returns when to end a try that is under way and receives nothing.
   Clock::time_point stalls_at() const;
-  // Why it is tried again, once that has lasted for long; else empty.
+  // Returns why it is retried, once that has lasted for long; else empty.
   std::string Complaint() const;
 
  private:
-  // What the head of a reply means for its body.
+  // How the head of a reply classifies its body.
   enum class Body { kUnknown, kWanted, kRefused };
 
   static size_t OnHeader(char* line, size_t, size_t size, void* self);
   static size_t OnBody(char* bytes, size_t, size_t size, void* self);
-  // Examines the head of a reply; sets error_ if it is of another file, or of no use.
+  // Examines the head of a reply. Sets error_ if it is of another file, or unusable.
   Body Examine();
   Body ExamineWhole(int64_t length);
-  // Compares with what is known of the file, and keeps what is new. Sets error_.
+  // Compares with what is known of the file, and keeps what is new. Sets error_ if they differ.
   bool IsSameVersion(const Version& told);
   bool Keep(const char* bytes, size_t size);
   std::string Header(const char* name) const;  // of the last reply; empty: none
   curl_slist* Headers(const Authorization& authorization) const;
 
   absl::StatusOr<GetReply> Finished();
-  // What a reply that will not pass leads to.
+  // Returns the outcome of a reply for which a retry does not help.
   absl::StatusOr<GetReply> Refused();
   std::optional<absl::StatusOr<GetReply>> TryAgain(const std::string& why,
                                                    absl::Duration asked_for = {});
@@ -80,16 +80,16 @@ class Transfer {
   Backoff backoff_;
   int tries_ = 0;
   Clock::time_point due_;        // of the next try
-  Clock::time_point began_;      // the request, or the last byte came
-  Clock::time_point try_began_;  // or the last byte came
-  std::string why_;              // the last try failed
+  Clock::time_point began_;      // start of the request, or time of the last byte
+  Clock::time_point try_began_;  // start of the try, or time of the last byte
+  std::string why_;              // why the last try failed
 
-  // --- Of the try under way
+  // --- The try under way
   CURL* easy_ = nullptr;
   curl_slist* headers_ = nullptr;
   Body body_ = Body::kUnknown;
   Refusal refusal_;
-  std::optional<absl::Status> error_;  // found in the middle of it
+  std::optional<absl::Status> error_;  // found during the try
   char curl_words_[CURL_ERROR_SIZE] = {};
 };
 
