@@ -11,7 +11,7 @@
 namespace penstock::client {
 namespace {
 
-// "WORLD_SIZE=8"; empty where no launcher speaks of several processes.
+// Returns for example "WORLD_SIZE=8"; empty if no launcher started several processes.
 std::string RanksOfLaunch() {
   for (const Launcher& launcher : kLaunchers) {
     const char* world = std::getenv(launcher.world);
@@ -23,7 +23,7 @@ std::string RanksOfLaunch() {
   return "";
 }
 
-// By the user's hand, or by workers that read shards of their own.
+// Returns true if the user shards the dataset, or workers read shards of their own.
 bool IsSharded(const Dataset& distributed, const DistributeOptions& options) {
   const bool by_elements = options.processing_mode == ShardingPolicy::kOff ||
                            options.processing_mode == ShardingPolicy::kDynamic;

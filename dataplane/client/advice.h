@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader's job is unlikely to be meant to do: said once, as an event, with the way out.
+// Advice about a job that its reader is unlikely to want. Each is logged once, as an event, with
+// the remedy.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 
 namespace penstock::client {
 
-// A launcher started several processes, and this one reads by a job of its own, which nothing
-// divides among them: each gets all elements.
+// Logs an event if a launcher started several processes and this one reads by a job of its own.
+// Nothing divides the elements among the processes then: each gets all of them.
 void AdviseIfEachRankReadsAll(const Dataset& distributed, const DistributeOptions& options,
                               EventLog& events);
 
-// A named job's repetition ended before this reader got anything: others, or an earlier run, had
-// all `elements`.
+// Logs an event: a repetition of a named job ended before this reader got anything. Other readers,
+// or an earlier run, got all `elements`.
 void AdviseOfNothingLeft(const std::string& job, int64_t repetition, int64_t elements,
                          EventLog& events);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer's environment and settings file say where its DistributeOptions
-// do not: [client] of control/settings.
+// The values of a trainer's environment and settings file ([client] of control/settings). They
+// apply where its DistributeOptions give none.
 #pragma once
 
 #include <string>
@@ -20,19 +20,19 @@ struct ClientSettings {
   std::string ucx_lanes;  // of the process (transfer/ucx/settings.h)
   transfer::TcpOptions tcp;
   std::vector<std::string> transports;  // libraries to load (transfer/library.h)
-  int metrics_port = -1;                // of this process's pages; 0: any free one, -1: none
+  int metrics_port = -1;                // for this process's pages; 0: any free one, -1: none
   std::string metrics_token;
-  TlsConfig tls;    // towards servers at "grpcs://"
-  Sources sources;  // of what is set
+  TlsConfig tls;    // for servers at "grpcs://"
+  Sources sources;  // where each set value comes from
 };
 
 std::vector<Setting> SettingsOf(ClientSettings& settings);
 
-// InvalidArgument names what in the environment or the file makes no sense,
-// NotFound a file that is not there.
+// InvalidArgument names the invalid value in the environment or the file, NotFound the missing
+// file.
 absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment);
 
-// The protocol that links take and who says so.
+// Returns the protocol for links, and where it was set.
 transfer::TransportPreference MakeTransportPreference(const DistributeOptions& options,
                                                       const ClientSettings& settings);
 

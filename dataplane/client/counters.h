@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer's process counts of its reading (control/observe/metrics.h).
+// Metrics of a trainer's process about its reading (control/observe/metrics.h).
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace penstock::client {
 
-// A session holds so many elements that were received and not delivered; the most of
-// any session so far is shown.
+// Notes that a session holds `elements` elements that were received and not delivered. The gauge
+// shows the maximum of all sessions so far.
 void NoteHeld(int64_t elements);
-// Of the other consumers of a coordinated read so many are not heard by the dispatcher.
+// Sets how many of the other consumers of a coordinated read the dispatcher does not hear.
 void NoteLostConsumers(const std::string& job, int64_t consumers);
-// A link over that protocol broke, or could not be opened.
+// Counts a link over `protocol` that broke or could not be opened.
 void CountLinkError(const std::string& protocol, const absl::Status& error);
 
 }  // namespace penstock::client

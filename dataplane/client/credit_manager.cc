@@ -12,15 +12,15 @@ namespace {
 
 constexpr int64_t kAutoBytes = 8 << 20;
 constexpr int64_t kAutoFewest = 16;
-// While one element of a worker is received, it may send the next: with fewer, each waits for a way
-// to the client and back.
+// While one element of a worker is being received, it may send the next. With fewer credits, each
+// element waits for a round trip to the client.
 constexpr int64_t kAutoOfEach = 2;
 constexpr int64_t kAutoMost = 16'384;
-// What is asked for together, where the window allows it: news of less cost more than
-// they bring.
+// How many bytes are asked for together, where the window allows it. A message for fewer costs more
+// than it gains.
 constexpr int64_t kPortionBytes = 256 << 10;
-// A worker that gave back what it was asked for is passed over 2, 4, … 32 times
-// where another can be asked: else a credit goes to it and back for each element.
+// A worker that gave back what it was asked for is passed over 2, 4, … 32 times if another can be
+// asked. Otherwise a credit goes to it and back for each element.
 constexpr int kMostGaveBack = 5;
 
 }  // namespace
@@ -46,7 +46,7 @@ void CreditManager::OnReceived(WorkerId worker, int64_t bytes) {
 
 void CreditManager::OnDropped(WorkerId worker) {
   auto link = links_.find(worker);
-  if (link == links_.end() || link->second.asked == 0) return;  // sent by no leave of ours
+  if (link == links_.end() || link->second.asked == 0) return;  // sent without a credit
   --link->second.asked;
   ++link->second.received_since_recall;
   link->second.gave_back = 0;
@@ -94,7 +94,7 @@ int64_t CreditManager::FreeWithin(int64_t bytes) const {
   const int64_t used = asked_ + held_;
   const int64_t limit = LimitWithin(bytes);
   if (used == 0) return limit;
-  // Held elements count by their true size, those asked for by the mean.
+  // Held elements count with their true size, those asked for with the mean.
   const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
   const int64_t by_bytes = (bytes - held_bytes_) / mean - asked_;
   return std::max<int64_t>(0, std::min(limit - used, by_bytes));
@@ -110,8 +110,8 @@ CreditManager::Grants CreditManager::TakeGrants() {
   const int64_t portion =
       std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
   while (free > 0) {
-    // The one that is asked for the least, is not passed over, has the least here,
-    // and has waited longest.
+    // Picks the worker that is asked for the least, is not passed over, has the fewest elements
+    // here, and has waited longest.
     const auto order = [this](const Link& link) {
       return std::tuple(link.asked, link.last_until > grants_, link.held, link.last_grant);
     };

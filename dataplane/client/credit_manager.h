@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many elements a client asks its workers for, and which of them.
+// Decides how many elements a client asks its workers for, and which workers.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,23 @@
 
 namespace penstock::client {
 
-// Counts what was asked for and what is held, so that together they stay within
-// a number and a sum of bytes, and divides what is free between the workers: no
-// one of them gets more than its share, and one that has nothing to send gives
-// back what another waits for. Not thread-safe.
+// Counts the elements that were asked for and those that are held, and keeps their sum within a
+// number of elements and a sum of bytes. Divides what is free between the workers. No worker gets
+// more than its share, and a worker that has nothing to send gives back credits that another waits
+// for. Not thread-safe.
 class CreditManager {
  public:
-  // `max_elements` 0: as many as make 8 MiB, from 16, or two of each worker, to 16,384. A window
-  // that is smaller than one element lets one through.
+  // `max_elements` 0: as many as fill 8 MiB, at most 16,384 and at least 16 or two per worker. A
+  // window smaller than one element lets one through.
   CreditManager(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
-  // So many elements of `mean_bytes` (0: not known yet) are within both bounds; 1 at least.
+  // Returns how many elements of `mean_bytes` (0: not known yet) are within both bounds; at least
+  // 1.
   static int64_t Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes, int64_t links);
 
   void AddLink(WorkerId worker);
-  // What it had been asked for is free again.
+  // Frees what the worker was asked for.
   void RemoveLink(WorkerId worker);
 
   void OnReceived(WorkerId worker, int64_t bytes);  // asked for → held
@@ -40,47 +41,48 @@ class CreditManager {
     WorkerId worker;
     int64_t count;
   };
-  // No worker is asked for more at a time, however large the window: what may
-  // were received unknown to it has to go into a Hello (unacked_receives.h), at up to 40
-  // bytes each, and that into what every transport takes of an unauthenticated client (tcp and
-  // ucx: 1 MiB).
+  // The most elements that one worker is asked for at a time, however large the window. Received
+  // elements that the worker may not know of go into a Hello (unacked_receives.h), at up to 40
+  // bytes each. That must fit in what every transport accepts from an unauthenticated client (tcp
+  // and ucx: 1 MiB).
   static constexpr int64_t kMostAskedOfOne = 1 << 14;
   using Grants = absl::InlinedVector<Grant, 4>;
-  // What is to be asked for now; counts as asked for. In portions, unless a
-  // worker has nothing left to send against.
+  // Returns what to ask for now, and counts it as asked for. Grants come in portions, unless a
+  // worker has no credit left to send against.
   Grants TakeGrants();
 
-  // True if a worker waits for credits that others have and may not need: one with
-  // nothing asked for or held, since what is held of its is soon free for it.
+  // True if a worker waits for credits that others have and may not need. Such a worker has nothing
+  // asked for and nothing held: held elements would soon free credits for it.
   bool Starving() const;
-  // Those who had been asked at the last call already, have sent nothing since, and
-  // should give back what they have; empty unless Starving().
+  // Returns the workers that should give back their credits: they already had some at the last call
+  // and have sent nothing since. Empty unless Starving().
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
-  // A bound of bytes beside max_bytes, from now on; 0: none.
+  // Sets a bound of bytes besides max_bytes, from now on; 0: none.
   void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
-  // Whether that kept from asking for more since the last call.
+  // Returns true if that bound prevented a grant since the last call.
   bool TakeWasBound() { return std::exchange(was_bound_, false); }
 
   bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element was received
-  // Elements of the present mean size that such a window would hold.
+  // Returns how many elements of the current mean size such a window would hold.
   int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const {
     return Limit(max_elements, max_bytes, mean_bytes_, static_cast<int64_t>(links_.size()));
   }
   int64_t limit() const { return LimitWithin(bytes()); }  // of elements, at present
   int64_t asked() const { return asked_; }
-  int64_t asked(WorkerId worker) const;  // of that one
+  int64_t asked(WorkerId worker) const;  // of that worker
   int64_t held() const { return held_; }
 
  private:
   struct Link {
     int64_t asked = 0;
-    int64_t held = 0;  // fewer than there are while some of the link before it are
+    int64_t held = 0;  // too low while elements of the worker's previous link are held
     int64_t received_since_recall = 0;
-    int64_t last_grant = 0;  // of all grants, by number
+    int64_t last_grant = 0;  // the number of its last grant, among all grants
     bool recalling = false;
-    bool seen_asked = false;  // at the last call of TakeRecalls(), and ever since
-    // Gave back all it had, so often in a row; others come before it until that grant.
+    bool seen_asked = false;  // had credits at the last TakeRecalls() and ever since
+    // How often in a row it gave back all its credits. Other workers come first until grant number
+    // `last_until`.
     int gave_back = 0;
     int64_t last_until = 0;
   };
@@ -96,7 +98,7 @@ class CreditManager {
   const int64_t max_bytes_;
   int64_t bound_bytes_ = 0;
   bool was_bound_ = false;
-  int64_t mean_bytes_ = 0;  // of an element, lately
+  int64_t mean_bytes_ = 0;  // of an element, a running mean
   int64_t asked_ = 0;
   int64_t held_ = 0;
   int64_t held_bytes_ = 0;

@@ -18,7 +18,7 @@ namespace penstock {
 namespace client {
 namespace {
 
-// One pass: a repetition of the job.
+// One pass, which is one repetition of the job.
 class DistributeIterator final : public NodeIterator, public ReadyHint {
  public:
   DistributeIterator(std::shared_ptr<JobReader> reader, const BuildSite& site)
@@ -42,8 +42,8 @@ class DistributeIterator final : public NodeIterator, public ReadyHint {
   KeptAcrossPasses* const kept_;  // nullptr: there is one pass only
 };
 
-// InvalidArgument for what is read through a service itself: workers do not pass on
-// what another job's workers prepare.
+// InvalidArgument for a dataset that reads through a service itself: workers do not pass on
+// elements that another job's workers prepare.
 absl::Status CheckMoves(const Dataset::Node& root) {
   absl::Status status;
   VisitNodes(root, [&](const Dataset::Node& node, int number) {
@@ -56,8 +56,8 @@ absl::Status CheckMoves(const Dataset::Node& root) {
   return status;
 }
 
-// InvalidArgument unless Rounds, if it is what stands before or only nodes that keep
-// places stand between, makes whole rounds for these consumers.
+// InvalidArgument if the input is Rounds, directly or through nodes that keep each element's place,
+// and does not make whole rounds for these consumers.
 absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
   const Dataset::Node* node = &root;
   while (node->op == "Prefetch" || node->op == "Options" || node->op == "Map") {
@@ -101,8 +101,7 @@ absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const No
         "cross-trainer caching requires an infinite dataset, and this one has cardinality ", of,
         "; put .Repeat() before Distribute"));
   }
-  // How much of it comes to this reader depends on the other readers and, with
-  // OFF, on the number of workers.
+  // This reader's part depends on the other readers and, with OFF, on the number of workers.
   const Cardinality here = of == kInfinite || of == 0 ? of : kUnknown;
   return Inferred{by_id ? Get<Spec>(attrs, "spec") : inputs[0]->spec, here};
 }

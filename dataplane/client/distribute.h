@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node Distribute: a source whose elements come from the service. What
-// stands before it runs on workers.
+// The node Distribute: a source whose elements come from the service. The nodes before it run on
+// workers.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace penstock::client {
 
 NodeKind DistributeKind();
 
-// The same for a dataset that is registered already.
+// Returns the same node for a dataset that is registered already.
 Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,
                          const DistributeOptions& options);
 

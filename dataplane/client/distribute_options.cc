@@ -15,15 +15,15 @@ namespace penstock {
 namespace client {
 namespace {
 
-// More than there are trainers in any job; a bound on what a wrong number costs.
+// More consumers than any job has trainers; bounds the cost of a wrong number.
 constexpr int64_t kMostConsumers = 1 << 16;
 
-// More than there are workers' permits anywhere; likewise.
+// More partitions than any workers have permits; bounds the cost of a wrong number.
 constexpr int64_t kMostPartitions = 1 << 12;
-// Of order kDeterministic in mode DYNAMIC, where the options name none.
+// For order kDeterministic in mode DYNAMIC, if the options give no number.
 constexpr int64_t kUsualPartitions = 8;
 
-// Those that an order is merged from; 0: as many as there are shards, or permits.
+// Returns how many partitions an order is merged from; 0: as many as there are shards, or permits.
 int64_t PartitionsOf(const DistributeOptions& options) {
   if (options.order != MergeOrder::kDeterministic || options.partitions > 0) {
     return options.partitions;
@@ -31,7 +31,7 @@ int64_t PartitionsOf(const DistributeOptions& options) {
   return options.processing_mode == ShardingPolicy::kDynamic ? kUsualPartitions : 0;
 }
 
-// Names go into messages and logs.
+// Rejects control characters: names go into messages and logs.
 absl::Status CheckName(std::string_view option, const std::string& name) {
   for (char c : name) {
     if (absl::ascii_iscntrl(c)) {
@@ -57,7 +57,7 @@ absl::Status CheckCompression(LinkCompression compression) {
                                                  " is none; there are NONE, AUTO, SNAPPY and LZ4"));
 }
 
-// Of coordinated reads, or of order kDeterministic.
+// Checks the consumers of coordinated reads and of order kDeterministic.
 absl::Status CheckConsumers(const DistributeOptions& options) {
   if (options.consumer_index.has_value() != options.num_consumers.has_value()) {
     return absl::InvalidArgumentError(
@@ -132,7 +132,7 @@ absl::Status CheckOrder(const DistributeOptions& options) {
         "order kDeterministic needs processing_mode DYNAMIC, or a static one: in mode OFF each "
         "worker reads the whole dataset, and what there is to read depends on their number");
   }
-  // Those that a reader has elements of.
+  // The partitions that a reader has elements of.
   const protocol::Positions positions{.partitions = PartitionsOf(options),
                                       .consumers = options.num_consumers.value_or(1)};
   const int64_t shares = positions.shares();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DistributeOptions, checked, and as attributes of the node Distribute.
+// Checks DistributeOptions, and converts them to and from attributes of the node Distribute.
 #pragma once
 
 #include <string_view>
@@ -13,17 +13,17 @@
 
 namespace penstock::client {
 
-// InvalidArgument names the option and what it may be.
+// InvalidArgument names the option and its valid values.
 absl::Status Check(const DistributeOptions& options);
 
-// As the protocol counts: where consumers are groups, each member is one.
+// Returns the options with consumers counted as the protocol does: each member of a group is one.
 DistributeOptions OfMember(DistributeOptions options);
 
-// What its readers agree on. REQUIRES: options OfMember().
+// Returns the terms that all readers of a job agree on. REQUIRES: options OfMember().
 control::JobTerms TermsOf(const DistributeOptions& options);
 
 Attrs ToAttrs(const DistributeOptions& options);
-// REQUIRES: attributes that the rules below admit.
+// REQUIRES: attributes that DistributeRules() admit.
 DistributeOptions FromAttrs(const Attrs& attrs);
 std::vector<AttrRule> DistributeRules();
 

@@ -20,7 +20,7 @@
 namespace penstock::client {
 namespace {
 
-// Of options that are a choice, by number.
+// Returns the names of an option's choices, by number; nullptr if it is no choice.
 const std::vector<std::string>* ChoicesOf(const std::string& attr) {
   static const auto* const choices = new std::map<std::string, std::vector<std::string>>{
       {"processing_mode", {"OFF", "DYNAMIC", "FILE", "DATA", "FILE_OR_DATA", "HINT"}},
@@ -70,7 +70,7 @@ std::string ExplainDistribute(const Dataset::Node& node) {
   const Attrs usual = ToAttrs(DistributeOptions());
   std::vector<std::string> said;
   for (const auto& [attr, value] : node.attrs) {
-    if (attr == "spec" || attr == "cardinality") continue;  // stand behind the node's name
+    if (attr == "spec" || attr == "cardinality") continue;  // shown after the node's name
     const auto found = usual.find(attr);
     const bool always = attr == "processing_mode" || attr == "service";
     if (always || found == usual.end() || found->second != value) {

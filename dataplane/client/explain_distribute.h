@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Explain() says of a node Distribute.
+// The part of Explain() about a node Distribute.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace penstock::client {
 
-// Whose elements are read where, and which options are not the usual ones: name=value by the names
-// of the options, durations with their unit, choices by their names.
+// Returns which elements are read where, and the options that differ from their defaults:
+// name=value by the names of the options, durations with their unit, choices by their names.
 std::string ExplainDistribute(const Dataset::Node& node);
 
 }  // namespace penstock::client

@@ -28,17 +28,17 @@
 namespace penstock::client {
 namespace {
 
-// States that were saved and neither committed nor overtaken; older ones can no
+// How many saved states are kept that are neither committed nor superseded. Older states can no
 // longer be committed.
 constexpr size_t kMostSaves = 1024;
-constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join looks for its cancellation
-// How often a dataset is registered for one join.
+constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join checks for cancellation
+// How often a dataset is registered, at most, for one join.
 constexpr int kMostRegistrations = 3;
 
-// Stands for a ReaderState in a position: it is in the node's section.
+// In a position, replaces a ReaderState that is in the node's section.
 constexpr uint64_t kInSection = 3;
 
-// The readers of running datasets, found by the passes of one node.
+// The readers of running datasets. All passes of one node find the same reader here.
 struct Registry {
   Mutex mu;
   std::map<std::pair<const CommitListeners*, int>, std::weak_ptr<JobReader>> readers GUARDED_BY(mu);
@@ -48,8 +48,8 @@ Registry& TheRegistry() {
   return registry;
 }
 
-// How many repetitions of a named job were begun through a node of a Dataset, by whatever
-// iterators: each reads another, as tf.data service's do.
+// How many repetitions of a named job were begun through a node of a Dataset, by any iterator. Each
+// iterator reads another repetition, as tf.data service's iterators do.
 struct Repetitions {
   Mutex mu;
   std::map<std::weak_ptr<const Dataset::Node>, int64_t, std::owner_less<>> begun GUARDED_BY(mu);
@@ -90,7 +90,7 @@ absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   CommitListeners* commits = site.run().commits;
-  // Inside a function each opening reads for itself, as each iterator does.
+  // In the body of a function each opening has its own reader, as each iterator has.
   if (commits == nullptr || site.in_body()) return std::shared_ptr<JobReader>(new JobReader(site));
   Registry& registry = TheRegistry();
   MutexLock lock(registry.mu);
@@ -99,7 +99,7 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   if (std::shared_ptr<JobReader> reader = known.lock()) return reader;
   std::shared_ptr<JobReader> reader(new JobReader(site));
   known = reader;
-  // The listener keeps it between two passes, as long as the dataset runs.
+  // The listener keeps the reader between two passes, as long as the dataset runs.
   commits->Add([reader](uint64_t save) { return reader->Commit(save); });
   commits->AddStop([reader](absl::Duration bound) { reader->Stop(bound); });
   return reader;
@@ -110,8 +110,9 @@ JobReader::JobReader(const BuildSite& site)
       number_(site.number()),
       options_(OfMember(FromAttrs(site.node().attrs))),
       states_(site.in_body() ? nullptr : site.run().states),
-      // A state says what was delivered; consumers of a round get it together; and what reads in
-      // the body of a function ends before the elements that it helps to make are given.
+      // False where a state records the deliveries, and where the consumers of a round get it
+      // together. Also false in the body of a function: its reading ends before the elements that
+      // it helps to make are given.
       delivers_later_(
           !site.in_body() && TermsOf(options_).keep == Keep::kTaken &&
           !options_.cross_trainer_cache.has_value() &&
@@ -128,13 +129,13 @@ JobReader::~JobReader() {
 absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   RETURN_IF_ERROR(EnsureJoined());
   int64_t repetition;
-  std::vector<std::shared_ptr<Session>> over;  // ended outside the lock
+  std::vector<std::shared_ptr<Session>> over;  // destroyed outside the lock
   std::shared_ptr<Session> session;
   {
     MutexLock lock(mu_);
     repetition = RepetitionOf(pass);
     ASSIGN_OR_RETURN(session, SessionOf(repetition));
-    // Under keep = kTaken a repetition that was read to its end is done with.
+    // Under keep = kTaken a repetition that was read to its end is not needed any more.
     for (auto other = sessions_.begin(); other != sessions_.end() && !CommitsStates();) {
       const bool done = other->first != repetition && other->second->ended();
       if (done) over.push_back(std::move(other->second));
@@ -188,7 +189,7 @@ int64_t JobReader::RepetitionOf(int64_t pass) {
 
 absl::Status JobReader::EnsureJoined() {
   if (joined_) return absl::OkStatus();
-  MutexLock joining_lock(joining_mu_);  // Next() and Commit() may both want it
+  MutexLock joining_lock(joining_mu_);  // Next() and Commit() may both join
   {
     MutexLock lock(mu_);
     if (job_.has_value()) return absl::OkStatus();
@@ -198,7 +199,7 @@ absl::Status JobReader::EnsureJoined() {
     RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
     RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
     transport_preference_ = MakeTransportPreference(options_, settings);
-    // Else it is opened when a worker is found that offers nothing better.
+    // Otherwise it is opened when a worker is found that offers nothing better.
     if (transfer::ucx::IsNamed(transport_preference_.protocol, transport_preference_.fallback))
       transfer::ucx::OpenEarly();
     tls_ = settings.tls;
@@ -229,8 +230,8 @@ absl::Status JobReader::EnsureJoined() {
   job_ = std::move(job);
   merged_states_.reset();
   if (restored_.has_value()) {
-    // Earlier repetitions too: what was delivered of them and not committed is claimed,
-    // and nothing more is asked for.
+    // Earlier repetitions begin too: they claim what was delivered of them and is not committed,
+    // and ask for nothing more.
     for (const ReaderState::Repetition& its : restored_->reader.repetitions) {
       const absl::Status begun = SessionOf(its.number).status();
       if (!begun.ok()) job_.reset();  // the next call joins again
@@ -249,7 +250,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
   request.name_space = options_.name_space;
   std::string name = options_.job_name;
   if (node_->inputs.empty() && !name.empty()) {
-    // So that datasets that were registered apart may be read under one name.
+    // With the id in the name, datasets that were registered apart may be read under one name.
     name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/", name);
   }
   if (!name.empty()) {
@@ -289,7 +290,7 @@ absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
                      stub_->GetOrRegisterDataset(dataset, call));
     request.dataset_id = answer.dataset_id;
     absl::StatusOr<control::JobAnswer> job = join();
-    // Another dispatcher may have begun in between, which does not know the dataset.
+    // Another dispatcher may have begun in between that does not know the dataset.
     if (!absl::IsNotFound(job.status()) || attempt == kMostRegistrations) return job;
     dataset.request = NewRequest();
     request.request = NewRequest();
@@ -355,15 +356,15 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
         "' commits what it delivers (keep = kTaken): no state of it can be "
         "restored, since what comes after it is committed too; ask for keep = kCommitted"));
   }
-  // What was restored of all ranks is nothing before it has become a job.
+  // The restored states of all ranks can be saved only after they have become a job.
   bool merged = false;
   {
     MutexLock lock(mu_);
     merged = merged_states_.has_value();
   }
   if (merged) RETURN_IF_ERROR(EnsureJoined());
-  // Nor is a position that a node above keeps to read again from, in that very job. Where that
-  // cannot be joined, Next() says so.
+  // A position that a node above keeps, to read again from in that very job, needs the job too. If
+  // the job cannot be joined, Next() returns the error.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   MutexLock lock(mu_);
   JobState state{.reader = StateNow(job_.has_value() ? RepetitionOf(pass) : 0),
@@ -385,7 +386,7 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
     state.seed = job_->seed;
     state.dataset = WorkersDataset(*node_);
   }
-  read_ahead_ |= writer.save_number() == 0;  // somebody keeps it for later
+  read_ahead_ |= writer.save_number() == 0;  // a node above keeps the position for later
   lock.unlock();
   writer.WriteUnsigned(kInSection);
   return Put(std::move(state), writer);
@@ -422,8 +423,8 @@ bool JobReader::ComesAgainInOrder() const {
 }
 
 absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
-  // A state that was restored and not read from since has it already. What was
-  // delivered lies before the question, so that the answer knows of all its splits.
+  // A state that was restored and not read from since already has `saved`. The deliveries are
+  // recorded before the dispatcher is asked, so that its answer has all their splits.
   if (state.reader.job && state.saved.empty()) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
       ASSIGN_OR_RETURN(control::SavedRepetition saved,
@@ -472,7 +473,7 @@ void JobReader::BeginAnew() {
 }
 
 absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
-  std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
+  std::map<int64_t, std::shared_ptr<Session>> replaced;  // destroyed outside the lock
   MutexLock joining_lock(joining_mu_);
   MutexLock lock(mu_);
   replaced = sessions_;
@@ -497,7 +498,7 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   std::vector<control::RankState> ranks;
   MergedStates merged{.run_id = taken_up.run_id};
   int64_t least = std::numeric_limits<int64_t>::max();
-  bool edited = false;  // in what the workers run
+  bool edited = false;  // the dataset that the workers run
   const control::JobTerms terms = TermsOf(options_);
   for (const StateSections& sections : taken_up.of) {
     ASSIGN_OR_RETURN(const JobState state, JobStateIn(sections, number_));
@@ -519,10 +520,10 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   if (!ranks.empty()) {
     ASSIGN_OR_RETURN(merged.restoration, control::MergeRankStates(ranks, taken_up.name));
   }
-  // Positions are of the dataset that they were saved from: the edited one is read
-  // from its first splits.
+  // Bookmarks belong to the dataset that they were saved from. The edited dataset is read from its
+  // first splits.
   if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(merged.restoration));
-  std::map<int64_t, std::shared_ptr<Session>> replaced;  // ended outside the lock
+  std::map<int64_t, std::shared_ptr<Session>> replaced;  // destroyed outside the lock
   MutexLock joining_lock(joining_mu_);
   MutexLock lock(mu_);
   replaced = sessions_;
@@ -549,9 +550,10 @@ absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save
   if (!CommitsStates()) return std::nullopt;
   auto saved = saves_.find(save);
   if (saved == saves_.end() && save > newest_save_ && !restored_.has_value() && AllEnded()) {
-    // Saved while this node was not read, as one input of several in turn.
+    // The state was saved while this node was not read, as one of several inputs that take turns.
     if (sessions_.empty()) return std::nullopt;
-    // Behind its end all it gave is in that state, unless a node above holds some back.
+    // After the end, all elements that this node gave are in that state, unless a node above holds
+    // some back.
     if (!read_ahead_) return CommitOf(save, StateNow(sessions_.rbegin()->first));
   }
   if (saved == saves_.end()) {
@@ -580,9 +582,9 @@ bool JobReader::AllEnded() const {
 absl::Status JobReader::Commit(uint64_t save) {
   ASSIGN_OR_RETURN(std::optional<control::Commit> commit, CommitOf(save));
   if (!commit.has_value()) return absl::OkStatus();
-  RETURN_IF_ERROR(EnsureJoined());  // not yet, if it was only restored
+  RETURN_IF_ERROR(EnsureJoined());  // a restored state may not have joined yet
   const int64_t last = commit->repetitions.back().repetition;
-  // The latest; one that has left has nothing of its own to be committed.
+  // The latest session commits. A session that has left has nothing of its own to commit.
   std::vector<std::shared_ptr<Session>> sessions;
   {
     MutexLock lock(mu_);
@@ -595,7 +597,7 @@ absl::Status JobReader::Commit(uint64_t save) {
   for (bool said = false; !said && !sessions.empty(); sessions.pop_back()) {
     ASSIGN_OR_RETURN(said, sessions.back()->Commit(*commit));
   }
-  std::vector<std::shared_ptr<Session>> kept;  // ended outside the lock
+  std::vector<std::shared_ptr<Session>> kept;  // destroyed outside the lock
   MutexLock lock(mu_);
   saves_.erase(saves_.begin(), saves_.upper_bound(save));
   committed_save_ = std::max(committed_save_, save);

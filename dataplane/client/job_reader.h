@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node Distribute at work: the job, and a session for each repetition that is
-// read or not yet wholly committed. All passes of a Repeat behind Distribute share
-// one, so that one state holds them all.
+// A node Distribute at work: the job, and one session for each repetition that is being read or is
+// not wholly committed yet. All passes of a Repeat after Distribute share one reader, so that one
+// state holds them all.
 #pragma once
 
 #include <atomic>
@@ -25,31 +25,31 @@ namespace penstock::client {
 
 class JobReader {
  public:
-  // That of the node at `site` in its running dataset; made at the first call.
+  // Returns the reader of the node at `site` in its running dataset. The first call makes it.
   static std::shared_ptr<JobReader> Of(const BuildSite& site);
   ~JobReader();
 
-  // Registers and joins the job at the first call. One thread at a time, as
-  // Save() and Restore(). `pass` counts the passes of this running dataset; each
-  // is the next repetition of a named job that no iterator over the same Dataset
-  // has begun in this process. A job of a cross-trainer cache has one only.
+  // Returns the next element of `pass`. The first call registers and joins the job. One thread at a
+  // time, together with Save() and Restore(). `pass` counts the passes of this running dataset. For
+  // a named job each pass is the next repetition that no iterator over the same Dataset has begun
+  // in this process. A job of a cross-trainer cache has one repetition only.
   absl::StatusOr<std::optional<Element>> Next(int64_t pass);
-  // Whether Next() has what it gives. False before the first Next() of `pass`.
+  // Returns true if Next() would not wait. False before the first Next() of `pass`.
   bool Ready(int64_t pass);
-  // Whether nothing came in `pass`, which has ended, since others took what there was.
+  // Returns true if `pass` has ended without an element, because others took all there were.
   bool OthersTookAll(int64_t pass);
-  // FailedPrecondition for a job whose elements are committed on delivery. What a
-  // state that may be committed contains goes to the run's StateExchange.
+  // FailedPrecondition for a job whose elements are committed on delivery. The contents of a state
+  // that may be committed go to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
   // REQUIRES: nothing of `pass` was read.
   absl::Status Restore(int64_t pass, StateReader& reader);
 
-  // The state of that Save(), or the one restored, is durable; joins the job if
-  // nothing was read since it was restored. OK also if a later one is. Any thread.
-  // FailedPrecondition for a state that is not known here (any more).
+  // Commits the state of that Save(), or the restored state, which is durable. Joins the job if
+  // nothing was read since the restore. OK also if a later state is committed. Any thread.
+  // FailedPrecondition for a state that is not known here, or no longer.
   absl::Status Commit(uint64_t save);
-  // Reading has been stopped: tells the dispatcher what was delivered, so that the
-  // rest goes to others. Any thread; returns when that is known, or after `bound`.
+  // Stops the reading: reports to the dispatcher what was delivered, so that the rest goes to
+  // others. Any thread. Returns when the dispatcher knows, or after `bound`.
   void Stop(absl::Duration bound);
 
  private:
@@ -58,26 +58,27 @@ class JobReader {
   // Registers the dataset and joins the job; ends early when cancelled.
   absl::StatusOr<control::JobAnswer> Join(std::stop_token stop);
   absl::Status EnsureJoined();
-  // What a Commit() of `save` says; nullopt if there is nothing to say. Then
-  // nothing of this node is in that state, or it or a later one is committed.
+  // Returns the message for a Commit() of `save`; nullopt if there is nothing to commit. Then the
+  // state has nothing of this node, or it or a later one is committed.
   absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
   bool CountsRepetitions() const;
   int64_t RepetitionOf(int64_t pass) REQUIRES(mu_);
   std::shared_ptr<Session> SessionIn(int64_t pass) const
       REQUIRES(mu_);  // nullptr: it was not begun
-  // The session on `repetition`, begun if there is none.
+  // Returns the session on `repetition`, and begins it if there is none.
   absl::StatusOr<std::shared_ptr<Session>> SessionOf(int64_t repetition) REQUIRES(mu_);
   ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
-  // `state` is part of the one being written, or of one saved to be part of another.
+  // Adds `state` to the state being written. A position that a node above keeps is added later, to
+  // the state that will contain it.
   absl::Status Put(JobState state, StateWriter& writer);
-  // Whether elements come again as they came: a node above that has read ahead may go
-  // on from where it read.
+  // Returns true if elements come again in the same order. Then a node above that has read ahead
+  // may continue from where it read.
   bool ComesAgainInOrder() const;
-  // With what the dispatcher knows, which is asked for.
+  // Asks the dispatcher for its part of the state, and returns the complete section.
   absl::StatusOr<std::string> SectionOf(JobState state);
   absl::Status TakeUp(int64_t pass, JobState state);
-  // What all ranks' states contain, of a job under another service or launch.
+  // Takes up the states of all ranks, for a job under another service or launch.
   absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
   // Ends the sessions, forgets states and job; a new incarnation begins.
   void BeginAnew() REQUIRES(joining_mu_, mu_);
@@ -87,28 +88,28 @@ class JobReader {
   const NodePtr node_;
   const int number_;  // of the node in its graph
   const DistributeOptions options_;
-  const std::shared_ptr<StateExchange> states_;  // nullptr: states are positions and nothing else
-  const bool delivers_later_;  // than it gives, where nodes behind it hold elements
+  const std::shared_ptr<StateExchange> states_;  // nullptr: a state is a position only
+  const bool delivers_later_;  // elements that later nodes hold are not delivered yet
   const std::atomic<bool>* const cancelled_;
-  Pool& pool_;                                          // where elements are received
-  TlsConfig tls_;                                       // as transport_preference_
-  transfer::TcpOptions tcp_;                            // as transport_preference_
+  Pool& pool_;                                          // for received elements
+  TlsConfig tls_;                                       // set with transport_preference_
+  transfer::TcpOptions tcp_;                            // set with transport_preference_
   transfer::TransportPreference transport_preference_;  // set before the first session begins
-  std::unique_ptr<control::DispatcherStub> stub_;       // set with it
+  std::unique_ptr<control::DispatcherStub> stub_;       // set with transport_preference_
 
-  Mutex joining_mu_;  // held while the job is joined; taken before mu_
-  Mutex mu_;          // not held while anything is waited for
+  Mutex joining_mu_;  // held while the job is joined; acquired before mu_
+  Mutex mu_;          // not held during any wait
   struct Pass {
     int64_t pass = 0;
     int64_t repetition = 0;
   };
   std::optional<Pass> present_ GUARDED_BY(mu_);  // nullopt: none was begun or restored
   std::optional<control::JobAnswer> job_ GUARDED_BY(mu_);
-  std::atomic<bool> joined_ = false;  // whether there is a job_
+  std::atomic<bool> joined_ = false;  // true if there is a job_
   ClientId client_ GUARDED_BY(mu_);
   Incarnation incarnation_ GUARDED_BY(mu_);
   std::optional<JobState> restored_ GUARDED_BY(mu_);  // until its sessions have begun
-  // Of all ranks: asked for when the job is joined; the job's name and seed with it.
+  // The merged states of all ranks, with the job's name and seed. Joining the job asks for them.
   struct MergedStates {
     control::Restoration restoration;
     std::string job_name;
@@ -116,14 +117,14 @@ class JobReader {
     uint64_t seed = 0;
   };
   std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);
-  // Goes on for a process that died, and says so in every repetition it joins:
-  // of those that its state does not know it has nothing.
+  // This reader continues for a process that died, and reports so in every repetition it joins. It
+  // has nothing of a repetition that its state does not know.
   bool took_up_ GUARDED_BY(mu_) = false;
   std::map<int64_t, std::shared_ptr<Session>> sessions_ GUARDED_BY(mu_);  // by repetition
   std::map<uint64_t, ReaderState> saves_ GUARDED_BY(mu_);  // not committed, by number
   uint64_t newest_save_ GUARDED_BY(mu_) = 0;
-  bool read_ahead_ GUARDED_BY(mu_) = false;  // a node above takes more than it has given on
-  bool advised_ = false;                     // of Next()'s thread: its first answer was looked at
+  bool read_ahead_ GUARDED_BY(mu_) = false;  // a node above holds elements that it has not given on
+  bool advised_ = false;                     // for Next()'s thread: its first answer was examined
   uint64_t committed_save_ GUARDED_BY(mu_) = 0;
 };
 

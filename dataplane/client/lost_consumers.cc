@@ -26,7 +26,7 @@ std::string_view LostConsumerStateName(LostConsumer::State state) {
   return "unknown";
 }
 
-// What a watch has not returned yet.
+// The changes that a watch has not returned yet.
 class LostConsumerWatch::Changes {
  public:
   void Add(const LostConsumer& change) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where sessions say what penstock/lost_consumers.h tells.
+// Passes the changes that sessions see to the watches of penstock/lost_consumers.h.
 #pragma once
 
 #include "penstock/lost_consumers.h"
 
 namespace penstock::client {
 
-// To all watches of this process. Any thread; waits for nobody.
+// Adds `change` to all watches of this process. Any thread; does not wait.
 void NotifyLostConsumer(const LostConsumer& change);
 
 }  // namespace penstock::client

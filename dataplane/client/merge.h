@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order what was received is returned.
+// The order in which received elements are returned.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace penstock::client {
 
-// any: as they were received. fair: one of each worker in turn, as far as there are.
-// Elements of one worker stay in their order. deterministic: ordered_merge.h.
-// Not thread-safe.
+// Queues received elements in one of three orders. any: as they were received. fair: one of each
+// worker in turn, while there are any. Elements of one worker stay in their order. deterministic:
+// ordered_merge.h. Not thread-safe.
 class Merge {
  public:
   explicit Merge(MergeOrder order) : order_(order) {}
@@ -25,26 +25,26 @@ class Merge {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   void Push(ReceivedElement received);
-  // Whether there is one to be returned now.
+  // Returns true if an element can be returned now.
   bool ready() const { return order_ == MergeOrder::kDeterministic ? ordered_.ready() : !empty(); }
   // REQUIRES: ready().
   ReceivedElement Pop();
-  // Takes out what is here of that partition, but for the first `keeps` that would be returned.
+  // Takes out the elements of `partition`, except the first `keeps` that would be returned.
   // REQUIRES: not order kDeterministic.
   std::vector<ReceivedElement> GiveBack(PartitionId partition, size_t keeps);
   size_t CountOf(PartitionId partition) const;
-  // No more comes from that worker. False as long as there is some of its: ask again.
+  // Forgets a worker that sends no more. False while elements of that worker are here: ask again.
   bool Forget(WorkerId worker);
-  // Of order kDeterministic.
+  // For order kDeterministic.
   OrderedMerge& ordered() { return ordered_; }
   const OrderedMerge& ordered() const { return ordered_; }
 
  private:
   const MergeOrder order_;
   size_t size_ = 0;
-  OrderedMerge ordered_;                                        // deterministic
-  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one, of no worker
-  WorkerId last_;                                               // whose turn was
+  OrderedMerge ordered_;                                        // for order deterministic
+  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one queue, of no worker
+  WorkerId last_;                                               // the worker of the last element
 };
 
 }  // namespace penstock::client

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was received of order kDeterministic, in that order, which does not depend on
-// who sends when (control/protocol/order_queue.h).
+// Holds received elements of order kDeterministic and returns them in that order, which does not
+// depend on which worker sends when (control/protocol/order_queue.h).
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ namespace penstock::client {
 // Not thread-safe.
 class OrderedMerge {
  public:
-  // As OrderQueue's. The first call counts.
+  // Takes the arguments of OrderQueue's constructor. Only the first call counts.
   void Open(const protocol::Positions& positions, int64_t consumer, std::vector<IndexSet> passed);
-  // `partition` has so many elements.
+  // Sets the number of elements of `partition`.
   void SetEnd(PartitionId partition, Index elements) { queue_.SetEnd(partition, elements); }
-  // Nothing will come that was not received yet.
+  // Nothing more will be received.
   void SetAllEnded();
 
-  // Whether that element is this consumer's, and still to be returned.
+  // Returns true if that element is this consumer's and has not been returned.
   bool Expects(PartitionId partition, Index index) const {
     return queue_.Expects(partition, index);
   }
-  // Kept until it is next. REQUIRES: it is expected, and not here yet.
+  // Keeps the element until it is next. REQUIRES: it is expected, and not here yet.
   void Push(ReceivedElement received);
-  // Whether the next element is here.
+  // Returns true if the next element is here.
   bool ready() const;
   // REQUIRES: ready().
   ReceivedElement Pop();
@@ -39,7 +39,7 @@ class OrderedMerge {
 
  private:
   protocol::OrderQueue queue_;
-  std::vector<std::map<int64_t, ReceivedElement>> received_;  // by row; [0] is of partition 1
+  std::vector<std::map<int64_t, ReceivedElement>> received_;  // by row; [0] is partition 1
 };
 
 }  // namespace penstock::client

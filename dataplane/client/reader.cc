@@ -9,7 +9,7 @@
 
 namespace penstock::client {
 
-// A link's events with its worker's name on them.
+// Forwards a link's events together with the worker's id.
 class Reader::Events final : public transfer::ReceiveEvents {
  public:
   Events(WorkerId worker, ReaderEvents& to) : worker_(worker), to_(to) {}

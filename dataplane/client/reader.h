@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker that a session reads from: its link, and the next attempt at one.
+// One worker that a session reads from: its link, and the next attempt to open one.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@
 
 namespace penstock::client {
 
-// What happens on the links of a session; one call at a time per worker. From
-// the transport's threads: must not block, nor open or close links.
+// Receives the events of a session's links, one call at a time per worker. Calls come from the
+// transport's threads: they must not block, nor open or close links.
 class ReaderEvents {
  public:
   virtual void OnLinkOpen(WorkerId worker) = 0;
@@ -34,37 +34,37 @@ class ReaderEvents {
 
 class Reader {
  public:
-  // Where the link is. Belongs to the session and is guarded by its lock.
+  // The phase of the link. Belongs to the session, whose lock guards it.
   enum class Phase : uint8_t {
-    kDown,      // there is none
+    kDown,      // there is no link
     kDialling,  // begun; Dial() may be running
     kOpen,
-    kBroken,  // over, to be closed before the next
+    kBroken,  // over; must be closed before the next one
   };
   struct Progress {
     Phase phase = Phase::kDown;
     bool dialled = false;  // Dial() has returned
     bool opened = false;   // the worker has answered
-    bool wanted = true;    // it has a partition
-    bool placed = true;    // a partition is placed there, though it may not be there to be read
+    bool wanted = true;    // it has a partition that this client reads
+    bool placed = true;    // it has a partition, perhaps one that this client does not read
     absl::Time unwanted_since;
     absl::Time retry_at = absl::InfinitePast();
     absl::Duration backoff;
     absl::Time down_since = absl::InfiniteFuture();
     absl::Status reason;                     // why it is down
-    int64_t link = 0;                        // the number of the latest; 0 before the first
-    transfer::TransportSelection selection;  // of its transport
+    int64_t link = 0;                        // the number of the latest link; 0 before the first
+    transfer::TransportSelection selection;  // of the link's transport
     bool made_progress = false;              // an element was received since it was dialled
     int consecutive_failures =
-        0;  // links in a row that ended for want of means, with nothing received
-    // Protocols that are tried no more, and why.
+        0;  // links in a row that failed for lack of resources and received nothing
+    // Protocols that are not tried again, and why.
     std::map<std::string, std::string> given_up;
     UnackedReceives unacked_receives;
-    int64_t elements = 0;  // that came over all its links
+    int64_t elements = 0;  // received over all its links
     int64_t bytes = 0;
     std::shared_ptr<transfer::FilledCounts> filled = std::make_shared<transfer::FilledCounts>();
 
-    // It was down while nobody asked for it.
+    // Failures from before, while nobody asked for the worker, do not count.
     void ForgetFailures() {
       down_since = absl::InfiniteFuture();
       retry_at = absl::InfinitePast();
@@ -79,17 +79,17 @@ class Reader {
   const control::Membership::Worker& worker() const { return worker_; }
   Progress& progress() { return progress_; }
 
-  // Begins the link of that number over the transport that is to be taken
-  // (negotiation.cc) of those not given up, and says which and why. The error is that of the
-  // negotiation; all else comes as OnLinkClosed.
+  // Begins link `number` over one of the transports not given up (negotiation.cc), and returns
+  // which and why. Returns the error of the negotiation, or of the transport's Dial(). All later
+  // errors come as OnLinkClosed.
   absl::StatusOr<transfer::TransportSelection> Dial(
       int64_t number, const transfer::TransportPreference& preference,
       const std::map<std::string, std::string>& given_up, transfer::DialOptions dial);
-  // No event behind this.
+  // No event comes after this.
   void Close();
-  // On the link of that number; without one, nothing.
+  // Does nothing unless link number `link` is the present one.
   void Grant(int64_t link, int64_t count);
-  // Without a link, nothing.
+  // Does nothing without a link.
   void Recall();
 
  private:
@@ -99,7 +99,7 @@ class Reader {
   ReaderEvents& events_;
   Progress progress_;
 
-  Mutex mu_;                            // never taken inside an event
+  Mutex mu_;                            // never acquired inside an event
   int64_t number_ GUARDED_BY(mu_) = 0;  // of link_
   std::unique_ptr<transfer::ReceiveLink> link_ GUARDED_BY(mu_);
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset as the dispatcher is told of it.
+// Registers datasets at the dispatcher.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 
 namespace penstock::client {
 
-// A number that no other request of any process has.
+// Returns a number that no other request of any process has.
 control::RequestId NewRequest();
 uint64_t RandomId();  // never 0
 
-// A stub for the service, with the TLS that the settings say.
+// Returns a stub for the service, with the TLS of the settings.
 absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service);
 
-// Definition and summary; the split plan is resolved here, where the files are,
-// until `cancelled` is set. Without an id.
+// Returns the definition and the summary of `dataset`, without an id. The split plan is resolved
+// here, where the files are, until `cancelled` is set.
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
                                                                const std::string& name_space,
                                                                CancelFlag cancelled = nullptr);

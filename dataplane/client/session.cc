@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session as its user and the dispatcher see it.
+// The parts of the session that its user and the dispatcher call.
 #include "dataplane/client/session.h"
 
 #include <time.h>
@@ -23,18 +23,18 @@
 namespace penstock::client {
 namespace {
 
-// Cancellation is a flag that nobody rings for: it is looked at this often.
+// Nothing signals cancellation, which is a flag: it is checked this often.
 constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
-// How long a session that ends waits for its goodbye to be answered.
+// How long a session that ends waits for the answer to its goodbye.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
-// Who has not called Next() for so long keeps nothing that others wait for.
+// A reader that has not called Next() for this long keeps nothing that others wait for.
 constexpr absl::Duration kIdleAfter = absl::Milliseconds(500);
-// Credits of a coordinated read and of an ordered merge, whose workers are told otherwise
-// how far they may go.
+// The credit windows of a coordinated read and of an ordered merge. Other messages limit how far
+// their workers may send.
 constexpr int64_t kRoundsWindow = 1024;
 constexpr int64_t kOrderedWindow = 1 << 15;
 
-// Elements and bytes that credits are given for.
+// Returns the manager with the elements and bytes that credits may cover.
 CreditManager MakeCreditManager(const DistributeOptions& options) {
   constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
   if (options.order == MergeOrder::kDeterministic) return CreditManager(kOrderedWindow, kNoBound);
@@ -77,8 +77,8 @@ Session::Session(SessionOptions options, control::DispatcherStub& stub)
 absl::StatusOr<std::unique_ptr<Session>> Session::Begin(SessionOptions options,
                                                         control::DispatcherStub& stub) {
   std::unique_ptr<Session> session(new Session(std::move(options), stub));
-  MutexLock lock(session->mu_);  // events may come before the stream has its name
-  session->stopping_ = true;     // its thread, unless the stream follows
+  MutexLock lock(session->mu_);  // events may come before stream_ is set
+  session->stopping_ = true;     // ends the thread, unless the stream follows
   ASSIGN_OR_RETURN(session->thread_,
                    StartThread("reading from the service", [s = session.get()] { s->Run(); }));
   ASSIGN_OR_RETURN(
@@ -97,7 +97,7 @@ Session::~Session() {
     WakeAgent();
   }
   if (thread_.joinable()) thread_.join();
-  if (stream_ != nullptr) stream_->Stop();  // a membership may still add readers until then
+  if (stream_ != nullptr) stream_->Stop();  // until then a membership may still add readers
   if (!lost_.empty()) NoteLostConsumers(options_.job.name, 0);
   for (auto& [worker, reader] : readers_) reader->Close();
 }
@@ -116,7 +116,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   times_.Called();
   ++calls_;
   if (std::exchange(idle_, false)) WakeAgent();
-  unreachable_ = absl::OkStatus();  // that of an earlier call
+  unreachable_ = absl::OkStatus();  // from an earlier call
   while (true) {
     if (end_seen_) return std::nullopt;
     if (IsCancelled()) return absl::CancelledError("the iterator was stopped");
@@ -156,11 +156,12 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     credits_.OnReleased(received.from, static_cast<int64_t>(received.bytes));
   }
   news_ = true;
-  // Of a shared job it is closed when all is delivered: the last one here may be the last of all.
+  // A shared job closes when everything is delivered, and the last element here may be the last of
+  // all.
   if (report_at_once_ && !(shared() && merge_.ready())) WakeAgent();
   const protocol::Positions positions = merge_.ordered().queue().positions();
   const ToGrants grants = TakeGrants();
-  // These may have gone to a worker with nothing to send.
+  // These credits may have gone to a worker with nothing to send.
   if (!grants.empty() && !recalls_soon_ && credits_.Starving()) WakeAgent();
   lock.unlock();
   Apply(grants);
@@ -230,7 +231,7 @@ absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
   FailPoint("save_before_commit");
   MutexLock one_at_a_time(committing_mu_);
   Lock lock(mu_);
-  if (commit.number <= committed_) return true;  // a later state was committed
+  if (commit.number <= committed_) return true;  // this or a later state was committed
   if (left_ || leave_sent_ || (over_ && error_.ok() && !Owes())) return false;
   committing_ = commit;
   absl::Cleanup not_committing = [this]() REQUIRES(mu_) { committing_.reset(); };
@@ -267,7 +268,7 @@ void Session::Leave(absl::Duration bound) {
 
 void Session::SayGoodbye(Lock& lock, absl::Duration bound) {
   leaving_ = true;
-  WakeAgent();  // without a stream it is said on the next
+  WakeAgent();  // without a stream, the goodbye goes over the next one
   changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(bound, absl::Minutes(10))),
                     [&]() REQUIRES(mu_) { return left_ || over_ || !error_.ok(); });
 }
@@ -351,14 +352,14 @@ void Session::OpenOrdered(const control::Welcome& welcome) {
   merge_.ordered().Open(positions, options_.distribute.consumer_index.value_or(0), welcome.passed);
   receive_limits_.Open(welcome.passed.size(), shares, positions.stride());
   receive_limits_.Forget();
-  waits_since_ = absl::InfiniteFuture();  // who is missing is said anew
+  waits_since_ = absl::InfiniteFuture();  // missing consumers are reported again
   for (size_t p = 0; p < welcome.passed.size(); ++p) SendReceiveLimit(PartitionId(p + 1));
 }
 
 void Session::SendReceiveLimit(PartitionId partition) {
-  if (!welcomed_) return;  // all is said again behind the next Welcome
+  if (!welcomed_) return;  // all limits are sent again after the next Welcome
   const std::optional<Index> next = merge_.ordered().queue().NextOf(partition);
-  if (!next) return;  // nothing of it is this consumer's
+  if (!next) return;  // this consumer gets nothing of it
   if (const std::optional<Index> below = receive_limits_.TakeUpdate(partition, *next)) {
     stream_->Send(control::ReceiveLimit{{{partition, *below}}});
   }
@@ -372,7 +373,7 @@ void Session::Handle(const control::ClientHeartbeatAnswer& answer) {
 }
 
 void Session::Handle(const control::Membership& membership) {
-  std::set<WorkerId> named;  // by partitions
+  std::set<WorkerId> named;  // workers that partitions are placed on
   for (const control::Membership::Partition& partition : membership.partitions) {
     named.insert(partition.worker);
     partitions_ = std::max(partitions_, partition.partition.value());
@@ -408,7 +409,7 @@ void Session::Handle(const control::Membership& membership) {
   WakeAgent();
 }
 
-// As long as one partition has a worker, something comes or is about to.
+// While one partition has a worker, elements come or are about to.
 void Session::NoteWhetherServed(const control::Membership& membership) {
   const bool served =
       membership.closed ||
@@ -418,7 +419,7 @@ void Session::NoteWhetherServed(const control::Membership& membership) {
 }
 
 void Session::Handle(const control::Fence& fence) {
-  // One step: nothing is received between what is said here and what is refused from here on.
+  // Both under one lock: nothing is received between this answer and the refusals that follow it.
   protocol::Receiver& receiver = ReceiverOf(fence.partition);
   IndexSet returns;
   if (fence.give_back && shared() && !options_.distribute.early_end &&
@@ -476,8 +477,8 @@ void Session::OnLost(const absl::Status&) {
 void Session::OnGivenUp(const absl::Status& status) {
   MutexLock lock(mu_);
   welcomed_ = false;
-  // Behind the end nothing is lost by waiting for a dispatcher that is away, but what is not
-  // committed without it.
+  // After the end, waiting for a dispatcher that is away loses nothing. Without the dispatcher,
+  // what is not committed would be lost.
   const bool owes = Owes() || handed_ > 0;
   if (absl::IsUnavailable(status) && error_.ok() && IsOver() && !left_ && !for_good_ && owes) {
     reopens_ = true;
@@ -486,7 +487,7 @@ void Session::OnGivenUp(const absl::Status& status) {
   }
   over_ = true;
   given_up_ = status;
-  // Without a lease, what is here and unread cannot be returned any more.
+  // Without a lease, received elements cannot be returned any more.
   if (!left_ && (!IsOver() || handed_ > 0)) {
     Fail(status);
   }
@@ -513,7 +514,7 @@ void Session::SendReport(bool waits) {
 
 bool Session::MayLeave() const {
   if (left_ || over_ || abandoned_ || !error_.ok() || !welcome_.has_value()) return false;
-  if (committing_.has_value()) return false;  // it says so of other repetitions too
+  if (committing_.has_value()) return false;  // the commit names other repetitions too
   return for_good_ || !Owes();
 }
 

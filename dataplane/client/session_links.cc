@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session's links, and the thread that tends them and the stream.
+// The session's links, and the thread that maintains them and the stream.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -24,18 +24,20 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 // A worker between two placements usually gets the next one soon.
 constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
 constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
-// How long Next() waits before the dispatcher is told, and between that and the next time.
+// How long Next() waits before the dispatcher is notified. The pause before the next notice grows
+// from kSayWaits to kSayWaitsAtMost.
 constexpr absl::Duration kSayWaits = absl::Milliseconds(5);
 constexpr absl::Duration kSayWaitsAtMost = absl::Milliseconds(500);
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(50);
-// A worker may send of a partition that was opened before the dispatcher's word of it is here: of
-// so many at most. What is kept per partition is so bounded, whatever workers name.
+// A worker may send elements of a partition before the dispatcher's message about it arrives. At
+// most this many such partitions are accepted, so that the memory per partition is bounded,
+// whatever workers name.
 constexpr uint64_t kMostUnheard = 1024;
-// After so many a protocol is taken to be of no use here.
+// After this many failures in a row a protocol is not tried again.
 constexpr int kMaxConsecutiveFailures = 3;
 
-// Whether this process has not yet said that it does without a named protocol
-// towards this worker.
+// Returns true if this process has not yet logged that it does without a named protocol for this
+// worker.
 bool FirstFallBack(WorkerId worker) {
   static Mutex mu;
   static std::set<WorkerId>& said = *new std::set<WorkerId>;
@@ -191,7 +193,7 @@ void Session::TendStream(absl::Time now, absl::Time& wake) {
   if (news_ && coordinated() && (MustSay() || now >= said_ + kLongestSleep)) ReportReceived();
   const bool over = end_seen_ && !HasSome() && handed_ == 0;
   if (leaving_ || over) {
-    if (!std::exchange(last_beat_sent_, true)) Beat();  // what came since the one before counts too
+    if (!std::exchange(last_beat_sent_, true)) Beat();  // reports what came since the last one
     if (!leave_sent_ && MayLeave()) SendLeave();
   }
   wake = std::min(wake, next_heartbeat_);
@@ -205,7 +207,8 @@ void Session::Beat() {
   ForgetGone();
 }
 
-// What was received from it need not be told: partitions come to it under new placements only.
+// Forgets workers that are gone. Their unacknowledged receives need not be reported: partitions
+// come to such a worker only under new placements.
 void Session::ForgetGone() {
   std::erase_if(readers_, [this](const auto& entry) REQUIRES(mu_) {
     const Reader::Progress& progress = entry.second->progress();
@@ -255,7 +258,7 @@ bool Session::CloseOneLink(absl::Time now, absl::Time& wake) {
     if (progress.phase != Reader::Phase::kBroken && !none_wanted && !late) continue;
     std::shared_ptr<Reader> closing = reader;
     mu_.unlock();
-    closing->Close();  // what is received until then counts
+    closing->Close();  // elements received until then count
     mu_.lock();
     credits_.RemoveLink(closing->worker().worker);
     if (progress.phase == Reader::Phase::kBroken && progress.dialled) GiveUpAfterFailures(progress);
@@ -398,7 +401,8 @@ void Session::RecallAll() {
   mu_.lock();
 }
 
-// Near the end of a shared job: says that Next() waits, for what others may hold and not return.
+// Near the end of a shared job, reports that Next() waits: others may hold elements that they do
+// not return.
 void Session::TendWaiting(absl::Time now, absl::Time& wake) {
   if (calls_ != calls_seen_ || times_.waiting()) {
     calls_seen_ = calls_;
@@ -423,7 +427,7 @@ void Session::TendWaiting(absl::Time now, absl::Time& wake) {
 void Session::CheckReach(absl::Time now, absl::Time& wake) {
   if (end_ || merge_.ready() || rounds_.Next() != nullptr) return;
   CheckConsumers(now, wake);
-  if (!times_.waiting()) return;  // it may be over before anybody does
+  if (!times_.waiting()) return;  // the outage may end before anybody waits
   CheckServed(now, wake);
   for (auto& [worker, reader] : readers_) {
     Reader::Progress& progress = reader->progress();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session as one of several consumers: of a coordinated read (control/protocol/rounds.h), and
-// what order kDeterministic has of that.
+// The session as one of several consumers of a coordinated read (control/protocol/rounds.h), and
+// the parts that order kDeterministic shares.
 #include <algorithm>
 #include <utility>
 
@@ -17,10 +17,10 @@
 namespace penstock::client {
 namespace {
 
-// Errors that are said again to a dispatcher that has restarted: those of rounds that
-// another consumer may not have been told of, which are fewer than may be ahead.
+// How many errors are kept to be reported again to a restarted dispatcher. They belong to rounds
+// that another consumer may not know of, which are fewer than may be ahead.
 constexpr size_t kErrorsKept = 256;
-// However small elements are, more ahead of the trainer gain nothing.
+// The most elements ahead of the trainer. More gain nothing, however small they are.
 constexpr int64_t kMaxReceiveBudget = 256;
 
 }  // namespace
@@ -65,11 +65,11 @@ void Session::Handle(const control::Agreed& agreed) {
     return Fail(absl::InternalError(absl::StrCat("round ", agreed.first, " was agreed on where ",
                                                  rounds_.known(), " is next")));
   }
-  if (rounds_.Next() != nullptr) times_.OnReceived();  // at all consumers
+  if (rounds_.Next() != nullptr) times_.OnReceived();  // received at all consumers
   waits_for_ = agreed.waits_for;
   NoteBlocked();
   if (coordinated() && !waits_for_.empty())
-    ReportReceived();  // it may be this consumer's place that is waited for
+    ReportReceived();  // the dispatcher may wait for this consumer's budget
 }
 
 void Session::NoteBlocked() {
@@ -108,7 +108,7 @@ void Session::Handle(const control::ConsumersLost& lost) {
   const absl::Time now = absl::Now();  // for people
   std::map<int64_t, LostConsumer> before;
   before.swap(lost_);
-  // Those that were lost before this session began may be on their way back, as this one was.
+  // Consumers that were lost before this session began may be on their way back, as this one was.
   const bool news = std::exchange(heard_of_lost_, true);
   const auto says = [&](const char* event, const LostConsumer& its) {
     options_.events->Write(
@@ -121,7 +121,7 @@ void Session::Handle(const control::ConsumersLost& lost) {
   };
   bool died = false;
   for (const control::ConsumersLost::Consumer& its : lost.consumers) {
-    if (its.consumer == options_.distribute.consumer_index) continue;  // it is here
+    if (its.consumer == options_.distribute.consumer_index) continue;  // this consumer is here
     const LostConsumer& to = lost_[its.consumer] = {.job = options_.job.name,
                                                     .consumer = its.consumer,
                                                     .state = its.dead    ? State::kDead
@@ -141,7 +141,7 @@ void Session::Handle(const control::ConsumersLost& lost) {
     back.state = State::kBack;
     says("consumer_back", back);
   }
-  // Nobody waited while one was dead.
+  // The error is left if nobody called Next() while a consumer was dead.
   if (std::any_of(before.begin(), before.end(), is_dead) &&
       std::none_of(lost_.begin(), lost_.end(), is_dead)) {
     blocked_ = absl::OkStatus();
@@ -199,7 +199,7 @@ absl::StatusOr<std::optional<Element>> Session::DeliverRound() {
 absl::StatusOr<Element> Session::AtStep(int64_t step, ReceivedElement received) const {
   PENSTOCK_ASSIGN_OR_RETURN(Element element,
                             CopyOutOfFrame(DefaultPool(), std::move(received.element)));
-  if (element.IsShared()) {  // to be written into
+  if (element.IsShared()) {  // the trainer may write into its element
     PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
   }
   Identity identity = received.identity;
@@ -246,8 +246,8 @@ int64_t Session::ReceiveBudget() const {
 
 bool Session::MustSay() const {
   if (round_errors_said_ < round_errors_.size()) return true;
-  // Others have fewer places than this consumer, or partitions are late: the dispatcher may have to
-  // know what was delivered here before it lets a worker send more.
+  // Other consumers may have smaller budgets, or partitions may be late. Then the dispatcher may
+  // need to know what was delivered here before it lets a worker send more.
   if (delivered_unreported_ > 0 && times_.Waiting() >= kLongestUnsaid) return true;
   const int64_t receive_budget = ReceiveBudget();
   const int64_t ahead = rounds_.known() - rounds_.delivered();
@@ -258,7 +258,7 @@ bool Session::MustSay() const {
   return delivered_unreported_ >= std::max<int64_t>(1, receive_budget / 2);
 }
 
-// What was delivered is for the journal, and waits for a heartbeat.
+// Reports what was received. The deliveries are for the journal and wait for a heartbeat.
 void Session::ReportReceived() {
   control::Report report;
   for (auto& [partition, receiver] : receivers_) {

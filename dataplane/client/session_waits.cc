@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the session says it waits for, once Next() has waited for long.
+// The session's log lines about what it waits for, after Next() has waited long.
 #include <string>
 #include <vector>
 

@@ -16,7 +16,7 @@ void Write(const IndicesByPartition& delivered, StateWriter& writer) {
   for (const auto& [partition, indices] : delivered) {
     writer.WriteUnsigned(partition.value());
     writer.WriteUnsigned(indices.intervals().size());
-    Index at = 0;  // distances are short, and so are their bytes
+    Index at = 0;  // short distances take few bytes
     for (const IndexSet::Interval& interval : indices.intervals()) {
       writer.WriteUnsigned(interval.begin - at);
       writer.WriteUnsigned(interval.end - interval.begin);
@@ -71,7 +71,7 @@ void Write(const control::SplitRun& run, StateWriter& writer) {
 }
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMaxPositions = 1 << 20;  // partitions, consumers of order kDeterministic
+constexpr int64_t kMaxPositions = 1 << 20;  // of partitions or consumers of order kDeterministic
 
 absl::StatusOr<control::SplitRun> ReadRun(StateReader& reader) {
   control::SplitRun run;

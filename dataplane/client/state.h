@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader of a job saves of itself: who it is, what it took, and what else
-// it takes to go on without the service that it read from.
+// The state that a reader of a job saves: its identity, the elements it delivered, and all else
+// that is needed to continue without the service that it read from.
 #pragma once
 
 #include <cstdint>
@@ -33,30 +33,30 @@ struct ReaderState {
   JobId job;             // none: reading had not begun
   std::string job_name;  // also of an anonymous job
   ClientId client;
-  // The present one last; before it those whose elements were not all committed.
+  // The present one is last. Before it are those whose elements were not all committed.
   std::vector<Repetition> repetitions;
 };
 
 void Write(const ReaderState& state, StateWriter& writer);
-// DataLoss for what Write() does not write.
+// DataLoss for bytes that Write() does not produce.
 absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader);
 
-// The whole of it, for a restore by any number of ranks.
+// A complete state, for a restore by any number of ranks.
 struct JobState {
   ReaderState reader;
-  // All below only if reading had begun.
-  uint64_t job_mark = 0;  // of its token: tells it from the jobs of other services
-  control::Heard heard;   // of its dispatcher, as it was saved
+  // All members below are set only if reading had begun.
+  uint64_t job_mark = 0;  // from its token; differs between the jobs of two services
+  control::Heard heard;   // of its dispatcher, when the state was saved
   uint64_t seed = 0;
-  uint64_t dataset = 0;                         // fingerprint of what the workers run
-  control::JobTerms terms;                      // those that decide what partitions yield
+  uint64_t dataset = 0;                         // fingerprint of the dataset that workers run
+  control::JobTerms terms;                      // the terms that decide what partitions yield
   std::vector<control::SavedRepetition> saved;  // parallel to the reader's repetitions
 };
 
 void Write(const JobState& state, StateWriter& writer);
 absl::StatusOr<JobState> ReadJobState(StateReader& reader);
 
-// FNV-1a of a job's token.
+// Returns the FNV-1a hash of a job's token.
 uint64_t MarkOfJob(std::string_view token);
 control::RankState ToRankState(const JobState& state);
 

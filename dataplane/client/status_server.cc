@@ -27,7 +27,7 @@ void StartStatusServer(int port, const std::string& token) {
     }
     StderrEventLog()->Write(
         {"pages", {{"at", absl::StrCat("http://localhost:", (*server)->port(), "/")}}});
-    static TextServer* const kept = server->release();  // with the process
+    static TextServer* const kept = server->release();  // lives as long as the process
     (void)kept;
   });
 }

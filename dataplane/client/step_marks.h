@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows a consumer of a coordinated read returned in some of its steps, for the
-// dispatcher to compare. Consumers say so at different times, so each keeps, of every
-// power of two, the two latest steps that it divides: two consumers that are d steps apart
-// have one in common among the last 2 d of the one behind.
+// The rows that a consumer of a coordinated read returned in some of its steps, for the dispatcher
+// to compare. Consumers report at different times. So each keeps, for every power of two, the two
+// latest steps that it divides. Two consumers that are d steps apart then have a step in common,
+// among the last 2 d steps of the slower one.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace penstock::client {
 
 class StepMarks {
  public:
-  // Steps are noted in order.
+  // REQUIRES: steps are noted in order.
   void Note(int64_t step, const protocol::PartitionRow& row) {
     const int powers = std::countr_zero(static_cast<uint64_t>(step));
     for (int power = 0; power <= std::min(powers, kPowers - 1); ++power) {
@@ -27,7 +27,7 @@ class StepMarks {
     }
   }
 
-  // Each once, the latest first.
+  // Returns each mark once, the latest first.
   std::vector<control::StepMark> Marks() const {
     std::vector<control::StepMark> marks;
     for (const auto& latest : latest_) {
@@ -43,7 +43,7 @@ class StepMarks {
 
  private:
   static constexpr int kPowers = 24;  // no two consumers are further apart
-  std::array<std::array<control::StepMark, 2>, kPowers> latest_{};  // of no partition: none
+  std::array<std::array<control::StepMark, 2>, kPowers> latest_{};  // no partition: no mark
 };
 
 }  // namespace penstock::client

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a session's user goes: into steps of its own, or into Next(), which
-// waits until a worker's element is received, or then until it is handed over. Metrics
-// penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element
-// ended the wait (how long single waits were: penstock_client_wait_seconds{protocol}), and
-// penstock_client_trainer_microseconds_total, all the rest. Of what the wait for a worker was made,
-// the worker says (dataplane/worker/link_times.h). The dispatcher hears the same with heartbeats:
-// by worker, and by whole steps (control::StepCounts).
+// Measures where the time of a session's user goes: into steps of its own, or into Next(). Next()
+// waits until a worker's element is received, and then until it is handed over. Metrics:
+// penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element ended the
+// wait; penstock_client_wait_seconds{protocol}, the length of single waits; and
+// penstock_client_trainer_microseconds_total, all the rest. The worker reports the parts of the
+// wait for it (dataplane/worker/link_times.h). The dispatcher gets the same with heartbeats, by
+// worker and by whole steps (control::StepCounts).
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,11 @@
 
 namespace penstock::client {
 
-// Not thread-safe. Reads no clock while elements are there before they are asked for.
+// Not thread-safe. Does not read the clock while elements are ready before they are asked for.
 class StepTimes {
  public:
   using Clock = std::chrono::steady_clock;
-  // `now` for tests.
+  // Tests give a `now` of their own.
   explicit StepTimes(std::function<Clock::time_point()> now = Clock::now)
       : now_(std::move(now)), accounted_(now_()) {}
 
@@ -33,30 +33,29 @@ class StepTimes {
   void Called() {
     if (count_steps_) CountSteps();
   }
-  // Next() has nothing to return; again and again while that is so.
+  // Next() has nothing to return. Called repeatedly while that is so.
   void Waits();
   bool waiting() const { return waits_since_.has_value(); }
-  // For how long, so far.
+  // Returns how long Next() has waited so far.
   Clock::duration Waiting() const {
     return waiting() ? now_() - *waits_since_ : Clock::duration::zero();
   }
-  // Something was received that Next() may return.
+  // An element was received that Next() may return.
   void OnReceived();
-  // Next() returns an element of the worker, which came over that protocol.
-  // REQUIRES: waiting().
+  // Next() returns an element of `worker`, which came over `protocol`. REQUIRES: waiting().
   void Goes(const std::string& worker, const std::string& protocol);
   // Next() returns an element, or an error in its place.
   void Returns() {
     if (elements_++ == 0) BeginSteps();
   }
-  // Books the trainer's time until now.
+  // Counts the trainer's time until now.
   void Account();
-  // The steps before the last call of Next() that followed the Steps() before.
+  // Returns the steps up to the first call of Next() after the previous Steps().
   control::StepCounts Steps() {
     count_steps_ = true;
     return steps_;
   }
-  // What the session waited for the worker, into the fields of that name.
+  // Writes the waits of the session for `worker` into the fields of that name.
   void Into(control::LinkCounts& link, const std::string& worker) const;
 
  private:
@@ -64,9 +63,9 @@ class StepTimes {
     Counter* worker = nullptr;     // microseconds
     Counter* hand_over = nullptr;  // microseconds
     Counter* waits = nullptr;
-    Histogram* lengths = nullptr;  // of waits, by protocol
+    Histogram* lengths = nullptr;  // of waits over `protocol`
     std::string protocol;
-    // Of this session:
+    // In this session:
     int64_t waits_here = 0;
     std::chrono::microseconds until_received{0};
     std::chrono::microseconds after_received{0};
@@ -77,16 +76,16 @@ class StepTimes {
 
   const std::function<Clock::time_point()> now_;
   std::optional<Clock::time_point> waits_since_;
-  std::optional<Clock::time_point> received_at_;  // while it waits
+  std::optional<Clock::time_point> received_at_;  // during a wait
   std::map<std::string, Counters> counters_;
   const Clock::time_point made_ = now_();
   Clock::time_point accounted_;
-  std::chrono::microseconds waited_{0};  // since then
+  std::chrono::microseconds waited_{0};  // since accounted_
 
   int64_t elements_ = 0;
-  Clock::time_point first_;                    // when the first was returned
+  Clock::time_point first_;                    // when the first element was returned
   std::chrono::microseconds waited_since_{0};  // since first_
-  bool count_steps_ = true;                    // at the next call
+  bool count_steps_ = true;                    // at the next Called()
   control::StepCounts steps_;
 };
 
