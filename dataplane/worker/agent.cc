@@ -15,10 +15,10 @@
 namespace penstock::worker {
 namespace {
 
-// For the dispatcher to hear that the worker leaves; otherwise it notices itself.
+// How long the dispatcher gets to read that the worker leaves. Otherwise it notices by itself.
 constexpr std::chrono::milliseconds kGoodbye{500};
 
-// A stream that opens again so soon would undo a goodbye.
+// A stream that opens again this soon would undo a goodbye.
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 
 }  // namespace
@@ -42,7 +42,7 @@ Agent::Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tas
   context_->SetReporter([this](control::WorkerUp message) { Send(std::move(message)); });
 }
 
-// First the thread, so that the dispatcher does not hear of a worker that cannot be.
+// The thread comes first, so that the dispatcher does not hear of a worker that cannot run.
 absl::Status Agent::Begin(control::DispatcherStub& stub) {
   PENSTOCK_ASSIGN_OR_RETURN(heart_, StartThread("the worker's heartbeats", [this] { Beat(); }));
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<control::ReconnectingWorkerSession> session,
@@ -52,7 +52,7 @@ absl::Status Agent::Begin(control::DispatcherStub& stub) {
     MutexLock lock(session_mu_);
     session_ = std::move(session);
   }
-  tasks_->SayAgain();  // orders may have come before there was anyone to answer to
+  tasks_->SayAgain();  // orders may have come before session_ was set
   return absl::OkStatus();
 }
 
@@ -144,7 +144,7 @@ void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
     drained_ = true;
     changed_.notify_all();
   }
-  // A heartbeat's answer has done its work by coming; of a refusal OnGivenUp tells.
+  // A heartbeat's answer needs no action; OnGivenUp reports a refusal.
 }
 
 void Agent::Follow(const control::WorkerDown& message, uint64_t sequence) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's side of its session with the dispatcher: says who it is, keeps its
-// lease with heartbeats, passes orders on, and comes back after breaks.
+// A worker's side of its session with the dispatcher. It introduces the worker, keeps its lease
+// with heartbeats, passes orders on, and reconnects after breaks.
 #pragma once
 
 #include <condition_variable>
@@ -26,28 +26,27 @@ namespace penstock::worker {
 struct AgentOptions {
   control::WorkerHello hello;         // `held` is filled in each time
   absl::Duration heartbeat_interval;  // or the dispatcher's, if that is shorter
-  absl::Duration dispatcher_timeout;  // out of reach for so long: gives up
+  absl::Duration dispatcher_timeout;  // gives up once it is out of reach this long
 };
 
 // Thread-safe.
 class Agent final : private control::ReconnectingWorkerEvents {
  public:
-  // Opens the session. `stub` and `tasks` outlive the agent. ResourceExhausted where the process
-  // gets no thread for it.
+  // Opens the session. `stub` and `tasks` outlive the agent. ResourceExhausted if the process gets
+  // no thread for it.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(control::DispatcherStub* stub,
                                                       std::shared_ptr<WorkerContext> context,
                                                       Tasks* tasks, AgentOptions options);
   ~Agent() override;
 
-  // Until the dispatcher has welcomed the worker; why it gave up, otherwise.
+  // Waits until the dispatcher has welcomed the worker. Returns why the agent gave up, otherwise.
   absl::Status AwaitWelcome();
-  // Until Stop(), or until it gave up.
+  // Waits until Stop(), or until the agent gave up.
   void AwaitOver();
   absl::Status status() const;  // OK, or why it gave up
   // Asks the dispatcher to give all partitions to others, and waits until it has.
   absl::Status Drain(absl::Time deadline);
-  // Says that the worker leaves, and ends the session. Idempotent, bounded; not
-  // from an event.
+  // Reports that the worker leaves, and ends the session. Idempotent, bounded; not from an event.
   void Stop();
 
  private:
@@ -60,7 +59,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   void OnLost(const absl::Status& status) override;
   void OnGivenUp(const absl::Status& status) override;
 
-  // Notes which dispatcher speaks. What one with another journal assigned is let go of.
+  // Notes which dispatcher sent the message. Drops what a dispatcher with another journal assigned.
   void Follow(const control::WorkerDown& message, uint64_t sequence);
   void OnWelcome(const control::WorkerWelcome& welcome);
   void Send(control::WorkerUp message);
@@ -78,13 +77,13 @@ class Agent final : private control::ReconnectingWorkerEvents {
   absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was connected last, or when it began
   WaitLines wait_lines_ GUARDED_BY(mu_){StderrEventLog()};
   bool draining_ GUARDED_BY(mu_) = false;
-  control::Heard heard_ GUARDED_BY(mu_);  // of the dispatcher, last
+  control::Heard heard_ GUARDED_BY(mu_);  // the last that was heard of the dispatcher
   bool drained_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
   absl::Duration interval_ GUARDED_BY(mu_);
   std::optional<absl::Status> given_up_ GUARDED_BY(mu_);
 
-  Mutex session_mu_;  // taken last; only for the pointer
+  Mutex session_mu_;  // acquired last; guards only the pointer
   std::shared_ptr<control::ReconnectingWorkerSession> session_ GUARDED_BY(session_mu_);
   std::thread heart_;
 };

@@ -19,7 +19,7 @@ void Budget::Wait(const std::function<bool()>& cancelled) {
 }
 
 void Budget::Wake() {
-  { MutexLock lock(mu_); }  // whoever is about to wait has looked, or will see the change
+  { MutexLock lock(mu_); }  // a thread about to wait either waits by now or will see the change
   freed_.NotifyAll();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes of elements a worker may have on their way to clients.
+// The bytes of elements that a worker may have on their way to clients.
 #pragma once
 
 #include <atomic>
@@ -11,20 +11,20 @@
 
 namespace penstock::worker {
 
-// Thread-safe. Soft: an element that is made already may be sent, so that one
-// larger than the whole budget gets through.
+// Thread-safe. The limit is soft: an element that is already made may be sent, so that one larger
+// than the whole budget gets through.
 class Budget {
  public:
   explicit Budget(int64_t bytes) : bytes_(bytes) {}
 
   // An element of that size was sent.
   void Add(int64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
-  // It was received, or its link is gone.
+  // The element was received, or its link is gone.
   void Subtract(int64_t bytes);
 
   bool exhausted() const { return used_.load(std::memory_order_relaxed) >= bytes_; }
-  // Waits while the budget is exhausted, until `cancelled` gives true (looked at
-  // again after each Wake()).
+  // Waits while the budget is exhausted, until `cancelled` returns true. Calls it again after each
+  // Wake().
   void Wait(const std::function<bool()>& cancelled);
   void Wake();
 

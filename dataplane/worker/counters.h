@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker counts of itself (control/observe/metrics.h), over all its
-// iterations.
+// Metrics of a worker (control/observe/metrics.h), over all its iterations.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +8,15 @@ namespace penstock::worker {
 
 // An element was handed to a link.
 void CountSent(int64_t bytes);
-// So many were confirmed by the clients they were sent to.
+// Clients confirmed that they received this many elements.
 void CountReceived(int64_t elements);
 
-// Of the windows of cross-trainer caches: a trainer was given an element that was
-// there already (a hit), or that was prepared for it.
+// For the windows of cross-trainer caches: a trainer got an element that was there already (a hit),
+// or that was prepared for it.
 void CountCacheQuery(bool hit);
-// A trainer has missed so many elements that fell out of a window.
+// A trainer missed this many elements that fell out of a window.
 void CountSkipped(int64_t elements);
-// The windows hold so many bytes more, or fewer.
+// Adds `bytes` to what the windows hold; negative for fewer.
 void CountCached(int64_t bytes);
 
 }  // namespace penstock::worker

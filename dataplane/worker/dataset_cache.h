@@ -20,14 +20,14 @@
 
 namespace penstock::worker {
 
-// What a partition is run from.
+// Everything that a partition needs to run.
 struct Definition {
   Dataset dataset;
   SplitPlan plan;
-  std::unique_ptr<Profile> profile;  // of all partitions that were run from it
+  std::unique_ptr<Profile> profile;  // over all partitions that were run from it
 };
 
-// Thread-safe. Definitions in use stay; of the others the cache keeps a few.
+// Thread-safe. Definitions in use stay; the cache keeps a few of the others.
 class DatasetCache {
  public:
   // Asks the dispatcher for a dataset by id and edition; may wait.
@@ -36,12 +36,12 @@ class DatasetCache {
 
   explicit DatasetCache(Fetch fetch) : fetch_(std::move(fetch)) {}
 
-  // The dataset of that id and edition. The dispatcher's error; what ParseDataset
-  // says of the definition; FailedPrecondition if this program computes another
-  // fingerprint of it, as another release may.
+  // Returns the dataset of that id and edition. Errors: the dispatcher's; those of ParseDataset for
+  // the definition; FailedPrecondition if this program computes another fingerprint for it, as
+  // another release may.
   absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t edition);
 
-  // What was done for each dataset that was run here and is still known.
+  // Returns the work done for each dataset that was run here and is still known.
   std::vector<control::DatasetWork> Work() const;
 
  private:

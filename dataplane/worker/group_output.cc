@@ -39,7 +39,7 @@ absl::StatusOr<int64_t> GroupOutput::Skip(int64_t count) {
       if (gone < elements) break;
       continue;
     }
-    Make();  // for those of its members that come behind
+    Make();  // for its members that come later
     if (made_->ok() && !(*made_)->has_value()) break;
     Pass();
     ++passed;

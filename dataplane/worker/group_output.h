@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A partition's elements as its indices count them where consumers are groups: element i
-// of the dataset for each member, at the indices i * size … i * size + size - 1. It is made
-// once, and they share its block.
+// A partition's elements by index where consumers are groups: element i of the dataset is at the
+// indices i * size … i * size + size - 1, one for each member. It is made once, and the members
+// share its block.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,20 @@ namespace penstock::worker {
 // One thread at a time.
 class GroupOutput {
  public:
-  // What is done to an element that was made, which nobody shares yet unless its node does;
-  // `first`: the first of its indices.
+  // Processes an element that was just made. Nobody shares it yet, unless its node does. `first`:
+  // the first of its indices.
   using Finish = std::function<absl::StatusOr<Element>(Element element, Index first)>;
 
-  // `iterator` stands before element `index` / `size`, and outlives it. REQUIRES: `index` is a
-  // multiple of `size`.
+  // `iterator` is positioned before element `index` / `size`, and outlives the object. REQUIRES:
+  // `index` is a multiple of `size`.
   GroupOutput(NodeIterator& iterator, int64_t size, Index index, Finish finish);
 
-  // That of the next index; as NodeIterator::Next().
+  // Returns the element of the next index; as NodeIterator::Next().
   absl::StatusOr<std::optional<Element>> Next();
   // As NodeIterator::Skip(), in indices.
   absl::StatusOr<int64_t> Skip(int64_t count);
-  // The iterator stands behind what was given out, and no member lacks its element.
+  // Returns true if no member lacks its element. The iterator is then just after the elements
+  // returned.
   bool whole() const { return index_ % size_ == 0; }
 
  private:
@@ -41,7 +42,7 @@ class GroupOutput {
   const int64_t size_;
   const Finish finish_;
   Index index_;
-  // Of the element of which some members have theirs, or may have.
+  // The current element, which some members have not got yet.
   std::optional<absl::StatusOr<std::optional<Element>>> made_;
 };
 

@@ -19,13 +19,14 @@ namespace penstock::worker {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// How long an element waits at most for the client in whose memory it lies, while others that have
-// enough could have a copy.
+// How long an element waits, at most, for the client whose memory holds it, while others that have
+// enough could get a copy.
 constexpr std::chrono::milliseconds kPatience(500);
-// More credits than any client uses; what is said beyond is not counted.
+// More credits than any client uses; credits beyond it are not counted.
 constexpr int64_t kMostCredits = int64_t{1} << 40;
 
-// What came under an earlier placement is no answer: skip has it, or the client gave it back.
+// Returns the indices that the client holds under this placement. Elements of an earlier placement
+// are no answer: `skip` has them, or the client gave them back.
 IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings,
                    const control::PlacedPartition& of) {
   IndexSet all;
@@ -41,7 +42,7 @@ int64_t BytesOf(const Element& element) {
 
 }  // namespace
 
-// One link, with how much was sent on it and is not known to be received.
+// One link, and how much was sent on it that is not known to be received.
 class IterationSender::Link final : public transfer::SendEvents,
                                     public std::enable_shared_from_this<IterationSender::Link> {
  public:
@@ -67,49 +68,50 @@ class IterationSender::Link final : public transfer::SendEvents,
 
  public:
   const std::shared_ptr<transfer::SendLink> send;
-  const std::shared_ptr<Pool> slots;  // in memory of the client's, if there is such
-  const SlotOwner* const owner;       // of what those lend
+  const std::shared_ptr<Pool> slots;  // in the client's memory, if it offers any
+  const SlotOwner* const owner;       // the owner of loans from `slots`
   const control::Reader reader;
 
   std::atomic<bool> unflushed = false;  // something was sent since the last flush
 
   bool closing GUARDED_BY(&IterationSender::mu_) = false;        // sends nothing more
-  bool gone GUARDED_BY(&IterationSender::mu_) = false;           // OnClosed has come
+  bool gone GUARDED_BY(&IterationSender::mu_) = false;           // OnClosed was called
   bool out_of_credit GUARDED_BY(&IterationSender::mu_) = false;  // had no credit when last tried
   uint64_t grants GUARDED_BY(&IterationSender::mu_) = 0;         // how often credits came
-  // Those it has, but for what it has called back without a word to us; and the most it had.
+  // Its credits, except that it may have recalled some without notice; and the most it had.
   int64_t credits GUARDED_BY(&IterationSender::mu_) = 0;
   int64_t window GUARDED_BY(&IterationSender::mu_) = 0;
-  // When the last one came, and how far apart they came of late: in credits of all links, since
-  // times would be noise.
+  // When the last credit came, and the recent mean interval between them. Both count the credits of
+  // all links, since times would be noise.
   int64_t credited_at GUARDED_BY(&IterationSender::mu_) = 0;
   double interval GUARDED_BY(&IterationSender::mu_) = 0;
-  // What it waits for, at all times.
+  // Always accounts for what the link waits for.
   LinkTimes times GUARDED_BY(&IterationSender::mu_){ToString(reader.client)};
   // Sent and not known to be received: elements and errors, and their bytes.
   int64_t on_the_way GUARDED_BY(&IterationSender::mu_) = 0;
   int64_t bytes_on_the_way GUARDED_BY(&IterationSender::mu_) = 0;
 
-  // Has taken most of what it holds at a time.
+  // Returns true if the client has used up most of what it holds at a time.
   bool IsHungry() const REQUIRES(&IterationSender::mu_) {
     return !out_of_credit && 4 * credits >= 3 * window;
   }
 
-  // Its credits beyond the elements that were made for it, or are being made, and not sent yet.
+  // Returns its credits beyond the elements that were made for it, or are being made, and are not
+  // sent yet.
   int64_t Unused() const REQUIRES(&IterationSender::mu_) {
     if (slots == nullptr) return credits;
     const PoolCounters counters = slots->counters();
     const int64_t held =
-        counters.slots_lent - counters.slots_returned;  // also what is not received
+        counters.slots_lent - counters.slots_returned;  // includes elements not received yet
     return credits - std::max<int64_t>(0, held - on_the_way);
   }
-  // When it is likely to have one more of them.
+  // Returns when it is likely to have one more unused credit.
   double NextUnused(int64_t unused) const REQUIRES(&IterationSender::mu_) {
     return static_cast<double>(credited_at) + static_cast<double>(1 - unused) * interval;
   }
 
-  // With credits the next element is waited for; without, what is under way, or, if
-  // nothing is, the trainer, who holds all its slots.
+  // With credits, the link waits for the next element. Without credits it waits for what is under
+  // way, or, if nothing is, for the trainer, which holds all its slots.
   void Account() REQUIRES(&IterationSender::mu_) {
     times.Now(!out_of_credit    ? LinkWaitsFor::kProduce
               : on_the_way == 0 ? LinkWaitsFor::kTrainer
@@ -129,14 +131,14 @@ IterationSender::IterationSender(IterationId iteration, std::string token,
 IterationSender::~IterationSender() = default;
 
 absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent sent) {
-  // Small ones go in frames, and are too many for that.
+  // Small elements travel in frames, and are too many to poll after each.
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   const Index index = sent.identity.index;
   MutexLock lock(mu_);
   PENSTOCK_RETURN_IF_ERROR(
       Await(partition, lock, [&]() REQUIRES(mu_) { return partition.MaySendLocked(index); }));
   PENSTOCK_RETURN_IF_ERROR(SendOne(partition, std::move(sent), lock));
-  // When it is on its way: slots and credits that came back are for the next.
+  // The element is on its way: slots and credits that came back are for the next.
   if (passes_by) transfer::PollTransports();
   return absl::OkStatus();
 }
@@ -144,7 +146,7 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
 template <class Ready>
 absl::Status IterationSender::Await(PartitionSender& partition, std::unique_lock<std::mutex>& lock,
                                     const Ready& ready) {
-  // Neither a link's end nor a wait for a permit is for under the lock.
+  // A link must not be destroyed under the lock, nor a permit be waited for.
   std::optional<PermitPause> pause;
   const auto unlocked = [&lock](auto&& act) {
     lock.unlock();
@@ -183,10 +185,10 @@ absl::StatusOr<protocol::Remainder> IterationSender::AwaitRemainder(PartitionSen
 
 absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent sent,
                                       std::unique_lock<std::mutex>& lock) {
-  // Neither a link's end nor a wait for a permit is for under the lock.
+  // A link must not be destroyed under the lock, nor a permit be waited for.
   std::optional<PermitPause> pause;
   Pick pick;
-  std::optional<Clock::time_point> patient_until;  // from when another one could have had it
+  std::optional<Clock::time_point> patient_until;  // set when another client could have had it
   while (true) {
     if (partition.cancelled_) {
       lock.unlock();
@@ -198,7 +200,7 @@ absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent
       changed_.WaitFor(lock, pick.passed_over ? kPatience : transfer::kMaxWait);
       continue;
     }
-    if (pick.link == nullptr) {  // look once more when that is done
+    if (pick.link == nullptr) {  // look once more after that
       lock.unlock();
       Flush();
       pause.emplace(partition.permit_);
@@ -219,7 +221,7 @@ absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent
     lock.lock();
     TakeBackLocked(link, partition, sent, status, grants);
     lock.unlock();
-    pick.link.reset();  // may be its end
+    pick.link.reset();  // may destroy the link
     lock.lock();
   }
 }
@@ -237,7 +239,7 @@ void IterationSender::NoteLocked(Link& link, PartitionSender& partition,
 void IterationSender::TakeBackLocked(Link& link, PartitionSender& partition, transfer::Sent& sent,
                                      const absl::Status& why, uint64_t grants) {
   const int64_t bytes = BytesOf(sent.element);
-  if (!link.gone) {  // else that was done for all that was on its way
+  if (!link.gone) {  // else OnClosed did that for everything on its way
     --link.on_the_way;
     link.bytes_on_the_way -= bytes;
     budget_->Subtract(bytes);
@@ -245,13 +247,13 @@ void IterationSender::TakeBackLocked(Link& link, PartitionSender& partition, tra
   ++link.credits;
   partition.sender_.OnRefused(link.reader.client, sent.identity.index);
   if (absl::IsFailedPrecondition(why)) {
-    link.out_of_credit = link.grants == grants;  // else credits came in between
+    link.out_of_credit = link.grants == grants;  // unless credits came in between
     if (link.out_of_credit && std::exchange(link.credits, 0) > 0) {
-      link.window = 0;  // it called some back, and may grant fewer from now on
+      link.window = 0;  // it recalled some, and may grant fewer from now on
     }
     link.Account();
   } else if (absl::IsInvalidArgument(why) && sent.error.ok()) {
-    sent = transfer::Sent(sent.identity, why);  // this protocol cannot carry it; the reader is told
+    sent = transfer::Sent(sent.identity, why);  // the protocol cannot carry it; sends the error
   } else {
     link.closing = true;  // OnClosed follows
   }
@@ -300,7 +302,8 @@ std::shared_ptr<Pool> IterationSender::SlotsFor(const PartitionSender& partition
       continue;
     }
     if (!partition.IsFor(index, link->reader)) continue;
-    // The one with the most credits; if all are used, the one that is likely to have the next.
+    // Picks the link with the most unused credits. If all are used, picks the one that is likely to
+    // have the next.
     const int64_t unused = link->Unused();
     const std::tuple rank(unused <= 0,
                           unused > 0 ? -static_cast<double>(unused) : link->NextUnused(unused),
@@ -315,7 +318,7 @@ std::shared_ptr<Pool> IterationSender::SlotsFor(const PartitionSender& partition
 absl::Status IterationSender::SendAgain(PartitionSender& partition, bool until_ended) {
   std::optional<PermitPause> pause;
   MutexLock held(mu_);
-  std::unique_lock<std::mutex>& lock = held;  // as SendOne() lets go of it
+  std::unique_lock<std::mutex>& lock = held;  // SendOne() releases it
   while (true) {
     if (partition.cancelled_) return absl::CancelledError("the partition was stopped");
     if (!partition.again_.empty()) {
@@ -358,7 +361,7 @@ std::shared_ptr<PartitionSink> IterationSender::Open(const PartitionSinkOptions&
 
 void IterationSender::LinkUpLocked(PartitionSender& partition, const control::Reader& reader) {
   auto session = sessions_.find(reader);
-  // On an earlier link nothing was sent to it under this placement, so it holds nothing of it.
+  // Nothing was sent to it under this placement on an earlier link, so it holds nothing of it.
   if (session != sessions_.end() && session->second.up != nullptr)
     partition.sender_.OnLinkUp(reader.client, reader.incarnation, IndexSet());
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends the elements of an iteration from a worker to the clients that
-// read it, first come, first served. Each partition has a sender of its own.
+// Sends the elements of an iteration from a worker to the clients that read it, first come, first
+// served. Each partition has a sender of its own.
 //
-// What is sent where is decided by protocol::Sender, one per placed partition
-// (docs/exactly_once.md, rules 4, 5, 7 and 12); this file gives it links, keeps
-// the bytes of what is in doubt, and waits.
+// protocol::Sender, one per placed partition, decides what is sent where (docs/exactly_once.md,
+// rules 4, 5, 7 and 12). This file gives it links, keeps the bytes of elements in doubt, and waits.
 //
-// Threads: one lock for all of an iteration. No method of a link is called
-// under it, since links may call back from inside their methods. The Sender is
-// told of each sending before the link is, so that it sees the sending before its
-// outcome; what the link refuses is taken back.
+// Threads: one lock for an iteration. No method of a link is called under it, since links may call
+// back from inside their methods. The Sender is notified of each sending before the link is, so
+// that it sees the sending before its outcome. A sending that the link refuses is taken back.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +32,7 @@ namespace penstock::worker {
 class IterationSender final : public IterationSink,
                               public std::enable_shared_from_this<IterationSender> {
  public:
-  // `token`: what a client must say to get a link.
+  // `token`: a client must present it to get a link.
   IterationSender(IterationId iteration, std::string token, std::shared_ptr<Budget> budget,
                   const SharedSlots& slots = {});
   ~IterationSender() override;
@@ -51,42 +49,44 @@ class IterationSender final : public IterationSink,
   class Link;
   class PartitionSender;
   using LinkPtr = std::shared_ptr<Link>;
-  // A client's process. `next` waits until `up` is closed and what was on its
+  // A client's process. `next` waits until `up` is closed and the outcome of all that was on its
   // way there is known.
   struct Session {
     LinkPtr up;
     LinkPtr next;
   };
 
-  // What must be sent again first.
+  // Sends `sent`, after everything that must be sent again.
   absl::Status Send(PartitionSender& partition, transfer::Sent sent);
-  // Where the remainder of a partition of so many elements goes, once that is known.
+  // Waits until it is known where the remainder of a partition of `elements` elements goes.
   absl::StatusOr<protocol::Remainder> AwaitRemainder(PartitionSender& partition, Index elements);
-  // Waits until `ready`, which is asked under the lock; sends again meanwhile. OK with the
-  // lock held, else without it.
+  // Waits until `ready`, which is called under the lock, returns true; sends again meanwhile.
+  // Returns OK with the lock held, an error without it.
   template <class Ready>
   absl::Status Await(PartitionSender& partition, std::unique_lock<std::mutex>& lock,
                      const Ready& ready) REQUIRES(mu_);
-  // Lets go of the lock, in whatever way it ends, which the analysis does not see.
+  // Releases the lock, whatever it returns. The analysis does not see that.
   absl::Status SendOne(PartitionSender& partition, transfer::Sent sent,
                        std::unique_lock<std::mutex>& lock) REQUIRES(mu_);
-  // It leaves on the link.
+  // Records that `sent` leaves on the link.
   void NoteLocked(Link& link, PartitionSender& partition, const transfer::Sent& sent) REQUIRES(mu_);
-  // It did not, for this reason. `grants`: the link's when it was picked.
+  // Undoes NoteLocked(), since the link refused `sent` because of `why`. `grants`: the link's value
+  // when it was picked.
   void TakeBackLocked(Link& link, PartitionSender& partition, transfer::Sent& sent,
                       const absl::Status& why, uint64_t grants) REQUIRES(mu_);
   absl::Status SendAgain(PartitionSender& partition, bool until_ended);
-  // The link in whose client's memory it lies; nullptr: none.
+  // Returns the link whose client's memory holds the element; nullptr: none.
   const Link* OwnerLocked(const Element& element) const REQUIRES(mu_);
   struct Pick {
-    LinkPtr link;              // nullptr: nobody yet
-    bool passed_over = false;  // another one has a credit
+    LinkPtr link;              // nullptr: no client can get it yet
+    bool passed_over = false;  // another client has a credit
   };
-  // Who gets it now. The one in whose memory it lies comes first; while `patient` it is waited for
-  // as long as nobody else is hungry.
+  // Picks the client that gets the element now. The client whose memory holds it comes first. While
+  // `patient`, that client is waited for as long as no other client is hungry.
   Pick PickLocked(const PartitionSender& partition, const transfer::Sent& sent, bool patient)
       REQUIRES(mu_);
-  // Of the client that is to get it, as far as that is known; those with credits in turn.
+  // Returns slots of the client that is likely to get the element: the one with the most
+  // unused credits, else the one that is likely to have the next. nullptr: anywhere.
   std::shared_ptr<Pool> SlotsFor(const PartitionSender& partition, Index index);
   void LinkUpLocked(PartitionSender& partition, const control::Reader& reader) REQUIRES(mu_);
   PartitionSender* FindLocked(PartitionId id, Placement placement) REQUIRES(mu_);
@@ -99,16 +99,16 @@ class IterationSender final : public IterationSink,
   const IterationId iteration_;
   const std::string token_;
   const std::shared_ptr<Budget> budget_;
-  // Of elements for groups, which all members on this host read where they lie.
+  // For elements of groups, which all members on this host read in place.
   const std::shared_ptr<SharedPool> for_groups_;
 
   mutable Mutex mu_;
   transfer::PollingCondition changed_;
   std::map<control::Reader, Session> sessions_ GUARDED_BY(mu_);
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order they came up
-  // In up_: who is asked first for the next element.
+  // Index in up_ of the link that is asked first for the next element.
   size_t turn_ GUARDED_BY(mu_) = 0;
-  int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // of all links, since the beginning
+  int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // on all links, since the beginning
   std::vector<std::shared_ptr<PartitionSender>> partitions_ GUARDED_BY(mu_);
   bool retired_ GUARDED_BY(mu_) = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the elements of an iteration leave a worker: iteration_sender.h gives each to one
-// client, shared_window.h shows them to every trainer.
+// The ways in which the elements of an iteration leave a worker: iteration_sender.h gives each
+// element to one client, shared_window.h shows each to every trainer.
 #pragma once
 
 #include <memory>
@@ -17,54 +17,54 @@
 
 namespace penstock::worker {
 
-// What a placed partition sends, and to whom.
+// Describes what a placed partition sends, and to which readers.
 struct PartitionSinkOptions {
   control::PlacedPartition of;
   IndexSet skip;    // not to be sent
   Index first = 0;  // where production begins
   std::vector<control::Reader> readers;
-  // Of a coordinated read: an index is its consumer's, and rows go out whole
+  // In a coordinated read each index belongs to one consumer, and rows are sent whole
   // (control/protocol/rounds.h).
-  int64_t consumers = 0;   // 0: it is none
+  int64_t consumers = 0;   // 0: not a coordinated read
   int64_t group_size = 1;  // consumers that get the same elements
-  bool ordered = false;    // readers say how far it may go, and an element is a row
-  std::optional<protocol::Positions> positions;  // ordered for several: an index is its consumer's
-  int64_t rows = 0;                              // that may be sent
+  bool ordered = false;    // readers limit how far it may send, and an element is a row
+  std::optional<protocol::Positions> positions;  // ordered for several: each index belongs to one
+  int64_t rows = 0;                              // rows that may be sent
   std::optional<protocol::Remainder> remainder;
   Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
 };
 
-// Takes the elements of a placed partition. Send(), Pass(), End() and Linger() are for its
-// runner's thread, the rest for any.
+// Takes the elements of a placed partition. Send(), Pass(), End() and Linger() are for its runner's
+// thread, the rest for any.
 class PartitionSink {
  public:
   virtual ~PartitionSink() = default;
 
-  // Hands on an element, or an error that stands in its place, with its identity.
-  // Waits until somebody wants it, with the permit given up. Cancelled.
+  // Sends an element, or an error in its place, with its identity. Waits until a reader wants it,
+  // with the permit given up. Cancelled.
   virtual absl::Status Send(transfer::Sent sent) = 0;
-  // `index` was produced and is not to be sent, nor is any before it since the last
-  // sent. Cancelled.
+  // `index` was produced and is not to be sent, nor is any index before it since the last sent one.
+  // Cancelled.
   virtual absl::Status Pass(Index index) = 0;
-  // Everything was produced. Waits until nothing is in doubt; Ended may then be
-  // said. Cancelled; InvalidArgument where the partition must not end.
+  // Everything was produced. Waits until nothing is in doubt; the partition may then be reported as
+  // Ended. Cancelled; InvalidArgument if the partition must not end.
   virtual absl::Status End(Index elements) = 0;
-  // How many there are, with the pads of a coordinated read, once End() has returned.
+  // Returns the number of elements, with the pads of a coordinated read, once End() has returned.
   virtual Index elements() const = 0;
-  // Goes on sending again what is not received, until cancelled.
+  // Continues to send again what is not received, until cancelled.
   virtual void Linger() = 0;
-  // Where the element of that index is best made; nullptr: anywhere. Any thread.
+  // Returns where the element of that index is best made; nullptr: anywhere. Any thread.
   virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;
   // `index` is made next, as far as that is known.
   virtual void Produces(Index index) = 0;
-  // The index of the element that is made `elements` later.
+  // Returns the index of the element that is made `elements` later.
   virtual Index ProducesAfter(int64_t elements) const = 0;
-  // Sends to this session too, from now on.
+  // Also sends to this session from now on.
   virtual void AddReader(const control::Reader& reader) = 0;
-  // Of a coordinated read: `rows` may be sent, and `remainder` fills the last. Of an ordered one:
-  // so many elements.
+  // In a coordinated read: `rows` rows may be sent, and `remainder` fills the last. In an ordered
+  // read: `rows` elements may be sent.
   virtual void Allow(int64_t rows, const std::optional<protocol::Remainder>& remainder) = 0;
-  // Sends nothing more; ends all waits.
+  // Sends nothing more and ends all waits.
   virtual void Cancel() = 0;
 };
 
@@ -73,20 +73,20 @@ class IterationSink {
  public:
   virtual ~IterationSink() = default;
 
-  // Takes a link that a client opened. PermissionDenied for a wrong token;
-  // Unavailable once retired. A second link of the same session replaces the first.
+  // Accepts a link that a client opened. PermissionDenied for a wrong token; Unavailable once
+  // retired. A second link of the same session replaces the first.
   virtual absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) = 0;
-  // The caller must close it: until then it and this object keep each other alive.
+  // The caller must close the result: until then it and this object keep each other alive.
   virtual std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) = 0;
-  // Cancels it and forgets it.
+  // Cancels the sink and forgets it.
   virtual void Close(PartitionSink& sink) = 0;
-  // Sends what waits in the links for more elements.
+  // Sends what the links hold back to wait for more elements.
   virtual void Flush() = 0;
-  // Closes every link and takes no more; the clients see `reason`.
+  // Closes every link and accepts no more; the clients see `reason`.
   virtual void CloseLinks(const absl::Status& reason) = 0;
-  // Takes no more links if it has neither partitions nor links. Whether it is
-  // retired, and so may be forgotten.
+  // Accepts no more links if it has neither partitions nor links. Returns true if it is retired,
+  // and so may be forgotten.
   virtual bool RetireIfIdle() = 0;
 };
 

@@ -25,7 +25,7 @@ void LinkTimes::Now(LinkWaitsFor what) {
   const LinkWaitsFor before = std::exchange(present_, what);
   const Clock::time_point now = now_();
   const auto time = std::chrono::duration_cast<std::chrono::microseconds>(now - since_);
-  since_ += time;  // what is less than one is not lost
+  since_ += time;  // fractions of a microsecond are kept
   counters_[static_cast<size_t>(before)]->Add(time.count());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a link to a client waits for, so that its client waits: at each moment one
-// thing, so that the times of all add up to the link's life. Metric
-// penstock_worker_link_microseconds_total{client, waits_for}.
+// What a link to a client waits for while its client waits. At each moment it is one thing, so that
+// the times add up to the link's life. Metric penstock_worker_link_microseconds_total{client,
+// waits_for}.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ namespace penstock::worker {
 
 enum class LinkWaitsFor : uint8_t {
   kProduce = 0,    // an element that is not made yet
-  kTransport = 1,  // what is under way, to be received
-  kTrainer = 2,    // room: the client has given no credit, and has all that was sent
+  kTransport = 1,  // elements under way, to be received
+  kTrainer = 2,    // room: the client gave no credit, and has all that was sent
 };
 
-// Not thread-safe. `client`: the label, which sessions of one client share.
+// Not thread-safe. `client`: the label, which the sessions of one client share.
 class LinkTimes {
  public:
   using Clock = std::chrono::steady_clock;
-  // `now` for tests.
+  // Tests give a `now` of their own.
   explicit LinkTimes(const std::string& client,
                      std::function<Clock::time_point()> now = Clock::now);
 
-  // From now on it waits for this; the time until now belongs to what was said before.
+  // From now on the link waits for `what`. The time until now counts for the previous value.
   void Now(LinkWaitsFor what);
 
  private:

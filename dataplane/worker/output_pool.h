@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a partition's last node makes its elements: in memory of the client that
-// is likely to get them, where its link has such, so that they need not be copied
-// on their way.
+// The memory in which a partition's last node makes its elements. If the link of the client that is
+// likely to get them has memory of that client, it is used, so that they need not be copied on
+// their way.
 #pragma once
 
 #include "dataplane/memory/pool.h"
@@ -9,9 +9,9 @@
 
 namespace penstock::worker {
 
-// Which client gets an element is decided when it is sent, where it is not the one whose index it
-// is; one made for another is copied then. Thread-safe. `sink` and `otherwise` outlive it, what it
-// lent does not need it.
+// An element may belong to one client by its index. Otherwise its client is chosen when it is sent,
+// and an element made for another client is copied then. Thread-safe. `sink` and `otherwise`
+// outlive the pool; its loans do not need it.
 class OutputPool : public Pool {
  public:
   OutputPool(PartitionSink& sink, Pool& otherwise) : sink_(sink), otherwise_(otherwise) {}
@@ -23,7 +23,7 @@ class OutputPool : public Pool {
   // A place is an index.
   int64_t PlaceOf(int64_t ahead) const override { return sink_.ProducesAfter(ahead); }
   absl::StatusOr<Loan> LendBlockAt(int64_t place, size_t head_bytes, size_t body_bytes) override {
-    // Smaller ones travel in frames.
+    // Smaller elements travel in frames.
     if (head_bytes + body_bytes < kFrameBelow) return otherwise_.LendBlock(head_bytes, body_bytes);
     const std::shared_ptr<Pool> slots =
         sink_.SlotsFor(place == kNoPlace ? sink_.ProducesAfter(0) : place);

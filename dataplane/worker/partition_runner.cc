@@ -22,24 +22,24 @@
 namespace penstock::worker {
 namespace {
 
-// What of it is sent to nobody. All but what is copied is passed over, too.
+// Returns the indices that are sent to nobody. All of them are passed over, except the copied one.
 IndexSet UnsentOf(const control::Assign& assign) {
   IndexSet unsent = assign.skip;
   if (assign.copied) unsent.Add(*assign.copied);
   return unsent;
 }
 
-// Design: every 1,024 outputs or 5 s of input. Not more than ten a second, so
-// that small elements do not fill the dispatcher's journal: replaying a tenth of
-// a second costs a tenth of a second.
+// By design a bookmark is due every 1,024 outputs or 5 s of input. There are at most ten a second,
+// so that small elements do not fill the dispatcher's journal: replaying a tenth of a second costs
+// a tenth of a second.
 constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 
-// After an error of the moment, before the dispatcher hears of it and has it tried again.
+// How long to wait after a transient error, before the dispatcher hears of it and has it retried.
 constexpr std::chrono::milliseconds kOneMoment{500};
 
-// Where each partition is the whole dataset it has an order of its own.
+// Where each partition is the whole dataset, each has an order of its own.
 uint64_t SeedOf(const control::Assign& assign) {
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -57,7 +57,7 @@ std::shared_ptr<PartitionRunner> PartitionRunner::Start(
   absl::StatusOr<std::thread> thread =
       StartThread(ToString(runner->of().partition), [runner] { runner->Run(); });
   if (thread.ok()) {
-    thread->detach();  // AwaitDone() stands for joining
+    thread->detach();  // AwaitDone() replaces joining
   } else {
     runner->End(thread.status());
   }
@@ -124,7 +124,7 @@ void PartitionRunner::End(const absl::Status& status) {
   }
   permit_.Cancel();
   iteration_sink_->Close(*sink_);
-  // Under the lock: whoever waits may be the last but this thread to hold the runner.
+  // Under the lock: a thread in AwaitDone() may have the only other handle to the runner.
   MutexLock lock(mu_);
   done_ = true;
   done_changed_.notify_all();
@@ -151,7 +151,7 @@ absl::Status PartitionRunner::Replay() {
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
-      // Cut behind the last node, it is the same everywhere.
+      // The dataset is cut after the last node, so it is the same everywhere.
       .partition = by_element ? 0 : assign_.of.partition.value(),
       .same_elsewhere = by_element,
       .hint_shards = by_hint ? shard.count : 0,
@@ -171,7 +171,7 @@ absl::Status PartitionRunner::Replay() {
                             BuildIterator(dataset, context));
   if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);
   absl::StatusOr<Index> elements = Produce(*iterator, dataset);
-  splits_.Cancel();  // a thread of the iterator that reads ahead may wait for them
+  splits_.Cancel();  // a thread of the iterator that reads ahead may wait for splits
   iterator.reset();
   {
     MutexLock lock(mu_);
@@ -201,7 +201,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
   while (true) {
     absl::StatusOr<std::shared_ptr<const Definition>> definition =
         context_->definitions.Get(assign_.dataset_id, assign_.dataset_edition);
-    // Out of reach is for the session to settle; the fetch has waited already.
+    // The session handles a dispatcher out of reach; the fetch has waited already.
     const bool unreachable =
         absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
     if (!unreachable || cancelled_) return definition;
@@ -234,7 +234,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
   BookmarkClock clock{index, context_->now()};
   int64_t made = 0;
   while (!cancelled_) {
-    // Passed over in pieces, so that a long replay is marked and may be stopped.
+    // Passes over indices in pieces, so that a long replay gets bookmarks and may be stopped.
     const int64_t unwanted =
         std::min(assign_.skip.FirstMissing(index) - index, int64_t{kOutputsPerBookmark});
     if (unwanted > 0) {
@@ -284,7 +284,7 @@ absl::StatusOr<Element> PartitionRunner::Finished(Element element, Index index) 
   if (const std::shared_ptr<Pool> slots = for_group ? sink_->SlotsFor(index) : nullptr) {
     element = InSharedSlot(*slots, std::move(element));
   }
-  if (element.IsShared()) {  // by a source that yields one block many times
+  if (element.IsShared()) {  // a source may yield one block many times
     PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
   }
   element.set_identity(IdentityOf(index));
@@ -327,7 +327,7 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
   if (!due) return;
   clock = {index, context_->now()};
   absl::StatusOr<ReplayPoint> point = SaveForReplay(iterator, dataset);
-  // A bookmark only shortens a replay.
+  // A failure does no harm: a bookmark only shortens a replay.
   if (!point.ok() || !files_.error().ok()) return;
   control::Bookmark bookmark{assign_.of, index, std::move(point->position), {}};
   for (const auto& [provider, first] : point->splits)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One partition under one placement: replays it from its bookmark and sends
-// what lies outside the assignment's skip set.
+// One partition under one placement: replays it from its bookmark and sends what is not in the
+// assignment's skip set.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,9 @@
 
 namespace penstock::worker {
 
-// Works on a thread of its own, from Start() until cancelled: a partition that
-// has ended stays, since what it sent may have to be sent again. It holds a
-// permit while it computes and gives it up while it waits. Methods: any thread,
-// no wait but AwaitDone().
+// Works on a thread of its own, from Start() until cancelled. A partition that has ended stays,
+// since what it sent may have to be sent again. It holds a permit while it computes and gives it up
+// while it waits. Methods: any thread; only AwaitDone() waits.
 class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
  public:
   static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<WorkerContext> context,
@@ -37,22 +36,22 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   void AddReader(const control::Reader& reader);
   void OnSplits(const control::SplitRun& run);
   void Allow(const control::AllowRows& order);
-  // Repeats to a dispatcher that may have forgotten, or never heard: questions
+  // Repeats its messages to a dispatcher that may have forgotten or never received them: questions
   // without an answer, the newest bookmark, the end or the failure.
   void SayAgain();
 
-  // What it did, as of its last whole element that followed the call before, and
-  // `iteration` is not set. 0 partitions at its end.
+  // Returns the work done up to the first whole element after the previous call. `iteration` is not
+  // set. 0 partitions at its end.
   control::IterationWork Work();
 
-  // Ends it. Nothing is sent or said from then on, but for what is inside a
-  // link's Send() already.
+  // Ends the runner. Nothing is sent or reported after this, except what is inside a link's Send()
+  // already.
   void Cancel();
-  // Whether the thread has ended, waiting for that until `deadline` at most.
+  // Waits until the thread has ended, at most until `deadline`. Returns true if it has ended.
   bool AwaitDone(absl::Time deadline);
 
  private:
-  // The bookmark is due after so many outputs, or when so much time went by.
+  // The next bookmark is due after a number of outputs, or after some time.
   struct BookmarkClock {
     Index index = 0;  // of the last one
     absl::Time at;
@@ -63,16 +62,16 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
 
   void Run();
   absl::Status Replay();
-  // Leaves a disk or file server a moment before this is tried again; not once cancelled.
+  // Waits a moment, so that a disk or file server may recover before the retry; not once cancelled.
   void AwaitAnotherMoment();
   absl::StatusOr<std::shared_ptr<const Definition>> Define();
   // Sends everything from the bookmark on; returns the number of elements.
   absl::StatusOr<Index> Produce(NodeIterator& iterator, const Dataset& dataset);
   void CountWork(int64_t made);
-  // The element as it is sent, with that index.
+  // Returns the element as it is sent, with that index.
   absl::StatusOr<Element> Finished(Element element, Index index) const;
   absl::Status SendNext(absl::StatusOr<std::optional<Element>> next, Index index);
-  // The last that is done: says why, where it is an error, and lets go.
+  // The last step of the thread: reports an error and closes the sink.
   void End(const absl::Status& status);
   Identity IdentityOf(Index index) const;
   void MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index, BookmarkClock& clock);

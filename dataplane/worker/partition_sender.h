@@ -19,8 +19,9 @@
 
 namespace penstock::worker {
 
-// Sends each element to one reader with a credit, or, in a coordinated read and in the order of
-// several consumers, to the one whose it is; before it goes what must be sent again.
+// Sends each element to one reader with a credit. In a coordinated read, and in the order of
+// several consumers, it goes to the reader that the index belongs to. What must be sent again goes
+// first.
 class IterationSender::PartitionSender final : public PartitionSink {
  public:
   PartitionSender(std::shared_ptr<IterationSender> parent, const PartitionSinkOptions& options);
@@ -48,7 +49,7 @@ class IterationSender::PartitionSender final : public PartitionSink {
   bool Serves(const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
   bool IsFor(Index index, const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
   bool MaySendLocked(Index index) const REQUIRES(&IterationSender::mu_);
-  // Sends the whole rows below `produced` of what is held back.
+  // Sends the whole rows below `produced`, from those held back.
   absl::Status SendRows(Index produced);
   absl::StatusOr<Index> SendRemainder(Index elements);
   absl::Status SendPads(Index elements, int64_t pads, const transfer::Sent& last);
@@ -63,14 +64,14 @@ class IterationSender::PartitionSender final : public PartitionSink {
   const IndexSet skip_;
   std::atomic<Index> producing_{0};
 
-  // Of the runner's thread, in a coordinated read:
-  std::deque<transfer::Sent> held_;  // of a row that is not whole yet
-  Index passed_ = 0;                 // passed below, and not told the Sender yet
+  // For the runner's thread, in a coordinated read:
+  std::deque<transfer::Sent> held_;  // elements of a row that is not whole yet
+  Index passed_ = 0;                 // indices below are passed, which sender_ does not know yet
   Index elements_ = 0;
 
   protocol::Sender sender_ GUARDED_BY(&IterationSender::mu_);
   std::vector<control::Reader> readers_ GUARDED_BY(&IterationSender::mu_);
-  // Sent on links that broke, by the client that alone can settle it.
+  // Elements sent on links that broke, by client: only that client can settle them.
   std::map<ClientId, std::vector<transfer::Sent>> in_doubt_ GUARDED_BY(&IterationSender::mu_);
   std::map<Index, transfer::Sent> again_
       GUARDED_BY(&IterationSender::mu_);  // settled: not received

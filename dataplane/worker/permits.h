@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many partitions compute at once on a worker. All partitions of an
-// iteration are open; one that waits for a credit or a split gives its permit
-// to another, and one that never waits does so every kPermitSlice if others wait. Jobs that wait
-// take turns, however many partitions each has here.
+// Limits how many partitions compute at once on a worker. All partitions of an iteration are open.
+// A partition that waits for a credit or a split gives its permit to another. One that never waits
+// does so every kPermitSlice if others wait. Waiting jobs take turns, however many partitions each
+// has here.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ namespace penstock::worker {
 
 class Permit;
 
-// Between elements; long beside what a change of threads costs.
+// A permit is yielded between elements. The slice is long compared with the cost of a thread
+// switch.
 inline constexpr std::chrono::milliseconds kPermitSlice{10};
 
 // A worker's permits. Thread-safe; outlives every Permit made on it.
@@ -36,28 +37,28 @@ class Permits {
 
   struct Job {
     int partitions = 0;
-    uint64_t turn = 0;  // its last
+    uint64_t turn = 0;  // number of its last turn
   };
 
   void GrantLocked() REQUIRES(mu_);  // hands out free permits
-  // Of the job whose last turn was the earliest, the one that has waited longest. REQUIRES: one
-  // waits.
+  // Removes and returns the next permit to grant: of the job whose last turn was the earliest, the
+  // one that has waited longest. REQUIRES: one waits.
   Permit* TakeNextLocked() REQUIRES(mu_);
 
   const int count_;
   const std::chrono::nanoseconds slice_;
-  std::atomic<int> queued_ = 0;  // size of waiting_, for a look without the lock
+  std::atomic<int> queued_ = 0;  // size of waiting_, to be read without the lock
   Mutex mu_;
   std::condition_variable granted_;
   int free_ GUARDED_BY(mu_);
-  std::deque<Permit*> waiting_ GUARDED_BY(mu_);  // in the order they came
-  std::map<JobId, Job> jobs_ GUARDED_BY(mu_);    // that have partitions here
+  std::deque<Permit*> waiting_ GUARDED_BY(mu_);  // in order of arrival
+  std::map<JobId, Job> jobs_ GUARDED_BY(mu_);    // with partitions here
   uint64_t turns_ GUARDED_BY(mu_) = 0;
 };
 
-// One partition's claim on a permit. Take() once, then Pause() and Resume()
-// around each wait; letting go gives the permit back. Thread-safe, since a
-// partition that reads ahead waits for splits on a thread of its own.
+// One partition's claim on a permit. Call Take() once, then Pause() and Resume() around each wait;
+// destroying it returns the permit. Thread-safe, since a partition that reads ahead waits for
+// splits on a thread of its own.
 class Permit {
  public:
   Permit(Permits& permits, JobId job);
@@ -67,20 +68,20 @@ class Permit {
 
   // Waits for a permit. False once cancelled.
   bool Take();
-  // Leaves the permit to others until as many Resume() have followed.
+  // Leaves the permit to others, until Resume() was called as often as Pause().
   void Pause();
-  // Waits for the permit again, unless another thread of this partition is in a
-  // pause. False once cancelled.
+  // Waits for the permit again, unless another thread of this partition is in a pause. False once
+  // cancelled.
   bool Resume();
-  // To be asked between elements: whether others wait, and it was held for a slice.
+  // Call it between elements. Returns true if others wait and the permit was held for a slice.
   bool ShouldYield() const;
-  // Leaves it to who waits, and waits for the next turn. False once cancelled. REQUIRES:
-  // called by the thread that took it.
+  // Gives the permit to a waiting partition, and waits for the next turn. False once cancelled.
+  // REQUIRES: called by the thread that took it.
   bool Yield();
   // Ends all waits, now and later.
   void Cancel();
 
-  // For how long it was held until now: neither queued nor paused.
+  // Returns how long it was held until now: neither queued nor paused.
   std::chrono::nanoseconds held() const;
 
  private:
@@ -95,12 +96,12 @@ class Permit {
   bool cancelled_ GUARDED_BY(&Permits::mu_) = false;
   int pauses_ GUARDED_BY(&Permits::mu_) = 0;
   Clock::time_point held_since_ GUARDED_BY(&Permits::mu_);          // while held_
-  std::chrono::nanoseconds held_for_ GUARDED_BY(&Permits::mu_){0};  // before
+  std::chrono::nanoseconds held_for_ GUARDED_BY(&Permits::mu_){0};  // before held_since_
 
   friend class Permits;
 };
 
-// A pause for as long as it lives.
+// Pauses the permit during its lifetime. nullptr: does nothing.
 class PermitPause {
  public:
   explicit PermitPause(Permit* permit) : permit_(permit) {

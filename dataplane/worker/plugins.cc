@@ -21,7 +21,7 @@ path Resolved(const std::string& name) {
   return error ? path(name) : resolved;
 }
 
-// Whether `file` is `place` or lies in it, however deep.
+// Returns true if `file` is `place` or is inside it, at any depth.
 bool LiesIn(const path& file, const path& place) {
   return std::mismatch(place.begin(), place.end(), file.begin(), file.end()).first == place.end();
 }
@@ -41,7 +41,7 @@ absl::Status LoadPlugins(const std::vector<std::string>& paths,
           "the plug-in ", file.string(), " is none of those that the worker's setting ",
           "plugin-allow admits: ", absl::StrJoin(allowed, ", ")));
     }
-    // With its path: a bare name would be searched for elsewhere.
+    // Passes the whole path: a bare name would be searched for elsewhere.
     PENSTOCK_RETURN_IF_ERROR(LoadPlugin(file.string()));
   }
   return absl::OkStatus();

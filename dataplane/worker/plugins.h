@@ -9,9 +9,9 @@
 
 namespace penstock::worker {
 
-// Loads them in order. `allowed` are libraries, and folders with all in them; one
-// that lies elsewhere (links followed) is PermissionDenied and not opened. Empty: all
-// may be. Else what LoadPlugin says.
+// Loads the plug-ins in order. `allowed` has libraries, and folders with all that is in them. A
+// library elsewhere (after following links) is PermissionDenied and not opened. Empty: all are
+// allowed. Other errors are those of LoadPlugin.
 absl::Status LoadPlugins(const std::vector<std::string>& paths,
                          const std::vector<std::string>& allowed);
 

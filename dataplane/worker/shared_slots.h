@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a worker gives to elements that several readers on its host read where they
-// lie: those of shared windows and of consumer groups.
+// How much memory a worker gives to elements that several readers on its host read in place: those
+// of shared windows and of consumer groups.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace penstock::worker {
 
 struct SharedSlots {
-  // What one reader may have of them, in its queue and lent; beyond, it gets copies.
+  // The most that one reader may have of them, queued and lent; beyond it, the reader gets copies.
   int64_t max_loan_bytes = int64_t{256} << 20;
-  // Of one iteration's segments; what finds no room lies elsewhere, and each reader gets a copy. 0:
-  // what the iteration keeps, and such loans of eight readers.
+  // The size of one iteration's segments. An element that finds no room is elsewhere, and each
+  // reader gets a copy. 0: what the iteration keeps, and such loans of eight readers.
   int64_t pool_bytes = 0;
 
-  // `kept_bytes`: of elements that are kept whoever reads them; 0: none is.
+  // `kept_bytes`: the bytes of elements that are kept whether or not they are read; 0: none are.
   SharedPool::Options PoolFor(int64_t kept_bytes) const {
     constexpr int64_t kReaders = 8;
     const int64_t loan = kept_bytes > 0 ? std::min(max_loan_bytes, kept_bytes) : max_loan_bytes;

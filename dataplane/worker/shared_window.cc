@@ -26,7 +26,7 @@ bool Has(const transfer::Hello& hello, const Identity& identity) {
 
 }  // namespace
 
-// One partition's way into the window.
+// The sink through which one partition puts elements into the window.
 class SharedWindow::Producer final : public PartitionSink {
  public:
   Producer(std::shared_ptr<SharedWindow> window, const PartitionSinkOptions& options)
@@ -91,14 +91,14 @@ class SharedWindow::Link final : public transfer::SendEvents,
 
   bool closing GUARDED_BY(&SharedWindow::mu_) = false;  // sends nothing more
   bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed came
-  // The thread is inside Send(): what happens waits for its note.
+  // The thread is inside Send(). Events wait until it has recorded the sending.
   bool sending GUARDED_BY(&SharedWindow::mu_) = false;
   bool out_of_credit GUARDED_BY(&SharedWindow::mu_) = false;  // had no credit when last tried
   bool unflushed GUARDED_BY(&SharedWindow::mu_) = false;  // something was sent since the last flush
   uint64_t grants GUARDED_BY(&SharedWindow::mu_) = 0;     // how often credits came
-  // Said by the client and not taken off `sent` yet.
+  // Confirmed by the client and not removed from `sent` yet.
   int64_t received GUARDED_BY(&SharedWindow::mu_) = 0;
-  std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // not received; -1 of an error
+  std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // not received; -1: an error
 
  private:
   const std::weak_ptr<SharedWindow> window_;
@@ -159,7 +159,7 @@ Element SharedWindow::Placed(Element element) const {
 
 absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
   if (sent.element) sent.element = Placed(std::move(sent.element));
-  // None of these is let go of, nor waited for, under the lock.
+  // Neither is destroyed, nor a permit waited for, under the lock.
   std::vector<Entry> fallen;
   std::optional<PermitPause> pause;
   MutexLock lock(mu_);
@@ -212,7 +212,8 @@ void SharedWindow::Insert(transfer::Sent sent, std::vector<Entry>& fallen) {
   if (!fallen.empty()) ForgetTrainersGone();
 }
 
-// A place that has fallen out of the window is where a new trainer begins.
+// Forgets trainers without links whose place has fallen out of the window: a new trainer begins at
+// the same place.
 void SharedWindow::ForgetTrainersGone() {
   std::erase_if(trainers_, [this](const auto& entry) REQUIRES(mu_) {
     return entry.second.links == 0 && entry.second.next < first_;
@@ -230,7 +231,7 @@ void SharedWindow::Serve() {
       changed_.WaitFor(lock, transfer::kMaxWait);
     }
   }
-  std::deque<Entry> last;  // let go of outside the lock
+  std::deque<Entry> last;  // destroyed outside the lock
   first_ = end();
   last.swap(entries_);
   CountCached(-std::exchange(bytes_, 0));
@@ -308,7 +309,7 @@ void SharedWindow::SendOn(const LinkPtr& link) {
     link->unflushed = true;
     CountSent(bytes);
   } else if (absl::IsInvalidArgument(status) && pending.position >= 0) {
-    // This protocol cannot carry the element; the trainer is told.
+    // This protocol cannot carry the element; the trainer gets the error.
     trainer.errors.emplace_front(pending.sent.identity, status);
   } else {
     if (pending.position >= 0) {
@@ -317,7 +318,7 @@ void SharedWindow::SendOn(const LinkPtr& link) {
       trainer.errors.push_front(std::move(pending.sent));
     }
     if (absl::IsFailedPrecondition(status)) {
-      link->out_of_credit = link->grants == grants;  // else credits came in between
+      link->out_of_credit = link->grants == grants;  // unless credits came in between
     } else {
       link->closing = true;  // OnClosed follows
     }

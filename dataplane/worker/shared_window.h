@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cross-trainer cache: a window that slides over what the partitions of an
-// iteration produce here, and that every trainer reads in order, at its own pace.
+// The cross-trainer cache: a window that slides over what the partitions of an iteration produce
+// here. Every trainer reads it in order, at its own pace.
 //
-// An element is prepared when a trainer asks for more than the window holds, and
-// lies in it once, read-only, for all of them: in a segment of this worker's while a
-// trainer is there that reads it where it lies (shm). The oldest fall out when their
-// bytes are more than the window's. A trainer that is slower than that goes on
-// with the oldest that is left, and what it missed is counted; a new one begins
-// there. Nobody waits for another, and nothing is delivered again but what a
-// broken link leaves in doubt. An error is told to one trainer, whose request it
-// answers, and is not kept.
+// An element is prepared when a trainer asks for more than the window holds. The window has it
+// once, read-only, for all trainers; it is in a segment of this worker while some trainer reads in
+// place (shm). The oldest elements fall out when the bytes exceed the window's. A trainer that is
+// slower continues with the oldest element left, and what it missed is counted. A new trainer
+// begins there. No trainer waits for another, and nothing is delivered again except what a broken
+// link leaves in doubt. An error goes to the one trainer whose request it answers, and is not kept.
 //
-// Threads: one lock, and one thread that sends on all links, none of whose methods
-// is called under the lock.
+// Threads: one lock, and one thread that sends on all links. No method of a link is called under
+// the lock.
 #pragma once
 
 #include <condition_variable>
@@ -34,15 +32,14 @@ namespace penstock::worker {
 
 class SharedWindow final : public IterationSink, public std::enable_shared_from_this<SharedWindow> {
  public:
-  // Its thread ends when it is retired or its links are closed; one of the two has
-  // to come. `max_bytes`: of the elements in the window together. ResourceExhausted where the
-  // process gets no thread.
+  // Its thread ends when the window is retired or its links are closed; one of the two must happen.
+  // `max_bytes`: of all elements in the window. ResourceExhausted if the process gets no thread.
   static absl::StatusOr<std::shared_ptr<SharedWindow>> Start(IterationId iteration,
                                                              std::string token, int64_t max_bytes,
                                                              const SharedSlots& slots = {});
 
-  // As of every sink; InvalidArgument for a token that names no trainer
-  // (trainer_token.h). Links of the same one share its place in the window.
+  // As for every sink; InvalidArgument for a token that names no trainer (trainer_token.h). Links
+  // of one trainer share its place in the window.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
   std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) override;
@@ -52,7 +49,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   void CloseLinks(const absl::Status& reason) override;
   bool RetireIfIdle() override;
 
-  // What a trainer has missed since its first link; 0 for one that is not known.
+  // Returns how many elements a trainer has missed since its first link; 0 for an unknown one.
   int64_t skipped(const std::string& trainer) const;
 
  private:
@@ -69,14 +66,14 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   struct Trainer {
     Position next = 0;
     std::set<Position> again;  // were to be sent, or were not received
-    // On links that broke, by the client that alone can say whether they were received.
+    // Sent on links that broke, by client: only that client can report whether they were received.
     std::map<control::Reader, std::set<Position>> in_doubt;
     std::deque<transfer::Sent> errors;  // the answers to its requests
     Position asked_for = -1;            // not in the window when it was asked for
     int64_t skipped = 0;
     int links = 0;
   };
-  // What is sent next on a link: one of the window, or an error.
+  // The next thing to send on a link: an element of the window, or an error.
   struct PendingSend {
     Position position = -1;
     transfer::Sent sent;
@@ -85,9 +82,9 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   SharedWindow(IterationId iteration, std::string token, int64_t max_bytes,
                const SharedSlots& slots);
 
-  // Where elements are best made for the trainers there are; nullptr: anywhere.
+  // Returns the pool where elements are best made for the present trainers; nullptr: anywhere.
   std::shared_ptr<Pool> BestPool() const;
-  // `element`, or the same copied to where trainers read it in place: once, for all of them.
+  // Returns `element`, or a copy where trainers read it in place: one copy for all of them.
   Element Placed(Element element) const;
 
   // For the producers. Waits until a trainer asks.
@@ -97,8 +94,8 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
 
   // The thread.
   void Serve();
-  LinkPtr Pick() REQUIRES(mu_);  // with something to send, or to be asked whether it wants more
-  // These let go of the lock while they call the link.
+  LinkPtr Pick() REQUIRES(mu_);  // a link with something to send, or to ask whether it wants more
+  // These release the lock while they call the link.
   void SendOn(const LinkPtr& link) REQUIRES(mu_);
   void AskFor(const LinkPtr& link) REQUIRES(mu_);
   bool FlushOne() REQUIRES(mu_);
@@ -111,7 +108,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   void OnClosed(const LinkPtr& link);
   void Confirm(Link& link) REQUIRES(mu_);
   void Break(const LinkPtr& link) REQUIRES(mu_);
-  // Those of `positions` that the hello does not name are to be sent again.
+  // Marks the elements of `positions` that the hello does not name to be sent again.
   void Settle(Trainer& trainer, const std::set<Position>& positions, const transfer::Hello& hello)
       REQUIRES(mu_);
 
@@ -131,7 +128,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   std::map<std::string, Trainer> trainers_ GUARDED_BY(mu_);
   std::deque<Trainer*> asking_ GUARDED_BY(mu_);  // for what comes next, in that order
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);
-  size_t turn_ GUARDED_BY(mu_) = 0;  // in up_
+  size_t turn_ GUARDED_BY(mu_) = 0;  // index in up_
   std::vector<std::shared_ptr<Producer>> producers_ GUARDED_BY(mu_);
   bool retired_ GUARDED_BY(mu_) = false;
   bool serving_ GUARDED_BY(mu_) = true;

@@ -9,10 +9,10 @@
 namespace penstock::worker {
 namespace {
 
-// Many times what the dispatcher's answer takes; little enough to wait for a slow
-// worker at the end of an epoch.
+// How far ahead to ask for splits. Many times the dispatcher's response time, and short enough to
+// wait for a slow worker at the end of an epoch.
 constexpr absl::Duration kAhead = absl::Milliseconds(100);
-// At most; the dispatcher gives fewer where splits are few.
+// The most splits per question; the dispatcher gives fewer where splits are few.
 constexpr int32_t kMostWanted = 16;
 
 int32_t GoneThroughAhead(int64_t splits, absl::Duration in) {
@@ -55,7 +55,7 @@ absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_
   bool waits = false;
   absl::StatusOr<std::optional<int64_t>> answer = std::nullopt;
   while (!TryGetLocked(provider, repetition, ordinal, answer)) {
-    // Look once more after each call out of the lock: the answer may be there.
+    // Looks once more after each call without the lock: the answer may be there.
     List& list = lists_[{provider, repetition}];
     if (std::optional<int64_t> question = QuestionAfter(list, ordinal, /*needed=*/true)) {
       const int32_t wanted = list.wanted;

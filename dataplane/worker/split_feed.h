@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The splits of one partition under one placement: those it was given before
-// (journaled, in its assignment) and those the dispatcher hands out as it goes.
+// The splits of one partition under one placement: those it was given before (journaled, in its
+// assignment) and those that the dispatcher hands out later.
 #pragma once
 
 #include <condition_variable>
@@ -20,14 +20,14 @@
 
 namespace penstock::worker {
 
-// Asks the dispatcher for splits when fewer are left than half the last run,
-// so that a partition rarely waits for them; for as many as it gets through in a
-// tenth of a second, so that a slow worker holds none that others could have begun.
-// Where they come one at a time it asks for the next when it needs it. Thread-safe.
+// Asks the dispatcher for splits when fewer than half the last run are left, so that a partition
+// rarely waits for them. It asks for as many as it uses in a tenth of a second, so that a slow
+// worker holds none that others could have begun. Where splits come one at a time, it asks for the
+// next when it needs it. Thread-safe.
 class PartitionSplits final : public SplitFeed {
  public:
-  // Asks for `wanted` splits more, from `first_ordinal` on; answered by Append(), later.
-  // Called without locks, from the thread in Get(), Append() or AskAgain(); must not wait.
+  // Asks for `wanted` more splits, from `first_ordinal` on; Append() answers later. Called without
+  // locks, from the thread in Get(), Append() or AskAgain(); must not wait.
   using Ask =
       std::function<void(int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted)>;
   // Called when Get() begins (true) and ends (false) to wait.
@@ -36,18 +36,18 @@ class PartitionSplits final : public SplitFeed {
   PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting,
                   std::function<absl::Time()> now);
 
-  // NotFound for an ordinal below what the assignment kept; Cancelled.
+  // NotFound for an ordinal below those that the assignment kept; Cancelled.
   absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                              int64_t ordinal) override;
 
-  // What the dispatcher answered. What is known already is not taken twice; a
-  // run that leaves a gap is dropped and asked for again.
+  // Adds the dispatcher's answer. Known splits are not added twice. A run that leaves a gap is
+  // dropped and asked for again.
   void Append(const control::SplitRun& run);
-  // Get() will ask for none before these any more.
+  // Get() will not ask for splits before these any more.
   void Forget(absl::Span<const control::SplitMark> needed);
-  // Repeats the questions without an answer; for a session that was renewed.
+  // Repeats the questions without an answer, for a session that was renewed.
   void AskAgain();
-  // Every Get() that waits, or comes later, returns Cancelled.
+  // Every waiting or later Get() returns Cancelled.
   void Cancel();
 
  private:
@@ -59,17 +59,17 @@ class PartitionSplits final : public SplitFeed {
     bool no_more = false;
     bool asked = false;
     int32_t wanted = 1;  // when it last asked
-    // Since when it has been at the splits from `paced_from` on, without a wait.
+    // When it began to use the splits from `paced_from` on, without a wait since.
     int64_t paced_from = 0;
     absl::Time paced_since;
     int64_t end() const { return first + static_cast<int64_t>(numbers.size()); }
   };
 
-  // False: not known yet.
+  // Returns false if the answer is not known yet.
   bool TryGetLocked(int provider, int64_t repetition, int64_t ordinal,
                     absl::StatusOr<std::optional<int64_t>>& answer) REQUIRES(mu_);
-  // The ordinal to ask for now that `ordinal` is wanted (`needed`) or read, marked as
-  // asked; nullopt if none.
+  // Returns the ordinal to ask for now that `ordinal` is wanted (`needed`) or read, and marks the
+  // list as asked; nullopt if none.
   std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal, bool needed) REQUIRES(mu_);
   void PaceFrom(List& list, int64_t ordinal) REQUIRES(mu_);
   bool AppendLocked(const control::SplitRun& run) REQUIRES(mu_);  // false: a gap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that a worker works on: partitions placed here, by iteration, and the
-// clients' links to them. Does what the dispatcher orders; knows no RPC.
+// Everything that a worker works on: the partitions placed here, by iteration, and the clients'
+// links to them. Executes the dispatcher's orders; knows no RPC.
 #pragma once
 
 #include <map>
@@ -20,26 +20,26 @@
 
 namespace penstock::worker {
 
-// Thread-safe; nothing waits but Stop().
+// Thread-safe; only Stop() waits.
 class Tasks {
  public:
   explicit Tasks(std::shared_ptr<WorkerContext> context) : context_(std::move(context)) {}
   ~Tasks();  // Stop() without waiting
 
   // --- Orders ---------------------------------------------------------------------
-  // Each may come twice. What is of a lower placement than the one here is ignored. An iteration
-  // whose token is another is another dispatcher's: what is here under its number ends.
+  // Each order may come twice. An order with a lower placement than the one here is ignored. An
+  // iteration with another token belongs to another dispatcher: what is here under its number ends.
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
   void Do(const control::Unassign& order);
   void Do(const control::AllowRows& order);
   void Do(const control::Splits& answer);
-  // The dispatcher has welcomed the worker on a new stream: says again what may
-  // have been lost with the old one.
+  // The dispatcher has welcomed the worker on a new stream. Repeats the messages that may have been
+  // lost with the old stream.
   void SayAgain();
-  // Of all that is here, as the dispatcher that assigned it is gone: partitions end, and links
-  // close with `reason`.
+  // Drops everything that is here, since the dispatcher that assigned it is gone: partitions end,
+  // and links close with `reason`.
   void Drop(const absl::Status& reason);
 
   // --- Links ------------------------------------------------------------------------
@@ -48,17 +48,17 @@ class Tasks {
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 
-  // Lets go of what ended since the last order: an iteration is kept until its last partition's
-  // thread and its last link are gone. To be called now and then.
+  // Releases what ended since the last order. An iteration is kept until its last partition's
+  // thread and its last link are gone. Call it now and then.
   void ForgetIdle();
 
   std::vector<control::PlacedPartition> held() const;
-  // What the partitions that are here did, by iteration.
+  // Returns the work of the partitions that are here, by iteration.
   std::vector<control::IterationWork> Work() const;
   int size() const;  // partitions
 
-  // Ends all partitions and closes all links. DeadlineExceeded if a runner is
-  // still inside a function of the dataset then; it ends in the background.
+  // Ends all partitions and closes all links. DeadlineExceeded if a runner is still inside a
+  // function of the dataset at `deadline`; it ends in the background.
   absl::Status Stop(absl::Time deadline);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that a partition reads, watched for errors of the moment.
+// The files that a partition reads, watched for transient errors.
 #pragma once
 
 #include <atomic>
@@ -12,15 +12,15 @@
 
 namespace penstock::worker {
 
-// Reads through to `files`, which outlive it, as it outlives what it opens. Another replay
-// meets other errors of the moment, or none: what a dataset makes of one (an element's
-// place, a file left out, an order drawn over what is left) has no index of its own.
+// Forwards to `files`, which outlive it; it outlives the files it opens. Another replay meets other
+// transient errors, or none. So the effect of such an error on a dataset (an error in an element's
+// place, a file left out, an order drawn over the remaining files) has no index of its own.
 class WatchedFiles final : public Files {
  public:
   explicit WatchedFiles(Files& files) : files_(files) {}
 
-  // The first error of the moment; OK before there is one, and then nothing that was made
-  // until now depends on any. Any thread.
+  // Returns the first transient error. OK if there is none yet; then nothing that was made until
+  // now depends on one. Any thread.
   absl::Status error() const;
 
   using Files::Glob;
@@ -36,7 +36,7 @@ class WatchedFiles final : public Files {
   void See(const absl::Status& status);
 
   Files& files_;
-  std::atomic<bool> failed_ = false;  // set before anybody is told of the error
+  std::atomic<bool> failed_ = false;  // set before any caller gets the error
   mutable Mutex mu_;
   absl::Status error_ GUARDED_BY(mu_);
 };

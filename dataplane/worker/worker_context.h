@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all partitions of a worker share.
+// The objects that all partitions of a worker share.
 #pragma once
 
 #include <functional>
@@ -25,20 +25,20 @@ struct WorkerContextOptions {
   int permits = 1;
   int threads = 0;                   // of parallel nodes; 0: one per core
   int64_t budget_bytes = 256 << 20;  // of elements on their way to clients
-  int64_t ram_budget_bytes = 0;      // of read-ahead (read_ahead.h); 0: within the process's
+  int64_t ram_budget_bytes = 0;      // of read-ahead (read_ahead.h); 0: the process's limit
   int64_t window_bytes = 256 << 20;  // of each window that trainers share
   SharedSlots shared_slots;
-  std::shared_ptr<PythonHost> python;  // nullptr: the process's
-  Files* files = nullptr;              // what datasets read; nullptr: DefaultFiles()
+  std::shared_ptr<PythonHost> python;  // nullptr: that of the process
+  Files* files = nullptr;              // for datasets to read; nullptr: DefaultFiles()
   DatasetCache::Fetch fetch;
   std::function<absl::Time()> now;  // for bookmarks
 };
 
-// Thread-safe. Shared by every runner, so that one that cannot be interrupted
-// (a user's function that does not return) may end after the worker has.
+// Thread-safe. Every runner shares it, so that a runner that cannot be interrupted (a user's
+// function that does not return) may end after the worker has.
 class WorkerContext {
  public:
-  // Says something to the dispatcher; must not wait.
+  // Sends a message to the dispatcher; must not wait.
   using Reporter = std::function<void(control::WorkerUp)>;
 
   explicit WorkerContext(WorkerContextOptions options)
@@ -60,15 +60,15 @@ class WorkerContext {
   const int threads;
   const int64_t window_bytes;
   const SharedSlots shared_slots;
-  const std::shared_ptr<PythonHost> python;  // runs what datasets bring along in Python
+  const std::shared_ptr<PythonHost> python;  // runs the Python parts of datasets
   Files& files;
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;
-  std::optional<ReadAheadBudget> read_ahead;  // constant but for what is in it
+  std::optional<ReadAheadBudget> read_ahead;  // constant except for its contents
 
-  // To whom Say() speaks from now on; nullptr: to nobody. When it returns, the
-  // one before is not being called and will not be.
+  // Sets the function that Say() calls from now on; nullptr: none. When this returns, the previous
+  // function is not being called and will not be.
   void SetReporter(Reporter reporter) {
     MutexLock lock(mu_);
     reporter_ = std::move(reporter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker as one object: listeners for every transport, its tasks, its agent.
+// A worker as one object: the listeners of all transports, its tasks and its agent.
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ namespace penstock::worker {
 namespace {
 
 constexpr absl::Duration kStopBound = absl::Seconds(5);
-constexpr char kGrpc[] = "grpc";  // offered always: it goes through where nothing else does
+constexpr char kGrpc[] = "grpc";  // always offered: it works where nothing else does
 constexpr char kGrpcs[] = "grpcs://";
 constexpr char kTcp[] = "tcp";
 
@@ -121,7 +121,7 @@ absl::StatusOr<std::shared_ptr<PythonHost>> PythonFor(const WorkerConfig& config
        .allowed = config.python_allow});
 }
 
-// As ListenToAll() and ListenToNamed() do, where it can run.
+// Returns true if ListenToAll() or ListenToNamed() would offer ucx, where it can run.
 bool OffersUcx(const WorkerConfig& config) {
   const std::string& named = config.data_transfer_protocol;
   if (named.empty() || named == "auto") return config.tls.certificate.empty();
@@ -140,7 +140,7 @@ bool StaysOnTheHost(const std::string& protocol) {
   return protocol == "local" || protocol == "shm";
 }
 
-// What clients are told for what was bound.
+// Returns the address that clients get for the bound port.
 std::string AddressFor(const WorkerConfig& config, int port) {
   if (!config.worker_address.empty())
     return absl::StrReplaceAll(config.worker_address, {{"%port%", absl::StrCat(port)}});
@@ -152,7 +152,7 @@ std::string AddressFor(const WorkerConfig& config, int port) {
   return control::JoinHostPort(host, port);
 }
 
-// The same of the protocol that has a port of its own.
+// Returns that address for the protocol with a port of its own.
 std::string DataAddressFor(const WorkerConfig& config, int port) {
   if (config.data_transfer_address.empty()) return AddressFor(config, port);
   return absl::StrReplaceAll(config.data_transfer_address, {{"%dts_port%", absl::StrCat(port)}});
@@ -227,7 +227,7 @@ absl::Status Server::Open() {
           [stub = stub_.get()](std::string_view id, uint64_t edition) {
             return stub->GetDataset(id, edition, control::CallOptions());
           },
-      // Bookmarks are due by it: one that nobody sets.
+      // Bookmarks are due by this clock, which nobody sets.
       .now =
           [] {
             return absl::UnixEpoch() +
@@ -266,7 +266,7 @@ absl::Status Server::Listen() {
   return named.empty() || named == "auto" ? ListenToAll() : ListenToNamed();
 }
 
-// One that cannot run on this machine is not offered.
+// A protocol that cannot run on this machine is not offered.
 absl::Status Server::ListenToAll() {
   for (const std::string& protocol : transfer::TransportNames()) {
     if (protocol == kGrpc) continue;
@@ -371,12 +371,12 @@ std::string Server::StatusPage() const {
 void Server::Stop() {
   MutexLock lock(stop_mu_);
   if (std::exchange(stopped_, true)) return;
-  status_server_.reset();  // it shows what goes now
+  status_server_.reset();  // its page shows what is destroyed next
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(config_.shutdown_quiet_period));
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();
   if (tasks_ != nullptr) tasks_->Stop(BootTime() + kStopBound).IgnoreError();
-  if (python_ != nullptr) python_->Stop();  // what its calls then give reaches nobody
+  if (python_ != nullptr) python_->Stop();  // results of its calls then reach nobody
   listeners_.clear();
 }
 
