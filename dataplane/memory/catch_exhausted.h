@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and threads that a process has no more of, as an error where an element would stand, or
-// as one that ends reading.
+// Turns a failed allocation or thread start into an error: the error of one element, or an error
+// that ends reading.
 #pragma once
 
 #include <new>
@@ -14,20 +14,21 @@
 
 namespace penstock {
 
-// ResourceExhausted that begins with `name` and says what to do; IsExhausted().
+// Both return a ResourceExhausted that begins with `name`, says what to do, and is IsExhausted().
 absl::Status MemoryRanOut(std::string_view name);
 absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error);
-// Whether it is one of these, which ends reading: where a node's call was broken off nobody knows
-// how far it had come, and another process may come further.
+// Returns true for one of these errors. They end reading: it is unknown how far the interrupted
+// call of a node got, and another process may get further.
 bool IsExhausted(const absl::Status& status);
-// The same, no longer IsExhausted(): of a call for one element that leaves nothing behind.
+// Returns `status` without IsExhausted(): for a call for one element that leaves no partial state.
 absl::Status OfElement(absl::Status status);
-// A ResourceExhausted that is IsExhausted() from now on, others as they are: of a node that cannot
-// say where its next element begins.
+// Makes a ResourceExhausted IsExhausted(), and returns other statuses as they are: for a node that
+// cannot say where its next element begins.
 absl::Status OfReading(absl::Status status);
 
-// What `call` returns, a Status or StatusOr; one of the above where it throws since the process
-// has no memory for what it wants, or no thread. What it was about is let go of, as by an error.
+// Returns the result of `call`, a Status or StatusOr. If `call` throws because the process has no
+// memory or no thread left, returns one of the errors above. The exception unwinds `call`, which
+// releases what it held.
 template <class Call>
 std::invoke_result_t<Call> CatchExhausted(std::string_view name, Call&& call) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way in which this process copies elements between slots, so that a
-// path that claims to copy nothing can be held to it.
+// The one function that copies elements between slots in this process, so that tests can check that
+// a path copies nothing.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace penstock {
 
-// As memcpy, and counts.
+// Copies as memcpy does, and counts the bytes.
 void CopyCounted(void* to, const void* from, size_t bytes);
-// Bytes that went through CopyCounted() since the process began.
+// Returns the bytes that CopyCounted() has copied since the process began.
 int64_t BytesCopied();
 
 }  // namespace penstock

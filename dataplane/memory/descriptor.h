@@ -11,7 +11,7 @@ namespace penstock {
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}  // takes it over; below 0: none
+  explicit Descriptor(int fd) : fd_(fd) {}  // takes ownership; below 0: none
   Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {

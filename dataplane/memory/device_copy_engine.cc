@@ -22,13 +22,13 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kPlaceAlignment = 256;                       // bytes; as cudaMalloc()
-constexpr size_t kMostWrapped = 64;                           // streams of the trainer's
-constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while an end waits
+constexpr size_t kPlaceAlignment = 256;                       // bytes; as for cudaMalloc()
+constexpr size_t kMostWrapped = 64;                           // wrapped streams of the trainer
+constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while a destructor waits
 
 using DeviceEventPtr = std::unique_ptr<DeviceEvent>;
 
-// A number that no other thread of this process has had; from 1 on.
+// Returns a number that no other thread of this process has had; from 1 on.
 uint64_t ThisThread() {
   static std::atomic<uint64_t> threads = 0;
   thread_local const uint64_t mine = ++threads;
@@ -37,17 +37,17 @@ uint64_t ThisThread() {
 
 }  // namespace
 
-// What a device has of one copy engine, and what it holds on the host. Not thread-safe.
+// The device memory of one copy engine, and the host slots that it holds. Not thread-safe.
 class CopyPlaces {
  public:
   static absl::StatusOr<std::unique_ptr<CopyPlaces>> Create(DeviceBackend& backend,
                                                             const DeviceCopyEngineOptions& options);
 
-  // A place with `element`'s body on its way to it.
+  // Begins to copy `element`'s body to a free place, and returns the place.
   absl::StatusOr<int> StartCopy(Element&& element);
   absl::Status ReadyOn(int place, DeviceStream& stream);
   absl::Status ReadBy(int place, DeviceStream& stream);
-  // Streams by their handles: what they were asked for is noted when the place is let go of.
+  // The same for a stream by its handle. LetGo() records an event on each stream noted here.
   absl::Status ReadyOn(int place, void* stream);
   absl::Status ReadBy(int place, void* stream);
   void LetGo(int place);
@@ -57,7 +57,7 @@ class CopyPlaces {
 
   void Progress();
   int slots_held() const { return static_cast<int>(copying_.size()); }
-  // Nothing is under way: all may be given back to the device.
+  // Returns true if nothing is under way: all memory may be returned to the device.
   bool Idle() const;
 
   std::byte* address(int place) const {
@@ -69,25 +69,27 @@ class CopyPlaces {
   const absl::Status& device_status() const { return device_status_; }
 
  private:
-  // A stream by its handle, and which thread named it: each calls its own default stream the same.
+  // A stream by its handle, and the thread that named it: every thread uses the same handle for its
+  // own default stream.
   struct Reader {
     void* stream;
     uint64_t thread = stream == PerThreadDefaultStream() ? ThisThread() : 0;
-    // A stream that the calling thread has by that handle, and that waits for it.
+    // Returns a stream that the calling thread can name by this handle, and that waits for the
+    // reader.
     void* waits() const {
       return thread == 0 || thread == ThisThread() ? stream : LegacyDefaultStream();
     }
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   struct Place {
-    DeviceEventPtr copied;                // recorded behind the copy
-    bool unrecorded = false;              // not yet, since the device refused
-    Element source;                       // until `copied` is done
-    bool reserved = false;                // for something else that writes to it
+    DeviceEventPtr copied;                // recorded after the copy
+    bool unrecorded = false;              // the device refused to record it so far
+    Element source;                       // kept until `copied` is done
+    bool reserved = false;                // for another writer
     bool held = false;                    // by a DeviceElement
-    bool spoilt = false;                  // a reader could not be noted, and may read for ever
-    std::vector<DeviceEventPtr> readers;  // recorded behind them, on their streams
-    std::vector<Reader> streams;          // of readers that are still to be noted
+    bool spoilt = false;                  // a reader could not be recorded, and may read for ever
+    std::vector<DeviceEventPtr> readers;  // recorded on their streams, after their reads
+    std::vector<Reader> streams;          // of readers without an event yet
 
     bool free() const { return !source && !reserved && !held && !spoilt && readers.empty(); }
   };
@@ -102,7 +104,7 @@ class CopyPlaces {
   bool Done(DeviceEvent& event);
   absl::StatusOr<DeviceStream*> Wrapped(void* stream);
   void RecordCopy(Place& place);
-  bool ReleaseSource(Place& place);  // whether it could be
+  bool ReleaseSource(Place& place);  // returns false if it could not
   void ReleaseReaders(Place& place);
 
   DeviceBackend& backend_;
@@ -111,12 +113,11 @@ class CopyPlaces {
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<DeviceStream> stream_;
   std::vector<Place> places_;
-  std::deque<int>
-      copying_;  // places with a source, as they stand in the stream: asked in that order
+  std::deque<int> copying_;  // places with a source, in the order of their copies in the stream
   std::vector<DeviceEventPtr> spare_;
-  std::vector<std::unique_ptr<DeviceStream>> wrapped_;  // streams of the trainer's
+  std::vector<std::unique_ptr<DeviceStream>> wrapped_;  // streams of the trainer
   absl::Status failure_;                                // why the last event could not be recorded
-  absl::Status device_status_;                          // of the last event that was asked
+  absl::Status device_status_;                          // of the last event that was queried
   DeviceCopyEngineCounters counters_;
 };
 
@@ -138,7 +139,7 @@ absl::StatusOr<std::unique_ptr<CopyPlaces>> CopyPlaces::Create(
     place.readers.reserve(2);
     place.streams.reserve(2);
   }
-  // Most places have one reader. Made here, so that no step makes one.
+  // Most places have one reader. Its event is made here, so that no step makes one.
   for (int i = 0; i < options.places; ++i) {
     ASSIGN_OR_RETURN(DeviceEventPtr reader, backend.MakeEvent(options.device));
     ++made->counters_.events;
@@ -159,7 +160,7 @@ absl::StatusOr<DeviceEventPtr> CopyPlaces::SpareEvent() {
 }
 
 absl::StatusOr<int> CopyPlaces::StartCopy(Element&& element) {
-  RETURN_IF_ERROR(failure_);  // it would take this slot too
+  RETURN_IF_ERROR(failure_);  // this slot would be stuck too
   const HeadPrefix& prefix = PrefixOf(element.block().data());
   const size_t bytes = prefix.body_bytes;
   if (bytes > place_bytes_) {
@@ -178,7 +179,7 @@ absl::StatusOr<int> CopyPlaces::StartCopy(Element&& element) {
   found->source = std::move(element);
   copying_.push_back(place);
   const absl::Status begun = stream_->CopyToDevice(address(place), body, bytes);
-  // Also behind a copy that was refused: an error may be that of earlier work.
+  // Also after a refused copy: the error may come from earlier work.
   RecordCopy(*found);
   RETURN_IF_ERROR(begun);
   RETURN_IF_ERROR(failure_);
@@ -246,7 +247,7 @@ void CopyPlaces::LetGo(int place) {
   while (!its.streams.empty()) {
     const Reader reader = its.streams.back();
     its.streams.pop_back();
-    ReadBy(place, reader.waits()).IgnoreError();  // it is spoilt then
+    ReadBy(place, reader.waits()).IgnoreError();  // on error the place is spoilt
   }
   its.held = false;
 }
@@ -257,8 +258,8 @@ void CopyPlaces::RecordCopy(Place& place) {
 }
 
 bool CopyPlaces::ReleaseSource(Place& place) {
-  if (place.unrecorded) RecordCopy(place);  // the place in the stream is then behind the copy still
-  // What a failed device still reads, nobody knows: the slot stays lent.
+  if (place.unrecorded) RecordCopy(place);  // its place in the stream is still after the copy
+  // It is unknown what a failed device still reads: the slot stays lent.
   if (place.unrecorded || !Done(*place.copied)) return false;
   place.source = Element();
   return true;
@@ -306,7 +307,7 @@ DeviceCopyEngineCounters CopyPlaces::counters() const {
 
 namespace {
 
-// Of engines that ended before their copies: kept until the device is done.
+// Places of engines that ended before their copies. Kept until the device is done.
 struct LeftOver {
   Mutex mu;
   std::vector<std::unique_ptr<CopyPlaces>> places GUARDED_BY(mu);
@@ -324,7 +325,7 @@ class DeviceCopyState {
   DeviceCopyState(std::unique_ptr<CopyPlaces> places, const DeviceCopyEngineOptions& options)
       : stop_within_(options.stop_within), device_(options.device), places_(std::move(places)) {}
 
-  // The last of the engine and its elements is gone.
+  // Runs when the engine and the last of its elements are gone.
   ~DeviceCopyState() {
     WaitUntil([&] { return places_->Idle(); });
     if (places_->Idle()) return;
@@ -333,13 +334,13 @@ class DeviceCopyState {
     left_over.places.push_back(std::move(places_));
   }
 
-  // With the lock held.
+  // Calls `f` with the lock held.
   template <class F>
   auto With(F f) {
     MutexLock lock(mu_);
     return f(*places_);
   }
-  // The same, and all given back before that can be, which asks the device.
+  // The same, after querying the device and releasing all slots and places that are done.
   template <class F>
   auto WithProgress(F f) {
     MutexLock lock(mu_);
@@ -347,12 +348,12 @@ class DeviceCopyState {
     return f(*places_);
   }
 
-  // The engine has ended; its elements may go on.
+  // Called when the engine ends; its elements may live on.
   void Stop() {
     WaitUntil([&] { return With([](CopyPlaces& places) { return places.slots_held() == 0; }); });
   }
 
-  // Constant, as all that it asks for: without the lock.
+  // Needs no lock: all that callers read through it is constant.
   const CopyPlaces& places() const { return *places_; }
   std::byte* address(int place) const { return places_->address(place); }
   int device() const { return device_; }
@@ -370,7 +371,7 @@ class DeviceCopyState {
   const absl::Duration stop_within_;
   const int device_;
   Mutex mu_;
-  std::unique_ptr<CopyPlaces> places_;  // what it points to is guarded by mu_
+  std::unique_ptr<CopyPlaces> places_;  // the pointee is guarded by mu_
 };
 
 // --- The element -----------------------------------------------------------------------
@@ -459,7 +460,7 @@ DeviceCopyEngine::~DeviceCopyEngine() {
 
 absl::StatusOr<DeviceElement> DeviceCopyEngine::CopyToDevice(Element element) {
   PENSTOCK_CHECK(element);
-  // The head stays on the host. It is not counted as a copy of an element.
+  // The head stays on the host. Copying it does not count as copying an element.
   const size_t head_bytes = PrefixOf(element.block().data()).head_bytes;
   ASSIGN_OR_RETURN(Loan loan, DefaultPool().Lend(head_bytes));
   std::byte* head = loan.bytes().data();
@@ -498,7 +499,7 @@ int DeviceCopyEngine::Progress() {
 
 int DeviceCopyEngine::ProgressLeftOver() {
   LeftOver& left_over = TheLeftOver();
-  std::vector<std::unique_ptr<CopyPlaces>> done;  // given back outside the lock
+  std::vector<std::unique_ptr<CopyPlaces>> done;  // destroyed after the lock is released
   MutexLock lock(left_over.mu);
   int held = 0;
   std::erase_if(left_over.places, [&](std::unique_ptr<CopyPlaces>& places) {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements on their way to a device. The body of an element is copied from the slot
-// it lies in by the device itself, on a stream of ours; the slot goes back when the
-// event behind the copy is done, and the place on the device when the events on its
-// readers' streams are. The host waits for neither.
+// Copies elements to a device. The device itself copies an element's body from its slot, on a
+// stream of the engine. The slot is returned when the event after the copy is done. The place on
+// the device is freed when the events on its readers' streams are done. The host waits for neither.
 //
 //   ASSIGN_OR_RETURN(DeviceElement batch, engine->CopyToDevice(*std::move(element)));
-//   RETURN_IF_ERROR(batch.ReadyOn(stream));   // what `stream` does next sees the batch
+//   RETURN_IF_ERROR(batch.ReadyOn(stream));   // work queued on `stream` after this sees the batch
 //   Launch(stream, batch.tensor(0).raw());
-//   RETURN_IF_ERROR(batch.ReadBy(stream));    // and behind this it is done with it
+//   RETURN_IF_ERROR(batch.ReadBy(stream));    // all work that reads the batch has been queued
 //   batch = DeviceElement();
 //
-// The copy is only without the processor's help if the slot is page-locked
-// (page_locking.h).
+// The copy needs no help of the CPU only if the slot is page-locked (page_locking.h).
 #pragma once
 
 #include <cstddef>
@@ -29,60 +27,61 @@
 
 namespace penstock {
 
-// Of places that grow: what a NIC and the driver register memory in.
+// Granularity of place sizes that grow: the unit in which a NIC and the driver register memory.
 inline constexpr size_t kPlaceGranularity = 64 << 10;  // bytes
 
 struct DeviceCopyEngineOptions {
   int device = 0;
   int places = 4;          // elements on the device at a time
-  size_t place_bytes = 0;  // bodies of at most that; > 0
-  // How long an end waits for copies under way. What is not done then stays lent
-  // until it is, invisibly.
+  size_t place_bytes = 0;  // places hold bodies of at most this size; > 0
+  // How long the destructor waits for copies under way. A copy that is not done by then keeps its
+  // slot until it is (ProgressLeftOver()).
   absl::Duration stop_within = absl::Seconds(2);
 };
 
 struct DeviceCopyEngineCounters {
   int64_t elements = 0;   // copies begun
-  int64_t bytes = 0;      // of their bodies
+  int64_t bytes = 0;      // of the bodies of these
   int64_t events = 0;     // made; a steady state adds none
-  int slots_held = 0;     // on the host, until their copies are done
+  int slots_held = 0;     // on the host, for copies under way
   int places_in_use = 0;  // on the device
-  int places_held = 0;    // of these, by elements that were not let go of
+  int places_held = 0;    // of these, held by a DeviceElement
 };
 
-// Any thread.
+// Any thread may call its methods.
 class DeviceCopyEngine {
  public:
-  // Takes places × place_bytes of the device's memory. Slow.
+  // Allocates places × place_bytes of the device's memory. Slow.
   static absl::StatusOr<std::unique_ptr<DeviceCopyEngine>> Create(
       DeviceBackend& backend, const DeviceCopyEngineOptions& options);
   // Waits for copies under way, for at most stop_within.
   ~DeviceCopyEngine();
 
-  // Begins to copy, and keeps the element's slot until that is done: also when the
-  // answer is an error, if the copy may have begun. ResourceExhausted if all places
-  // are in use, InvalidArgument if the body is larger than a place, and what the
-  // device says when it has failed.
+  // Begins to copy, and keeps the element's slot until the copy is done, also after an error if the
+  // copy may have begun. ResourceExhausted if all places are in use; InvalidArgument if the body is
+  // larger than a place; the device's error if it has failed.
   absl::StatusOr<DeviceElement> CopyToDevice(Element element);
 
-  // A place that something else writes to, by no stream of the device; nullopt: none is free.
-  // It stays until FreePlace(), and behind that until readers of what Adopt() gave are done.
+  // Reserves a place for a writer other than the device's streams; nullopt if no place is free. The
+  // place stays reserved until FreePlace(), and in use until the readers of elements from Adopt()
+  // are done.
   std::optional<int> ReservePlace();
   absl::Span<std::byte> place(int place) const;  // on the device
-  absl::Span<std::byte> places() const;          // all of them, one behind the other
-  // What was written to a reserved place, whose head is `head`'s. REQUIRES: the device sees it.
+  absl::Span<std::byte> places() const;          // all of them, contiguous
+  // Returns an element with the values that were written to a reserved place, and the head `head`.
+  // REQUIRES: the device sees the values.
   DeviceElement Adopt(int place, Element head);
   void FreePlace(int place);
 
-  // Gives back the slots and places that the device is done with. CopyToDevice()
-  // does so too; call it also while nothing new comes. Returns how many slots are
-  // still held.
+  // Returns the slots and frees the places that the device is done with, as CopyToDevice() does
+  // too; call it also while no new elements come. Returns how many slots are still held.
   int Progress();
-  // The same for engines that have ended with copies under way.
+  // The same for engines that were destroyed with copies under way.
   static int ProgressLeftOver();
 
   DeviceCopyEngineCounters counters() const;
-  // OK, or what the device said when it was last asked: then nothing may come back any more.
+  // OK, or the error of the last event that was queried; after an error slots and places may never
+  // be released.
   absl::Status device_status() const;
 
  private:

@@ -19,8 +19,8 @@ size_t BodyBytes(const Element& element) {
 
 }  // namespace
 
-// Places that `element` fits. When elements grow, larger ones are taken; those on the
-// device stay where they are.
+// Makes sure that places fit `element`. When elements grow, allocates larger places; elements
+// already on the device stay where they are.
 absl::Status DevicePrefetchQueue::MakeRoom(const Element& element) {
   const size_t bytes = std::max<size_t>(BodyBytes(element), 1);
   if (bytes <= place_bytes_) return absl::OkStatus();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elements of one replica on their way to its device. What its pipeline has read
-// ahead is copied while it still waits in host memory, so many elements ahead of what
-// was taken; slots and places go back by events.
+// The elements of one replica on their way to its device. Elements that the pipeline has read ahead
+// are copied while they wait in host memory, up to `depth` elements ahead of the last delivered
+// one. Events release slots and places.
 #pragma once
 
 #include <cstddef>
@@ -25,41 +25,41 @@ namespace penstock {
 
 struct DevicePrefetchQueueOptions {
   int device = 0;
-  int depth = 1;  // elements on their way ahead of those taken; 0: none
-  // Elements that were taken and are not let go of, or still read by the device.
+  int depth = 1;  // elements copied ahead of those delivered; 0: none
+  // Delivered elements that still exist, or that the device still reads.
   int held = 2;
-  absl::Duration stop_within = absl::Seconds(2);  // DeviceCopyEngineOptions
+  absl::Duration stop_within = absl::Seconds(2);  // as DeviceCopyEngineOptions::stop_within
 };
 
-// Any thread.
+// Any thread may call its methods.
 class DevicePrefetchQueue {
  public:
-  // Memory on the device is taken when the first element is there.
+  // Allocates memory on the device when the first element comes.
   DevicePrefetchQueue(DeviceBackend& backend, const DevicePrefetchQueueOptions& options)
       : backend_(backend), options_(options) {}
   const DevicePrefetchQueueOptions& options() const { return options_; }
 
-  // Elements in places of `gpu_direct_pool` are on the device already, and not copied. To be
-  // called before the first of them.
+  // Elements in places of `gpu_direct_pool` are already on the device and are not copied. Call it
+  // before the first such element.
   void UseGpuDirect(std::unique_ptr<GpuDirectPool> gpu_direct_pool) {
     gpu_direct_pool_ = std::move(gpu_direct_pool);
   }
   GpuDirectPool* gpu_direct_pool() const { return gpu_direct_pool_.get(); }  // or nullptr
 
-  // `element` will be taken, behind those that this was told of before. A handle on it
-  // is kept until then.
+  // Announces that `element` will be taken, after the elements announced before. Keeps a handle on
+  // it until then.
   void Prefetch(const Element& element);
 
-  // The values of `element`, on their way since Prefetch() or from now on. What Prefetch() was
-  // told of before it and was not taken is forgotten. nullopt if no place on the device
-  // is free yet: try again. ResourceExhausted if none will be: all are held.
+  // Returns the values of `element`, whose copy began at Prefetch() or begins now. Drops elements
+  // that were announced before it and not taken. nullopt if no place on the device is free yet: try
+  // again. ResourceExhausted if no place can become free, because all are held.
   absl::StatusOr<std::optional<DeviceElement>> TryTake(const Element& element);
 
-  // Forgets all that Prefetch() was told of.
+  // Drops all elements that Prefetch() announced.
   void Forget();
 
-  // Gives back the host slots whose copies are done, and returns how many are still
-  // under way. Somebody has to call it: slots come back only so.
+  // Returns the host slots whose copies are done, and returns how many copies are still under way.
+  // The owner must call it regularly: nothing else returns these slots.
   int Progress();
 
   DeviceLandingStats stats() const;
@@ -67,12 +67,12 @@ class DevicePrefetchQueue {
  private:
   struct Waiting {
     Element element;
-    DeviceElement on_device;  // empty: not begun yet
-    bool refused = false;     // by the device: tried again when it is taken
+    DeviceElement on_device;  // empty: the copy has not begun
+    bool refused = false;     // the device refused; tried again in TryTake()
   };
 
   int places() const { return options_.depth + options_.held; }
-  // As GpuDirectPool::Take().
+  // As GpuDirectPool::Take(), and counts the element.
   DeviceElement TakeDirect(const Element& element) REQUIRES(mu_);
   absl::Status MakeRoom(const Element& element) REQUIRES(mu_);
   absl::StatusOr<DeviceElement> StartCopy(const Element& element) REQUIRES(mu_);
@@ -85,9 +85,9 @@ class DevicePrefetchQueue {
   mutable Mutex mu_;
   std::unique_ptr<DeviceCopyEngine> engine_ GUARDED_BY(mu_);
   size_t place_bytes_ GUARDED_BY(mu_) = 0;
-  // Whose copies are under way.
+  // Engines with smaller places, until their copies are done.
   std::vector<std::unique_ptr<DeviceCopyEngine>> outgrown_ GUARDED_BY(mu_);
-  std::deque<Waiting> waiting_ GUARDED_BY(mu_);  // in the order they will be taken
+  std::deque<Waiting> waiting_ GUARDED_BY(mu_);  // in the order in which they will be taken
   DeviceLandingStats stats_ GUARDED_BY(mu_);
 };
 

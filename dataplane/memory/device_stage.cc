@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a stage on the CPU: what kernels are held to.
+// Steps of a stage on the CPU: the reference for the kernels.
 #include "penstock/device_stage.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Values of a step at most, so that no product of its sizes overflows.
+// Most values of a step, so that no product of its sizes overflows.
 constexpr int64_t kMostValues = int64_t{1} << 48;
 
 absl::Status CheckSizes(std::initializer_list<int64_t> sizes, std::string_view what) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large one element may become in this process, so that one that no budget has room for is an
-// error before memory is taken for it.
+// How large one element may become in this process. An element that no budget has room for is an
+// error before memory is allocated for it.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace penstock {
 
-// Bytes that an element may take, or what it is made from: a record, a value of a function. Half of
-// UsableMemory(); in a worker its memory budget. Any thread.
+// Returns the most bytes that an element, or an input of it (a record, a value of a function), may
+// take. Half of UsableMemory(); in a worker its memory budget. Any thread.
 int64_t MostElementBytes();
 
-// For the whole process, from now on. Any thread.
+// Sets the limit for the whole process, from now on. Any thread.
 void LimitElementBytes(int64_t bytes);
 
-// ResourceExhausted, with that number and the way out: `what` is more, as "a record of 8 bytes".
+// ResourceExhausted with the limit and what to do. `what` names the thing that exceeds it, as "a
+// record of 8 bytes".
 absl::Status AboveElementLimit(std::string_view what);
 
 }  // namespace penstock

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells what was made in this process from what a parent had made before it
-// forked. In a forked child a loan is void: shared segments are not mapped there,
-// and their slots belong to the parent.
+// Distinguishes objects of this process from objects that a parent made before it forked. A loan is
+// void in a forked child: shared segments are not mapped there, and their slots belong to the
+// parent.
 #pragma once
 
 #include <cstdint>
 
 namespace penstock {
 
-// How often this process and its ancestors have forked, seen from the child: what
-// was made under another number is not this process's. Any thread; one load.
+// Returns how often this process and its ancestors have forked, as seen from the child. An object
+// made under another number belongs to another process. Any thread; one load.
 uint64_t ForkCount();
 
-// Remembers under which number its owner was made: true in the process that made it.
+// Remembers the fork count of its construction. True in the process that made it.
 class ForkGuard {
  public:
   ForkGuard() : made_(ForkCount()) {}

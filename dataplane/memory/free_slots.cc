@@ -15,7 +15,7 @@ constexpr size_t kSmallestLevel2 = size_t{512} << 10, kLargestLevel2 = size_t{4}
 
 size_t RestBytes() {
   static const size_t bytes = [] {
-    const long level2 = ::sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1 where the system does not say
+    const long level2 = ::sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1 where the system does not know
     const size_t each = level2 > 0 ? static_cast<size_t>(level2) : kUsualLevel2;
     return 2 * std::clamp(each, kSmallestLevel2, kLargestLevel2);
   }();

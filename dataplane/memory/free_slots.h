@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free slots of one size. What one core wrote and another read stays in the caches of both for a
-// while, and to write there costs twice as much as to write elsewhere: each line has to be fetched
-// from the other core. So such a slot rests until slots of some MiB were used. All others come
-// back as fast as can be: the last one that was put here is the first to be taken.
+// Free slots of one size. Memory that one core wrote and another read stays in the caches of both
+// for a while. Writing there costs twice as much as elsewhere, because each line is fetched from
+// the other core. So such a slot rests until some MiB of other slots were used. All other slots are
+// reused as soon as possible: last in, first out.
 #pragma once
 
 #include <cstddef>
 
 namespace penstock {
 
-// How many bytes of other slots take a slot's lines out of a core's own caches: twice its level 2.
+// Returns how many bytes of other slots displace a slot's lines from a core's own caches: twice its
+// level 2.
 size_t RestBytes();
 
-// `Slot` has a member `Slot* next_free`, which is this list's while the slot is here. Not
+// `Slot` has a member `Slot* next_free`, which this list uses while the slot is in it. Not
 // thread-safe.
 template <class Slot>
 class FreeSlots {
  public:
-  FreeSlots() = default;  // where none rests
+  FreeSlots() = default;  // for slots that never rest
   // For slots of `slot_bytes` bytes each.
   explicit FreeSlots(size_t slot_bytes)
       : most_resting_((RestBytes() + slot_bytes - 1) / slot_bytes) {}
@@ -28,7 +29,7 @@ class FreeSlots {
     slot.next_free = rested_;
     rested_ = &slot;
   }
-  // One that another core has used.
+  // Puts a slot that another core has used.
   void Rest(Slot& slot) {
     slot.next_free = nullptr;
     *last_link_ = &slot;
@@ -36,20 +37,21 @@ class FreeSlots {
     if (++resting_ > most_resting_) Put(*TakeResting());
   }
 
-  // One that has rested; nullptr if there is none.
+  // Takes a slot that has rested; nullptr if there is none.
   Slot* Take() {
     if (resting_ > 0 && resting_ == most_resting_) return TakeResting();
     Slot* const slot = rested_;
     if (slot != nullptr) rested_ = slot->next_free;
     return slot;
   }
-  // The one that has rested longest, if none has rested enough; nullptr if there is none.
+  // Takes a slot; if none has rested enough, the one that has rested longest; nullptr if there is
+  // none.
   Slot* TakeAny() {
     Slot* const slot = Take();
     return slot != nullptr ? slot : TakeResting();
   }
 
-  // Takes out all for which `unwanted` is true.
+  // Removes all slots for which `unwanted` is true.
   template <class Predicate>
   void RemoveIf(Predicate unwanted) {
     for (Slot** link = &rested_; *link != nullptr;) {
@@ -81,11 +83,11 @@ class FreeSlots {
   }
 
   const size_t most_resting_ = 0;
-  // The resting, the one first that has rested longest.
+  // The resting slots; the one that has rested longest is first.
   Slot* first_ = nullptr;
   Slot** last_link_ = &first_;
   size_t resting_ = 0;
-  Slot* rested_ = nullptr;  // all others, the last one that came first
+  Slot* rested_ = nullptr;  // all others, last in first
 };
 
 }  // namespace penstock

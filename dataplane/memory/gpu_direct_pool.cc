@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-// A worker that dies fails a receive or two; a device that takes nothing fails them all.
+// A dying worker fails one or two receives; a device that accepts no writes fails all.
 constexpr int kMostFailures = 3;
 
-// At most this part of a device's memory: a trainer needs the rest.
+// Places take at most one part in this many of a device's memory: a trainer needs the rest.
 constexpr size_t kMostShare = 16;
 
-// What something may still write to, as long as the process lives.
+// Keeps memory that something may still write to, until the process ends.
 void KeepForGood(std::unique_ptr<DeviceCopyEngine> engine) {
   static Mutex& mu = *new Mutex;
   static std::vector<std::unique_ptr<DeviceCopyEngine>>& kept =
@@ -32,7 +32,7 @@ void KeepForGood(std::unique_ptr<DeviceCopyEngine> engine) {
 
 }  // namespace
 
-// Whether bodies go straight to a device: what all places of a pool share.
+// Whether bodies go straight to a device. All places of a pool share it.
 class GpuDirectState {
  public:
   explicit GpuDirectState(int device) : device_(device) {}
@@ -89,7 +89,7 @@ struct DevicePlaceSlot : Slot {
   std::shared_ptr<DevicePlaces> kept;  // while the place is lent
 };
 
-// Places of one size, as long as any is lent.
+// Places of one size. Alive while the pool lends from them or any is lent.
 class DevicePlaces final : public SlotOwner, public std::enable_shared_from_this<DevicePlaces> {
  public:
   DevicePlaces(std::unique_ptr<DeviceCopyEngine> engine, std::unique_ptr<Registration> registration,
@@ -165,7 +165,7 @@ class DevicePlaces final : public SlotOwner, public std::enable_shared_from_this
   const std::shared_ptr<GpuDirectState> gpu_direct_;
   const std::unique_ptr<DeviceCopyEngine> engine_;
   const std::unique_ptr<Registration> registration_;  // of the engine's places
-  Mutex mu_;                                          // guards where the slots' heads lie
+  Mutex mu_;                                          // guards the addresses of the slots' heads
   std::vector<DevicePlaceSlot> slots_;
 };
 
@@ -202,7 +202,7 @@ std::optional<DevicePlace> GpuDirectPool::LendPlace(size_t head_bytes, size_t bo
     if (places_ != nullptr && places_->place_bytes() >= body_bytes) {
       places = places_;
     } else if (!opening_) {
-      if (opener_.joinable()) opener_.join();  // it is done
+      if (opener_.joinable()) opener_.join();  // it has finished
       const size_t wanted =
           AlignUp(std::max(body_bytes, opened_bytes_ + opened_bytes_ / 4), kPlaceGranularity);
       if (opened_bytes_ > 0) ++grown_;
@@ -260,7 +260,7 @@ void GpuDirectPool::OpenPlaces(size_t place_bytes, const Open& open) {
     if (places_ != nullptr) outgrown_.push_back(places_);
     places_.swap(places);
   }
-  gpu_direct_->TurnOn();  // now that they are lent
+  gpu_direct_->TurnOn();  // now that LendPlace() can lend them
 }
 
 DeviceElement GpuDirectPool::Take(const Element& element) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places on a device that a NIC writes bodies of elements into by itself, where a link can
-// have it so (transfer/ucx/gpu_direct.h). Such an element takes no slot in host memory and
-// is not copied: only its head is on the host. Where that cannot be, or is not known yet,
-// elements are received in host memory and copied by the device (device_prefetch_queue.h).
-// Nothing fails for it; state() says which it is, and why.
+// Places on a device into which a NIC writes bodies of elements directly, where a link supports it
+// (transfer/ucx/gpu_direct.h). Such an element takes no slot in host memory and is not copied: only
+// its head is on the host. Where that is not possible, or not known yet, elements are received in
+// host memory and the device copies them (device_prefetch_queue.h). No call fails for that reason;
+// state() says which path is used, and why.
 //
-// It is handed to a dataset's last node as the pool that its elements are made in
-// (dataset/iterator_output.h), and so comes to links: only what a node hands on as it is can
-// have a body that the host cannot read.
+// A dataset's last node gets this pool to make its elements in (dataset/iterator_output.h), and
+// passes it to its links. Only a node that passes elements on unchanged may produce a body that the
+// host cannot read.
 #pragma once
 
 #include <cstddef>
@@ -33,22 +33,22 @@
 namespace penstock {
 
 class DevicePlaces;    // gpu_direct_pool.cc
-class GpuDirectState;  // the same
+class GpuDirectState;  // gpu_direct_pool.cc
 
-// One place, lent to a link for one block. Any thread, one at a time.
+// One place, lent to a link for one block. Any thread, one thread at a time.
 class DevicePlace {
  public:
-  // Of the head, on the host, as long as it was asked for. Who has it has the place; an
-  // element is made of it (GpuDirectPool::Take).
+  // The memory of the head, on the host, of the requested size. The place is lent as long as the
+  // loan exists. An element is made from the loan (GpuDirectPool::Take).
   Loan loan;
   absl::Span<std::byte> body;  // on the device
-  // What opening the places made of them.
+  // The registration of all places, as `Open` returned it.
   const Registration& registration() const;
-  // What a NIC has written is seen by what is asked of the device from now on. After an
-  // error it is not, and nothing is lent any more.
+  // After this call, work queued on the device sees the data that a NIC has written. After an error
+  // it does not, and the pool lends no more places.
   absl::Status FlushWrites();
-  // How the receive went; not called where it failed since its connection was closed before. After
-  // some failures in a row nothing is lent any more.
+  // Reports the result of the receive. Not called for a receive that failed because its connection
+  // had been closed. After some failures in a row the pool lends no more places.
   void OnReceived(const absl::Status& status);
 
  private:
@@ -58,41 +58,40 @@ class DevicePlace {
 
 struct GpuDirectPoolOptions {
   int device = 0;
-  int places = 4;        // elements on the device at a time; fewer if they would take more
-                         // than a sixteenth of its memory
-  Pool* host = nullptr;  // of all that is not received there; outlives this. nullptr: DefaultPool()
+  int places = 4;        // elements at a time; fewer if they need over 1/16 of its memory
+  Pool* host = nullptr;  // for blocks in host memory; outlives this. nullptr: DefaultPool()
 };
 
-// Any thread.
+// Any thread may call its methods.
 class GpuDirectPool final : public Pool {
  public:
-  // Lets something write to places of the device's memory; slow. An error is why not, in
-  // words. Of these DeadlineExceeded says that it may still write to them later: they are
-  // kept for good.
+  // Registers places of the device's memory for a writer such as a NIC; slow. An error gives the
+  // reason why it cannot. DeadlineExceeded means that the writer may still write to the places
+  // later: they are kept for good.
   using Open = std::function<absl::StatusOr<std::unique_ptr<Registration>>(
       DeviceBackend& backend, GpuDirectDriver& driver, int device, absl::Span<std::byte> places)>;
 
-  // Both outlive all places.
+  // `backend` and `driver` must outlive all places.
   GpuDirectPool(DeviceBackend& backend, GpuDirectDriver& driver,
                 const GpuDirectPoolOptions& options);
-  // Waits for places that are being opened.
+  // Waits for a thread that is opening places.
   ~GpuDirectPool() override;
 
-  // `pool` if it is one.
+  // Returns `pool` as a GpuDirectPool, or nullptr if it is not one.
   static GpuDirectPool* From(Pool* pool) { return dynamic_cast<GpuDirectPool*>(pool); }
 
-  // A place for such a block; nullopt if it is to be received in host memory. The first one, and
-  // any that is larger than those before, has places opened on a thread of this.
+  // Lends a place for such a block; nullopt if the block must be received in host memory. The first
+  // block, and any block larger than those before, starts a thread of this pool that opens places.
   std::optional<DevicePlace> LendPlace(size_t head_bytes, size_t body_bytes, const Open& open);
 
-  // The values of an element whose head lies in a place's loan, once more for each call;
-  // empty if it does not. The place is free when all of these and the element are let go of
-  // and the device has read them.
+  // Returns the values of an element whose head is in a place's loan, a new handle at each call;
+  // empty if the head is elsewhere. The place is free when all these handles and the element are
+  // destroyed and the device has read the values.
   DeviceElement Take(const Element& element);
 
   // "on", "off: " and the reason, "being tried", or "not asked for".
   std::string state() const;
-  int64_t grown() const;  // times that places were opened anew, for larger bodies
+  int64_t grown() const;  // times that places were opened again, for larger bodies
 
   absl::StatusOr<Loan> Lend(size_t bytes) override { return host_.Lend(bytes); }
   absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
@@ -111,9 +110,9 @@ class GpuDirectPool final : public Pool {
   const std::shared_ptr<GpuDirectState> gpu_direct_;
 
   mutable Mutex mu_;
-  std::shared_ptr<DevicePlaces> places_ GUARDED_BY(mu_);               // those that are lent from
-  std::vector<std::weak_ptr<DevicePlaces>> outgrown_ GUARDED_BY(mu_);  // those before them
-  size_t opened_bytes_ GUARDED_BY(mu_) = 0;  // of a place, asked for so far
+  std::shared_ptr<DevicePlaces> places_ GUARDED_BY(mu_);               // the places to lend from
+  std::vector<std::weak_ptr<DevicePlaces>> outgrown_ GUARDED_BY(mu_);  // earlier, smaller places
+  size_t opened_bytes_ GUARDED_BY(mu_) = 0;  // of a place, requested so far
   bool opening_ GUARDED_BY(mu_) = false;
   int64_t grown_ GUARDED_BY(mu_) = 0;
   std::thread opener_ GUARDED_BY(mu_);

@@ -28,17 +28,17 @@ constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has
 constexpr size_t kMaxSlotsPerSegment = 256;
 // Each registration costs a call to the device, and entries in its tables.
 constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
-// Own segments that are kept: one is read while another is filled.
+// Kept segments of one slot: one is read while another is filled.
 constexpr int kKeptOwnSegments = 2;
-// A pool may hold as much again as it lends, and so much more, before it gives back what lies idle.
+// A pool may hold as much again as it lends, plus this many bytes, before it frees unused segments.
 constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
-// Of those one that comes back from another thread rests. Smaller ones are used so briefly that it
-// would cost more than it spares.
+// Slots of at least this size rest when another thread returns them. Smaller slots are used so
+// briefly that resting would cost more than it saves.
 constexpr size_t kSmallestResting = size_t{16} << 10;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1}
                                      << 40;  // bytes; a size from outside may say anything
 
-// Tells threads of now apart.
+// Identifies the thread among those that run now.
 const void* ThisThread() {
   thread_local const char mine = 0;
   return &mine;
@@ -46,8 +46,8 @@ const void* ThisThread() {
 
 }  // namespace
 
-// A slot's own part, apart from the memory it stands for. One cache line, so
-// that holders of neighbours do not share it.
+// A slot's bookkeeping, apart from its memory. One cache line, so that holders of neighbouring
+// slots do not share it.
 struct alignas(64) HeapPool::HeapSlot : Slot {
   HeapSlot* next_free = nullptr;
   Segment* segment = nullptr;
@@ -57,7 +57,7 @@ struct alignas(64) HeapPool::HeapSlot : Slot {
 
 struct HeapPool::Segment {
   std::byte* memory = nullptr;
-  bool mapped = false;  // by itself, else allocated
+  bool mapped = false;  // by mmap(), else allocated
   size_t bytes = 0;
   std::unique_ptr<HeapSlot[]> slots;
   size_t slot_count = 0;
@@ -75,7 +75,7 @@ struct HeapPool::Segment {
 struct alignas(64) HeapPool::SizeClass {
   mutable Mutex mu;
   std::optional<FreeSlots<HeapSlot>> free GUARDED_BY(mu);
-  HeapSlot* kept GUARDED_BY(mu) = nullptr;  // of the last class, the last back first
+  HeapSlot* kept GUARDED_BY(mu) = nullptr;  // of the last class, last returned first
   std::vector<std::unique_ptr<Segment>> segments GUARDED_BY(mu);
   int64_t lent GUARDED_BY(mu) = 0;
   int64_t returned GUARDED_BY(mu) = 0;
@@ -139,7 +139,7 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
   SizeClass& its = (*classes_)[size_class];
   const size_t slot_bytes = ClassBytes(size_class);
   MutexLock growing(grow_mu_);
-  // Another thread may have grown it, or returned a slot.
+  // Another thread may have grown the class, or returned a slot.
   if (Loan free = LendFree(its, take_)) return free;
   const size_t usual = registrar_ != nullptr ? kRegisteredSegment : kUsualSegment;
   size_t count = std::clamp<size_t>(usual / slot_bytes, 1, kMaxSlotsPerSegment);
@@ -176,7 +176,7 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
     MutexLock growing(grow_mu_);
     if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
   }
-  // Without the lock: to allocate and register so much takes a while.
+  // Without the lock: allocating and registering this much memory takes a while.
   absl::StatusOr<std::unique_ptr<Segment>> segment = NewSegment(1, bytes, kClasses);
   if (!segment.ok()) return segment.status();
   HeapSlot& slot = (*segment)->slots[0];
@@ -211,8 +211,7 @@ absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t c
                                                                         int size_class) {
   const size_t bytes = count * slot_bytes;
   auto segment = std::make_unique<Segment>();
-  // Advice stays with the memory that it was given for. So this memory is mapped apart from the
-  // heap.
+  // madvise() stays in force for an address range. So this memory is mapped apart from the heap.
   segment->mapped = bytes >= kHugePageBytes;
   const size_t alignment = registrar_ != nullptr ? kPageBytes : kBlockAlignment;
   void* const memory =
@@ -275,12 +274,12 @@ bool HeapPool::TooMuchLiesIdle() const {
 void HeapPool::ReleaseFreeSegments() {
   const auto idle = [](const Segment& segment) { return segment.free_count == segment.slot_count; };
   for (SizeClass& its : *classes_) {
-    std::vector<std::unique_ptr<Segment>> freed;  // outside the lock
+    std::vector<std::unique_ptr<Segment>> freed;  // destroyed after the lock is released
     MutexLock lock(its.mu);
     if (its.free.has_value()) {
       its.free->RemoveIf([&](const HeapSlot& slot) { return idle(*slot.segment); });
     }
-    if (!its.free.has_value()) its.kept = nullptr;  // all that is kept is idle
+    if (!its.free.has_value()) its.kept = nullptr;  // all kept segments are idle
     const auto first =
         std::partition(its.segments.begin(), its.segments.end(),
                        [&](const std::unique_ptr<Segment>& segment) { return !idle(*segment); });
@@ -295,7 +294,7 @@ void HeapPool::ReleaseFreeSegments() {
 void HeapPool::TakeBack(Slot* returned) noexcept {
   auto* slot = static_cast<HeapSlot*>(returned);
   SizeClass& its = (*classes_)[slot->size_class];
-  std::unique_ptr<Segment> own;  // freed outside the lock
+  std::unique_ptr<Segment> own;  // destroyed after the lock is released
   bool closed;
   ASAN_POISON_MEMORY_REGION(slot->data, slot->bytes);
   const bool elsewhere = slot->lent_by != ThisThread();
@@ -353,7 +352,7 @@ void HeapPool::Close() {
   int64_t lent = 0;
   for (SizeClass& its : *classes_) its.mu.lock();
   for (SizeClass& its : *classes_) lent += its.lent - its.returned;
-  // One more, so that a slot returned meanwhile cannot end the pool under this.
+  // One more, so that a slot that returns meanwhile cannot delete the pool during this call.
   remaining_.store(lent + 1);
   closed_ = true;
   for (SizeClass& its : *classes_) its.mu.unlock();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool on ordinary memory.
+// The pool on heap memory.
 #pragma once
 
 #include <array>
@@ -16,28 +16,27 @@
 
 namespace penstock {
 
-// Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a
-// slot lies idle. A class has its own lock, held for some nanoseconds, and a
-// list of free slots (free_slots.h), in which those of 16 KiB and more rest that
-// another thread gave back. A larger slot is a segment of its
-// own; the two that returned last are kept for others of about their size, and all
-// else goes back to the system. When a class needs a new segment and more than twice
-// what is lent lies here, and 256 MiB, segments of which nothing is lent go back first.
+// Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a slot is unused. A
+// class has its own lock, held for some nanoseconds, and a list of free slots (free_slots.h). A
+// slot of 16 KiB or more that another thread returned rests in that list. A larger slot is a
+// segment of its own. The two of these that returned last are kept for slots of about their size;
+// all others go back to the system. Before a new segment is made, segments without a lent slot are
+// freed if the pool holds more than twice the lent bytes plus 256 MiB.
 class HeapPool final : public Pool, public SlotOwner {
  public:
-  // With a registrar every segment is registered when it is made, and segments of
-  // many slots are larger.
+  // With a registrar every segment is registered when it is made, and segments of many slots are
+  // larger.
   explicit HeapPool(PoolOptions options, std::shared_ptr<Registrar> registrar = nullptr);
 
   absl::StatusOr<Loan> Lend(size_t bytes) override;
   PoolCounters counters() const override;
   void TakeBack(Slot* slot) noexcept override;
 
-  // No more will be lent: the pool ends itself when the last slot is back.
+  // Stops lending: the pool deletes itself when the last slot has returned.
   void Close() ABSL_NO_THREAD_SAFETY_ANALYSIS;  // it holds the locks of all classes at once
 
   static constexpr int kClasses = 41;
-  // The smallest class of at least `bytes`; kClasses if there is none.
+  // Returns the smallest class of at least `bytes`; kClasses if there is none.
   static int ClassOf(size_t bytes);
   static size_t ClassBytes(int size_class);
 
@@ -51,24 +50,24 @@ class HeapPool final : public Pool, public SlotOwner {
   Loan LendFree(SizeClass& its, TakeSlot take);
   absl::StatusOr<Loan> Grow(int size_class);
   absl::StatusOr<Loan> LendOwnSegment(size_t bytes);
-  // One of those kept; none if there is none of about that size.
+  // Lends one of the kept segments; an empty loan if none is of about that size.
   Loan LendKept(size_t bytes);
-  // Of bytes that are reserved, and are not any more if it fails.
+  // REQUIRES: the segment's bytes are reserved. An error unreserves them.
   absl::StatusOr<std::unique_ptr<Segment>> NewSegment(size_t count, size_t slot_bytes,
                                                       int size_class);
-  // Counts `bytes` of new segments; ResourceExhausted if they do not fit even
-  // after free segments were given back.
+  // Counts `bytes` of new segments; ResourceExhausted if they do not fit even after free segments
+  // were released.
   absl::Status Reserve(size_t bytes) REQUIRES(grow_mu_);
-  // Behind the return of an own slot of so many bytes: the segment that is one too many to be kept,
-  // if there is one. REQUIRES: its lock is held.
+  // Called after a slot of `returned` bytes in a segment of its own came back. Returns the segment
+  // that exceeds the number to keep, if there is one. REQUIRES: the lock of `own` is held.
   std::unique_ptr<Segment> TakeOldestKept(SizeClass& own, size_t returned);
   bool TooMuchLiesIdle() const;
   void ReleaseFreeSegments();
 
   const PoolOptions options_;
-  const TakeSlot take_;  // a pool with a bound does not grow for slots to rest
-  const std::shared_ptr<Registrar> registrar_;                    // behind its last registration
-  std::unique_ptr<std::array<SizeClass, kClasses + 1>> classes_;  // the last: own segments
+  const TakeSlot take_;  // a pool with a bound does not grow to let slots rest
+  const std::shared_ptr<Registrar> registrar_;                    // outlives its last registration
+  std::unique_ptr<std::array<SizeClass, kClasses + 1>> classes_;  // the last: segments of one slot
 
   Mutex grow_mu_;  // taken before a class's lock, never inside it
   std::atomic<int64_t> reserved_{0};
@@ -79,8 +78,8 @@ class HeapPool final : public Pool, public SlotOwner {
   std::atomic<int64_t> remaining_{0};  // once closed: slots still lent, and Close() itself
 };
 
-// A pool all of whose slots lie in memory that `registrar` knows. Lend() has its errors too;
-// a segment for which it gives nullptr is used unregistered.
+// Returns a pool whose slots are all in memory that `registrar` has registered. Lend() also returns
+// the registrar's errors. A segment for which the registrar returns nullptr is used unregistered.
 std::shared_ptr<Pool> RegisteredPool(PoolOptions options, std::shared_ptr<Registrar> registrar);
 
 }  // namespace penstock

@@ -19,12 +19,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers do not have
-// Each call has all processors do something.
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
+// Each call makes all CPUs do some work.
 constexpr size_t kAtOnce = 16 << 20;  // bytes
 constexpr std::chrono::seconds kPause(10);
-// Address space that memory for elements leaves to everything else: threads' stacks, and
-// libraries that end the process where they get none, as gRPC does.
+// Address space that memory for elements leaves free for other uses: thread stacks, and libraries
+// such as gRPC that end the process if they get none.
 constexpr int64_t kLeft = 16 << 20;  // bytes
 
 size_t BytesToNext(const void* address) {
@@ -48,15 +48,15 @@ void* MapAligned(size_t bytes, int protection, int flags, int fd) {
       where = static_cast<std::byte*>(found) + BytesToNext(found);
     }
   }
-  // A wish only: where another thread was quicker the system goes elsewhere. With MAP_FIXED a
-  // mapping that fails would leave a hole that is no longer ours; mremap() forgets its address
-  // where UCX has put itself before it.
+  // `where` is only a hint: if another thread takes that room first, the system picks another
+  // place. With MAP_FIXED, a mapping that fails would leave a hole that is no longer ours. mremap()
+  // ignores its address where UCX has hooked it.
   return ::mmap(where, bytes, protection, flags, fd, 0);
 }
 
 int MakeHuge(absl::Span<std::byte> pages) {
 #ifdef MADV_POPULATE_WRITE
-  // A machine whose memory is in small pieces is not asked again at once: it searches each time.
+  // While memory is fragmented, the system is not asked again at once: it searches each time.
   static std::atomic<Clock::rep> asked_again_at{0};
   static std::atomic<int> refusal{0};
   const Clock::rep now = Clock::now().time_since_epoch().count();
@@ -66,14 +66,14 @@ int MakeHuge(absl::Span<std::byte> pages) {
   while (at < end && static_cast<size_t>(end - at) >= kHugePageBytes) {
     const size_t bytes = std::min<size_t>(end - at, kAtOnce) / kHugePageBytes * kHugePageBytes;
     bool made = true;
-    // What has no page at all is no candidate.
+    // A range without any page cannot be collapsed.
     for (size_t page = 0; made && page < bytes; page += kHugePageBytes) {
       made = ::madvise(at + page, kPageBytes, MADV_POPULATE_WRITE) == 0;
     }
     if (!made || ::madvise(at, bytes, kCollapse) != 0) {
       const int error = errno;
       if (error != ENOMEM)
-        return error;  // it knows none, or not of this range, and says so at once
+        return error;  // not supported here or for this range, which fails at once
       refusal = error;
       asked_again_at = now + std::chrono::duration_cast<Clock::duration>(kPause).count();
       return error;

@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 constexpr int kNone = -1, kSeveral = -2;
-constexpr int kMaxNodes = 1024;  // of Linux, as distributions configure it
+constexpr int kMaxNodes = 1024;  // Linux's limit, as distributions configure it
 constexpr int kBits = CHAR_BIT * sizeof(unsigned long);
 
 std::atomic<int> node_in_use{kNone};
@@ -46,7 +46,7 @@ void PreferMemoryNode(absl::Span<std::byte> memory) {
   if (node < 0) return;
   std::array<unsigned long, kMaxNodes / kBits> nodes{};
   nodes[node / kBits] = 1ul << (node % kBits);
-  // The last bit that counts is the one before `maxnode`.
+  // The last bit that counts is number `maxnode` - 1.
   ::syscall(SYS_mbind, memory.data(), memory.size(), MPOL_PREFERRED, nodes.data(), kMaxNodes, 0);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which NUMA node the memory lies that receives elements. Without a device it is that of the
-// thread that touches it first, as always; with one it is the device's, whose copies would cross
-// the link between sockets otherwise.
+// The NUMA node of the memory that receives elements. Without a device it is, as usual, the node of
+// the thread that touches the memory first. With a device it is the device's node, because copies
+// would otherwise cross the link between sockets.
 // Source: mbind(2).
 #pragma once
 
@@ -12,19 +12,20 @@
 
 namespace penstock {
 
-// The node next to a device on the PCI bus ("0000:3b:00.0"), as sysfs has it; -1 if it is not
-// known, which is usual where there is but one.
+// Returns the node next to a device on the PCI bus ("0000:3b:00.0"), as in sysfs; -1 if it is not
+// known, which is usual on machines with one node.
 int NodeOfPci(const std::string& address);
 
-// This process uses a device next to that node. A second node undoes it for good: memory is
-// then for devices of both. -1, where a node is not known, changes nothing. Any thread.
+// Declares that this process uses a device next to `node`. A second node removes the preference for
+// good, because memory then serves devices of both. -1 (node not known) changes nothing. Any
+// thread.
 void UseMemoryNode(int node);
-// Where new memory shall lie: a node, or -1 for no preference.
+// Returns the node for new memory, or -1 for no preference.
 int MemoryNode();
 
-// Has pages of `memory`, of which none was touched yet, made on MemoryNode(), or elsewhere once
-// that is full. Nothing where the system has no NUMA or a container's profile forbids it. `memory`
-// begins at a page.
+// Places the pages of `memory`, none of which was touched yet, on MemoryNode(), or elsewhere once
+// that node is full. Does nothing where the system has no NUMA or a container's profile forbids it.
+// `memory` must begin at a page.
 void PreferMemoryNode(absl::Span<std::byte> memory);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots for elements that a device will copy: made in memory that it reads by itself.
+// Slots for elements that a device will copy, in memory that it reads directly.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace penstock {
 
-// A pool whose segments `locking` page-locks when they are made. One that it refuses is
-// lent all the same: the device copies it through memory of the driver's. PageLocking
-// says why. `locking` outlives the pool and its slots.
+// Returns a pool whose segments `locking` page-locks when they are made. A segment that it refuses
+// is lent all the same: the device copies from it through memory of the driver, and PageLocking
+// reports why. `locking` must outlive the pool and its slots.
 std::shared_ptr<Pool> MakePageLockedPool(PageLocking& locking);
 
-// The process's, on PageLocking::ForProcess(); DefaultPool() where that is off. Name the device
-// first (PageLocking::UseDevice()).
+// Returns the process's pool, on PageLocking::ForProcess(); DefaultPool() where that is off. Call
+// PageLocking::UseDevice() first.
 Pool& PageLockedPool();
 
 }  // namespace penstock

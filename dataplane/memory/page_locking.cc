@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kVariable[] = "PENSTOCK_PAGE_LOCK";
 
-// A wrong word is no reason to end a training run.
+// An invalid value is no reason to end a training run.
 PageLockMode ModeOfEnvironment(EventLog& events) {
   const char* text = std::getenv(kVariable);
   if (text == nullptr || *text == '\0') return PageLockMode::kAuto;
@@ -64,7 +64,8 @@ void PageLocking::UseDevice(int device) {
   MutexLock lock(mu_);
   ComeNear(device);
   if (off_.has_value()) return;
-  // Its context is then the one that page-locks. Without one Begin() would make another device's.
+  // The device's context is then the one that page-locks. Without it, Begin() would create a
+  // context on another device.
   const absl::Status used = backend_.MakeEvent(device).status();
   if (used.ok() || !backend_.Count().ok()) Begin();
 }
@@ -151,7 +152,7 @@ std::string PageLocking::state() {
 }
 
 PageLock::~PageLock() {
-  // In a forked child the lock may be held for ever, and what was page-locked is the parent's.
+  // In a forked child the lock may be held for ever, and the page-locked memory is the parent's.
   if (!in_creator_) return;
   MutexLock lock(locking_.mu_);
   locking_.waiting_.erase(this);

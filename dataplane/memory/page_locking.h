@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this process page-locks the segments that receive elements, so that a
-// device copies from them by itself.
+// Page-locks the segments that receive elements, so that a device copies from them directly.
 #pragma once
 
 #include <atomic>
@@ -23,46 +22,49 @@
 namespace penstock {
 
 enum class PageLockMode {
-  kAuto,  // as soon as this process uses a device; that there is none is nothing to speak of
-  kOn,    // from the first segment on; if it cannot be, an event says why
+  kAuto,  // once this process uses a device; a missing device is not reported
+  kOn,    // from the first segment on; an event reports why it cannot
   kOff,
 };
-// "auto", "on" or "off"; InvalidArgument lists them.
+// Parses "auto", "on" or "off"; InvalidArgument lists them.
 absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text);
 
 class PageLock;
 
-// To page-lock takes a context on some GPU, of some hundred MB, which also makes CUDA useless to
+// Page-locking needs a context on some GPU. It takes some hundred MB, and makes CUDA useless to
 // children that are forked later. So under kAuto nothing begins until the process uses a device,
-// through us or through others. Any thread.
+// through Penstock or through other code. Any thread.
 class PageLocking {
  public:
-  // What PENSTOCK_PAGE_LOCK says (auto, if it says nothing), on the device that is
-  // linked in. A forked child has one of its own, since its parent's may be locked for ever.
+  // Returns the process's instance, in the mode of PENSTOCK_PAGE_LOCK (auto if it is not set), on
+  // the linked backend. A forked child has its own, because the lock of its parent's may be held
+  // for ever.
   static PageLocking& ForProcess();
 
   PageLocking(PageLockMode mode, DeviceBackend& backend, std::shared_ptr<EventLog> events);
 
-  // This process is about to use that device: new memory lies on its NUMA node (numa.h). Page-locks
-  // one page, so that what starts slowly does so here, then all memory that waits for a device.
+  // Declares that this process is about to use `device`: new memory is placed on its NUMA node
+  // (numa.h). Page-locks one page, so that the slow start happens here, then all memory that waits
+  // for a device.
   void UseDevice(int device);
 
-  // Page-locks `memory`, once per segment and off the data path. Where it is off, or
-  // if that memory cannot be, nullptr: all works without, only slower. Why is an event
-  // ("page_lock_refused") the first time, and counted always: the metrics
-  // penstock_page_locks_total and penstock_page_locks_refused_total.
+  // Page-locks `memory`, once per segment and off the data path. Returns nullptr where page-locking
+  // is off or that memory cannot be locked: everything works without it, only slower. The first
+  // refusal is logged as the event "page_lock_refused". The metrics penstock_page_locks_total and
+  // penstock_page_locks_refused_total count all.
   std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
-  // The same for memory that is made before it is known whether a device will read it. What waits
-  // is page-locked by UseDevice(), or by the next call of another method once others use a device.
+  // The same for memory that is made before it is known whether a device will read it. UseDevice()
+  // page-locks the memory that waits; so does the next call of another method once other code uses
+  // a device.
   std::unique_ptr<PageLock> LockOnceInUse(absl::Span<std::byte> memory);
 
-  // Both begin as Lock() does, if others use a device by now.
+  // Both begin to page-lock, as Lock() does, if other code uses a device by now.
   bool on();
   std::string state();  // "on", or "off: " and the reason
 
  private:
   friend class PageLock;
-  // Begins if it has not, and may.
+  // Begins if it has not begun and may.
   void Decide() REQUIRES(mu_);
   void ComeNear(int device) REQUIRES(mu_);
   void Begin() REQUIRES(mu_);
@@ -76,14 +78,15 @@ class PageLocking {
   std::atomic<bool> refusal_logged_ = false;
 
   Mutex mu_;
-  // Why nothing is page-locked; OK if it is; nullopt until a device is used.
+  // OK if memory is page-locked; an error says why it is not; nullopt until a device is used.
   std::optional<absl::Status> off_ GUARDED_BY(mu_);
-  std::set<int> near_ GUARDED_BY(mu_);  // devices whose node memory lies on, if they have one
+  std::set<int> near_ GUARDED_BY(mu_);  // devices whose NUMA node was passed on, if they have one
   std::set<PageLock*> waiting_ GUARDED_BY(mu_);
 };
 
-// That a piece of memory is page-locked, or will be; undone when destroyed, which must be while the
-// memory is still mapped and no device reads it. Its PageLocking outlives it.
+// The page-lock of a piece of memory, now or once a device is used. The destructor unlocks it, and
+// must run while the memory is still mapped and no device reads it. The PageLocking must outlive
+// it.
 class PageLock {
  public:
   ~PageLock();

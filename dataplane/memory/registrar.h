@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that something beside the processor reads or writes by itself: page-locked
-// for a GPU's copy engine, mapped for a NIC. Registering is slow (it pins every
-// page), so it is done once per segment and never in a steady state.
+// Memory that hardware other than the CPU reads or writes directly: page-locked for a GPU's copy
+// engine, mapped for a NIC. Registering is slow (it pins every page), so it is done once per
+// segment and never in a steady state.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-// That a piece of memory is registered; undone when destroyed, which must be while
-// the memory is still mapped and nothing reads or writes it that way any more.
-// Who registers derives from it to keep what it got (a key, a handle).
+// The registration of a piece of memory. The destructor undoes it, and must run while the memory is
+// still mapped and no hardware reads or writes it any more. Registrars derive from it to keep their
+// key or handle.
 class Registration {
  public:
   virtual ~Registration();
@@ -26,27 +26,27 @@ class Registration {
   absl::Span<std::byte> memory() const { return memory_; }
 
  protected:
-  // Counts it (CountRegistrations).
+  // Counts the registration (CountRegistrations).
   explicit Registration(absl::Span<std::byte> memory);
 
  private:
   const absl::Span<std::byte> memory_;
 };
 
-// One way to register: one per kind of device, for all memory of the process.
+// One way to register memory: one registrar per kind of device, for all memory of the process.
 class Registrar {
  public:
   virtual ~Registrar() = default;
-  // What it does, for messages: "page-lock for cuda".
+  // Returns its kind for messages: "page-lock for cuda".
   virtual std::string_view name() const = 0;
-  // Any thread; takes milliseconds per 10 MB. The memory must stay mapped until the
-  // Registration is gone. ResourceExhausted if the process may lock no more, NotFound
-  // without the device, InvalidArgument if the memory is none that can be registered.
+  // Any thread; takes milliseconds per 10 MB. The memory must stay mapped until the Registration is
+  // destroyed. ResourceExhausted if the process may lock no more, NotFound without the device,
+  // InvalidArgument if the memory cannot be registered.
   virtual absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) = 0;
 };
 
-// Of this process, by all registrars. A pool that registers its segments also counts
-// them in its PoolCounters::registrations.
+// Counts of this process over all registrars. A pool that registers its segments also counts them
+// in its PoolCounters::registrations.
 struct RegistrationCounters {
   int64_t made = 0;   // since the process began; a steady state adds none
   int64_t bytes = 0;  // registered now

@@ -15,10 +15,10 @@
 namespace penstock {
 namespace {
 
-// The first segment of a size has so many slots, each further one as many as all before.
+// The first segment of a size has this many slots; each further one has as many as all before it.
 constexpr uint64_t kFirstSlots = 4;
 
-// All segments of the process's pools, by where they begin.
+// All segments of the process's pools, by their begin address.
 struct Registry {
   std::atomic<size_t> count{0};
   std::shared_mutex mu;
@@ -50,7 +50,7 @@ struct SharedPool::SharedSlot : Slot {
   std::byte* body = nullptr;
   Owned* of = nullptr;
   SharedSlot* next_free = nullptr;
-  size_t present = 0;  // of its body, in bytes; whoever has been lent the slot may raise it
+  size_t present = 0;  // bytes of its body; the code that was lent the slot may raise it
 };
 
 struct SharedPool::Owned {
@@ -97,14 +97,14 @@ std::optional<SharedPool::Place> SharedPool::Find(absl::Span<const std::byte> bl
 }
 
 absl::StatusOr<Loan> SharedPool::Lend(size_t bytes) {
-  return DefaultPool().Lend(bytes);  // only of a block is known where its body begins
+  return DefaultPool().Lend(bytes);  // only for a block is it known where its body begins
 }
 
 absl::StatusOr<Loan> SharedPool::LendBlock(size_t head_bytes, size_t body_bytes) {
   if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
     if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;
     if (Grow(body_bytes)) {
-      if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;  // else another was quicker
+      if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;  // else another thread took it
     }
   }
   return DefaultPool().Lend(head_bytes + body_bytes);
@@ -138,7 +138,7 @@ absl::Status SharedPool::MakePresent(SharedSlot& slot, size_t body_bytes) {
 }
 
 SharedPool::SharedSlot* SharedPool::TakeFree(size_t body_bytes) {
-  // Twice as large is better than none.
+  // A slot of twice the size is better than none.
   for (auto list = free_.lower_bound(body_bytes);
        list != free_.end() && list->first / 2 <= std::max(body_bytes, kFrameBelow); ++list) {
     SharedSlot* slot = list->second;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots for elements with several readers, in segments of this process. Other processes
-// map them; what those write into their mapping stays their own.
+// Slots for elements with several readers, in segments of this process. Other processes map the
+// segments; what they write into their mapping stays private to them.
 //
-// An element made here lies once for all who read it. Whoever tells another process
-// of a slot keeps a loan on it until that process has given it back or is dead, so
-// that a slot is free when nobody, here or elsewhere, reads it any more.
+// An element made here exists once for all its readers. Code that names a slot to another process
+// keeps a loan on it until that process has returned it or is dead. So a slot is free only when no
+// process reads it any more.
 #pragma once
 
 #include <atomic>
@@ -27,37 +27,37 @@ class SharedPool final : public Pool, public SlotOwner {
  public:
   struct Options {
     size_t max_bytes = size_t{1} << 30;  // of its segments together
-    // Of slots that one reader in another process may have at a time, so that one that keeps
-    // elements, or has stopped, takes no more of the pool; it gets copies then. One is always
-    // allowed.
+    // Most bytes of slots that one reader in another process may hold at a time, so that a reader
+    // that keeps elements, or has stopped, takes no more of the pool. Above that it gets copies.
+    // One slot is always allowed.
     int64_t max_loan_bytes = int64_t{256} << 20;
   };
 
-  // What others map. Stays mapped here while anyone keeps it.
+  // A segment that other processes map. Stays mapped here while a shared_ptr to it exists.
   struct Segment {
     SharedSegment memory;
     SlotLayout layout;
     int64_t max_loan_bytes;  // see Options
-    // The pool has given it up: all its slots are free, and none is lent again.
-    // Whoever told others of it tells them that.
+    // The pool has released it: all its slots are free, and none is lent again. The code that named
+    // the segment to other processes tells them so.
     std::atomic<bool> given_up{false};
   };
 
-  // What finds no room, below max_bytes or in the process's bound for shared memory, is
-  // lent by DefaultPool() instead, as are blocks below kFrameBelow (they travel in frames)
-  // and with heads above kHeadRoom. Whoever is lent a slot for the first time waits for its
-  // pages, as far as the block goes, and for nobody else's; if the machine has none left, it
-  // is DefaultPool()'s turn too.
+  // Creates a pool. DefaultPool() lends the slot instead for a block that finds no room below
+  // max_bytes or in the process's bound for shared memory, for a block below kFrameBelow (it
+  // travels in a frame), and for a block with a head above kHeadRoom. The first loan of a slot
+  // waits until the pages of its block are present, and for no other slot's pages. If the machine
+  // has no pages left, DefaultPool() lends too.
   static std::shared_ptr<SharedPool> Create(const Options& options);
 
-  // Where a block lies that such a pool of this process lent the room for.
+  // The position of a block in a segment of this process's pools.
   struct Place {
     std::shared_ptr<const Segment> segment;
     uint32_t slot = 0;        // in the segment
-    uint32_t head_bytes = 0;  // before the body's place
+    uint32_t head_bytes = 0;  // before the body
   };
-  // nullopt if it is none, or not laid out as LendBlock() gave it. Any thread; one load
-  // in a process that has no such pool.
+  // Returns the place of `block`; nullopt if no SharedPool of this process lent its room, or if it
+  // is not laid out as for LendBlock(). Any thread; one load in a process without such a pool.
   static std::optional<Place> Find(absl::Span<const std::byte> block);
 
   absl::StatusOr<Loan> Lend(size_t bytes) override;
@@ -71,19 +71,20 @@ class SharedPool final : public Pool, public SlotOwner {
 
   explicit SharedPool(const Options& options);
   ~SharedPool();
-  void Close();  // it ends when the last slot is back
+  void Close();  // the pool deletes itself when the last slot has returned
 
-  // None if no slot is free, or there are no pages for it.
+  // An empty loan if no slot is free, or if there are no pages for it.
   Loan LendFree(size_t head_bytes, size_t body_bytes);
-  // Of a slot that is being lent.
+  // Makes the first `body_bytes` of the body present. REQUIRES: `slot` is being lent.
   static absl::Status MakePresent(SharedSlot& slot, size_t body_bytes);
-  // A segment with slots for bodies of `body_bytes`; whether there is one now.
+  // Adds a segment with slots for bodies of `body_bytes`; returns whether it could.
   bool Grow(size_t body_bytes);
 
   SharedSlot* TakeFree(size_t body_bytes) REQUIRES(mu_);
   void PutFree(SharedSlot& slot) REQUIRES(mu_);
-  // The room for a new segment, counted as reserved; no slots if there is none. Segments
-  // that are wholly free make room, and are let go of outside the lock.
+  // Returns the layout of a new segment, counted as reserved; it has no slots if there is no room.
+  // Segments without a lent slot make room: they are moved to `gone`, to be destroyed outside the
+  // lock.
   SlotLayout Reserve(size_t body_bytes, std::vector<std::unique_ptr<Owned>>& gone) REQUIRES(mu_);
 
   const ForkGuard in_creator_;
@@ -91,14 +92,15 @@ class SharedPool final : public Pool, public SlotOwner {
 
   mutable Mutex mu_;
   std::vector<std::unique_ptr<Owned>> segments_ GUARDED_BY(mu_);
-  std::map<size_t, SharedSlot*> free_ GUARDED_BY(mu_);  // lists, by bytes of a body
+  std::map<size_t, SharedSlot*> free_ GUARDED_BY(mu_);  // lists, by body size in bytes
   bool closed_ GUARDED_BY(mu_) = false;
   int64_t lent_ GUARDED_BY(mu_) = 0;
   PoolCounters counters_ GUARDED_BY(mu_);
 };
 
-// `element`, or, unless it lies in such a pool's slot already or travels in a frame, one counted
-// copy in a block of `pool`; the same element if there is no room for it.
+// Returns `element` if it is already in a slot of such a pool or travels in a frame. Otherwise
+// returns one counted copy in a block of `pool`, or `element` itself if there is no room for the
+// copy.
 Element InSharedSlot(Pool& pool, Element element);
 
 }  // namespace penstock

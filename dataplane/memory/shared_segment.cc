@@ -27,7 +27,7 @@ namespace {
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr int64_t kBlockUnit = 512;  // bytes that st_blocks counts: stat(2)
 
-// How many processes a launcher says that it has started on this machine.
+// Returns how many processes a launcher has started on this machine; 1 if it does not say.
 int64_t LocalProcesses() {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
     const char* text = std::getenv(name);
@@ -108,7 +108,7 @@ absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
 }
 
 absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
-  // A control group's limit makes nothing fail: the system ends a process.
+  // Above a control group's limit no call fails: the system kills a process instead.
   if (const int64_t unused = UnusedMemory(); static_cast<int64_t>(pages.size()) > unused) {
     return absl::ResourceExhaustedError(
         absl::StrCat(pages.size(), " bytes of shared memory do not fit: ", unused,
@@ -120,7 +120,7 @@ absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
   if (::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
   error = errno;
 #endif
-  if (error == EINVAL) {  // Linux before 5.14: there, and mapped when it is first touched
+  if (error == EINVAL) {  // Linux before 5.14: allocated here, mapped on the first touch
     const auto at = static_cast<off_t>(pages.data() - memory_.data());
     do {
       error = ::fallocate(fd(), 0, at, static_cast<off_t>(pages.size())) == 0 ? 0 : errno;
@@ -145,7 +145,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
   PreferMemoryNode(segment.memory_);
   if (writers == Writers::kAll) RETURN_IF_ERROR(segment.MakePresent(segment.memory_));
   int seals = kSizeSeals | F_SEAL_SEAL;
-  if (writers == Writers::kOwner) seals |= F_SEAL_FUTURE_WRITE;  // what is mapped stays writable
+  if (writers == Writers::kOwner) seals |= F_SEAL_FUTURE_WRITE;  // existing mappings stay writable
   if (::fcntl(segment.fd(), F_ADD_SEALS, seals) != 0) {
     return absl::InternalError(absl::StrCat("cannot seal a shared segment: errno ", errno));
   }
@@ -161,7 +161,8 @@ absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t b
   }
   struct stat status;
   struct statfs system;
-  // Of other file systems (huge pages set aside, say) a page may be missing when it is touched.
+  // On other file systems (reserved huge pages, for example) a page may be missing when it is
+  // touched.
   if (::fstat(fd.get(), &status) != 0 || ::fstatfs(fd.get(), &system) != 0 ||
       system.f_type != TMPFS_MAGIC || bytes == 0 || bytes % kPageBytes != 0 || status.st_size < 0 ||
       static_cast<uint64_t>(status.st_size) != bytes) {

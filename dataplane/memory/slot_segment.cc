@@ -19,13 +19,13 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kSmallestBody = 64 << 10;    // bytes; smaller elements come in frames
-constexpr size_t kLargestSegment = 64 << 20;  // bytes, if it is not for one slot
+constexpr size_t kSmallestBody = 64 << 10;    // bytes; smaller elements travel in frames
+constexpr size_t kLargestSegment = 64 << 20;  // bytes, unless it has one slot
 constexpr uint64_t kMaxBody = uint64_t{1} << 40;
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
-// Whether a page there is this process's own and not of the file that is mapped (pagemap,
-// see proc(5)); true if it cannot be told.
+// Returns whether a page there is this process's own rather than the mapped file's (pagemap, see
+// proc(5)); true if that is not known.
 bool AnyOwnPage(const std::byte* memory, size_t bytes) {
   constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62;
   constexpr uint64_t kOfFile = uint64_t{1} << 61;
@@ -43,7 +43,7 @@ bool AnyOwnPage(const std::byte* memory, size_t bytes) {
     }
     for (size_t i = 0; i < count; ++i) {
       if ((pages[i] & (kPresent | kSwapped)) == 0 || (pages[i] & kOfFile) != 0) continue;
-      // Linux before 6.11 does not say kOfFile of huge pages; its owner has mapped them too.
+      // Linux before 6.11 does not set kOfFile for huge pages; the file's owner maps them too.
       if ((pages[i] & kSwapped) != 0 || (pages[i] & kMappedOnce) != 0) return true;
     }
     done += count;
@@ -112,7 +112,7 @@ absl::StatusOr<SlotView> SlotView::Map(int segment, const SlotLayout& layout) {
         absl::StrCat("cannot map ", layout.slots, " shared slots: errno ", errno,
                      "; vm.max_map_count bounds how many a process may have"));
   }
-  // After the heads, which break up what was mapped by huge pages.
+  // After the heads, which split mappings of huge pages.
   bool populated = false;
 #ifdef MADV_POPULATE_WRITE
   populated = ::madvise(memory, layout.bytes(), MADV_POPULATE_WRITE) == 0;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slots in shared memory, written by one process and read by others.
 //
-// A slot has room for a head and, from a page boundary on, for a body. An element's
-// block lies across that boundary, so that its head ends where the body begins. A
-// process that does not trust the others has the same bodies in a view of its own,
-// each behind a private page in the head's place. A reader copies the head there,
-// checks the copy, and then has a whole block of which the writer can change no offset
-// any more. A writer makes the head there and copies it into the segment when the
-// block is done: whatever others write into the segment, it writes nowhere else.
+// A slot has room for a head and, from a page boundary on, for a body. An element's block crosses
+// that boundary, so that its head ends where the body begins. A process that does not trust the
+// others has its own view of the same bodies, each after a private page in the head's place. A
+// reader copies the head to that page and checks the copy. It then has a whole block whose offsets
+// the writer can no longer change. A writer makes the head there and copies it into the segment
+// when the block is done. Whatever others write into the segment, it can only write there.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace penstock {
 
-// Larger heads (many strings, long ragged rows) lie with their body in its room.
+// Larger heads (many strings, long ragged rows) are placed with their body in its room.
 inline constexpr size_t kHeadRoom = kPageBytes;
 
 inline constexpr uint32_t kMaxSlots = 1024;  // of one segment
@@ -32,12 +31,13 @@ struct SlotLayout {
   // Where a slot's body begins in the segment.
   size_t body_offset(uint32_t slot) const { return slot * slot_bytes() + kHeadRoom; }
 };
-// Of a segment with slots for bodies of `bytes`: `count` of them, or as many as a segment takes.
+// Returns the layout of a segment with slots for bodies of `bytes`: `count` slots, or as many as
+// fit a segment.
 SlotLayout LayoutFor(size_t bytes, uint64_t count);
-// Whether there may be such a segment. For layouts that another process names.
+// Returns whether such a segment is possible. For layouts that another process names.
 bool IsPossible(uint64_t slots, uint64_t body_bytes);
 
-// A process's own mapping of the slots. In a forked child it is not there.
+// A process's own mapping of the slots. Not mapped in a forked child.
 class SlotView {
  public:
   SlotView() = default;
@@ -45,22 +45,24 @@ class SlotView {
   SlotView& operator=(SlotView&& other) noexcept;
   ~SlotView();
 
-  // What is written into a body, others see. Takes two of the process's mappings per slot, and
-  // some 10 µs for a megabyte. ResourceExhausted if it has too many (vm.max_map_count).
-  // REQUIRES: `segment` is of layout.bytes(), all of which is there (SharedSegment).
+  // Maps the slots; others see what is written into a body. Takes two of the process's mappings per
+  // slot, and some 10 µs per megabyte. ResourceExhausted if the process has too many mappings
+  // (vm.max_map_count). REQUIRES: `segment` has layout.bytes(), all of which are present
+  // (SharedSegment).
   static absl::StatusOr<SlotView> Map(int segment, const SlotLayout& layout);
-  // Of another process's, whose size was checked (SharedSegment::Open), for reading: pages that
-  // are written to become this process's own, until DropWritten(). A page is mapped when it is
-  // first read, with its neighbours. ResourceExhausted if there is no room to map it.
+  // Maps another process's segment for reading. Its size must have been checked
+  // (SharedSegment::Open). Pages that are written to become this process's own until DropWritten().
+  // A page is mapped when it is first read, with its neighbours. ResourceExhausted if there is no
+  // room to map it.
   static absl::StatusOr<SlotView> MapPrivate(const Descriptor& segment, const SlotLayout& layout);
   bool is_private() const { return private_; }
 
-  // All of it.
+  // The whole mapping.
   absl::Span<std::byte> memory() const { return memory_; }
-  // Where that slot's body begins; the kHeadRoom bytes before are private.
+  // Returns where that slot's body begins. With Map(), the kHeadRoom bytes before it are private.
   std::byte* body(uint32_t slot) const { return memory_.data() + layout_.body_offset(slot); }
-  // Lets go of what this process wrote into that body: it is the other's again. Some
-  // microseconds for a megabyte. REQUIRES: is_private().
+  // Drops the pages that this process wrote in that body, so that it shows the other process's data
+  // again. Some microseconds per megabyte. REQUIRES: is_private().
   void DropWritten(uint32_t slot) const;
 
  private:

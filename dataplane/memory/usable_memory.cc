@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// The files of a version of control groups, and the names of what can be given back in `stat`.
+// The file names of a version of control groups, and the names of reclaimable memory in `stat`.
 struct Version {
   const char* limit;
   const char* usage;
@@ -30,7 +30,7 @@ constexpr Version kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_a
                       "total_inactive_file"};
 constexpr Version kV2{"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// The limit that a file holds; INT64_MAX for none ("max", or no such file).
+// Returns the limit in a file; INT64_MAX for none ("max", or no such file).
 int64_t LimitIn(const std::string& file) {
   std::ifstream in(file);
   std::string word;
@@ -43,7 +43,7 @@ int64_t LimitOf(const std::string& folder, const Version& version) {
   return LimitIn(absl::StrCat(folder, "/", version.limit));
 }
 
-// Of lines "name bytes" or "name: kilobytes kB", the sum of those.
+// Returns the sum of these names' values; lines are "name bytes" or "name: kilobytes kB".
 int64_t SumIn(const std::string& file, std::initializer_list<std::string_view> names) {
   int64_t sum = 0;
   std::ifstream in(file);
@@ -67,8 +67,8 @@ int64_t LeftIn(const std::string& folder, const Version& version) {
          SumIn(absl::StrCat(folder, "/memory.stat"), {version.active_file, version.inactive_file});
 }
 
-// The least of the group and of those that it is in. Where a container sees its own group
-// as the uppermost, folders of the others are not there.
+// Returns the least value of the group and its ancestors. Where a container sees its own group as
+// the root, the folders of its ancestors do not exist.
 template <class Of>
 int64_t Least(const std::string& groups, std::string group, const Version& version, Of of) {
   int64_t least = of(groups, version);
@@ -79,8 +79,8 @@ int64_t Least(const std::string& groups, std::string group, const Version& versi
   return least;
 }
 
-// The least that `of` (folder, version) gives for a group that this process is in; INT64_MAX if it
-// is in none.
+// Returns the least value of `of` (folder, version) for the groups that this process is in;
+// INT64_MAX if it is in none.
 template <class Of>
 int64_t LeastOfGroups(const std::string& root, Of of) {
   int64_t least = INT64_MAX;
@@ -101,7 +101,7 @@ int64_t LeastOfGroups(const std::string& root, Of of) {
   return least;
 }
 
-// What RLIMIT_AS leaves the process; INT64_MAX for no limit.
+// Returns RLIMIT_AS; INT64_MAX for no limit.
 int64_t AddressSpace() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur > INT64_MAX) return INT64_MAX;
