@@ -16,7 +16,8 @@ bool Batches(const Dataset::Node& node) {
   return node.op == "Batch" || node.op == "PaddedBatch" || node.op == "RaggedBatch";
 }
 
-// Nodes that give their input's batches as they are, though not all or in that order.
+// Returns true for nodes that return their input's batches unchanged, though maybe not all or in
+// another order.
 bool KeepsBatches(const Dataset::Node& node) {
   static const std::set<std::string> ops = {"Cache",    "Distribute", "IgnoreErrors", "Options",
                                             "Prefetch", "Repeat",     "Shard",        "Shuffle",
@@ -24,7 +25,7 @@ bool KeepsBatches(const Dataset::Node& node) {
   return ops.contains(node.op) && node.inputs.size() == 1;
 }
 
-// Those that give all of them, once.
+// Returns true for nodes that return all of them, once.
 bool KeepsAll(const Dataset::Node& node) {
   static const std::set<std::string> ops = {"Cache", "Options", "Prefetch", "Shuffle"};
   return ops.contains(node.op);
@@ -83,7 +84,7 @@ std::vector<int64_t> PartSizes(int64_t rows, int64_t parts) {
 std::vector<std::vector<int64_t>> BatchSizes(int64_t batch_size,
                                              absl::Span<const int> replicas_of_pipeline) {
   int replicas = 0;
-  int turn = 0;  // by so many replicas the parts move on in each step
+  int turn = 0;  // the parts move by this many replicas in each step
   for (const int of_pipeline : replicas_of_pipeline) {
     replicas += of_pipeline;
     turn = std::gcd(turn, of_pipeline);

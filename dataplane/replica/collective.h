@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam to what carries values between the processes of a group: NCCL (cuda/),
-// or the processes themselves (host_collective.h). Few calls, of small values.
+// The interface to the transport of values between the processes of a group: NCCL (cuda/), or the
+// processes themselves (host_collective.h). For few calls with small values.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace penstock::replica {
 
 enum class CollectiveOp : uint8_t { kSum = 0, kMin = 1, kMax = 2 };
 
-// One rank's end of a communicator. As in NCCL, calls of all ranks are matched by
-// their order alone: each makes the same ones in the same order.
+// One rank's end of a communicator. As in NCCL, calls of all ranks are matched by their order
+// alone: each rank makes the same calls in the same order.
 //
-// Start(), Finish(), AllGather() and Split() are for one thread at a time, and never
-// for a thread that others wait for (a transport's, a reader's): they wait for the
-// slowest rank. AsyncError() and Abort() are for any thread, at any time.
+// Start(), Finish(), AllGather() and Split() are for one thread at a time, and never for a thread
+// that others wait for (a transport's or a reader's), because they wait for the slowest rank.
+// AsyncError() and Abort() are for any thread, at any time.
 //
-// Once a rank is lost or aborts, every call of the others that it has not answered
-// fails, now and ever after: Unavailable naming the rank, or what Abort() said.
-// Destroying one before all ranks are done with it is such an abort.
+// Once a rank is lost or aborts, every call of the other ranks that it has not answered fails, and
+// so does every later call: Unavailable naming the rank, or the status given to Abort(). Destroying
+// one end before all ranks are done with the communicator is such an abort.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -34,34 +34,33 @@ class Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Begins to reduce `values` over all ranks, place by place, and returns at once.
+  // Begins an elementwise reduction of `values` over all ranks, and returns at once.
   virtual absl::Status Start(CollectiveOp op, absl::Span<const int64_t> values) = 0;
-  // The values of the oldest reduction that was started and not finished, once all
-  // ranks have started theirs. FailedPrecondition if there is none.
+  // Returns the values of the oldest reduction that was started and not finished, once all ranks
+  // have started theirs. FailedPrecondition if there is none.
   virtual absl::StatusOr<std::vector<int64_t>> Finish() = 0;
 
-  // What every rank gives, by rank; lengths may differ. REQUIRES: all reductions are
+  // Returns the bytes of every rank, by rank; lengths may differ. REQUIRES: all reductions are
   // finished.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes) = 0;
-  // A communicator of the ranks that name the same `color` ≥ 0, in their order here,
-  // which fails by itself. REQUIRES: all reductions are finished.
+  // Makes a communicator of the ranks that pass the same `color` ≥ 0, in their order here. It fails
+  // independently of this one. REQUIRES: all reductions are finished.
   virtual absl::StatusOr<std::unique_ptr<Collective>> Split(int color) = 0;
 
-  // What ended this communicator; OK while nothing is known. Never waits.
+  // Returns the error that ended this communicator; OK while none is known. Never waits.
   virtual absl::Status AsyncError() const = 0;
-  // Ends it for all ranks, which hear `why`. What waits here returns.
+  // Ends the communicator for all ranks, which get `why`. Calls that wait here return.
   virtual void Abort(const absl::Status& why) = 0;
 };
 
-// A communicator of all ranks of an NCCL communicator, and the CUDA device that it
-// uses in this process.
+// A communicator of all ranks of an NCCL communicator, and its CUDA device in this process.
 struct NcclRanks {
   std::unique_ptr<Collective> own;
   int device = 0;
 };
-// Splits it off `communicator` (an ncclComm_t), which must outlive it; all ranks call
-// this. The linker chooses what stands behind it (cuda/): Unimplemented without CUDA,
-// FailedPrecondition where libnccl.so.2 cannot be opened or is too old.
+// Splits it off `communicator` (an ncclComm_t), which must outlive it; all ranks must call this.
+// The linker chooses the implementation (cuda/): Unimplemented without CUDA, FailedPrecondition
+// where libnccl.so.2 cannot be opened or is too old.
 absl::StatusOr<NcclRanks> CollectiveOfNccl(void* communicator);
 
 }  // namespace penstock::replica

@@ -11,7 +11,7 @@
 namespace penstock::replica {
 namespace {
 
-// Between two looks at the devices: while copies are under way, and while none is.
+// Poll intervals of the devices: while copies are under way, and while none is.
 constexpr std::chrono::microseconds kBusy{200};
 constexpr std::chrono::microseconds kIdle{2000};
 

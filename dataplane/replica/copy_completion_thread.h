@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives host slots back as their copies to devices end, whatever the trainer does: who
-// made the elements may wait for just these slots.
+// Returns host slots when their copies to devices are done, whatever the trainer does: the maker of
+// the elements may wait for these slots.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace penstock::replica {
 
-// A thread of its own while it lives.
+// Runs a thread while it exists.
 class CopyCompletionThread {
  public:
   // ResourceExhausted where the process gets no thread.

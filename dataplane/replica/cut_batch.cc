@@ -27,7 +27,7 @@ Cut CutFrom(const Attrs& attrs) {
           .whole_rows = Get<int64_t>(attrs, "whole_rows")};
 }
 
-// A position is the number of the batch at work and how many of its parts were given.
+// A position is the number of the current batch and how many of its parts were returned.
 class CutBatchIterator final : public NodeIterator {
  public:
   CutBatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
@@ -100,8 +100,8 @@ class CutBatchIterator final : public NodeIterator {
   const BuildSite site_;
   const Cut cut_;
   PositionedInput input_;
-  std::optional<absl::StatusOr<std::shared_ptr<BatchRows>>> batch_;  // at work
-  int64_t given_ = 0;                                                // of its parts
+  std::optional<absl::StatusOr<std::shared_ptr<BatchRows>>> batch_;  // the current batch
+  int64_t given_ = 0;  // parts of it that were returned
 };
 
 absl::StatusOr<Inferred> InferCutBatch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

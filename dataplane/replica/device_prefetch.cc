@@ -19,7 +19,8 @@
 namespace penstock::replica {
 namespace {
 
-// Nodes are values, and queues belong to a running iterator: a node holds a number.
+// Maps numbers to queues. Nodes are values, but queues belong to a running iterator, so a node
+// holds a number.
 class QueueRegistry {
  public:
   static QueueRegistry& OfProcess() {
@@ -109,7 +110,7 @@ NodeKind DevicePrefetchKind() {
           .build = BuildDevicePrefetch};
 }
 
-// What a client has under way of large elements, unless the job says otherwise.
+// Large elements that a client has under way, unless the job sets another number.
 constexpr int kUnderWay = 16;
 
 }  // namespace

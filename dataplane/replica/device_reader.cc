@@ -14,7 +14,7 @@
 namespace penstock::replica {
 namespace {
 
-// Elements ahead. A constant, since it is part of states.
+// Elements read ahead. A constant, because it is part of states.
 constexpr int kAhead = 2;
 
 std::shared_ptr<const DevicePrefetchQueues> QueueOf(int device) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that one reader gets on a device, with the next ones on their way while it uses one:
-// what a distributed iterator does for its replicas, for an iterator without a group.
+// Copies the elements of one reader to a device, and begins to copy the next ones while the reader
+// uses one. A distributed iterator does the same for its replicas; this is for an iterator without
+// a group.
 #pragma once
 
 #include <atomic>
@@ -15,24 +16,25 @@
 
 namespace penstock::replica {
 
-// Outlives the iterator over Reading(). Any thread; an element that another thread takes out of
-// turn is copied anew.
+// Must outlive the iterator over Reading(). Any thread. An element that another thread takes out of
+// order is copied again.
 class DeviceReader {
  public:
-  // NotFound if the process has no such device, ResourceExhausted if it gets no thread.
+  // NotFound if the process has no such device, ResourceExhausted if it cannot start a thread.
   static absl::StatusOr<std::unique_ptr<DeviceReader>> Make(int device);
 
-  // What is to be iterated over in place of `dataset`: the same elements, of which two are read,
-  // and their copies begun, before they are asked for. States are of this one.
+  // Returns the dataset to iterate over in place of `dataset`: the same elements, two of which are
+  // read, and their copies begun, before they are requested. States belong to this dataset.
   Dataset Reading(const Dataset& dataset) const;
-  // Where it is to be read into: from there the device copies by itself, or it is there already.
+  // Returns the pool to read into. The device copies from its memory directly, or the elements are
+  // on the device already.
   Pool& pool() const;
 
-  // An element of Reading(), on the device; its slot goes back when the copy is done. Waits for a
-  // free place; ResourceExhausted where all are held by elements that were not let go of, of which
-  // the reader may have one when it asks for the next. Cancelled after Stop().
+  // Returns an element of Reading() on the device; its slot is returned when the copy is done.
+  // Waits for a free place. ResourceExhausted if elements that still exist hold all places; the
+  // reader may keep one element when it requests the next. Cancelled after Stop().
   absl::StatusOr<DeviceElement> CopyToDevice(const Element& element) const;
-  // The iterator goes to another position.
+  // Call it when the iterator moves to another position.
   void Forget() const;
   void Stop() { stopped_ = true; }
 
@@ -40,7 +42,7 @@ class DeviceReader {
   DeviceReader(std::shared_ptr<const DevicePrefetchQueues> queues,
                std::unique_ptr<CopyCompletionThread> progress);
 
-  const std::shared_ptr<const DevicePrefetchQueues> queues_;  // one
+  const std::shared_ptr<const DevicePrefetchQueues> queues_;  // one queue
   const std::unique_ptr<CopyCompletionThread> progress_;
   std::atomic<bool> stopped_ = false;
 };

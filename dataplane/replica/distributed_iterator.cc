@@ -22,11 +22,11 @@
 namespace penstock::replica {
 namespace {
 
-// "PSDI", so that other bytes are told from a state of a distributed iterator.
+// "PSDI": distinguishes a state of a distributed iterator from other bytes.
 constexpr std::string_view kStateMagic = "PSDI";
 constexpr uint64_t kStateVersion = 2;
 
-// Seeds of one pass after the other, when the first is given.
+// Returns the seed of a pass, when the seed of the first pass is given.
 uint64_t SeedOfPass(uint64_t seed, int64_t pass) {
   return pass == 0 ? seed : Fingerprint(static_cast<uint64_t>(pass), Fingerprint(seed));
 }
@@ -42,14 +42,14 @@ std::string_view BehindMagic(const State& state) {
   return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
 }
 
-// Steps on their way to devices ahead of the one given.
+// Returns how many steps are on their way to devices ahead of the delivered one.
 int DepthOf(const DistributedDataset::Plan& plan) {
-  constexpr int64_t kMostByDefault = 4;  // memory of a device is dear
+  constexpr int64_t kMostByDefault = 4;  // device memory is scarce
   return plan.device_depth.value_or(
       static_cast<int>(std::min(plan.options.per_replica_buffer_size, kMostByDefault)));
 }
 
-// Whether nobody on the host needs the bodies of what that pipeline reads.
+// Returns true if the host does not need the bodies of the elements that this pipeline reads.
 bool BodiesMayStayAway(const DistributedDataset::Plan& plan, const PipelineInput& input) {
   const PartialBatches policy = plan.options.partial_batches;
   const bool fills_up = policy == PartialBatches::kPad || policy == PartialBatches::kRepeat;
@@ -57,7 +57,7 @@ bool BodiesMayStayAway(const DistributedDataset::Plan& plan, const PipelineInput
          (plan.coordinated || !fills_up);
 }
 
-// nullptr if all values stay in host memory.
+// Returns nullptr if all values stay in host memory.
 std::shared_ptr<const DevicePrefetchQueues> QueuesOf(const DistributedDataset::Plan& plan,
                                                      int depth) {
   auto queues = std::make_shared<DevicePrefetchQueues>();
@@ -144,7 +144,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optiona
   RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
   absl::StatusOr<std::optional<DistributedValues>> values = Step();
-  // An error takes a step as well: it stands at a step's place.
+  // An error takes a step as well: it is returned in place of one.
   const bool end = values.ok() && !values->has_value();
   if (!end && !absl::IsCancelled(values.status())) ++step_;
   over_ = over_ || end;
@@ -193,11 +193,11 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
   const bool needs_all = policy == PartialBatches::kDrop || policy == PartialBatches::kError;
   if (aligner_.has_value()) {
     const bool has = needs_all ? all : any;
-    over_ = true;  // unless all goes well
+    over_ = true;  // unless this succeeds
     RETURN_IF_ERROR(aligner_->Start(has));
     ++unanswered_;
-    // A step that this process has data for is made whatever the others have, if it need not
-    // be left out: their answer can come later.
+    // If a step need not be dropped, this process makes it whenever it has data for it, whatever
+    // the others have: their answer can come later.
     for (; unanswered_ > (has && !needs_all ? 1 : 0); --unanswered_) {
       absl::StatusOr<bool> goes_on = false;
       RETURN_IF_ERROR(AwaitOthers([&] {
@@ -237,7 +237,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
       all = all && portion.whole();
     }
   }
-  // An error stands at a step's place, which the others make.
+  // An error takes the place of a step, which the other processes make.
   if (!read.ok()) {
     if (aligner_.has_value()) {
       ASSIGN_OR_RETURN(const bool goes_on, GoesOn(true, true));
@@ -285,7 +285,7 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::CopyToDevices(
   std::vector<DeviceElement> on_devices(elements.size());
   for (bool all = false; !all;) {
     all = true;
-    // Copies of all replicas are begun before any is waited for.
+    // The copies of all replicas begin before any is waited for.
     for (size_t i = 0; i < elements.size(); ++i) {
       if ((*queues_)[i] == nullptr || on_devices[i]) continue;
       absl::StatusOr<std::optional<DeviceElement>> taken = (*queues_)[i]->TryTake(elements[i]);
@@ -395,7 +395,7 @@ absl::Status StepIterator::Restore(const State& state) {
 }
 
 void StepIterator::LeaveOthers() {
-  // What this process made ahead of them is still theirs to make.
+  // The other processes still have to make the steps that this process made ahead of them.
   while (unanswered_ > 0 && AwaitOthers([this] { return aligner_->Finish().status(); }).ok())
     --unanswered_;
   unanswered_ = 0;
@@ -427,8 +427,8 @@ absl::Status StepIterator::Commit(const State& state) {
 void StepIterator::AbandonOthers() {
   const absl::Status why = absl::UnavailableError(
       absl::StrCat("process ", plan_->group.process(), " stopped its iterator"));
-  // While they meet, they do so on the group's own communicator: a call that is given up
-  // there leaves no order to go on in.
+  // Meet() uses the group's own communicator: after a call there is abandoned, calls no longer have
+  // a common order.
   if (aligner_.has_value())
     aligner_->Abort(why);
   else if (plan_->group.collective() != nullptr)

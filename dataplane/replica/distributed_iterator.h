@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps over all pipelines of this process.
+// Steps of all pipelines of this process.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace penstock::replica {
 
 class StepIterator final : public DistributedIteratorImpl {
  public:
-  // A new pass.
+  // Starts a new pass.
   static absl::StatusOr<std::unique_ptr<StepIterator>> Start(
       std::shared_ptr<const DistributedDataset::Plan> plan);
 
@@ -34,7 +34,7 @@ class StepIterator final : public DistributedIteratorImpl {
   std::vector<DeviceLandingStats> LandingStats() const override;
 
  private:
-  // What stands before the pipelines' positions in a state.
+  // The fields before the pipelines' positions in a state.
   struct Head {
     uint64_t seed = 0;
     int64_t pass = 0;
@@ -45,25 +45,25 @@ class StepIterator final : public DistributedIteratorImpl {
   StepIterator(std::shared_ptr<const DistributedDataset::Plan> plan, uint64_t seed, int64_t pass)
       : plan_(std::move(plan)), seed_(seed), pass_(pass) {}
 
-  // `fn` of each pipeline, at once.
+  // Calls `fn` for each pipeline, all at once.
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
-  // Before the first step, and the first after a Restore(): checks that all processes read
-  // alike.
+  // Checks that all processes read alike. Called before the first step, and before the first after
+  // a Restore().
   absl::Status Meet();
   absl::Status MeetOthers();
-  // Gives up what was agreed on with them, which is of the steps before a Restore().
+  // Drops agreements with the other processes, which concern steps before a Restore().
   void LeaveOthers();
-  // What `wait` gives, which waits for the other processes; Cancelled once Stop() is called.
+  // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() is called.
   absl::Status AwaitOthers(absl::FunctionRef<absl::Status()> wait);
-  // Ends that wait, for all.
+  // Ends that wait, for all processes.
   void AbandonOthers() REQUIRES(wait_mu_);
   absl::StatusOr<std::optional<DistributedValues>> Step();
-  // Whether the step is made, which has data for some or all local replicas.
+  // Returns whether to make a step that has data for some or all local replicas.
   absl::StatusOr<bool> GoesOn(bool any, bool all);
   absl::Status Map(std::vector<Element>& elements) const;
-  // A handle on each element for every replica that shares it.
+  // Adds a handle on each element for every replica that shares it.
   void ShareOut(std::vector<Element>& elements, std::vector<std::vector<float>>& weights) const;
-  // On their way to the devices, of those replicas that have one.
+  // Returns the elements on their way to the devices, for the replicas that have one.
   absl::StatusOr<std::vector<DeviceElement>> CopyToDevices(std::vector<Element>& elements) const;
   absl::StatusOr<Head> ReadHead(StateReader& reader) const;
   absl::Status RestorePipelines(StateReader& reader);
@@ -72,19 +72,19 @@ class StepIterator final : public DistributedIteratorImpl {
   uint64_t seed_;
   int64_t pass_;
   std::shared_ptr<const DevicePrefetchQueues> queues_;  // nullptr: no values go to devices
-  std::unique_ptr<CopyCompletionThread> progress_;      // of them
-  Pool* output_pool_ = &DefaultPool();                  // where what goes to devices is made
+  std::unique_ptr<CopyCompletionThread> progress_;      // of the queues
+  Pool* output_pool_ = &DefaultPool();                  // for elements that go to devices
   std::vector<std::unique_ptr<Pipeline>> pipelines_;    // constant after Start()
   Mutex wait_mu_;
   std::optional<StepAligner>
       aligner_;  // if the plan says so, from Meet() on; written under wait_mu_
   bool waits_ GUARDED_BY(wait_mu_) = false;  // for other processes
-  int64_t unanswered_ = 0;                   // steps started there and not finished
+  int64_t unanswered_ = 0;                   // steps started on aligner_ and not finished
   bool met_ = false;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;
   bool over_ = false;
-  absl::Status restore_failed_;  // of the last Restore(): pipelines may stand at different steps
+  absl::Status restore_failed_;  // of the last Restore(): pipelines may be at different steps
 };
 
 }  // namespace penstock::replica

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values and specs of which each replica has its own.
+// Values and specs of several replicas.
 #include <functional>
 #include <utility>
 
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// The nest of `spec` as text, with leaf(i) at its leaves.
+// Returns the nest of `spec` as text, with leaf(i) at its leaves.
 std::string NestText(const Spec& spec, const std::function<std::string(size_t)>& leaf,
                      size_t& next) {
   if (spec.kind() == Spec::Kind::kLeaf) return leaf(next++);

@@ -106,7 +106,7 @@ void FrameLoop::Run() {
   while (true) {
     const Clock::time_point now = Clock::now();
     if (now >= next_beat) {
-      // What this process slept through is not the others' silence.
+      // Time that this process slept through does not count as silence of the others.
       if (const auto late = now - next_beat; late > kBeat)
         for (Peer& peer : peers_) peer.heard += late;
       Beat();
@@ -176,7 +176,7 @@ absl::Status FrameLoop::Receive(size_t number) {
   while (status.ok()) {
     const ssize_t got = ::recv(peer.socket.fd(), bytes, sizeof(bytes), 0);
     if (got > 0) {
-      peer.heard = Clock::now();  // a frame that takes long to come is no silence
+      peer.heard = Clock::now();  // a frame that takes long to arrive is no silence
       peer.in.append(bytes, static_cast<size_t>(got));
     } else if (got == 0)
       status = absl::UnavailableError("its connection was closed");
@@ -185,7 +185,7 @@ absl::Status FrameLoop::Receive(size_t number) {
     else
       status = BrokenBy("its connection", errno);
   }
-  // What came before the end counts.
+  // Frames that came before the end count.
   size_t at = 0;
   while (peer.in.size() - at >= kPrefixBytes) {
     const uint32_t length = LengthOf(peer.in.data() + at);
@@ -240,7 +240,7 @@ absl::StatusOr<std::string> ReceiveFrame(const Socket& socket, uint32_t most_byt
   while (in.size() < wanted) {
     if (!WaitFor(socket, POLLIN, deadline)) return absl::DeadlineExceededError("it says nothing");
     char bytes[4096];
-    // Not beyond the frame: what follows is the loop's.
+    // Does not read beyond the frame: the bytes after it are for the loop.
     const ssize_t got = ::recv(socket.fd(), bytes, std::min(sizeof(bytes), wanted - in.size()), 0);
     if (got == 0) return absl::UnavailableError("its connection was closed");
     if (got < 0 && !Later(errno)) return BrokenBy("its connection", errno);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames (a length of 4 bytes, little endian, then so many) to and from other
-// processes over TCP, all on one thread. An empty frame says only that its sender
-// lives.
+// Frames to and from other processes over TCP, all on one thread. A frame is a length of 4 bytes,
+// little endian, then that many bytes. An empty frame only reports that its sender is alive.
 #pragma once
 
 #include <chrono>
@@ -24,23 +23,22 @@ inline constexpr uint32_t kMostFrameBytes = 1u << 30;
 
 class FrameLoop {
  public:
-  // On the loop's thread. After OnGone() nothing more comes of that peer.
+  // Called on the loop's thread. After on_gone() there are no more events of that peer.
   struct Events {
     std::function<void(size_t peer, std::string_view frame)> on_frame;
     std::function<void(size_t peer, const absl::Status& why)> on_gone;
   };
 
-  // Peers are numbered by their place. One of which no byte comes for `silence` is gone.
+  // Peers are numbered by their place. A peer that sends no byte for `silence` is gone.
   static absl::StatusOr<std::unique_ptr<FrameLoop>> Start(std::vector<transfer::tcp::Socket> peers,
                                                           std::chrono::milliseconds silence,
                                                           Events events);
   ~FrameLoop() { Stop(); }
-  // Sends what is left, for a second at most, then hangs up. When it returns no event
-  // comes any more. Not on the loop's thread.
+  // Sends the remaining bytes, for at most a second, then closes the connections. No event comes
+  // after it returns. Not on the loop's thread.
   void Stop();
 
-  // Any thread. What goes to a peer that is gone is dropped. REQUIRES: 0 < size ≤
-  // kMostFrameBytes.
+  // Any thread. Frames to a peer that is gone are dropped. REQUIRES: 0 < size ≤ kMostFrameBytes.
   void Send(size_t peer, std::string_view frame);
 
  private:
@@ -49,7 +47,7 @@ class FrameLoop {
     transfer::tcp::Socket socket;  // none: gone
     std::string in;
     std::string out;  // guarded by mu_
-    size_t sent = 0;  // of it; guarded by mu_
+    size_t sent = 0;  // bytes of `out`; guarded by mu_
     Clock::time_point heard;
   };
 
@@ -71,12 +69,12 @@ class FrameLoop {
   std::thread thread_;
 };
 
-// One frame, before there is a loop. DeadlineExceeded after `deadline`.
+// Send or receive one frame, before there is a loop. DeadlineExceeded after `deadline`.
 absl::Status SendFrame(const transfer::tcp::Socket& socket, std::string_view frame,
                        std::chrono::steady_clock::time_point deadline);
 absl::StatusOr<std::string> ReceiveFrame(const transfer::tcp::Socket& socket, uint32_t most_bytes,
                                          std::chrono::steady_clock::time_point deadline);
-// Whether the socket can be read (or written) before `deadline`.
+// Waits until the socket can be read (or written), or until `deadline`; returns whether it can.
 bool WaitFor(const transfer::tcp::Socket& socket, short events,
              std::chrono::steady_clock::time_point deadline);
 

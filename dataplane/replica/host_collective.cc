@@ -10,7 +10,7 @@
 namespace penstock::replica {
 namespace {
 
-// In the collective server's own process.
+// The channel in the collective server's own process.
 class LocalChannel final : public CollectiveChannel {
  public:
   LocalChannel(std::shared_ptr<CollectiveServer> server, int rank)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators of ranks on hosts, with NCCL's rules: for the threads of a process
-// (and tests), and for the processes of a launch (rank_processes.h).
+// Communicators of ranks on hosts, with NCCL's rules: for the threads of a process (also in tests),
+// and for the processes of a launch (rank_processes.h).
 #pragma once
 
 #include <condition_variable>
@@ -18,10 +18,11 @@
 
 namespace penstock::replica {
 
-// What an all-gather gives in all; it is for small values.
+// Most bytes of an all-gather's results together; it is for small values.
 inline constexpr size_t kMostGatheredBytes = size_t{512} << 20;
 
-// A rank's way to the collective server, where its calls meet the others'. Any thread.
+// A rank's connection to the collective server, which matches its calls with the others'. Any
+// thread.
 class CollectiveChannel {
  public:
   virtual ~CollectiveChannel() = default;
@@ -29,17 +30,17 @@ class CollectiveChannel {
   virtual void End(uint64_t communicator, const absl::Status& why) = 0;
 };
 
-// What the collective server told a rank, and is not used yet. Any thread.
+// A rank's events from the collective server that are not used yet. Any thread.
 class Inbox {
  public:
   void Push(const RankEvent& event);
-  // Ends every communicator, those to come included.
+  // Ends every communicator, including later ones.
   void EndAll(const absl::Status& why);
 
-  // The oldest result for `communicator`, once there is one; else what ended it.
+  // Returns the oldest result for `communicator`, once there is one, or the error that ended it.
   absl::StatusOr<RankResult> Take(uint64_t communicator);
-  absl::Status EndOf(uint64_t communicator) const;  // OK: it has not
-  // Nobody will ask for it any more.
+  absl::Status EndOf(uint64_t communicator) const;  // OK: it has not ended
+  // Drops the events of a communicator that nobody will ask for again.
   void Forget(uint64_t communicator);
 
  private:
@@ -77,10 +78,10 @@ class HostCollective final : public Collective {
   const uint64_t number_;
   const int rank_;
   const int size_;
-  int64_t started_ = 0;  // and not finished
+  int64_t started_ = 0;  // reductions that are not finished
 };
 
-// Communicators of `ranks` threads of this process, by rank.
+// Makes communicators of `ranks` threads of this process, by rank.
 std::vector<std::unique_ptr<Collective>> CollectiveOfThreads(int ranks);
 
 }  // namespace penstock::replica

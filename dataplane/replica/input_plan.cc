@@ -25,9 +25,9 @@ namespace {
 using Job = JobOfReplicas;
 using Plan = DistributedDataset::Plan;
 
-// The pipelines of all processes; those of this one are [first, first + count).
+// The pipelines of all processes. This process has [first, first + count).
 struct Layout {
-  std::vector<int> replicas;  // of each
+  std::vector<int> replicas;  // of each pipeline
   int first = 0;
   int count = 0;
 
@@ -89,7 +89,7 @@ absl::Status NeedsConnection() {
       "connect the group (ReplicaGroup::Connect)");
 }
 
-// What the processes of a connected group compare before they read.
+// Returns the settings that the processes of a connected group compare before they read.
 std::vector<std::pair<std::string, std::string>> AlikeIn(const Plan& plan, const Dataset& dataset,
                                                          const Job& job) {
   std::vector<std::pair<std::string, std::string>> alike = {
@@ -105,7 +105,7 @@ std::vector<std::pair<std::string, std::string>> AlikeIn(const Plan& plan, const
   return alike;
 }
 
-// How a dataset of this process's own is divided among several pipelines.
+// Returns how a dataset that this process reads itself is divided among several pipelines.
 absl::StatusOr<AutoShardPolicy> ResolvePolicy(const Dataset& dataset, const InputOptions& options,
                                               int pipelines) {
   switch (options.auto_shard) {
@@ -140,7 +140,7 @@ Dataset ShardOf(const Dataset& dataset, AutoShardPolicy policy, int pipelines, i
   return dataset;
 }
 
-// What the replicas get of a dataset of global batches.
+// Divides a dataset of global batches among the replicas.
 class Division {
  public:
   Division(const Dataset& dataset, const InputOptions& options, AutoShardPolicy policy,
@@ -177,13 +177,13 @@ class Division {
     if (batch_size_ <= 0) {
       return {CutBatch(shard, {.parts = replicas_, .first = 0, .count = replicas_}), replicas, {}};
     }
-    // Batches that are all whole have no remainder, and parts of one size then a known one.
+    // If all batches are whole, there is no remainder, and parts of one size have a known size.
     const bool whole = RowsKnown(dataset_.element_spec());
     return {shard.Rebatch(sizes_[n], {.drop_remainder = whole && batch_size_ % replicas_ == 0}),
             replicas, sizes_[n]};
   }
 
-  // Of all pipelines; kUnknown where only reading tells.
+  // Returns the steps of all pipelines; kUnknown if only reading shows it.
   Cardinality Steps() const {
     if (dataset_.cardinality() == kInfinite) return kInfinite;
     if (by_data()) return drop_ ? kUnknown : dataset_.cardinality();
@@ -235,13 +235,13 @@ absl::Status CheckDivisible(const Dataset& dataset, int replicas) {
                    " replicas: ", rows.message()));
 }
 
-// Options and what is known of all pipelines, after these were made.
+// Completes the options and the facts about all pipelines, after the pipelines were made.
 absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool end_alike,
                     bool job) {
   const InputOptions& options = plan.options;
   for (PipelineInput& pipeline : plan.pipelines) {
     RETURN_IF_ERROR(pipeline.dataset.status());
-    // The client of a job reads ahead by itself.
+    // The client of a job reads ahead itself.
     if (!job) pipeline.buffer = options.per_replica_buffer_size * pipeline.replicas;
   }
   if (options.steps.has_value()) plan.steps = *options.steps;
@@ -268,7 +268,7 @@ absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool
   return absl::OkStatus();
 }
 
-// Where each replica is a consumer of a coordinated job.
+// Plans pipelines where each replica is a consumer of a coordinated job.
 absl::Status AddConsumers(Plan& plan, const Layout& layout, const Dataset& dataset,
                           const Job& job) {
   if (job.num_consumers != layout.size()) {
@@ -349,7 +349,7 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
   }
   const Dataset unsharded = ShardOf(dataset, policy, 1, 0);
   for (PipelineInput& input : plan.pipelines) input.front = unsharded;
-  // Of a shared job only reading tells how much of it comes here.
+  // Only reading shows how much of a shared job comes to this process.
   plan.steps = job.kind == Job::Kind::kNone || dataset.cardinality() == kInfinite ? division.Steps()
                                                                                   : kUnknown;
   RETURN_IF_ERROR(

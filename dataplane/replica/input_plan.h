@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the replicas of this process read, decided once, before anything is read.
+// The input of the replicas of this process, decided once, before anything is read.
 #pragma once
 
 #include <atomic>
@@ -18,34 +18,33 @@
 namespace penstock {
 namespace replica {
 
-// One iterator, whose elements its replicas get in turn.
+// One iterator, whose elements go to its replicas in rotation.
 struct PipelineInput {
   Dataset dataset;
   int replicas = 1;
-  // Rows of its whole elements, which take turns; {}: not known.
+  // Cyclic numbers of rows of its whole elements; {}: not known.
   std::vector<int64_t> sizes;
-  Dataset front;       // all of the data, whose first rows fill up what is missing
-  int64_t buffer = 0;  // its elements that are read ahead
+  Dataset front;       // all of the data; its first rows fill incomplete batches
+  int64_t buffer = 0;  // elements that are read ahead
 };
 
 }  // namespace replica
 
-// Constant, but for the number of passes begun.
+// Constant, except the number of passes begun.
 struct DistributedDataset::Plan {
   ReplicaGroup group;  // a replica per element of a step
-  ReplicaGroup whole;  // each options.replicas_per_element of which share one
+  ReplicaGroup whole;  // groups of options.replicas_per_element replicas share one
   InputOptions options;
   Cardinality cardinality = kUnknown;
   std::vector<replica::PipelineInput> pipelines;  // of this process
-  // Elements that only fill up a last round are flagged, and handled as
-  // partial_batches says.
+  // Elements that only fill the last round are flagged, and handled according to partial_batches.
   bool coordinated = false;
   Cardinality steps = kUnknown;
-  bool limited = false;  // a pass has exactly `steps`, whatever the data has
+  bool limited = false;  // a pass has exactly `steps`, however much data there is
   bool aligned = false;  // the processes agree on every step, by a StepAligner
-  // What all processes must have alike, as (name, value).
+  // Settings that must be equal in all processes, as (name, value).
   std::vector<std::pair<std::string, std::string>> alike;
-  uint64_t seed = 0;  // the first pass's; drawn if the group has other pipelines elsewhere
+  uint64_t seed = 0;  // of the first pass; drawn if other processes have pipelines
   bool seeded = false;
   std::vector<replica::TracedFunction> maps;
   std::optional<int> device_depth;  // PrefetchToDevice
@@ -54,7 +53,7 @@ struct DistributedDataset::Plan {
 
 namespace replica {
 
-// With so many of its elements read ahead; 0: itself.
+// Returns `dataset` with this many elements read ahead; with 0 `dataset` itself.
 inline Dataset Buffered(const Dataset& dataset, int64_t elements) {
   return elements == 0 ? dataset : dataset.Prefetch(elements);
 }

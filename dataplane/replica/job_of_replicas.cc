@@ -14,7 +14,7 @@ namespace {
 
 using Kind = JobOfReplicas::Kind;
 
-// With Distribute nodes of its own, whose attributes are changed.
+// Returns a copy of the tree in which `change` has changed the attributes of all Distribute nodes.
 NodePtr Changed(const NodePtr& node, absl::FunctionRef<void(Attrs&)> change) {
   if (node->op == "Distribute") {
     Attrs attrs = node->attrs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read through the service, seen by the replicas that read it.
+// The service's job of a dataset, as the replicas that read it see it.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace penstock::replica {
 
 struct JobOfReplicas {
   enum class Kind : uint8_t {
-    kNone,         // the dataset is this process's own
-    kAnonymous,    // each iterator is a job of its own
+    kNone,         // this process reads the dataset itself
+    kAnonymous,    // each iterator has its own job
     kNamed,        // iterators share one job
-    kCoordinated,  // of which each iterator is a consumer
+    kCoordinated,  // each iterator is a consumer of one job
   };
   Kind kind = Kind::kNone;
   int64_t num_consumers = 0;
@@ -25,15 +25,16 @@ struct JobOfReplicas {
   std::string name;  // of the job
 };
 
-// By the Distribute nodes of `dataset`. InvalidArgument if they are of several kinds.
+// Returns the job of the Distribute nodes of `dataset`. InvalidArgument if they are of several
+// kinds.
 absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset);
 
-// The same dataset as consumer number `consumer`. `rests`, if given, stands where it
-// says Rests::kPad.
+// Returns the same dataset as consumer number `consumer`. `rests`, if given, replaces Rests::kPad.
 Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<Rests> rests);
 
-// The same dataset as one of several readers of its named job: all iterators over one Distribute
-// node read pass after pass, and those of readers with nodes of their own the same passes together.
+// Returns the same dataset as one of several readers of its named job. All iterators over one
+// Distribute node read pass after pass; readers with nodes of their own read the same passes
+// together.
 Dataset AsReader(const Dataset& dataset);
 
 }  // namespace penstock::replica

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows from the front of the data, with which a pipeline's last batches are
-// filled up.
+// Rows from the front of the data, which fill a pipeline's last batches.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +15,18 @@
 
 namespace penstock::replica {
 
-// Reads the dataset once more, and again when it ends. One thread.
+// Reads the dataset a second time, and again when it ends. One thread.
 class LeadingRows {
  public:
   LeadingRows(Dataset dataset, uint64_t seed, int64_t epoch)
       : dataset_(std::move(dataset)), seed_(seed), epoch_(epoch) {}
 
-  // The next `count` rows. OutOfRange if the data has none.
+  // Returns the next `count` rows. OutOfRange if the data has none.
   absl::StatusOr<std::vector<RowRange>> Take(int64_t count);
 
   absl::Status Save(StateWriter& writer);
   absl::Status Restore(StateReader& reader);
-  static absl::Status Pass(StateReader& reader);  // over what Save() wrote
+  static absl::Status Pass(StateReader& reader);  // skips what Save() wrote
 
  private:
   struct Position {
@@ -38,15 +37,15 @@ class LeadingRows {
   };
   static absl::StatusOr<Position> ReadPosition(StateReader& reader);
 
-  absl::Status Hold();  // the next batch that has rows
+  absl::Status Hold();  // gets the next batch that has rows
 
   const Dataset dataset_;
   uint64_t seed_;
   int64_t epoch_;
   std::optional<Iterator> iterator_;
-  State before_;  // of the batch at hand
+  State before_;  // before the current batch
   std::shared_ptr<BatchRows> batch_;
-  int64_t row_ = 0;  // the next of them
+  int64_t row_ = 0;  // in the current batch
 };
 
 }  // namespace penstock::replica

@@ -15,7 +15,7 @@ absl::Status ParallelFor(int count, const std::function<absl::Status(int)>& fn) 
   std::vector<std::thread> threads;
   threads.reserve(results.size());
   enum class Go { kNotYet, kAll, kNone };
-  std::atomic<Go> go{Go::kNotYet};  // calls may wait for one another: all are made, or none
+  std::atomic<Go> go{Go::kNotYet};  // calls may wait for each other: run all or none
   absl::Status status;
   for (int i = 1; i < count && status.ok(); ++i) {
     absl::StatusOr<std::thread> thread = StartThread("replicas side by side", [&, i] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same for each replica, at once.
+// Runs a function for each replica in parallel.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 namespace penstock::replica {
 
-// Calls fn(i) for i in [0, count), each on a thread of its own, 0 on the caller's;
-// returns when all have returned, with the error of the lowest i that has one. ResourceExhausted,
-// and none was called, where the process gets no thread.
+// Calls fn(i) for i in [0, count), each on its own thread, 0 on the caller's. Returns when all have
+// returned, with the error of the lowest i that has one. ResourceExhausted, without any call, if
+// the process cannot start the threads.
 absl::Status ParallelFor(int count, const std::function<absl::Status(int)>& fn);
 
 }  // namespace penstock::replica

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pipeline at work: an iterator whose elements its replicas get in turn, and
-// what fills them up when it has ended.
+// One running pipeline: an iterator whose elements go to its replicas in rotation, and the rows
+// that fill incomplete batches after its end.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,29 @@
 
 namespace penstock::replica {
 
-// What one replica gets in a step.
+// One replica's part of a step.
 struct Portion {
-  Element element;      // empty: there is none
-  int64_t missing = 0;  // rows that a whole batch would have more; kUnknown: nobody knows
+  Element element;      // empty: no element
+  int64_t missing = 0;  // rows that a whole batch would have in addition; kUnknown: not known
   bool whole() const { return element && missing == 0; }
   std::vector<float> weights;  // {}: all rows count 1
 };
 
-// One thread at a time, but for Stop().
+// One thread at a time, except Stop().
 class Pipeline {
  public:
-  // `reading` gives what input.dataset does, made in slots of `pool` as far as it can be
-  // (dataplane/dataset/iterator_output.h), which outlives the pipeline.
+  // `reading` returns the elements of input.dataset, made in slots of `pool` where possible
+  // (dataplane/dataset/iterator_output.h). `pool` must outlive the pipeline.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineInput& input,
                                                          const Dataset& reading,
                                                          const DistributedDataset::Plan& plan,
                                                          uint64_t seed, int64_t epoch, Pool& pool);
 
-  // The next step of its replicas. An error in one's place is all's; the next call
-  // goes on with the step behind it.
+  // Returns the next step of its replicas. An error in place of one replica's element is the result
+  // of the step; the next call continues with the step after it.
   absl::StatusOr<std::vector<Portion>> Next();
-  // Makes whole what is not, as the policy says. FailedPrecondition if it drops.
+  // Completes portions that are not whole, according to the policy. FailedPrecondition if it would
+  // have to make rows of an unknown number.
   absl::Status Fill(std::vector<Portion>& portions);
 
   absl::Status Save(StateWriter& writer);
@@ -48,7 +49,7 @@ class Pipeline {
   absl::Status Stop(absl::Duration bound) { return iterator_.Stop(bound); }
 
  private:
-  // What Save() writes.
+  // The fields that Save() writes.
   struct Position {
     int64_t turn = 0;
     bool ended = false;
@@ -73,7 +74,7 @@ class Pipeline {
   Pool& pool_;
   Iterator iterator_;
   LeadingRows leading_rows_;
-  int64_t turn_ = 0;  // of the sizes
+  int64_t turn_ = 0;  // index into the sizes
   bool ended_ = false;
 };
 

@@ -73,7 +73,7 @@ absl::Status Read(StateReader& reader, absl::Status& status) {
   return absl::OkStatus();
 }
 
-// How many follow, each of a byte at least.
+// Reads how many items follow, each of at least one byte.
 absl::StatusOr<uint64_t> ReadCount(StateReader& reader) {
   ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
   if (count > reader.rest().size()) return absl::DataLossError("a count is beyond the bytes");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processes of a group and the collective server say, as bytes: a number
-// for the kind, then fields as state_bytes.h writes them. Of one release only.
+// Messages between the processes of a group and the collective server, as bytes: a number for the
+// kind, then fields as state_bytes.h writes them. All processes must be of one release.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace penstock::replica {
 
 inline constexpr uint64_t kRankMessagesVersion = 1;
 
-// First on a connection, to the server.
+// The first message on a connection, to the server.
 struct RankHello {
   uint64_t version = kRankMessagesVersion;
   std::string launch;
@@ -24,7 +24,7 @@ struct RankHello {
   int64_t ranks = 0;
   friend bool operator==(const RankHello&, const RankHello&) = default;
 };
-// The server's answer when all are there, or why they will never be.
+// The server's answer once all ranks are connected, or why they never will be.
 struct RankWelcome {
   absl::Status status;
   friend bool operator==(const RankWelcome&, const RankWelcome&) = default;
@@ -39,14 +39,14 @@ struct RankEnds {  // to the server
   absl::Status why;
   friend bool operator==(const RankEnds&, const RankEnds&) = default;
 };
-// To the server: the process leaves as it should.
+// To the server: the process leaves in an orderly way.
 struct RankLeaves {
   friend bool operator==(const RankLeaves&, const RankLeaves&) = default;
 };
 struct RankEventMessage {  // from the server
   uint64_t communicator = 0;
   absl::Status end;
-  RankResult result;  // if not ended
+  RankResult result;  // if `end` is OK
   friend bool operator==(const RankEventMessage&, const RankEventMessage&) = default;
 };
 

@@ -30,13 +30,13 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kMostGreetingBytes = 1 << 16;
 constexpr std::chrono::seconds kGreetingTime(5);
 constexpr std::chrono::milliseconds kRetryTime(20);
-constexpr std::chrono::milliseconds kLookAround(500);  // how long it waits before it says for whom
+constexpr std::chrono::milliseconds kLookAround(500);  // then rank 0 logs the missing ranks
 
 absl::Status Of(int rank, const absl::Status& why) {
   return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why.message()));
 }
 
-// Rank 0's channel: the collective server, and the connections of all others.
+// Rank 0's channel: the collective server, and the connections of all other ranks.
 class RootChannel final : public CollectiveChannel {
  public:
   static absl::StatusOr<std::shared_ptr<RootChannel>> Start(std::vector<Socket> others,
@@ -53,7 +53,7 @@ class RootChannel final : public CollectiveChannel {
   }
   explicit RootChannel(size_t others) : server_(MakeCallbacks(others)) {}
   ~RootChannel() override {
-    if (loop_ != nullptr) loop_->Stop();  // whose events use all of this
+    if (loop_ != nullptr) loop_->Stop();  // its events use this object
   }
 
   void Call(uint64_t communicator, RankCall call) override {
@@ -150,7 +150,7 @@ class RemoteChannel final : public CollectiveChannel {
   std::unique_ptr<FrameLoop> loop_;
 };
 
-// What is wrong with a rank that says `hello`, given which are there.
+// Returns the error of a rank that sent `hello`, given the ranks that are connected.
 absl::Status Check(const RankHello& hello, const RankProcesses& here,
                    const std::vector<Socket>& others) {
   if (hello.version != kRankMessagesVersion)
@@ -177,7 +177,7 @@ std::vector<int> Missing(const std::vector<Socket>& others) {
   return ranks;
 }
 
-// The connections of ranks 1 … n - 1, as far as they come before `deadline`.
+// Accepts the connections of ranks 1 … n - 1 that come before `deadline`.
 absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const HostAndPort& where,
                                               Clock::time_point deadline) {
   absl::StatusOr<transfer::tcp::Bound> bound = transfer::tcp::ListenAt(where);
@@ -199,7 +199,7 @@ absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const H
     if (!socket) continue;
     const Clock::time_point by = std::min(deadline, Clock::now() + kGreetingTime);
     absl::StatusOr<std::string> frame = ReceiveFrame(socket, kMostGreetingBytes, by);
-    if (!frame.ok()) continue;  // no rank
+    if (!frame.ok()) continue;  // not a rank
     absl::StatusOr<RankMessage> message = RankMessageOf(*frame);
     const RankHello* hello = message.ok() ? std::get_if<RankHello>(&*message) : nullptr;
     if (hello == nullptr) continue;
@@ -228,7 +228,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ListenAsRoot(const RankProcesses& he
   }
   for (const Socket& socket : others) {
     if (!socket) continue;
-    // One that is gone by now is noticed by the loop.
+    // The loop notices a rank that is gone by now.
     SendFrame(socket, ToBytes(welcome), Clock::now() + kGreetingTime).IgnoreError();
   }
   RETURN_IF_ERROR(welcome.status);
@@ -238,7 +238,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ListenAsRoot(const RankProcesses& he
   return std::make_unique<HostCollective>(std::move(channel), inbox, 0, 0, here.ranks);
 }
 
-// A connection to rank 0, once it listens.
+// Connects to rank 0, once it listens.
 absl::StatusOr<Socket> Reach(const RankProcesses& here, const HostAndPort& where,
                              Clock::time_point deadline) {
   WaitLines lines(StderrEventLog(), {{"rank", absl::StrCat(here.rank)}});
@@ -272,7 +272,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ConnectToRoot(const RankProcesses& h
   const auto greet = [&]() -> absl::StatusOr<RankWelcome> {
     const RankHello hello{.launch = here.launch, .rank = here.rank, .ranks = here.ranks};
     RETURN_IF_ERROR(SendFrame(*socket, ToBytes(hello), deadline));
-    // Rank 0 says at its own deadline who is missing.
+    // Rank 0 reports at its own deadline which ranks are missing.
     ASSIGN_OR_RETURN(const std::string frame,
                      ReceiveFrame(*socket, kMostGreetingBytes, deadline + kGreetingTime));
     ASSIGN_OR_RETURN(RankMessage message, RankMessageOf(frame));

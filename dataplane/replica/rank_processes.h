@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host communicator of the processes of a launch. That of rank 0 has the server; the
-// others connect to it over TCP. A process that is killed is known to be gone at
-// once, from its connection; a machine that is, after `silence`. If rank 0 goes, all
-// have lost it. Whoever can reach the address may join: for a trainer's own network,
-// as NCCL's rendezvous is.
+// A host communicator of the processes of a launch. Rank 0's end has the server; the other ranks
+// connect to it over TCP. If a process is killed, its connection shows it at once; a machine that
+// is gone is noticed after `silence`. If rank 0 goes, all ranks have lost it. Any process that can
+// reach the address may join: use it only on a trainer's own network, as NCCL's rendezvous.
 #pragma once
 
 #include <memory>
@@ -16,7 +15,7 @@
 namespace penstock::replica {
 
 struct RankProcesses {
-  std::string address;  // host:port; there rank 0 listens
+  std::string address;  // host:port where rank 0 listens
   std::string launch;   // the same in all processes of a launch
   int rank = 0;
   int ranks = 1;
@@ -24,9 +23,9 @@ struct RankProcesses {
   absl::Duration silence = absl::Seconds(10);
 };
 
-// When all ranks are there. DeadlineExceeded naming the missing ones, InvalidArgument
-// for a bad address, FailedPrecondition if rank 0 is of another launch or number of
-// ranks, or has such a rank already; Unavailable if rank 0 cannot listen.
+// Returns when all ranks are connected. DeadlineExceeded naming the missing ranks; InvalidArgument
+// for a bad address; FailedPrecondition if rank 0 has another launch or number of ranks, or has
+// this rank already; Unavailable if rank 0 cannot listen.
 absl::StatusOr<std::unique_ptr<Collective>> ConnectRanks(const RankProcesses& processes);
 
 }  // namespace penstock::replica

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of all replicas as one.
+// Reductions of the tensors of all replicas.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -16,15 +16,15 @@
 namespace penstock {
 namespace {
 
-// One leaf of all replicas, to be added up.
+// One leaf of all replicas, to be reduced.
 struct Parts {
   std::vector<Tensor> tensors;
   std::vector<absl::Span<const float>> weights;  // of rows; {}: all 1
   ReduceOp op = ReduceOp::kSum;
-  bool rows = false;  // over the rows of all, too
+  bool rows = false;  // also reduces over the rows of all replicas
 };
 
-// Dims of the result. InvalidArgument if they do not fit together.
+// Returns the dims of the result. InvalidArgument if the parts do not match.
 absl::StatusOr<std::vector<int64_t>> ResultDims(const Parts& parts) {
   std::vector<int64_t> dims;
   for (size_t i = 0; i < parts.tensors.size(); ++i) {
@@ -111,7 +111,7 @@ absl::Status AddUp(DType dtype, const Parts& parts, absl::Span<std::byte> to) {
   }
 }
 
-// Between processes: the block, and the bytes of the weights.
+// Writes an element for other processes: the block, and the bytes of the weights.
 void WriteElements(const DistributedValues& values, size_t replica, StateWriter& writer) {
   const absl::Span<const std::byte> block = values[replica].block();
   const absl::Span<const float> weights = values.weights(replica);
@@ -120,8 +120,8 @@ void WriteElements(const DistributedValues& values, size_t replica, StateWriter&
       {reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float)});
 }
 
-// Appends what WriteElements() wrote. InvalidArgument for an element that `spec`, of this
-// process's, does not admit.
+// Appends an element that WriteElements() wrote. InvalidArgument if it does not match `spec`, which
+// is this process's.
 absl::Status ReadElements(StateReader& reader, const Spec& spec, std::vector<Element>& elements,
                           std::vector<std::vector<float>>& weights) {
   ASSIGN_OR_RETURN(const std::string_view block, reader.ReadString());

@@ -38,7 +38,7 @@ std::vector<std::string> AllDevices() {
   return devices;
 }
 
-// That of rank 0, so that ranks agree on it and two launches do not.
+// Returns rank 0's launch, so that all ranks use the same one and two launches differ.
 absl::StatusOr<std::string> LaunchOf(replica::Collective& ranks) {
   std::random_device random;
   const std::string drawn = absl::StrCat(absl::Hex(random()), absl::Hex(random()));

@@ -62,11 +62,11 @@ class FilesOfShard final : public SplitFeed {
   const int64_t shards_;
   const int64_t index_;
   Mutex mu_;
-  // By provider: of which repetition, and the order.
+  // By provider: the repetition, and the order in it.
   std::map<int, std::pair<std::optional<int64_t>, std::vector<int64_t>>> orders_ GUARDED_BY(mu_);
 };
 
-// Its input as it runs on its own, with splits handed out here.
+// Runs its input separately, with splits from this shard.
 class ShardFilesIterator final : public NodeIterator {
  public:
   ShardFilesIterator(const BuildSite& site, SplitPlan plan)
@@ -78,7 +78,7 @@ class ShardFilesIterator final : public NodeIterator {
   }
 
   absl::Status Build(const NodePtr& input) {
-    // The numbers of nodes are those of the whole tree: this is the first input of each.
+    // The numbers of nodes are those of the whole tree: this input is the first of each node.
     ASSIGN_OR_RETURN(input_, BuildSite::Root(input, run_).Build());
     return absl::OkStatus();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that reads part of its input's files (AutoShardPolicy::kFile).
+// A node that reads a part of its input's files (AutoShardPolicy::kFile).
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace penstock::replica {
 
-// OK if every source of the dataset reads files, at least as many as `shards`, or
-// none at all. NotFound naming a source that has no files to divide,
-// InvalidArgument naming one that has too few. Lists the files.
+// OK if every source of the dataset reads files one by one, and has at least `shards` files or
+// none. NotFound naming a source that does not read files one by one, or if there is no source;
+// InvalidArgument naming a source that has too few files. Lists the files.
 absl::Status CheckFiles(const Dataset& dataset, int64_t shards);
 
-// The files index, index + shards, … of each source; where they are shuffled, of
-// their order in each repetition, which follows the run's seed.
-// REQUIRES: CheckFiles() says OK; what reads the result are nodes of one input each.
+// Reads the files index, index + shards, … of each source. If the files are shuffled, the numbers
+// count in their order in each repetition, which follows the run's seed. REQUIRES: CheckFiles()
+// returns OK, and the nodes that read the result have one input each.
 Dataset ShardFiles(const Dataset& dataset, int64_t shards, int64_t index);
 
 }  // namespace penstock::replica

@@ -102,7 +102,7 @@ absl::Status StepAligner::Start(bool has_data) {
     alone_.push_back(has_data);
     return absl::OkStatus();
   }
-  // The least of: whether all have data; minus whether some have; who has none.
+  // The minima: whether all have data; minus whether some have; the lowest process without data.
   const int64_t has = has_data ? 1 : 0;
   return Annotate(
       own_->Start(CollectiveOp::kMin, {has, -has, has_data ? own_->size() : own_->rank()}), "step ",

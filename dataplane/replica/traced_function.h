@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A traced function of a replica's element, outside of any dataset.
+// A traced function that is applied to a replica's element, outside of any dataset.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace penstock::replica {
 
-// A value; any thread.
+// A value; any thread may call it.
 class TracedFunction {
  public:
-  // InvalidArgument if it does not take elements of `input`.
+  // InvalidArgument if the function does not take elements of `input`.
   static absl::StatusOr<TracedFunction> Of(const MapFunction& fn, const Spec& input);
 
   const Spec& output() const { return bound_->def().output; }
