@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of a build with the CUDA toolkit. The runtime is linked statically
-// and opens the driver when it is first asked, so the program starts anywhere.
+// The backend of a build with the CUDA toolkit. The runtime is linked statically and opens the
+// driver at its first use, so the program starts on any machine.
 #include <cuda_runtime_api.h>
 
 #include <optional>
@@ -21,7 +21,7 @@ namespace {
 using cuda::OnDevice;
 using cuda::ToStatus;
 
-// The runtime is of no use to a forked child, so what the parent made is left alone there.
+// A forked child cannot use the runtime, so it leaves the parent's objects alone.
 class CudaMemory final : public DeviceMemory {
  public:
   CudaMemory(int device, void* address, size_t bytes)
@@ -77,7 +77,7 @@ class CudaStream final : public DeviceStream {
   ~CudaStream() override {
     if (owner_ == Owner::kCaller || !in_creator_) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
-    // Work that it still has is done all the same.
+    // The stream still completes the work that it has.
     if (on.ok()) ToStatus(cudaStreamDestroy(stream_), "cudaStreamDestroy").IgnoreError();
   }
 
@@ -181,7 +181,7 @@ class CudaBackend final : public DeviceBackend {
   absl::StatusOr<std::unique_ptr<DeviceStream>> MakeStream(int device) override {
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(device));
     cudaStream_t stream;
-    // Not in step with the program's default stream.
+    // Does not synchronize with the program's default stream.
     RETURN_IF_ERROR(ToStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                              "cudaStreamCreateWithFlags"));
     return std::make_unique<CudaStream>(device, stream, CudaStream::Owner::kUs);
@@ -206,7 +206,7 @@ class CudaBackend final : public DeviceBackend {
 
   absl::StatusOr<MemoryKind> KindOf(const void* address) override {
     const absl::StatusOr<int> device = cuda::DeviceInUse();
-    if (absl::IsNotFound(device.status())) return MemoryKind::kHost;  // there is no other
+    if (absl::IsNotFound(device.status())) return MemoryKind::kHost;  // there is no other kind
     RETURN_IF_ERROR(device.status());
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(*device));
     cudaPointerAttributes attributes;

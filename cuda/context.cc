@@ -16,8 +16,8 @@
 namespace penstock::cuda {
 namespace {
 
-// What of the driver's interface the runtime does not offer. Opened at run time: a
-// program that is linked to libcuda does not start where there is none.
+// Functions of the driver that the runtime does not offer. The driver is opened at run time: a
+// program that is linked to libcuda does not start on machines without it.
 struct Driver {
   decltype(&cuDeviceGet) device_get = nullptr;
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
@@ -58,14 +58,14 @@ const Driver& TheDriver() {
   return driver;
 }
 
-// The driver's own errors; the runtime's have the same numbers where both exist.
+// Converts the driver's own errors, which have the same numbers as the runtime's where both exist.
 absl::Status DriverStatus(CUresult result, const char* call) {
   return ToStatus(static_cast<int>(result), call);
 }
 
 struct Contexts {
   Mutex mu;
-  std::vector<CUcontext> of GUARDED_BY(mu);  // by device; null: not made by us yet
+  std::vector<CUcontext> of GUARDED_BY(mu);  // by device; null: not retained yet
 };
 
 Contexts& OurContexts() {
@@ -73,7 +73,8 @@ Contexts& OurContexts() {
   return contexts;
 }
 
-// Kept until the process ends: streams and memory of ours live in them.
+// Returns the device's primary context, retained until the process ends: our streams and memory
+// live in it.
 absl::StatusOr<CUcontext> PrimaryContext(int device) {
   Contexts& contexts = OurContexts();
   {
@@ -116,7 +117,7 @@ std::optional<int> FindDeviceInUse() {
   const Driver& driver = TheDriver();
   if (!driver.whole()) return std::nullopt;
   CUdevice handle;
-  // Fails behind the last one, and while nobody has started the driver.
+  // Fails after the last device, and while nothing has started the driver.
   for (int device = 0; driver.device_get(&handle, device) == CUDA_SUCCESS; ++device) {
     unsigned flags = 0;
     int active = 0;
@@ -146,9 +147,9 @@ MemoryKind KindOfDeviceMemory(const void* address) {
       pool != nullptr) {
     return MemoryKind::kPooled;
   }
-  // The attribute that says whether other processes can open it says no of cudaMalloc()'s memory
-  // too under some drivers, in MIG and in confidential computing. Only what is made of pieces has a
-  // handle.
+  // The attribute that says whether other processes can open the memory is also false for
+  // cudaMalloc()'s memory under some drivers, in MIG and in confidential computing. Only memory
+  // mapped from pieces has a handle.
   CUmemGenericAllocationHandle pieces;
   if (driver.retain_allocation != nullptr && driver.release_allocation != nullptr &&
       driver.retain_allocation(&pieces, const_cast<void*>(address)) == CUDA_SUCCESS) {

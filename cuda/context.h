@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which device a call of ours works. The driver's primary contexts are pushed
-// and popped, since cudaSetDevice() would leave a context of some hundred MB behind
+// The device on which a CUDA call works. Pushes and pops the driver's primary contexts, because
+// cudaSetDevice() would leave a context of some hundred MB on a device that the program does not
+// use. Private to this folder.
 // on a device that the program does not use. Private to this folder.
 #pragma once
 
@@ -15,29 +16,29 @@
 
 namespace penstock::cuda {
 
-// How many devices there are; NotFound with the reason if none.
+// Returns the number of devices; NotFound with the reason if there are none.
 absl::StatusOr<int> CountDevices();
 
-// The first device that this process uses already, also through others; nullopt if it uses none.
-// Starts nothing.
+// Returns the first device that this process already uses, also through other libraries; nullopt if
+// it uses none. Starts nothing.
 std::optional<int> FindDeviceInUse();
 
-// The device that memory for all of them is best registered on: the first that
-// this process uses already, or 0 if it uses none yet.
+// Returns the device on which to register memory for all devices: the first that this process
+// already uses, or 0 if it uses none yet.
 absl::StatusOr<int> DeviceInUse();
 
-// How memory that is a device's was made. kDevice if the driver cannot say.
+// Returns how device memory was made; kDevice if the driver cannot tell.
 MemoryKind KindOfDeviceMemory(const void* address);
 
-// A device's attribute, one of CUdevice_attribute; 0 if the driver does not know it.
+// Returns a device's attribute, one of CUdevice_attribute; 0 if the driver does not know it.
 int DriverAttribute(int device, int attribute);
 
-// While it lives, CUDA calls of this thread are for that device, and take no part in what
-// another thread captures into a graph: else many of them would make such a capture invalid.
+// While it exists, CUDA calls of this thread are for that device. They take no part in another
+// thread's capture into a graph; many calls would otherwise invalidate the capture.
 class OnDevice {
  public:
-  // NotFound for a device that is not there. Makes the device's primary context if
-  // the process has none yet, which takes a while.
+  // NotFound for a device that does not exist. Makes the device's primary context if the process
+  // has none yet, which takes a while.
   static absl::StatusOr<OnDevice> Enter(int device);
   OnDevice(OnDevice&& other) noexcept
       : entered_(std::exchange(other.entered_, false)), capture_mode_(other.capture_mode_) {}
@@ -47,7 +48,7 @@ class OnDevice {
  private:
   OnDevice() = default;
   bool entered_ = true;
-  cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeRelaxed;  // the thread's before
+  cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeRelaxed;  // the thread's mode before
 };
 
 }  // namespace penstock::cuda

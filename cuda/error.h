@@ -8,12 +8,11 @@
 
 namespace penstock::cuda {
 
-// OK for 0 (cudaSuccess). Otherwise what `call` says went wrong, in words, and the
-// error that CUDA remembers for this thread is cleared. 34, 35 and 100 all mean
-// that there is no GPU: NotFound.
+// Returns OK for 0 (cudaSuccess), else the error of `call` with CUDA's reason, and clears the error
+// that CUDA remembers for this thread. 34, 35 and 100 all mean that there is no GPU: NotFound.
 absl::Status ToStatus(int error, std::string_view call);
 
-// Why there is none: NotFound.
+// Returns NotFound with the reason why there is no GPU.
 absl::Status NoGpu(int error);
 
 }  // namespace penstock::cuda

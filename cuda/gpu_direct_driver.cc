@@ -23,7 +23,7 @@ absl::StatusOr<int> Attribute(cudaDeviceAttr attribute, int device) {
   return value;
 }
 
-// Loaded, or built in. Where UCX looks too.
+// Returns true if the module is loaded or built in. UCX checks the same places.
 bool HasPeerModule() {
   constexpr const char* kPlaces[] = {"/sys/module/nvidia_peermem", "/sys/module/nv_peer_mem",
                                      "/sys/kernel/mm/memory_peers/nv_mem"};
@@ -39,7 +39,7 @@ class CudaGpuDirect final : public GpuDirectDriver {
     ASSIGN_OR_RETURN(const int ordering, Attribute(cudaDevAttrGPUDirectRDMAWritesOrdering, device));
     ASSIGN_OR_RETURN(const int flushes,
                      Attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions, device));
-    // Where CPU and GPU share page tables a NIC has a way over each of them.
+    // Where CPU and GPU share page tables, a NIC has a path through each of them.
     ASSIGN_OR_RETURN(const int shared_tables,
                      Attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device));
     return GpuDirectFacts{

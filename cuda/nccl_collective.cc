@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataplane/replica/collective.h over NCCL. Its launches are on a CUDA stream of our own,
-// on a communicator of our own; what waits polls for errors of that communicator, so
-// that a lost rank ends it, and then aborts it here.
+// dataplane/replica/collective.h over NCCL. It uses a CUDA stream and a communicator of its own.
+// Waiting calls poll for errors of that communicator, so that a lost rank ends it and it is then
+// aborted here.
 //
-// NCCL wants launches of different communicators in one order on all ranks of a GPU.
-// Before 2.26 the trainer must not have its own under way while it calls Next() or
-// Reduce(); from 2.26 on NCCL_LAUNCH_ORDER_IMPLICIT=1 sees to it.
+// NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
+// NCCL 2.26 the trainer must not have launches of its own under way while it calls Next() or
+// Reduce(). From 2.26 on NCCL_LAUNCH_ORDER_IMPLICIT=1 takes care of the order.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ int NcclOpOf(CollectiveOp op) {
   return kNcclSum;
 }
 
-// Page-locked memory that the device reads and writes too.
+// Page-locked memory that the device also reads and writes.
 class Mapped {
  public:
   static absl::StatusOr<Mapped> Of(size_t bytes) {
@@ -73,15 +73,15 @@ class Mapped {
   void* address_;
 };
 
-// A communicator that we own. Its calls return at once, so that another thread can abort it while
-// one waits for what was begun. Memory and events are kept, since to give them back waits for the
-// device.
+// A communicator that this object owns. NCCL's calls on it return at once, so that another thread
+// can abort it while one waits for a result. Memory and events are reused, because freeing them
+// waits for the device.
 class NcclCollective final : public Collective {
  public:
   static absl::StatusOr<std::unique_ptr<NcclCollective>> Split(const NcclLibrary& nccl,
                                                                NcclComm parent, int color) {
     ASSIGN_OR_RETURN(Begun begun, BeginSplit(nccl, parent, color));
-    // A parent that does not block is being split still.
+    // A non-blocking parent may still be splitting.
     const auto ask = [&](int* state) { return nccl.CommGetAsyncError(parent, state); };
     return FinishSplit(std::move(begun), AwaitSettled(nccl, "ncclCommSplit", ask));
   }
@@ -96,7 +96,7 @@ class NcclCollective final : public Collective {
       comm = std::exchange(comm_, nullptr);
       finished = pending_.empty() && ended_.ok();
     }
-    // Unfinished work would never let it be destroyed.
+    // CommDestroy() would never return with unfinished work.
     if (comm != nullptr && finished && Finalize(comm)) {
       (void)nccl_.CommDestroy(comm);
     } else if (comm != nullptr) {
@@ -180,7 +180,7 @@ class NcclCollective final : public Collective {
     return nccl_.ToStatus(asked != kNcclSuccess ? asked : error, "an NCCL communicator has ended");
   }
 
-  // NCCL carries no words: the others see their own connections break.
+  // NCCL does not transmit `why`: the other ranks see their own connections break.
   void Abort(const absl::Status& why) override {
     NcclComm aborted;
     {
@@ -190,11 +190,11 @@ class NcclCollective final : public Collective {
     }
     if (aborted == nullptr) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
-    if (on.ok()) (void)nccl_.CommAbort(aborted);  // waits for what runs on the device
+    if (on.ok()) (void)nccl_.CommAbort(aborted);  // waits for work that runs on the device
   }
 
  private:
-  // What a call reads and writes, and its place in the stream.
+  // The memory that a call reads and writes, and its event in the stream.
   struct Buffer {
     Mapped mapped;
     size_t bytes;
@@ -205,7 +205,7 @@ class NcclCollective final : public Collective {
 
   explicit NcclCollective(const NcclLibrary& nccl) : nccl_(nccl) {}
 
-  // A split under way. NCCL writes the new communicator down when it is done.
+  // A split under way. NCCL stores the new communicator in `made` when it is done.
   struct Begun {
     std::unique_ptr<NcclCollective> own;
     std::unique_ptr<NcclComm> made;
@@ -218,15 +218,15 @@ class NcclCollective final : public Collective {
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own.device_));
     int key = 0;
     RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(parent, &key), "ncclCommUserRank"));
-    // What the trainer set for its communicator does not hold for this one; NCCL's environment
-    // does.
+    // The trainer's settings of its communicator do not apply to this one; NCCL's environment
+    // variables do.
     NcclConfig config{.blocking = 0};
     const int result = nccl.CommSplit(parent, color, key, begun.made.get(), &config);
     if (result != kNcclInProgress) RETURN_IF_ERROR(nccl.ToStatus(result, "ncclCommSplit"));
     return begun;
   }
 
-  // `settled`: how the parent came out of it.
+  // `settled` is the parent's status after the split.
   static absl::StatusOr<std::unique_ptr<NcclCollective>> FinishSplit(Begun begun,
                                                                      const absl::Status& settled) {
     if (!settled.ok()) {
@@ -251,7 +251,8 @@ class NcclCollective final : public Collective {
     return std::move(begun.own);
   }
 
-  // Lets what others still want of this rank go out, for a while. Whether it did.
+  // Sends the data that other ranks still need from this one, for a limited time. Returns whether
+  // it finished.
   bool Finalize(NcclComm comm) const {
     int state = nccl_.CommFinalize(comm);
     const absl::Time until = absl::Now() + kFinalizeWithin;
@@ -262,7 +263,7 @@ class NcclCollective final : public Collective {
     return state == kNcclSuccess;
   }
 
-  // `ask` for a communicator's state again and again, until nothing is under way.
+  // Calls `ask` for a communicator's state until nothing is under way.
   template <class Ask>
   static absl::Status AwaitSettled(const NcclLibrary& nccl, std::string_view call, Ask ask) {
     int state = kNcclInProgress;
@@ -273,7 +274,7 @@ class NcclCollective final : public Collective {
       std::this_thread::sleep_for(kPoll);
     }
   }
-  // The same of this communicator; what it was aborted with.
+  // The same for this communicator; returns the status that it was aborted with, if it was.
   absl::Status Settle(std::string_view call) {
     const absl::Status settled = AwaitSettled(nccl_, call, [this](int* state) {
       MutexLock lock(mu_);
@@ -285,7 +286,7 @@ class NcclCollective final : public Collective {
     return ended_;
   }
 
-  // One that is kept, if there is one of at least that size.
+  // Returns a spare buffer of at least that size, or a new one.
   absl::StatusOr<Buffer> Take(size_t bytes) {
     const auto found = std::find_if(spare_.begin(), spare_.end(),
                                     [&](const Buffer& spare) { return spare.bytes >= bytes; });
@@ -305,8 +306,8 @@ class NcclCollective final : public Collective {
     pending_.pop_front();
   }
 
-  // Adds it to those that are pending. A buffer whose launch failed is kept too, since the
-  // device may still use it.
+  // Launches `call` and adds its buffer to pending_. A buffer whose launch failed is kept too,
+  // because the device may still use it.
   template <class Call>
   absl::Status Launch(std::string_view name, Buffer buffer, Call call) {
     int result = kNcclSuccess;
@@ -331,7 +332,7 @@ class NcclCollective final : public Collective {
     return launched;
   }
 
-  // Never by cudaEventSynchronize(), which would not return once a rank is lost.
+  // Does not use cudaEventSynchronize(), which would not return after a rank is lost.
   absl::Status WaitFor(cudaEvent_t event) {
     while (true) {
       const cudaError_t error = cudaEventQuery(event);

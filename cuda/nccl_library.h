@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's library, opened at run time, and what we use of its ABI: as of nccl.h 2.18 (where
-// ncclCommSplit came), unchanged in 2.28. Private to this folder.
+// NCCL's library, opened at run time, and the part of its ABI that is used here: as in nccl.h 2.18
+// (the first with ncclCommSplit), unchanged in 2.28. Private to this folder.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@ inline constexpr int kNcclInProgress = 7;
 enum NcclOp : int { kNcclSum = 0, kNcclMax = 2, kNcclMin = 3 };
 enum NcclType : int { kNcclUint8 = 1, kNcclInt64 = 4 };
 
-// ncclConfig_t as it was in 2.18; later ones have more after it, and go by `size`.
+// ncclConfig_t of 2.18. Later versions have more fields after it, and use `size` to tell.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
@@ -53,11 +53,11 @@ struct NcclLibrary {
   int (*AllGather)(const void* from, void* to, size_t count_each, int type, NcclComm comm,
                    cudaStream_t stream);
 
-  // libnccl.so.2, opened once. FailedPrecondition with what the linker says, or naming the
-  // function that it lacks.
+  // Opens libnccl.so.2 once. FailedPrecondition with the linker's message, or naming the function
+  // that the library lacks.
   static absl::StatusOr<const NcclLibrary*> Get();
 
-  // OK for success. Unavailable with what `call` says went wrong.
+  // Returns OK for success, else Unavailable with NCCL's reason why `call` failed.
   absl::Status ToStatus(int result, std::string_view call) const;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build without a toolkit says of GPUDirect RDMA.
+// The GpuDirectDriver of a build without the toolkit.
 #include "dataplane/memory/gpu_direct_driver.h"
 
 namespace penstock {

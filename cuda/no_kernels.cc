@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a stage where nothing compiles kernels: without a device it says so, with
-// one that this build has none.
+// Steps of a stage in a build without kernels. Without a device the error says so; with one, that
+// this build has no kernels.
 #include "dataplane/memory/device.h"
 #include "penstock/device_stage.h"
 #include "penstock/status.h"

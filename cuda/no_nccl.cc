@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands behind CollectiveOfNccl() where Penstock is built without CUDA.
+// CollectiveOfNccl() of a build without CUDA.
 #include "dataplane/replica/collective.h"
 
 namespace penstock::replica {

@@ -16,7 +16,7 @@ namespace {
 
 using cuda::ToStatus;
 
-// A range in the profiler's time line; nothing without a profiler.
+// A range in the profiler's timeline; does nothing without a profiler.
 class Range {
  public:
   explicit Range(const char* name) { nvtxRangePushA(name); }

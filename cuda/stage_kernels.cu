@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bound by memory: every thread strides over the output, which is written in order, and
-// index arithmetic is kept off the inner loop.
+// Kernels limited by memory bandwidth: every thread strides over the output, which is written in
+// order, and index arithmetic stays out of the inner loop.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -12,7 +12,7 @@ namespace penstock::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-// Enough for every processor of today's devices; more only queue.
+// Enough for all multiprocessors of current devices; more blocks would only wait.
 constexpr int64_t kMostBlocks = 4096;
 
 int Blocks(int64_t items) {
@@ -41,8 +41,8 @@ __device__ __nv_bfloat16 Rounded(float value) {
   return __float2bfloat16_rn(value);
 }
 
-// A thread per pixel: it reads its channels side by side, and writes each plane beside
-// its neighbours.
+// One thread per pixel. It reads the pixel's channels, which are adjacent, and neighbouring threads
+// write adjacent values of each plane.
 template <class T, int kChannels>
 __global__ void Images(ImagesCall call) {
   const int64_t all = call.batch * call.pixels;
@@ -87,7 +87,7 @@ __global__ void Padded(PaddedCall call) {
   }
 }
 
-// In words of T, which rows are whole numbers of.
+// Copies rows as words of type T; a row is a whole number of words.
 template <class T>
 __global__ void Gather(GatherCall call) {
   const int64_t words = static_cast<int64_t>(call.row_bytes / sizeof(T));

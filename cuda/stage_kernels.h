@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of a stage (penstock/device_stage.h), for what nvcc does not compile.
-// Private to this folder.
+// The kernels of a stage (penstock/device_stage.h), for code that nvcc does not compile. Private to
+// this folder.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -42,7 +42,7 @@ struct GatherCall {
   void* out;
 };
 
-// Each puts one kernel on the stream of the current device; sizes above 0.
+// Each queues one kernel on a stream of the current device. REQUIRES: sizes > 0.
 cudaError_t LaunchImages(const ImagesCall& call, cudaStream_t stream);
 cudaError_t LaunchPadded(const PaddedCall& call, cudaStream_t stream);
 cudaError_t LaunchGather(const GatherCall& call, cudaStream_t stream);
