@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dtypes, shapes and specs on their way between Python and C++. A dtype is a
-// penstock.DType there (and whatever penstock.as_dtype takes), a shape a tuple with
-// None for unknown dimensions, or None; a nest of specs is one of tuples and dicts
-// whose leaves are _core.LeafSpec.
+// Conversions of dtypes, shapes and specs between Python and C++. In Python a dtype is a
+// penstock.DType (or any value that penstock.as_dtype accepts), and a shape is a tuple with None
+// for unknown dimensions, or None. A nest of specs is a nest of tuples and dicts whose leaves are
+// _core.LeafSpec.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,7 +13,7 @@
 
 namespace penstock::python {
 
-// Throw Python's exceptions for what is none.
+// The functions from Python throw Python's exceptions for a value that does not convert.
 DType DTypeFrom(pybind11::handle value);
 pybind11::object ToPython(DType dtype);
 Shape ShapeFrom(pybind11::handle value);

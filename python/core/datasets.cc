@@ -31,8 +31,8 @@ Dataset CheckedDataset(Dataset dataset) {
   return dataset;
 }
 
-// Functions are called while the dataset is built, with the GIL held. What they raise
-// passes through the building.
+// Functions are called while the dataset is built, with the GIL held. Their exceptions pass through
+// the building.
 MapFunction Traced(py::function function) {
   return [function](const Expr& x) { return function(x).cast<Expr>(); };
 }
@@ -284,7 +284,7 @@ void BindRunning(py::class_<Dataset>& dataset) {
               arg("gpu") = py::none());
   dataset.def("reduce", [](const Dataset& self, const Expr& initial, py::function function) {
     const StateFunction traced = TracedState(function);
-    // Traced here, with the GIL; read without it.
+    // Traced here, with the GIL; read without the GIL.
     absl::StatusOr<Element> last;
     {
       StateFunction with_gil = [&traced](const Expr& state, const Expr& element) {

@@ -5,8 +5,8 @@
 
 namespace penstock::python {
 
-// _core.Dataset: penstock/dataset.h and sources.h, with what penstock/dataset.py of
-// the package makes of Python's arguments. Functions take and give Exprs.
+// Binds _core.Dataset: penstock/dataset.h and sources.h, with arguments that the package's
+// penstock/dataset.py has prepared. Functions take and return Exprs.
 void BindDatasets(pybind11::module_& module);
 
 }  // namespace penstock::python

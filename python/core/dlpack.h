@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack's memory layout (dmlc/dlpack, dlpack.h), of both versions that frameworks
-// speak: 0.x ("dltensor") and 1.x ("dltensor_versioned"), which knows read-only.
+// DLPack's memory layout (dmlc/dlpack, dlpack.h), in both versions that frameworks use: 0.x
+// ("dltensor") and 1.x ("dltensor_versioned"), which has a read-only flag.
 #pragma once
 
 #include <cstdint>

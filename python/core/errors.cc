@@ -8,7 +8,7 @@ namespace penstock::python {
 namespace py = pybind11;
 
 void Raise(const absl::Status& status) {
-  // Of users' data, which need not be UTF-8.
+  // The message may hold users' data, which need not be UTF-8.
   const py::object message = py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(status.message().data(),
                            static_cast<Py_ssize_t>(status.message().size()), "backslashreplace"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statuses as Python's exceptions: a class of penstock.errors for each code.
+// Statuses as Python exceptions: one class of penstock.errors per code.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,7 @@
 
 namespace penstock::python {
 
-// Throws what pybind11 turns into the exception of that code. REQUIRES: the GIL is
-// held, !status.ok().
+// Throws the exception of that code, through pybind11. REQUIRES: the GIL is held, !status.ok().
 [[noreturn]] void Raise(const absl::Status& status);
 
 inline void RaiseIfError(const absl::Status& status) {

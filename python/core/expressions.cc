@@ -19,13 +19,13 @@ using py::arg;
 
 namespace {
 
-// Mistakes are raised where they are made, not when the dataset is built.
+// Raises an error where it is made, not when the dataset is built.
 Expr CheckedExpr(Expr expr) {
   RaiseIfError(expr.status());
   return expr;
 }
 
-// f, with the status of its result raised.
+// Returns `function` with the error of its result raised.
 template <class... Args>
 auto Raising(Expr (*function)(Args...)) {
   return [function](Args... args) { return CheckedExpr(function(std::forward<Args>(args)...)); };
@@ -298,8 +298,9 @@ Expr ExprFrom(const py::object& value) {
   return py::module_::import("penstock.expr").attr("as_expr")(value).cast<Expr>();
 }
 
-// As py::implicitly_convertible<py::object, Expr>(), whose flag against recursion is one for all
-// threads in pybind11 2.10: a thread that traces while another one converts is told that it cannot.
+// Does the same as py::implicitly_convertible<py::object, Expr>(), with a recursion flag per
+// thread. pybind11 2.10 has one flag for all threads, so a thread that traces while another one
+// converts would fail to convert.
 void ConvertObjectsToExpr() {
   const auto convert = [](PyObject* object, PyTypeObject* expr) -> PyObject* {
     thread_local bool converting = false;

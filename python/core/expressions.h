@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are traced: Expr, and the operations of penstock/expr.h under
-// Python's names in _core.ops.
+// Traced functions: Expr, and the operations of penstock/expr.h under Python's names in _core.ops.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -9,7 +8,7 @@
 
 namespace penstock::python {
 
-// A nest of Python's values and Exprs as one Expr.
+// Converts a nest of Python values and Exprs to one Expr.
 Expr ExprFrom(const pybind11::object& value);
 
 void BindExpressions(pybind11::module_& module);

@@ -29,7 +29,7 @@ PythonFunction FunctionFrom(std::string name, std::string pickle, std::string ve
           .call = std::move(call)};
 }
 
-// What the processes of this program were last asked to be.
+// The last settings of the processes of this program.
 struct Asked {
   std::string interpreter;
   std::vector<std::string> path;
@@ -37,15 +37,15 @@ struct Asked {
   friend bool operator==(const Asked&, const Asked&) = default;
 };
 
-// Iterators that run keep the processes that they began with.
+// Running iterators keep the processes that they began with.
 void UsePython(std::string interpreter, std::vector<std::string> path, int processes) {
-  static auto* const last = new Asked;  // guarded by the GIL, as the other
+  static auto* const last = new Asked;  // both guarded by the GIL
   static auto* const in_creator = new ForkGuard;
   Asked asked{std::move(interpreter), std::move(path), processes};
   if (*in_creator && asked == *last) return;
   *last = asked;
   *in_creator = ForkGuard();
-  WithoutGil without_gil;  // those before may be ended
+  WithoutGil without_gil;  // may end the earlier processes
   PythonHost::SetOfProcess(python_host::ProcessHost::Create(
       {.processes = asked.processes,
        .command = {.interpreter = std::move(asked.interpreter), .path = std::move(asked.path)},

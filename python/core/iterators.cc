@@ -59,20 +59,20 @@ class HeldIterator {
   }
   HeldIterator(const HeldIterator&) = delete;
 
-  // The leaves of the next element, or None at the end.
+  // Returns the leaves of the next element, or None at the end.
   py::object Next(std::optional<int64_t> step, std::optional<double> timeout) {
     std::optional<Element> element = Take(step, timeout);
     if (!element.has_value()) return py::none();
     if (on_device_ != nullptr) {
       absl::StatusOr<DeviceElement> on_device = CopyToDevice(*element);
       if (on_device.ok()) return LeavesOf(*std::move(on_device));
-      // Who holds more than there are places for gets it where it lies.
+      // A reader that holds more elements than there are places gets this one in host memory.
       if (!absl::IsResourceExhausted(on_device.status())) Raise(on_device.status());
     }
     const bool writable = IsWritable(*element);
     return LeavesOf(*std::move(element), writable);
   }
-  // The same as NumPy's arrays and scalars; of a spec of dense numbers alone.
+  // The same as NumPy arrays and scalars; only for a spec of dense numbers.
   py::object NextNumpy() {
     std::optional<Element> element = Take(std::nullopt, std::nullopt);
     if (!element.has_value()) return py::none();
@@ -125,9 +125,9 @@ class HeldIterator {
     RaiseIfError(status);
   }
 
-  // (round, consumer, steps, hash) of the last element that was given; see penstock/step_token.h.
-  // Where the read has no rounds, round and consumer are -1 and the hash is that of the number of
-  // steps.
+  // Returns (round, consumer, steps, hash) of the last element that was returned; see
+  // penstock/step_token.h. Where the read has no rounds, round and consumer are -1, and the hash is
+  // that of the number of steps.
   py::tuple StepToken() const {
     CheckUsable();
     if (steps_ == 0) {
@@ -152,7 +152,7 @@ class HeldIterator {
     return on_device_->CopyToDevice(element);
   }
 
-  // What a signal's handler raises leaves the element that is waited for to the next call.
+  // If a signal's handler raises, the element that was waited for goes to the next call.
   std::optional<Element> Take(std::optional<int64_t> step, std::optional<double> timeout) {
     CheckUsable();
     const absl::Time deadline = DeadlineIn(timeout);
@@ -172,11 +172,11 @@ class HeldIterator {
   }
   bool IsWritable(const Element& element) const { return exclusive_ && !element.IsShared(); }
 
-  // nullopt: not there by then, as InterruptibleIterator has it.
+  // nullopt: not available by then, as in InterruptibleIterator.
   std::optional<NextResult> NextBy(std::optional<int64_t> step, absl::Time until) {
     WithoutGil without_gil;
     std::unique_lock lock(next_mu_, absl::ToChronoTime(until));
-    if (!lock.owns_lock()) return std::nullopt;  // another thread waits for its own
+    if (!lock.owns_lock()) return std::nullopt;  // another thread is waiting in Next()
     return iterator_->NextBy(step, until);
   }
   NextResult NextAtLeisure(std::optional<int64_t> step, absl::Time deadline) {
@@ -197,9 +197,9 @@ class HeldIterator {
   replica::DeviceReader* const on_device_;  // nullptr: elements stay in host memory
   const bool exclusive_;
   const ForkGuard in_creator_;
-  penstock::StepToken token_;  // both with the GIL held
+  penstock::StepToken token_;  // both guarded by the GIL
   int64_t steps_ = 0;          // since it was made or restored
-  std::timed_mutex next_mu_;   // of threads that call Next() at once; taken without the GIL
+  std::timed_mutex next_mu_;   // for concurrent calls of Next(); locked without the GIL
 };
 
 }  // namespace

@@ -10,14 +10,14 @@
 
 namespace penstock::python {
 
-// _core.Iterator; `seed` and `epoch` as MakeInterruptible() takes them. `gpu`: elements come there,
-// the next ones before they are asked for; one for which no place is free on it comes in host
-// memory.
+// Bind and make _core.Iterator. `seed` and `epoch` are those of MakeInterruptible(). With `gpu`,
+// elements come on that device, and the copies of the next ones begin before they are requested. An
+// element comes in host memory if no place on the device is free for it.
 void BindIterators(pybind11::module_& module);
 pybind11::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed,
                               std::optional<int64_t> epoch, std::optional<int> gpu);
 
-// Whether elements may lie where other trainers read them too: behind a cross-trainer
+// Returns true if elements may be in memory that other trainers also read: after a cross-trainer
 // cache, whose segments are mapped for reading only.
 bool ReadsWhatOthersRead(const Dataset& dataset);
 

@@ -13,7 +13,7 @@ namespace py = pybind11;
 
 namespace {
 
-// (job, consumer, state, heard, why), or None once the watch was stopped.
+// Returns (job, consumer, state, heard, why), or None once the watch is stopped.
 py::object Next(LostConsumerWatch& watch) {
   std::optional<LostConsumer> change;
   {

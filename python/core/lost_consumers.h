@@ -5,7 +5,7 @@
 
 namespace penstock::python {
 
-// _core.LostConsumerWatch, on which penstock/lost_consumers.py stands.
+// Binds _core.LostConsumerWatch, which penstock/lost_consumers.py uses.
 void BindLostConsumers(pybind11::module_& module);
 
 }  // namespace penstock::python

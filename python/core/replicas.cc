@@ -43,10 +43,10 @@ auto Waiting(F function) {
 
 // --- Values that replicas made ------------------------------------------------------
 
-// The leaves that one replica gives, as Dataset's sources take them.
+// The leaves from one replica, as Dataset's sources take them.
 using GivenLeaves = std::vector<std::tuple<DType, std::vector<int64_t>, py::object>>;
 
-// `of_replicas` as elements in memory of ours. `spec` admits all of them.
+// Copies the values of the replicas into elements. REQUIRES: `spec` admits all of them.
 DistributedValues ValuesFrom(const std::vector<GivenLeaves>& of_replicas, const Spec& spec,
                              std::vector<std::vector<float>> weights) {
   std::vector<Element> elements;
@@ -172,8 +172,8 @@ void BindGroups(py::module_& module) {
 
 using NextStep = absl::StatusOr<std::optional<DistributedValues>>;
 
-// An iterator, and the step that Next() may stop waiting for, made on a thread of its own.
-// One thread at a time, but for Commit() and Stop() of the iterator.
+// An iterator, and the step that Next() may stop waiting for, which is made on a thread of its own.
+// One thread at a time, except Commit() and Stop() of the iterator.
 class Steps {
  public:
   explicit Steps(DistributedIterator iterator) : iterator_(std::move(iterator)) {}
@@ -182,14 +182,14 @@ class Steps {
   }
 
   DistributedIterator& iterator() { return iterator_; }
-  // A step was asked for and not taken.
+  // A step was requested and not delivered.
   bool pending() const { return background_.under_way(); }
 
   NextStep Next(std::optional<int64_t> step) {
     if (pending()) return *NextBy(step, absl::InfiniteFuture());
     return step.has_value() ? iterator_.Next(*step) : iterator_.Next();
   }
-  // nullopt: not made by then. It is the next call's.
+  // nullopt: not made by then; the next call gets it.
   std::optional<NextStep> NextBy(std::optional<int64_t> step, absl::Time until) {
     if (!pending()) {
       step_ = step;
@@ -202,12 +202,12 @@ class Steps {
     if (!background_.Await(until)) return std::nullopt;
     return std::move(made_);
   }
-  // Waits for a step that was not taken, and lets it go.
+  // Waits for a step that was not delivered, and drops it.
   bool LetGoBy(absl::Time until) { return !pending() || NextBy(std::nullopt, until).has_value(); }
 
  private:
   DistributedIterator iterator_;
-  std::optional<int64_t> step_;  // what was asked for
+  std::optional<int64_t> step_;  // of the requested step
   NextStep made_;                // by background_
   BackgroundTask background_{
       [this] { made_ = step_.has_value() ? iterator_.Next(*step_) : iterator_.Next(); }};
@@ -225,8 +225,8 @@ class HeldSteps {
   }
   HeldSteps(const HeldSteps&) = delete;
 
-  // (leaves of each replica, weights of its rows or an empty list), or None at the end. What a
-  // signal's handler raises leaves the step that is waited for to the next call.
+  // Returns (leaves of each replica, weights of its rows or an empty list), or None at the end. If
+  // a signal's handler raises, the step that was waited for goes to the next call.
   py::object Next(std::optional<int64_t> step) {
     std::optional<DistributedValues> values =
         ValueOrRaise(HearingSignals([&](absl::Time until) -> std::optional<NextStep> {
@@ -249,11 +249,11 @@ class HeldSteps {
     return py::make_tuple(leaves, weights);
   }
 
-  // A dict for each replica of this process whose values go to a device.
+  // Returns a dict for each replica of this process whose values go to a device.
   py::list LandingStats() {
     CheckUsable();
     py::list replicas;
-    // Waits for nothing, so that it may be asked while Next() waits.
+    // Does not wait, so that it may be called while Next() waits.
     for (const DeviceLandingStats& stats : steps_->iterator().LandingStats()) {
       py::dict its;
       its["device"] = absl::StrCat("GPU:", stats.device);
@@ -300,8 +300,9 @@ class HeldSteps {
         "this iterator belongs to the process that this one was forked from; make one here"));
   }
 
-  // What `by` gives, which gives nothing if it did not come to its end by the time it is told. On
-  // the main thread that comes every now and then, and signals are heard; else never.
+  // Calls `by(until)` until it returns a value; it returns nothing if it has not finished by
+  // `until`. On the main thread `until` is soon, and signal handlers run between the calls; on
+  // other threads it is infinite.
   template <class By>
   typename std::invoke_result_t<By, absl::Time>::value_type HearingSignals(By by) {
     CheckUsable();
@@ -321,12 +322,12 @@ class HeldSteps {
   Steps* const steps_;
   const bool exclusive_;
   const ForkGuard in_creator_;
-  std::timed_mutex mu_;  // taken without the GIL
+  std::timed_mutex mu_;  // locked without the GIL
 };
 
 // --- Datasets -----------------------------------------------------------------------
 
-// A distributed dataset, and whether its elements are each one reader's.
+// A distributed dataset, and whether each of its elements has only one reader.
 struct HeldDistributed {
   DistributedDataset dataset;
   bool exclusive;
@@ -396,7 +397,7 @@ void BindOptions(py::module_& module) {
 HeldDistributed FromFunction(const ReplicaGroup& group, const py::function& function,
                              const InputOptions& options) {
   bool exclusive = options.replicas_per_element == 1;
-  // Called by this call, on this thread.
+  // Called during this call, on this thread.
   const auto with_gil = [&](const InputContext& context) {
     py::gil_scoped_acquire gil;
     auto dataset = function(context).cast<Dataset>();

@@ -5,8 +5,8 @@
 
 namespace penstock::python {
 
-// _core.ReplicaGroup, DistributedDataset and DistributedIterator: penstock/replica.h and
-// distributed_dataset.h, with what penstock/distribute.py of the package makes of them.
+// Binds _core.ReplicaGroup, DistributedDataset and DistributedIterator: penstock/replica.h and
+// distributed_dataset.h, as the package's penstock/distribute.py uses them.
 void BindReplicas(pybind11::module_& module);
 
 }  // namespace penstock::python

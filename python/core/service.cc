@@ -206,7 +206,7 @@ const Fields<WorkerConfig>& WorkerFields() {
 
 // --- Servers -----------------------------------------------------------------------
 
-// A server that is left or joined without the GIL.
+// A server that is stopped and joined without the GIL.
 template <class Server, class Config>
 class HeldServer {
  public:
@@ -228,13 +228,13 @@ class HeldServer {
 
   const absl::Status& started() const { return started_; }
   Server& operator*() { return *server_; }
-  // Nothing in a forked child: the server is the parent's, and would leave it.
+  // Does nothing in a forked child, because the server is the parent's.
   void Stop() {
     if (!in_creator_) return;
     WithoutGil without_gil;
     server_->Stop();
   }
-  // Until stopped, or ended by itself; Python's signal handlers run meanwhile.
+  // Waits until the server is stopped or ends by itself. Python's signal handlers run meanwhile.
   void Join() {
     StayAwayIfLeaving();
     if (!in_creator_) {
@@ -254,7 +254,7 @@ class HeldServer {
       try {
         HearSignals();
       } catch (const py::error_already_set&) {
-        Stop();  // else the future's end would wait for ever
+        Stop();  // else the future's destructor would wait for ever
         throw;
       }
     }

@@ -7,11 +7,11 @@
 
 namespace penstock::python {
 
-// DistributeOptions out of keyword arguments of these names. ValueError lists the
-// names there are, TypeError says which value does not fit.
+// Makes DistributeOptions from keyword arguments of the same names. ValueError lists the known
+// names; TypeError names the value that does not fit.
 DistributeOptions DistributeOptionsFrom(const pybind11::dict& arguments);
 
-// Dispatcher and worker as objects, registration, and the options' enumerations.
+// Binds the dispatcher, the worker, registration, and the enumerations of the options.
 void BindService(pybind11::module_& module);
 
 }  // namespace penstock::python

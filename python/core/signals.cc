@@ -12,7 +12,7 @@ namespace py = pybind11;
 
 namespace {
 
-std::atomic<unsigned long> main_thread{0};  // as Python's threads are called
+std::atomic<unsigned long> main_thread{0};  // Python's thread identifier
 
 }  // namespace
 

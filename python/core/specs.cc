@@ -18,7 +18,8 @@ DType DTypeFrom(py::handle value) {
 }
 
 py::object ToPython(DType dtype) {
-  // Kept for good: tensors are asked for theirs all the time. The GIL guards it.
+  // Kept until the process ends, because tensors look up their dtypes all the time. The GIL guards
+  // it.
   static std::array<PyObject*, 256> known{};
   PyObject*& object = known[static_cast<uint8_t>(dtype)];
   if (object == nullptr) {

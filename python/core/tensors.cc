@@ -22,7 +22,7 @@ namespace py = pybind11;
 
 namespace {
 
-// As the struct module writes it; a bfloat16 is its 16 bits.
+// Returns the code of the struct module; a bfloat16 is its 16 bits. nullptr for strings.
 const char* FormatOf(DType dtype) {
   switch (dtype) {
     case kBool:
@@ -91,7 +91,7 @@ class Leaf {
     for (int64_t dim : dims_) count_ *= dim;
   }
 
-  // The values, where they may be read; dims() are the tensor's.
+  // Returns the values; throws TypeError if they are on a device. Use dims() for the dimensions.
   const Tensor& values() const {
     if (on_device_) {
       throw py::type_error(absl::StrCat("this tensor is on ", device(),
@@ -100,7 +100,7 @@ class Leaf {
     }
     return anywhere();
   }
-  // Wherever they are.
+  // Returns the values, in host memory or on a device.
   const Tensor& anywhere() const {
     if (!held_->usable()) {
       Raise(absl::FailedPreconditionError(
@@ -134,7 +134,7 @@ class Leaf {
 
  private:
   std::shared_ptr<Held> held_;
-  Tensor tensor_;  // its own dims may be gone
+  Tensor tensor_;  // its dims may point to freed memory
   bool on_device_;
   Dims dims_;
   int64_t count_ = 1;
@@ -148,7 +148,7 @@ py::tuple ShapeOf(const Leaf& leaf) {
 
 // --- Buffers -------------------------------------------------------------------
 
-// What a Py_buffer points to beside the values.
+// The arrays that a Py_buffer points to, apart from the values.
 struct BufferShape {
   std::vector<Py_ssize_t> dims;
   std::vector<Py_ssize_t> strides;  // in bytes
@@ -168,7 +168,7 @@ int FillBuffer(PyObject* self, Py_buffer* view, int flags) {
       return -1;
     }
     const auto item = static_cast<int64_t>(SizeOf(leaf.dtype()));
-    std::unique_ptr<BufferShape> shape;  // where it is asked for
+    std::unique_ptr<BufferShape> shape;  // only if requested
     if ((flags & PyBUF_ND) != 0) {
       shape = std::make_unique<BufferShape>();
       shape->dims.assign(leaf.dims().begin(), leaf.dims().end());
@@ -201,7 +201,7 @@ void ReleaseBuffer(PyObject*, Py_buffer* view) {
 
 // --- DLPack --------------------------------------------------------------------
 
-// What a capsule's array points to, until its consumer calls the deleter, on any thread.
+// The memory that a capsule's array points to, until its consumer calls the deleter, on any thread.
 template <class M>
 struct Exported {
   Leaf leaf;
@@ -226,7 +226,7 @@ M* Export(const Leaf& leaf) {
   return &exported->managed;
 }
 
-// A capsule that nobody consumed lets go by itself.
+// A capsule that was not consumed releases its memory itself.
 template <class M>
 py::capsule Capsule(M* managed, const char* name) {
   return py::reinterpret_steal<py::capsule>(PyCapsule_New(managed, name, [](PyObject* capsule) {
@@ -237,11 +237,11 @@ py::capsule Capsule(M* managed, const char* name) {
   }));
 }
 
-// The streams that every CUDA program has, by the numbers that stand for them.
+// Stream numbers with a fixed meaning.
 constexpr int64_t kLegacyStream = 1;
-constexpr int64_t kNoStream = -1;  // the consumer sees to the order itself
+constexpr int64_t kNoStream = -1;  // the consumer orders its work itself
 
-// Before a consumer on `stream`, as DLPack numbers them, reads the values.
+// Makes the values ready for a consumer on `stream`, which has DLPack's numbering.
 void MakeReady(const Leaf& leaf, const py::object& stream) {
   if (!leaf.on_device()) {
     if (!stream.is_none()) throw py::buffer_error("this tensor is in host memory: stream is None");
@@ -289,8 +289,8 @@ py::capsule ToDlpack(const Leaf& leaf, py::object stream,
   return Capsule(Export<dlpack::Managed>(leaf), "dltensor");
 }
 
-// CUDA's array interface, version 3. AttributeError where there is none, so that it is not
-// found either.
+// CUDA's array interface, version 3. Throws AttributeError where there is none, so that hasattr()
+// is false.
 py::dict CudaArrayInterface(const Leaf& leaf) {
   const char* const format = FormatOf(leaf.dtype());
   if (!leaf.on_device() || format == nullptr || leaf.dtype() == kBFloat16) {
@@ -313,11 +313,12 @@ py::dict CudaArrayInterface(const Leaf& leaf) {
       py::make_tuple(reinterpret_cast<uintptr_t>(leaf.anywhere().raw()), !leaf.writable());
   interface["strides"] = py::none();
   interface["version"] = 3;
-  interface["stream"] = kLegacyStream;  // on which the values are ready
+  interface["stream"] = kLegacyStream;  // the values are ready on it
   return interface;
 }
 
-// For who never writes: also of an element that others read, which DLPack before 1.0 cannot say.
+// For a consumer that never writes. Also for an element with other readers, which DLPack before 1.0
+// cannot express.
 py::capsule ToReader(const Leaf& leaf) {
   if (FormatOf(leaf.dtype()) == nullptr) {
     throw py::buffer_error("DLPack has no strings; see numpy()");
@@ -325,7 +326,7 @@ py::capsule ToReader(const Leaf& leaf) {
   return Capsule(Export<dlpack::Managed>(leaf), "dltensor");
 }
 
-// The rows from `begin` to `end`, as a tensor of the same element.
+// Returns the rows from `begin` to `end` as a tensor of the same element.
 Leaf RowsOf(const Leaf& leaf, int64_t begin, int64_t end) {
   const Tensor& values = leaf.values();
   if (FormatOf(leaf.dtype()) == nullptr) throw py::type_error("rows of strings have no address");
@@ -342,8 +343,8 @@ Leaf RowsOf(const Leaf& leaf, int64_t begin, int64_t end) {
 
 // --- NumPy ---------------------------------------------------------------------
 
-// What NumPy calls a dtype. Like the next kept for good: to be looked up costs more
-// than an array does.
+// NumPy's objects for a dtype. They and NumpyArray() are kept until the process ends, because
+// looking them up costs more than an array does.
 struct NumpyType {
   PyObject* scalar = nullptr;  // numpy.int64
   PyObject* dtype = nullptr;   // numpy.dtype(numpy.int64)
@@ -365,7 +366,7 @@ PyObject* NumpyArray() {  // REQUIRES: the GIL is held
   return type;
 }
 
-// An array on the memory of `self`, a Leaf, which it keeps; None for strings.
+// Returns an array on the memory of `self`, a Leaf, which the array keeps alive; None for strings.
 py::object ArrayOn(py::handle self, const Leaf& leaf) {
   if (FormatOf(leaf.dtype()) == nullptr) return py::none();
   const py::tuple shape = ShapeOf(leaf);
@@ -375,7 +376,7 @@ py::object ArrayOn(py::handle self, const Leaf& leaf) {
   return py::reinterpret_steal<py::object>(array);
 }
 
-// A tensor without dimensions as NumPy's scalar; null where only an array knows how.
+// Returns a tensor without dimensions as a NumPy scalar; null if only an array can hold it.
 py::object ScalarOf(const Tensor& tensor) {
   py::object value;
   switch (tensor.dtype()) {
@@ -436,13 +437,13 @@ py::list Strings(const Leaf& leaf) {
 }  // namespace
 
 Held::~Held() {
-  // A child of a fork owns neither the slot nor the threads of its pool, nor the device.
+  // A forked child owns neither the slot nor the threads of its pool, nor the device.
   if (!in_creator_) {
     static_cast<void>(new Element(std::move(element_)));
     static_cast<void>(new DeviceElement(std::move(on_device_)));
   } else if (unknown_readers_) {
-    // The default stream is behind all others that do not opt out. A place that even that
-    // cannot be told of is not used again.
+    // The default stream waits for all other streams that do not opt out. If ReadBy() fails, the
+    // place is not used again.
     on_device_.ReadBy(reinterpret_cast<void*>(kLegacyStream)).IgnoreError();
   }
 }
@@ -459,7 +460,7 @@ void Held::ReadyByOthers() {
 
 namespace {
 
-// Of an Element or a DeviceElement that `held` has.
+// Returns the leaves of an Element or a DeviceElement that `held` owns.
 template <class E>
 py::tuple LeavesIn(const std::shared_ptr<Held>& held, const E& of) {
   constexpr bool kOnDevice = std::is_same_v<E, DeviceElement>;
@@ -470,7 +471,7 @@ py::tuple LeavesIn(const std::shared_ptr<Held>& held, const E& of) {
       leaves[i] = py::none();
       continue;
     }
-    // The parts beside the values are int64 vectors.
+    // The parts other than the values are int64 vectors.
     const auto part = [&](absl::Span<const int64_t> values) {
       const int64_t dims[] = {static_cast<int64_t>(values.size())};
       return py::cast(Leaf(held, Tensor(kInt64, dims, values.data())));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leaves of an element as Python's objects, on the element's own memory.
+// The leaves of an element as Python objects, on the element's own memory.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,9 +15,9 @@
 
 namespace penstock::python {
 
-// An element, in host memory or on a device, held by whatever sees its memory: tensors,
-// their buffers and DLPack capsules. The last to go returns the loan, or the place on the
-// device, on any thread, with or without the GIL.
+// An element, in host memory or on a device. All objects that use its memory share it: tensors,
+// their buffers and DLPack capsules. The last of them returns the loan, or the place on the device,
+// on any thread, with or without the GIL.
 class Held {
  public:
   Held(Element element, bool writable) : element_(std::move(element)), writable_(writable) {}
@@ -26,12 +26,13 @@ class Held {
   Held(const Held&) = delete;
 
   const Element& element() const { return element_; }
-  // Empty if it is in host memory.
+  // Empty if the element is in host memory.
   const DeviceElement& on_device() const { return on_device_; }
-  // What `stream` is asked for from now on sees the values, and they stay until it is done
-  // with what it is asked for until this goes. Any thread.
+  // Work queued on `stream` after this call sees the values. They stay valid until `stream` has
+  // finished all work that was queued before this object is destroyed. Any thread.
   absl::Status ReadyOn(void* stream);
-  // Somebody else sees to the former; who reads is not known. Any thread.
+  // Call it instead of ReadyOn() if the consumer orders its work itself and its streams are not
+  // known. Any thread.
   void ReadyByOthers();
   bool writable() const { return writable_; }
   // False in a forked child, where the memory may not be mapped.
@@ -46,14 +47,15 @@ class Held {
   const ForkGuard in_creator_;
 };
 
-// The leaves of `element` in the order of its spec: Tensor; for ragged and sparse
-// ones a tuple of their parts, (values, row splits…), (values, indices, dense shape);
-// None for one left out. `writable`: nobody else reads the block.
+// Returns the leaves of `element` in the order of its spec. A leaf is a Tensor; a tuple of the
+// parts of a ragged or sparse tensor, (values, row splits…) or (values, indices, dense shape); or
+// None if it is missing. `writable`: no other code reads the block.
 pybind11::tuple LeavesOf(Element element, bool writable);
-// The same of one on a device: so are all values but strings and the parts beside values.
+// The same for an element on a device. Its values are there, except strings and the parts other
+// than values.
 pybind11::tuple LeavesOf(DeviceElement element);
-// The same for a spec of dense numbers alone: NumPy's arrays on the element's memory, and
-// its scalars for tensors without dimensions.
+// The same for a spec of dense numbers only: NumPy arrays on the element's memory, and NumPy
+// scalars for tensors without dimensions.
 pybind11::tuple ArraysOf(Element element, bool writable);
 
 void BindTensors(pybind11::module_& module);

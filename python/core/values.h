@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that Python gives (penstock/values.py prepares them) as a Tensor.
+// Python values (prepared by penstock/values.py) as a Tensor.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,11 +12,11 @@
 
 namespace penstock::python {
 
-// Keeps what its tensor() looks at.
+// Owns the memory that its tensor() refers to.
 class Values {
  public:
-  // `data`: a contiguous buffer of that dtype and shape, or for strings a list of
-  // bytes in row-major order.
+  // `data` is a contiguous buffer of that dtype and shape, or for strings a list of bytes in
+  // row-major order.
   Values(DType dtype, std::vector<int64_t> dims, pybind11::object data);
   Tensor tensor() const;
 

@@ -12,10 +12,10 @@ namespace penstock::python {
 
 namespace {
 
-std::atomic<int> calls{0};               // under way without the GIL, or asking for it
+std::atomic<int> calls{0};               // running without the GIL, or acquiring it
 std::atomic<std::thread::id> leaving{};  // the thread that ends the process
 
-// In a forked child these would count threads that it does not have.
+// A forked child does not have the threads that these count.
 [[maybe_unused]] const int forgotten_in_children = pthread_atfork(nullptr, nullptr, [] {
   calls = 0;
   leaving = std::thread::id();
@@ -43,7 +43,7 @@ WithoutGil::~WithoutGil() {
     StayForEver();
   }
   PyEval_RestoreThread(thread_);
-  --calls;  // only now: whoever ends the process waits, without the GIL, until it was had
+  --calls;  // only now: the leaving thread waits, without the GIL, until this one has had it
 }
 
 void BeginToLeave() {

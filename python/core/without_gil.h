@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting without Python's lock, and leaving when the interpreter goes.
+// Waiting without Python's lock, and staying away while the interpreter shuts down.
 //
-// Python ends a thread that asks for the GIL while the interpreter goes, wherever it is,
-// and unwinds it: through destructors of Python's objects, without the GIL. So threads
-// of ours never ask for it then: they stay where they are until the process ends, as all
-// of Python's do from 3.14 on.
+// If a thread requests the GIL during the shutdown, Python ends the thread there and unwinds it,
+// through destructors of Python objects, without the GIL. So threads that wait here never request
+// the GIL then. They stop where they are until the process ends, as all Python threads do from 3.14
+// on.
 #pragma once
 
 #include <pybind11/pybind11.h>
 
 namespace penstock::python {
 
-// Gives up the GIL until the end of the scope.
+// Releases the GIL until the end of the scope.
 class WithoutGil {
  public:
   WithoutGil();
@@ -22,12 +22,13 @@ class WithoutGil {
   PyThreadState* thread_;
 };
 
-// The calling thread is about to end the process: no other one comes back from here
+// Declares that the calling thread is about to end the process: no other thread returns from here
 // to Python.
 void BeginToLeave();
-// Waits for the others to be out of their calls, which were told to stop: 10 s at most.
+// Waits, for at most 10 s, until the other threads have left their calls, which must have been
+// stopped.
 void AwaitOthers();
-// Where a call begins. REQUIRES: the GIL is held.
+// Call it where a call begins. REQUIRES: the GIL is held.
 void StayAwayIfLeaving();
 
 }  // namespace penstock::python

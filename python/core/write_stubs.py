@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the stubs of the extension module, python/penstock/_core/*.pyi, from the module itself: its docstrings say what
-each function takes. tests/python/typing_test.py holds them to it.
+"""Writes the stubs of the extension module, python/penstock/_core/*.pyi, from the module itself: its docstrings have
+the types of the arguments. tests/python/typing_test.py checks that the stubs are up to date.
 
     PYTHONPATH=build/release/python python3 python/core/write_stubs.py
 """
@@ -35,18 +35,18 @@ NAMED = {
 
 
 def written_type(text, taken):
-    """A type of a pybind11 docstring as an annotation; `taken`: of an argument."""
+    """Returns a type of a pybind11 docstring as an annotation; `taken`: the type is an argument's."""
     text = text.replace("penstock._core.ops.", "").replace("penstock._core.", "").replace("penstock::", "")
     text = re.sub(r"\bList\b", "Sequence" if taken else "list", text)
     text = re.sub(r"\b(function|handle|object|capsule|Spec|Shape)\b", lambda found: NAMED[found[0]], text)
     if text in NAMED:
         return NAMED[text]
-    # What takes traced values takes arrays and numbers too.
+    # A parameter for traced values also accepts arrays and numbers.
     return re.sub(r"\bExpr\b", "Any", text) if taken else text
 
 
 def split(arguments):
-    """At the commas that stand in no bracket."""
+    """Splits at the commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for i, letter in enumerate(arguments):
         depth += (letter in "[(<{") - (letter in "])>}")
@@ -68,13 +68,13 @@ def argument(text):
 
 
 def signatures(doc):
-    """(arguments, result) of each overload."""
+    """Returns (arguments, result) of each overload."""
     found = []
     for line in (doc or "").splitlines():
         match = SIGNATURE.match(line)
         if match:
             arguments = [argument(part) for part in split(match[1])]
-            # Without a name an argument is given by its place.
+            # An argument without a name is positional.
             unnamed = [i for i, part in enumerate(arguments) if re.match(r"arg\d+:", part)]
             if unnamed:
                 arguments.insert(unnamed[-1] + 1, "/")
@@ -83,7 +83,7 @@ def signatures(doc):
 
 
 def function(name, value, indent="", how=""):
-    """Lines of a function of the extension, or of one that Python's modules put beside them."""
+    """Returns the lines of a function of the extension, or of a Python function in its module."""
     if inspect.isfunction(value):
         kinds = inspect.Parameter
         parts = []
@@ -135,7 +135,7 @@ def module(of):
 
 
 def stubs():
-    """The text of each stub by its file's name."""
+    """Returns the text of each stub by file name."""
     inner = module(_core.ops)
     outer = ["__version__: str", *module(_core)]
     texts = {
