@@ -23,7 +23,7 @@ struct BenchArguments {
   int64_t source_mib = bench::kColdBytes >> 20;
 };
 
-// What the process behind a socket limit is told.
+// The arguments of the process that writes for a socket limit.
 struct Producer {
   std::string host, congestion;
   int port = 0;
@@ -48,7 +48,7 @@ absl::Status RunBench(BenchArguments given) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bench::Setup> cases, bench::PlanCases(given.options));
   PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
   output.Add(bench::ThisMachine());
-  std::string refused;  // the workload and protocol that did not start: one row says why
+  std::string refused;  // workload and protocol that did not start: only one row gives the reason
   for (const bench::Setup& setup : cases) {
     const std::string subject = absl::StrCat(setup.workload, " ", setup.protocol);
     if (subject == refused) continue;

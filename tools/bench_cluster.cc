@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `penstock bench cluster`, and what it starts on other hosts.
+// `penstock bench cluster`, and the commands that it starts on other hosts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -34,7 +34,7 @@ namespace {
 
 const std::vector<int64_t> kSizes = {4096, 65'536, 1 << 20, 16 << 20};
 
-// Of --quick, and of pairs of hosts.
+// For --quick, and for pairs of hosts.
 constexpr int kQuickRounds = 2;
 constexpr double kQuickWindow = 0.3;  // seconds
 constexpr int64_t kQuickSize = 1 << 20;
@@ -42,7 +42,7 @@ constexpr int64_t kQuickSize = 1 << 20;
 struct BenchClusterArguments {
   BenchFlags flags;
   bench::GivenRank rank;
-  std::vector<std::string> levels;  // systems or protocols; none: all
+  std::vector<std::string> levels;  // systems or protocols; empty: all
   std::string rdma_device;
   double wait_s = 60;
   bool quick = false, all_pairs = false;
@@ -53,11 +53,11 @@ std::optional<std::string> Variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// The other hosts, and why some that were asked for are none.
+// The other hosts, and the reasons why some requested ones are missing.
 struct Others {
   std::vector<bench::Attendee> pairs;
   std::vector<std::string> missing;
-  std::optional<bench::Meeting> meeting;  // while it is there they serve
+  std::optional<bench::Meeting> meeting;  // the other ranks serve while it exists
 };
 
 absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const bench::Rank& self) {
@@ -85,7 +85,7 @@ absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const benc
   return others;
 }
 
-// Those that --level names, or all.
+// Returns the levels that --level names, or all.
 std::vector<bench::Level> Wanted(const BenchClusterArguments& given,
                                  std::vector<bench::Level> levels) {
   if (given.levels.empty()) {
@@ -132,7 +132,7 @@ bench::Row LeftOut(const char* workload, const bench::Hosts& hosts, absl::Status
   return row;
 }
 
-// What bench-pair on another host is told.
+// Returns the arguments of bench-pair on another host.
 std::vector<std::string> PairFlags(const BenchClusterArguments& given) {
   const int64_t bytes = given.flags.sizes.empty() ? kQuickSize : given.flags.sizes.front();
   std::vector<std::string> words = {"--size",   absl::StrCat(bytes),
@@ -146,7 +146,7 @@ std::vector<std::string> PairFlags(const BenchClusterArguments& given) {
   return words;
 }
 
-// From each of the hosts, this one among them, to each other one, a pair at a time.
+// Measures from each host, this one included, to each other one, one pair at a time.
 void MeasurePairs(const BenchClusterArguments& given, const std::vector<bench::Attendee>& reached,
                   const std::string& scratch, BenchOutput& output) {
   std::vector<std::string> hosts = {reached[0].hosts.here};
@@ -181,7 +181,7 @@ void MeasurePairs(const BenchClusterArguments& given, const std::vector<bench::A
   }
 }
 
-// `penstock bench-pair`: writes the rows of `hosts`, of which `here` is this host.
+// `penstock bench-pair`: writes the rows of `hosts`; `here` is this host.
 absl::Status RunPair(const BenchClusterArguments& given, const bench::Hosts& hosts) {
   bench::WatchForInterrupts();
   PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
@@ -202,8 +202,8 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
   PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
   const std::vector<std::string> protocols = ProtocolsOf(given);
-  std::vector<absl::StatusOr<bench::Survey>> surveys;  // of the others
-  std::map<std::string, bench::Survey> of_here;        // by the address of a link
+  std::vector<absl::StatusOr<bench::Survey>> surveys;  // of the other hosts
+  std::map<std::string, bench::Survey> of_here;        // by address of a link
   const auto survey_here = [&](const std::string& address) -> const bench::Survey& {
     const auto found = of_here.find(address);
     if (found != of_here.end()) return found->second;
@@ -223,7 +223,7 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   }
   MeasureLevels(given, bench::kHostWorkload, {}, bench::HostLevels(here, protocols), output);
   std::vector<bench::Hosts> reached;
-  std::vector<bench::Attendee> ends;  // of pairs: those reached
+  std::vector<bench::Attendee> ends;  // hosts for pairs: those reached
   for (size_t i = 0; i < others.pairs.size(); ++i) {
     const bench::Hosts& hosts = others.pairs[i].hosts;
     if (!surveys[i].ok()) {
@@ -262,7 +262,7 @@ absl::Status RunCluster(const BenchClusterArguments& given) {
     PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(protocol).status());
   }
   bench::Rank self;
-  if (given.flags.hosts.empty()) {  // who names hosts starts all from here
+  if (given.flags.hosts.empty()) {  // with --hosts, this process starts everything
     PENSTOCK_ASSIGN_OR_RETURN(self, bench::FindRank(given.rank, Variable));
   }
   bench::WatchForInterrupts();
@@ -367,7 +367,7 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
 
   auto pair = std::make_shared<BenchClusterArguments>();
   auto ends = std::make_shared<bench::Hosts>();
-  auto sender = std::make_shared<std::string>();  // its agent
+  auto sender = std::make_shared<std::string>();  // address of its agent
   CLI::App* measure = app.add_subcommand("bench-pair", "Reads from another host.")->group("");
   measure->add_option("here", ends->here)->required();
   measure->add_option("there", ends->there)->required();

@@ -24,7 +24,7 @@ namespace {
 void WriteText(std::FILE* file, const std::string& text) {
   if (file == nullptr) return;
   std::fputs(text.c_str(), file);
-  std::fflush(file);  // what was measured is kept whatever comes
+  std::fflush(file);  // measured rows are kept even if the bench ends early
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where rows of the bench go: a table for people, JSON lines, a page.
+// The bench's rows as a table for people, as JSON lines and as an HTML page.
 #pragma once
 
 #include <cstdio>
@@ -21,36 +21,37 @@ class App;
 
 namespace penstock::tools {
 
-// Flags that all benches have.
+// The flags that all benches have.
 struct BenchFlags {
   int pairs = 7;
   double window_s = 2;
-  std::vector<std::string> protocols;  // none: all
-  std::vector<int64_t> sizes;          // none: each bench's own
-  std::string json, html;              // files, "-" for standard output; empty: none
-  std::string gpu_figures;             // a file with gpu_bench's output; empty: none
-  std::vector<std::string> hosts;      // none, or this one and others
+  std::vector<std::string> protocols;  // empty: all
+  std::vector<int64_t> sizes;          // empty: each bench's own
+  std::string json, html;              // files, "-" for standard output; empty: not written
+  std::string gpu_figures;             // file with gpu_bench's output; empty: none
+  std::vector<std::string> hosts;      // empty, or this host and others
   std::string remote_shell = "ssh", remote_program;
 };
 
 void AddBenchFlags(CLI::App& command, BenchFlags& flags);
-// The first four alone: what is measured.
+// Adds only the first four, which choose what is measured.
 void AddCaseFlags(CLI::App& command, BenchFlags& flags);
 
-// The pair of flags.hosts[0] and the other host.
+// Returns the pair of flags.hosts[0] and the other host.
 absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& there);
 
 class BenchOutput {
  public:
-  // Unavailable, or the system's code, for a file that cannot be written or read; InvalidArgument
-  // for figures that are none.
+  // Opens the files. Unavailable, or the system's code, if a file cannot be written or read;
+  // InvalidArgument if the file of GPU figures has other contents.
   static absl::StatusOr<BenchOutput> Open(const BenchFlags& flags);
 
-  // All machines come before the first row. The host's name where there are several.
+  // Adds a machine. All machines must be added before the first row. `host` names the machine if
+  // there are several.
   void Add(const bench::Machine& machine, const std::string& host = "");
   void Add(bench::Row row);
-  // The table and the page. DataLoss if an element was not what was due: what cannot
-  // run is a row, what reads wrong a fault.
+  // Writes the table and the page. DataLoss if a row read an element that was not the one due. A
+  // case that cannot run is only a row.
   absl::Status Finish();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bench is a program of its own: tools/bench_main.cc.
+// `penstock bench` runs another program: tools/bench_main.cc.
 #include <CLI/CLI.hpp>
 
 #include "tools/commands.h"

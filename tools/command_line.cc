@@ -14,8 +14,8 @@
 
 namespace penstock::tools {
 
-// To the bound that only root may raise: each link and connection takes one, and gRPC does not
-// listen any more after an accept() that got none.
+// Raises the limit to the bound that only root may raise. Each link and connection takes a
+// descriptor. gRPC stops listening after an accept() that got none.
 static void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -26,7 +26,7 @@ static void RaiseDescriptorLimit() {
 void PrepareProcess() {
   RaiseDescriptorLimit();
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit of files' size is an error of the write
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit fails with an error
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
 }
 

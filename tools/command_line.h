@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all programs of the command do with their words.
+// Start and command line of all programs of the command.
 #pragma once
 
 namespace CLI {
@@ -10,12 +10,13 @@ namespace penstock::tools {
 
 struct Chosen;
 
-// Before the parser is filled: a closed pipe ends nobody, and gRPC logs nothing, since what it has
-// to say stands in our own messages, without its file names.
+// Must be called before the parser is filled. After it, a closed pipe ends no process, and gRPC
+// logs nothing: Penstock's own messages give the same reasons without gRPC's file names.
 void PrepareProcess();
 
-// Parses the words and runs what they ask for; says what failed in one line on stderr. Returns the
-// exit code: 0 done, 1 failed, 2 a command line that makes no sense, or that of the subcommand.
+// Parses the arguments and runs the chosen subcommand. If it fails, prints the reason as one line
+// on stderr. Returns the exit code: 0 done; 1 failed; 2 invalid command line; or the subcommand's
+// own code.
 int RunCommandLine(CLI::App& app, Chosen& chosen, int argc, char** argv);
 
 }  // namespace penstock::tools

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of `penstock`: each adds itself to the parser and says what is
-// to be done if it is the one given.
+// The subcommands of `penstock`. Each function adds one to the parser; the parser stores in
+// `chosen` what the given one does.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ class App;
 
 namespace penstock::tools {
 
-// What the command line asks for; run once it has been parsed.
+// The subcommand that the command line chose; run after parsing.
 struct Chosen {
   std::function<absl::Status()> run;
-  int exit_code = 0;  // of the process if `run` returns OK
+  int exit_code = 0;  // exit code of the process if `run` returns OK
 };
 
 void AddDispatcher(CLI::App& app, Chosen& chosen);
@@ -30,10 +30,10 @@ void AddTrace(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
 void AddSoak(CLI::App& app, Chosen& chosen);
-void AddBenchProgram(CLI::App& app, Chosen& chosen);    // of penstock: hands over to penstock-bench
-void AddBench(CLI::App& app, Chosen& chosen);           // of penstock-bench, and what it starts
-void AddBenchCluster(CLI::App& bench, Chosen& chosen);  // below `bench`
-void AddBenchRanks(CLI::App& app, Chosen& chosen);      // what it starts
+void AddBenchProgram(CLI::App& app, Chosen& chosen);    // in penstock: runs penstock-bench
+void AddBench(CLI::App& app, Chosen& chosen);           // in penstock-bench, with its processes
+void AddBenchCluster(CLI::App& bench, Chosen& chosen);  // a subcommand of `bench`
+void AddBenchRanks(CLI::App& app, Chosen& chosen);      // the processes that it starts
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddVersion(CLI::App& app, Chosen& chosen);
 

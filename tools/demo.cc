@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demo's own program is examples/digits/demo.py.
+// `penstock demo` runs examples/digits/demo.py.
 #include "tools/commands.h"
 #include "tools/hand_over.h"
 

@@ -16,7 +16,7 @@ namespace penstock::tools {
 namespace {
 
 struct DispatcherArguments {
-  DispatcherArguments() { config.port = 5050; }  // a program is looked for at a known port
+  DispatcherArguments() { config.port = 5050; }  // the port at which clients look by default
 
   DispatcherConfig config;
   std::string deployment_mode;

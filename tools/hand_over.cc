@@ -23,7 +23,7 @@ absl::Status CheckThere(const std::string& name, const std::filesystem::path& pa
       ", which is not there; build all of Penstock, or install it with cmake --install"));
 }
 
-// Replaces this process; returns only if that fails.
+// Replaces this process. Returns only if that fails.
 absl::Status RunProgram(const std::string& name, const Program& program,
                         const std::vector<std::string>& arguments) {
   std::error_code error;
@@ -56,7 +56,7 @@ absl::Status RunProgram(const std::string& name, const Program& program,
 void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
                 const std::string& description, Program program) {
   CLI::App* command = app.add_subcommand(name, description);
-  command->set_help_flag();  // --help, like everything behind the word, is for the program
+  command->set_help_flag();  // the program gets all arguments after its name, also --help
   command->prefix_command();
   command->callback([command, &chosen, name, program = std::move(program)] {
     chosen.run = [name, program, rest = command->remaining()] {

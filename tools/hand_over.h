@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subcommands that are programs of their own: in Python, where they start many processes, or like
-// this command.
+// Subcommands that are separate programs: Python programs that start many processes, or programs
+// built like this command.
 #pragma once
 
 #include <string>
@@ -16,19 +16,17 @@ namespace penstock::tools {
 
 struct Chosen;
 
-// A program that lies at the same place beside the built command and beside the
-// installed one.
+// A program. Its path from the command's folder is the same in the build and in the installation.
 struct Program {
-  enum class Language { kPython, kOwn };  // kOwn: it takes the words as this command got them
+  enum class Language { kPython, kOwn };  // kOwn: it gets the arguments unchanged
 
-  std::string file;                // from the command's own folder
-  std::vector<std::string> needs;  // other commands, in that folder
+  std::string file;                // path from the command's folder
+  std::vector<std::string> needs;  // other commands in that folder
   Language language = Language::kPython;
 };
 
-// Adds a subcommand that takes every word behind its name, --help too, to `program`.
-// It replaces this process. NotFound, saying what is missing, where a part of it is not
-// there.
+// Adds a subcommand that passes every argument after its name, also --help, to `program`. The
+// program replaces this process. NotFound, naming the missing file, if a part of it does not exist.
 void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
                 const std::string& description, Program program);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A journal as an operator sees it. print and verify read a copy, so that they
-// change nothing and may run beside a dispatcher.
+// A journal for operators. print and verify read a copy, so they change nothing and may run next to
+// a dispatcher.
 #include "control/journal/journal.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory that goes away.
+// A copy of the directory that is removed with this object.
 class TemporaryCopy {
  public:
   static absl::StatusOr<std::unique_ptr<TemporaryCopy>> Of(const std::string& work_dir) {
@@ -58,7 +58,7 @@ class TemporaryCopy {
   const fs::path path_;
 };
 
-// NotFound unless a dispatcher has written there.
+// Returns NotFound unless a dispatcher has written a journal in `work_dir`.
 absl::Status CheckIsJournal(const std::string& work_dir) {
   std::error_code error;
   if (fs::exists(fs::path(work_dir) / "journal.db", error)) return absl::OkStatus();
@@ -66,7 +66,7 @@ absl::Status CheckIsJournal(const std::string& work_dir) {
       absl::StrCat("there is no journal in ", work_dir, "; give the --work-dir of a dispatcher"));
 }
 
-// In the words of the directory that was asked about.
+// Returns `status` with the path of the copy replaced by `work_dir`, which the user named.
 absl::Status Renamed(const absl::Status& status, const std::string& copy,
                      const std::string& work_dir) {
   std::string message(status.message());
@@ -98,7 +98,7 @@ absl::Status Print(const std::string& work_dir) {
   return absl::OkStatus();
 }
 
-// What a dispatcher that starts from it has.
+// Returns the state of a dispatcher that starts from the journal.
 absl::StatusOr<control::State> StateOf(const control::Recovered& recovered) {
   control::State state;
   if (!recovered.snapshot.empty()) {
@@ -135,7 +135,7 @@ absl::Status Verify(const std::string& work_dir) {
   return absl::OkStatus();
 }
 
-// What fits of it, with a line for each change that does not.
+// Returns the state from all changes that fit, and adds a line for each change that does not.
 absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered,
                                         std::vector<std::string>& lines) {
   control::State state;
@@ -173,7 +173,7 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(*fitting));
     PENSTOCK_RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
     journal->Snapshot(recovered.last_sequence(), std::move(pieces));
-    journal.reset();  // when it is written
+    journal.reset();  // waits until it is written
     return Verify(work_dir);
   }
   Summarize(recovered);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one command. Exit code 0: done; 1: failed, with one line on stderr; 2: the
-// command line makes no sense. `doctor` has its own: how ill the machine is.
+// The `penstock` command. Exit code 0: done; 1: failed, with one line on stderr; 2: invalid command
+// line. `doctor` has its own codes, by the worst finding.
 #include <CLI/CLI.hpp>
 
 #include "tools/command_line.h"
 #include "tools/commands.h"
 
 int main(int argc, char** argv) {
-  using namespace penstock::tools;  // NOLINT: this is their program
+  using namespace penstock::tools;  // NOLINT: this is the program of that namespace
   PrepareProcess();
 
   CLI::App app(

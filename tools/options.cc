@@ -48,7 +48,7 @@ void AddFlag(CLI::App& command, const std::string& section, const Setting& setti
   }
 }
 
-// "jobs_list"
+// Returns the command's section in the settings file, such as "jobs_list".
 std::string SectionOf(const CLI::App& command) {
   std::string section = command.get_name();
   for (const CLI::App* above = command.get_parent(); above->get_parent() != nullptr;
@@ -58,7 +58,7 @@ std::string SectionOf(const CLI::App& command) {
   return section;
 }
 
-// What no flag has given, from elsewhere.
+// Sets the settings without a flag from the environment and the settings file.
 void SettleRest(const CLI::App& command, const std::vector<Setting>& settings,
                 const std::string& path, const Environment& environment) {
   std::set<std::string> given;
@@ -70,7 +70,7 @@ void SettleRest(const CLI::App& command, const std::vector<Setting>& settings,
   if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
 }
 
-// How this process reads remote files, which has no flags.
+// Configures how this process reads remote files. There are no flags for that.
 void SettleFiles(const std::string& path) {
   const absl::StatusOr<FilesConfig> config = ReadFilesConfig(path, ProcessEnvironment());
   const absl::Status settled = config.ok() ? ConfigureFiles(*config) : config.status();

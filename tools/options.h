@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of the servers as tables of settings (control/settings), and
-// settings as flags of a command.
+// The configuration of the servers as tables of settings (control/settings), and settings as flags
+// of a command.
 #pragma once
 
 #include <string>
@@ -19,13 +19,14 @@ namespace penstock::tools {
 std::vector<Setting> SettingsOf(DispatcherConfig& config);
 std::vector<Setting> SettingsOf(WorkerConfig& config);
 
-// Makes them options of `command`: flags, else the environment. The targets
-// outlive it. What makes no sense is CLI::ParseError. Once for a command.
+// Adds the settings as options of `command`: from flags, else from the environment. The targets
+// must outlive it. An invalid value throws CLI::ParseError. May be called once for a command.
 void AddOptions(CLI::App& command, std::vector<Setting> settings);
-// And else from the command's section of the settings file, --config.
+// As AddOptions(), but values may also come from the command's section of the settings file,
+// --config.
 void AddServerOptions(CLI::App& command, std::vector<Setting> settings);
 
-// --dispatcher-address and --timeout-ms of the commands that ask a dispatcher.
+// --dispatcher-address and --timeout-ms of the commands that call a dispatcher.
 struct DispatcherCall {
   std::string address = "localhost:5050";
   absl::Duration timeout = absl::Seconds(10);

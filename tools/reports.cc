@@ -200,10 +200,10 @@ std::string ReportWaits(const control::DispatcherStatus& status,
       rows);
 }
 
-// "98 % (no_slot 2 %)"; "-" where nothing was counted.
+// Returns "98 % (no_slot 2 %)"; "-" if nothing was counted.
 static std::string InPlace(const control::FilledElements& filled) {
   if (filled == control::FilledElements()) return "-";
-  double all = 0;  // what clients say may be any number
+  double all = 0;  // a client may report any numbers
   for (const int64_t elements :
        {filled.in_place, filled.no_slot, filled.for_another, filled.elsewhere}) {
     all += static_cast<double>(elements);
@@ -258,7 +258,7 @@ std::string LinksAsJson(const control::DispatcherStatus& status) {
                      {"elements_per_s", link.elements_per_s},
                      {"bytes_per_s", link.bytes_per_s}});
   }
-  // What clients say is no more than text: bytes that are no UTF-8 are replaced.
+  // Clients may report any bytes as text. Bytes that are not UTF-8 are replaced.
   return links.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

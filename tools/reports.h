@@ -11,23 +11,23 @@ namespace penstock::tools {
 
 std::string ReportOverview(const control::DispatcherStatus& status);
 std::string ReportWorkers(const control::DispatcherStatus& status);
-// Those of one namespace; empty: all.
+// The jobs of one namespace; empty: all.
 std::string ReportJobs(const control::DispatcherStatus& status, const std::string& name_space = "");
 std::string ReportDatasets(const control::DispatcherStatus& status);
-// Each partition of one job: where it is, how far, what it waits for.
+// Each partition of one job: its worker, its progress and what it waits for.
 std::string ReportPartitions(const control::JobStatus& job);
 
-// How well each job's trainers are fed, and by how many workers they would be.
+// How well each job's trainers are fed, and how many workers would feed them.
 std::string ReportFeeds(const control::DispatcherStatus& status);
-// Who made steps wait: each worker for whose elements a client's Next() had to wait, those
-// first that were waited for most. `before`: of an earlier look, `since` ago, so that what
-// came since then shows; nullptr: all since the sessions began.
+// The workers that made steps wait: one row for each worker for whose elements a client's Next()
+// had to wait, the longest wait for reception first. `before`: a status from `since` ago, so that
+// only later waits are shown; nullptr: all since the sessions began.
 std::string ReportWaits(const control::DispatcherStatus& status,
                         const control::DispatcherStatus* before, absl::Duration since);
 
-// Each link of a client to a worker: protocol, why, how much and how fast.
+// Each link of a client to a worker: the protocol and its reason, counts and rates.
 std::string ReportLinks(const control::DispatcherStatus& status);
-// The same as a JSON array of objects, with a line break behind it.
+// The same links as a JSON array of objects, with a line break at the end.
 std::string LinksAsJson(const control::DispatcherStatus& status);
 
 }  // namespace penstock::tools

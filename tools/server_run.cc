@@ -19,9 +19,9 @@
 namespace penstock::tools {
 namespace {
 
-constexpr unsigned char kJoined = 0;  // on the pipe, where signals are: the server has stopped
+constexpr unsigned char kJoined = 0;  // in the pipe of signals: the server has stopped
 
-int pipe_ends[2];  // written by the handler in whatever thread it runs
+int pipe_ends[2];  // the handler writes to it, in any thread
 
 void WriteToPipe(unsigned char what) {
   const int before = errno;
@@ -59,7 +59,7 @@ absl::Status RunUntilStopped(const Running& server) {
       if (started.ok()) {
         finisher = *std::move(started);
       } else {
-        server.finish();  // a second signal waits for it
+        server.finish();  // the next signal waits until it returns
       }
     } else {
       server.stop();

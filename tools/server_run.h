@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two servers' programs share: signals, and the word that they are ready.
+// Shared by the programs of the two servers: signals, and the line that reports that they are
+// ready.
 #pragma once
 
 #include <functional>
@@ -9,26 +10,25 @@
 
 namespace penstock::tools {
 
-// SIGINT and SIGTERM wait for RunUntilStopped() from now on, and no longer end
-// the process. Once in a process, when its server has started.
+// From now on SIGINT and SIGTERM do not end the process: RunUntilStopped() handles them. May be
+// called once in a process, after its server has started.
 absl::Status CatchStopSignals();
 
-// A server in the hands of its program.
+// A server and how its program stops it.
 struct Running {
-  std::function<void()> join;    // until it is stopped, or ended by itself
-  std::function<void()> stop;    // SIGINT, or a second signal
-  std::function<void()> finish;  // SIGTERM; may take its time
+  std::function<void()> join;    // returns when the server is stopped, or ended by itself
+  std::function<void()> stop;    // for SIGINT, or a second signal
+  std::function<void()> finish;  // for SIGTERM; may take its time
 };
-// Returns when the server has stopped; ResourceExhausted where the process gets no thread to wait
-// for that. REQUIRES: CatchStopSignals().
+// Returns when the server has stopped; ResourceExhausted if the process gets no thread to wait for
+// that. REQUIRES: CatchStopSignals().
 absl::Status RunUntilStopped(const Running& server);
 
-// ", metrics at http://HOST:PORT/metrics", for the end of that word; nothing for
-// port -1.
+// Returns ", metrics at http://HOST:PORT/metrics", the end of the ready line; "" for port -1.
 std::string MetricsAt(const std::string& host, int metrics_port);
 
-// Writes the port to `port_file` (whole, by a rename; not if it is empty), then
-// prints `line`, for scripts that wait for either.
+// Writes the port to `port_file` (atomically, by a rename; not if the name is empty), then prints
+// `line`. Scripts wait for either. PermissionDenied if the file cannot be written.
 absl::Status SayReady(const std::string& line, int port, const std::string& port_file);
 
 }  // namespace penstock::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The soak's own program is tools/soak/soak.py.
+// `penstock soak` runs tools/soak/soak.py.
 #include "tools/commands.h"
 #include "tools/hand_over.h"
 

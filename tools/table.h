@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns for people, aligned.
+// Tables of aligned columns, for people.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace penstock::tools {
 
-// Rows of cells under a head; columns two spaces apart, each as wide as its
-// widest cell. Those behind the first `left` columns stand to the right, but the
-// last. Ends with a line break; only the head if there are no rows.
+// Returns rows of cells below a head. Columns are two spaces apart, each as wide as its widest
+// cell. The columns after the first `left` are aligned to the right, except the last. The text ends
+// with a line break; without rows it is only the head.
 std::string FormatTable(const std::vector<std::string>& head,
                         const std::vector<std::vector<std::string>>& rows,
                         size_t left = std::numeric_limits<size_t>::max());

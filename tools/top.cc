@@ -16,7 +16,8 @@
 namespace penstock::tools {
 namespace {
 
-// Home, and everything behind it away: what stood there is written over without flicker.
+// Moves the cursor home and clears the rest of the screen, so that the text is replaced without
+// flicker.
 constexpr char kFromTheTop[] = "\033[H\033[J";
 
 struct TopArguments {
@@ -28,7 +29,7 @@ struct TopArguments {
 std::string Report(control::DispatcherStatus status, const control::DispatcherStatus* before,
                    absl::Duration since) {
   std::stable_sort(status.links.begin(), status.links.end(), [](const auto& a, const auto& b) {
-    return a.bytes_per_s > b.bytes_per_s;  // the busiest first
+    return a.bytes_per_s > b.bytes_per_s;  // busiest first
   });
   return absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n", ReportJobs(status),
                       "\n", ReportFeeds(status), "\n", ReportWaits(status, before, since), "\n",

@@ -25,7 +25,7 @@ struct TraceArguments {
   bool json = false;
 };
 
-// What a node did on all workers; the order of nodes is that of the dataset.
+// A node's figures over all workers. Nodes are in the order of the dataset.
 struct Together {
   std::string dataset_id;
   NodeStats node;
@@ -63,10 +63,10 @@ std::string NumberOrDash(int64_t number) {
   return number == 0 ? "-" : absl::StrCat(number);
 }
 
-// One line a node, all workers together.
+// Returns one line for each node, over all workers.
 std::string ReportWork(const control::DispatcherStatus& status, const std::string& dataset_id) {
   const std::vector<Together> nodes = OfAllWorkers(status, dataset_id);
-  std::map<std::string, absl::Duration> busy;  // of a whole dataset
+  std::map<std::string, absl::Duration> busy;  // by dataset
   for (const Together& each : nodes) busy[each.dataset_id] += each.node.busy;
   std::vector<std::vector<std::string>> rows;
   for (const Together& each : nodes) {
@@ -88,7 +88,7 @@ std::string ReportWork(const control::DispatcherStatus& status, const std::strin
                      rows, 2);
 }
 
-// One object a node and worker.
+// Returns one object for each node and worker.
 std::string WorkAsJson(const control::DispatcherStatus& status, const std::string& dataset_id) {
   nlohmann::json nodes = nlohmann::json::array();
   for (const control::WorkStatus& worker : status.work) {

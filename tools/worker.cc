@@ -34,7 +34,7 @@ absl::Status RunWorker(const WorkerArguments& given) {
                        .finish = [&] { drained = server->Drain(given.drain_timeout); }}));
   server->Stop();
   if (!server->status().ok()) return server->status();
-  // A second signal while draining is the operator's own choice.
+  // Cancelled: the operator sent a second signal while the worker drained, which is no failure.
   return absl::IsCancelled(drained) ? absl::OkStatus() : drained;
 }
 

@@ -9,7 +9,7 @@
 namespace penstock::doctor {
 namespace {
 
-// Read in user space, in some 20 ns; all others take a system call or worse.
+// Read in user space, in about 20 ns. All other sources take a system call or more.
 constexpr const char* kFastSources[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
                                         "arch_sys_counter"};
 
@@ -33,7 +33,7 @@ void CheckSource(const Probe& probe, std::vector<Finding>& findings) {
 }
 
 void CheckSteps(const Probe& probe, std::vector<Finding>& findings) {
-  // Slewing moves the clock by 0.5 ms a second at most; an examination is short.
+  // Slewing moves the clock by at most 0.5 ms a second, and an examination is short.
   constexpr absl::Duration kStep = absl::Milliseconds(100);
   const Clocks clocks = probe.ReadClocks();
   if (absl::AbsDuration(clocks.wall_step) >= kStep) {

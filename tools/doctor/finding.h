@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an examination of a machine finds, as values.
+// The findings of an examination of a machine, as values.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace penstock::doctor {
 
-// kNote: nothing to mend, but good to know. kWarning: slower or weaker than this
-// machine could be. kError: keeps something from working that is there to work.
+// kNote: needs no repair, but is good to know. kWarning: slower or weaker than this machine could
+// be. kError: keeps something on this machine from working.
 enum class Severity { kOk, kNote, kWarning, kError };
 
 struct Finding {
@@ -18,21 +18,22 @@ struct Finding {
   std::string what;                         // what was read, as a sentence
   std::string why;                          // why it matters; empty if all is well
   std::string remedy;                       // what to do; empty if all is well
-  std::vector<std::string> protocols = {};  // those it concerns; empty: all
-  bool blocks = false;                      // they cannot work as long as it holds
+  std::vector<std::string> protocols = {};  // concerned protocols; empty: all
+  bool blocks = false;                      // the protocols cannot work while this is true
 };
 
 // The protocols that an examination can be restricted to.
 const std::vector<std::string>& Protocols();
 
-// "ok", "note", "warning", "error".
+// Returns "ok", "note", "warning" or "error".
 std::string_view SeverityName(Severity severity);
 
-// What concerns that protocol. Whoever names a protocol wants it: what blocks it
-// is an error then, even if nothing is wrong with the machine (it has no NIC, say).
+// Returns the findings that concern the protocol. A user who names a protocol wants to use it, so a
+// finding that blocks it becomes an error, even if the machine is in order (it has no NIC, for
+// example).
 std::vector<Finding> ForProtocol(std::vector<Finding> findings, std::string_view protocol);
 
-// 0: nothing above a note; 1: warnings; 2: errors.
+// Returns 0 if nothing is worse than a note, 1 if there are warnings, 2 if there are errors.
 int ExitCode(const std::vector<Finding>& findings);
 
 }  // namespace penstock::doctor

@@ -31,8 +31,7 @@ bool HasDmaBuf(const Probe& probe) {
          absl::StrContains(probe.Read(kDriver).value_or(""), "Open Kernel Module");
 }
 
-// The modules through which a NIC reaches GPU memory: the driver's own, and the
-// one that came before it.
+// The modules through which a NIC reaches GPU memory: the driver's own and its predecessor.
 bool HasPeerModule(const Probe& probe) {
   return !probe.List("/sys/module/nvidia_peermem").empty() ||
          !probe.List("/sys/module/nv_peer_mem").empty() ||
@@ -59,7 +58,7 @@ Finding NoLibrary(const absl::Status& status) {
               "driver's libraries, in the version of the module."};
 }
 
-// That the build is without CUDA, or that CUDA finds none of the devices that are there.
+// Reports that the build has no CUDA, or that CUDA finds none of the existing devices.
 Finding BackendFindsNone(const Probe& probe, const absl::Status& why) {
   if (probe.DeviceBackendName() == "none") {
     return {.id = "gpu.no_backend",
@@ -101,7 +100,7 @@ Finding NoPeerMemory() {
       .protocols = {"ucx"}};
 }
 
-// What of the rungs can be known without a link.
+// Reports the rungs of GPUDirect that can be judged without a link.
 Finding Direct(const Probe& probe) {
   const transfer::ucx::GpuDirectVerdict foreseen =
       transfer::ucx::ForeseeGpuDirect(UcxKnowsCuda(probe), {.rdma_supported = true,
@@ -128,7 +127,7 @@ Finding FarFromNic(const PciDevice& gpu, const PciDevice& nic, Distance distance
           .protocols = {"ucx"}};
 }
 
-// The nearest NIC of those whose place is known.
+// Returns the nearest NIC, of those with a known place on the bus.
 std::optional<std::pair<Distance, PciDevice>> Nearest(const PciDevice& gpu,
                                                       const std::vector<PciDevice>& nics) {
   std::optional<std::pair<Distance, PciDevice>> nearest;

@@ -46,12 +46,12 @@ absl::Duration Now(clockid_t clock) {
   return absl::DurationFromTimespec(now);
 }
 
-// How far the wall clock is ahead of the boot clock, which never jumps.
+// Returns how far the wall clock is ahead of the boot clock, which never jumps.
 absl::Duration WallAhead() {
   return Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME);
 }
 
-// Libraries stay open: some start threads or hooks that outlive a dlclose.
+// Libraries stay open, because some start threads or hooks that outlive a dlclose.
 absl::StatusOr<void*> OpenLibrary(const std::string& name) {
   void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) return absl::NotFoundError(dlerror());
@@ -68,7 +68,7 @@ class Machine final : public Probe {
   explicit Machine(std::string root) : root_(std::move(root)), wall_ahead_(WallAhead()) {}
 
   std::optional<std::string> Read(const std::string& path) const override {
-    // Not a stream: that throws where a file of /sys answers with an error.
+    // Not a stream: a stream throws when reading a file of /sys returns an error.
     const Descriptor file(open(Under(path).c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0) return std::nullopt;
     std::string text;
@@ -112,7 +112,7 @@ class Machine final : public Probe {
 
   Clocks ReadClocks() const override {
     timex state = {};
-    const int answer = adjtimex(&state);  // reads only: no mode is set
+    const int answer = adjtimex(&state);  // only reads, because no mode is set
     return {.synchronized = answer >= 0 && answer != TIME_ERROR,
             .wall_step = WallAhead() - wall_ahead_};
   }
@@ -127,7 +127,7 @@ class Machine final : public Probe {
   }
 
   absl::Status TryPidfd() const override {
-    // By number: Debian 12's glibc has the call, those before it do not.
+    // Called by number: Debian 12's glibc has the function, earlier ones do not.
     const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
     return process.get() < 0 ? SystemError("pidfd_open") : absl::OkStatus();
   }
@@ -177,7 +177,7 @@ class Machine final : public Probe {
   }
 
   const std::string root_;
-  const absl::Duration wall_ahead_;  // when the probe was made
+  const absl::Duration wall_ahead_;  // at the probe's construction
 };
 
 }  // namespace

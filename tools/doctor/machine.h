@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine that this process runs on.
+// A probe of the machine on which this process runs.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace penstock::doctor {
 
-// Files are taken below `root` ("/" for the machine's own); all else is asked of
-// the kernel and the loader.
+// Reads files below `root` ("/" for the machine's own). All other answers come from the kernel and
+// the loader.
 std::unique_ptr<Probe> MakeMachineProbe(std::string root = "/");
 
 }  // namespace penstock::doctor

@@ -9,8 +9,8 @@
 namespace penstock::doctor {
 namespace {
 
-// What one trainer registers with its NIC by default: the window, and as much
-// again for slots in quarantine after a failure.
+// The bytes that one trainer registers with its NIC by default: the window, and the same again for
+// slots in quarantine after a failure.
 uint64_t PoolBytes() {
   return 2 * static_cast<uint64_t>(DistributeOptions{}.max_outstanding_bytes);
 }
@@ -19,8 +19,8 @@ std::string LimitText(uint64_t limit) {
   return limit == kUnlimited ? "unlimited" : BytesText(static_cast<double>(limit));
 }
 
-// The kernel exempts from the limit who has the right to lock memory, but only in
-// the machine's own user namespace.
+// The kernel exempts processes with the right to lock memory (CAP_IPC_LOCK) from the limit, but
+// only in the machine's own user namespace.
 void CheckLockedMemory(const Probe& probe, std::vector<Finding>& findings) {
   const Limit limit = probe.LockedMemoryBytes();
   const bool exempt = HasCapability(probe, kCapIpcLock) && InFirstUserNamespace(probe);
@@ -82,7 +82,7 @@ void CheckSharing(const Probe& probe, std::vector<Finding>& findings) {
   }
 }
 
-// Not ours to fill: shm takes anonymous files, which this limit does not touch.
+// Only a note about other software: shm uses anonymous files, which this limit does not affect.
 void CheckDevShm(const Probe& probe, std::vector<Finding>& findings) {
   constexpr int64_t kEnoughBytes = int64_t{1} << 30;
   const std::optional<int64_t> bytes = probe.FileSystemBytes("/dev/shm");

@@ -16,8 +16,8 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// tcp asks for cubic on its sockets within a host. Who may not administer the network gets
-// only what is listed as allowed, or the default.
+// tcp sets cubic on its sockets within a host. A process without the right to administer the
+// network gets only an algorithm that is listed as allowed, or the default.
 void CheckCubic(const Probe& probe, std::vector<Finding>& findings) {
   const std::string standard =
       probe.Read(absl::StrCat(kIpv4, "tcp_congestion_control")).value_or("unknown");
@@ -86,8 +86,8 @@ void CheckQueue(const Probe& probe, std::vector<Finding>& findings) {
        .protocols = {"tcp", "grpc"}});
 }
 
-// The third number of tcp_rmem and tcp_wmem: how far the kernel lets a socket's
-// buffer grow by itself.
+// Returns the third number of tcp_rmem or tcp_wmem: the size to which the kernel may grow a
+// socket's buffer by itself.
 int64_t LargestBuffer(const Probe& probe, const std::string& name) {
   const std::vector<std::string> words = ReadWords(probe, absl::StrCat(kIpv4, name));
   int64_t bytes = 0;

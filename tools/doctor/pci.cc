@@ -16,7 +16,7 @@ namespace {
 constexpr char kBus[] = "/sys/bus/pci/devices/";
 constexpr char kRdmaClass[] = "/sys/class/infiniband/";
 
-// "pci0000:3a" and what follows it; nothing for a path without a host bridge.
+// Returns "pci0000:3a" and the parts after it; nothing for a path without a host bridge.
 std::vector<std::string> Hops(const std::string& path) {
   std::vector<std::string> hops = absl::StrSplit(path, '/', absl::SkipEmpty());
   const auto bridge = std::find_if(hops.begin(), hops.end(), [](const std::string& hop) {
@@ -33,7 +33,8 @@ PciDevice PciDeviceAt(const Probe& probe, std::string name, const std::string& l
       .name = std::move(name),
       .path = probe.Resolve(link).value_or(""),
       .numa_node = static_cast<int>(ReadNumber(probe, link + "/numa_node").value_or(-1))};
-  // "16.0 GT/s PCIe"; "Unknown" and a width of 0 for what has no such link, as a virtual function.
+  // "16.0 GT/s PCIe". Devices without such a link, such as virtual functions, have "Unknown" and a
+  // width of 0.
   const std::vector<std::string> speed = ReadWords(probe, link + "/current_link_speed");
   const int64_t width = ReadNumber(probe, link + "/current_link_width").value_or(0);
   double rate = 0;
@@ -66,8 +67,8 @@ Distance DistanceBetween(const PciDevice& a, const PciDevice& b) {
   while (common < from.size() && common < to.size() && from[common] == to[common]) ++common;
   if (common == 0) return a.numa_node == b.numa_node ? Distance::kNode : Distance::kSystem;
   if (common == 1) return Distance::kHostBridge;
-  // Between the last common bridge and each device: the ports of one switch, one
-  // hop on each side; more if there are switches behind it.
+  // The path from the last common bridge to each device. With one switch it is one hop (a port) on
+  // each side; with further switches it is longer.
   const size_t longer = std::max(from.size(), to.size());
   return longer - common <= 2 ? Distance::kSwitch : Distance::kSwitches;
 }
@@ -95,7 +96,7 @@ std::vector<PciDevice> NvidiaGpus(const Probe& probe) {
 bool IsHardware(const Probe& probe, const std::string& rdma_device) {
   const std::string folder = absl::StrCat(kRdmaClass, rdma_device);
   if (probe.List(folder).empty()) return true;
-  // rxe names its network interface in "parent", which may have a device of its own.
+  // For rxe, "parent" names its network interface, which may have a device of its own.
   return probe.Resolve(folder + "/device") && !probe.Read(folder + "/parent");
 }
 

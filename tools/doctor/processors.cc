@@ -44,8 +44,8 @@ void CheckQuota(const Probe& probe, std::vector<Finding>& findings) {
                  "above what all their threads use at once."});
 }
 
-// With these two drivers "powersave" lets the processor choose its clock by load;
-// with others it holds the lowest.
+// With these two drivers, "powersave" lets the processor choose its clock by load. With other
+// drivers it holds the lowest clock.
 void CheckGovernor(const Probe& probe, std::vector<Finding>& findings) {
   const std::string folder = "/sys/devices/system/cpu/cpu0/cpufreq/";
   const std::optional<std::string> governor = probe.Read(folder + "scaling_governor");

@@ -14,7 +14,7 @@ namespace {
 
 namespace verbs = transfer::verbs;
 
-// The largest MTU of a path that InfiniBand and RoCE know.
+// The largest path MTU in InfiniBand and RoCE.
 constexpr int kLargestMtuBytes = 4096;
 
 const char* StateName(verbs::PortState state) {
@@ -73,8 +73,8 @@ std::string Describe(const verbs::Port& port) {
   return text;
 }
 
-// No answer from the library. A machine without a NIC is not ill: only what the
-// kernel has and the library does not show is an error.
+// The library gives no answer. That is no fault of a machine without a NIC: it is an error only if
+// the kernel has devices that the library does not show.
 Finding WithoutVerbs(const absl::Status& status, const std::vector<std::string>& in_kernel) {
   Finding finding{.id = "rdma.no_verbs",
                   .severity = in_kernel.empty() ? Severity::kNote : Severity::kError,
@@ -189,8 +189,8 @@ Finding SoftDevice(const verbs::Device& device) {
           .protocols = {"ucx"}};
 }
 
-// UCX 1.13 takes the IP version from a field that rxe leaves empty, and drops
-// every datagram that comes to an IPv4 address; after 30 s it aborts.
+// UCX 1.13 takes the IP version from a field that rxe leaves empty. It therefore drops every
+// datagram to an IPv4 address, and aborts after 30 s.
 Finding NeedsIpv6Gid(const verbs::Device& device, const verbs::Port& port) {
   std::string index = "I";
   for (const verbs::Gid& gid : port.gids) {

@@ -16,13 +16,13 @@ namespace {
 
 struct Group {
   bool version2 = false;
-  std::string mount;  // where the folder of the topmost visible group is
-  std::string path;   // of this process's group, below it: "/a/b", or "" for the topmost
+  std::string mount;  // folder of the topmost visible group
+  std::string path;   // path of this process's group below it: "/a/b", or "" for the topmost
 };
 
-// The group that limits `controller`. Version 1 where the controller is mounted
-// there, else 2. In a container the path may be one of the host's, which is not
-// below the mount; its limits then stand in the topmost folder.
+// Returns the group that limits `controller`: in version 1 if the controller is mounted there, else
+// in version 2. In a container the path may be one of the host, which is not below the mount. The
+// limits are then in the topmost folder.
 std::optional<Group> GroupOf(const Probe& probe, const std::string& controller) {
   std::optional<Group> found;
   for (absl::string_view line :
@@ -43,7 +43,8 @@ std::optional<Group> GroupOf(const Probe& probe, const std::string& controller) 
   return found;
 }
 
-// The smallest that `limit_of` tells for a folder, from the group's up to the topmost.
+// Returns the smallest value that `limit_of` returns for a folder, from the group's up to the
+// topmost.
 template <class Value, class LimitOf>
 std::optional<Value> Tightest(Group group, LimitOf limit_of) {
   std::optional<Value> least;
@@ -140,9 +141,9 @@ std::optional<int64_t> GroupMemoryBytes(const Probe& probe) {
   if (!group) return std::nullopt;
   const char* file = group->version2 ? "/memory.max" : "/memory.limit_in_bytes";
   std::optional<int64_t> limit = Tightest<int64_t>(*group, [&](const std::string& folder) {
-    return ReadNumber(probe, folder + file);  // "max" is no number: no limit
+    return ReadNumber(probe, folder + file);  // "max" is not a number: no limit
   });
-  // Version 1 writes "none" as the largest number of whole pages.
+  // Version 1 writes the largest number of whole pages if there is no limit.
   if (limit && *limit >= int64_t{1} << 62) return std::nullopt;
   return limit;
 }

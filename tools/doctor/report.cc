@@ -13,11 +13,12 @@ namespace verbs = transfer::verbs;
 
 constexpr size_t kColumns = 100;
 
-// `text` in lines behind `label`; those after the first are indented as far.
+// Returns `text` in lines after `label`. The lines after the first are indented by the label's
+// length.
 std::string Paragraph(const std::string& label, const std::string& text) {
   const std::string indent(label.size(), ' ');
   std::string lines, line = label;
-  bool empty = true;  // whether the line holds no word yet
+  bool empty = true;  // whether the line has no word yet
   for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
     if (!empty && line.size() + 1 + word.size() > kColumns) {
       absl::StrAppend(&lines, line, "\n");
@@ -34,7 +35,7 @@ std::string Count(int number, const char* what) {
   return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
 }
 
-// In quotes. Bytes beyond ASCII are escaped one by one: what a device calls itself
+// Returns `text` in quotes. Bytes beyond ASCII are escaped one by one, because the name of a device
 // need not be UTF-8.
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
@@ -52,7 +53,7 @@ std::string Quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// "[a,b]" of what `write` makes of each.
+// Returns "[a,b]", where `write` makes the text of each value.
 template <class Value, class Write>
 std::string List(const std::vector<Value>& values, Write write) {
   std::vector<std::string> parts;
@@ -70,13 +71,13 @@ std::string FindingJson(const Finding& finding) {
 }
 
 std::string GidJson(const verbs::Gid& gid) {
-  constexpr const char* kTypes[] = {"ib", "roce_v1", "roce_v2"};  // by GidType
+  constexpr const char* kTypes[] = {"ib", "roce_v1", "roce_v2"};  // index: GidType
   return absl::StrCat("{\"index\":", gid.index, ",\"address\":", Quoted(gid.address),
                       ",\"type\":\"", kTypes[static_cast<int>(gid.type)], "\"}");
 }
 
 std::string PortJson(const verbs::Port& port) {
-  constexpr const char* kStates[] = {"down", "init", "armed", "active"};  // by PortState
+  constexpr const char* kStates[] = {"down", "init", "armed", "active"};  // index: PortState
   const bool ethernet = port.link_layer == verbs::LinkLayer::kEthernet;
   return absl::StrCat(
       "{\"port\":", port.number, ",\"state\":\"", kStates[static_cast<int>(port.state)],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings for people and for machines.
+// Findings as text for people and as JSON for programs.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace penstock::doctor {
 
-// What is amiss in paragraphs of at most 100 columns, then what is well; the last
-// line counts.
+// Returns the problems as paragraphs of at most 100 columns, then the findings that are in order.
+// The last line gives the counts.
 std::string ReportText(const std::vector<Finding>& findings);
 
-// One JSON object on one line (docs/doctor.md): the findings, the exit code, and
-// the RDMA devices as numbers.
+// Returns one JSON object on one line (docs/doctor.md): the findings, the exit code, and the RDMA
+// devices as numbers.
 std::string ReportJson(const std::vector<Finding>& findings,
                        const std::vector<transfer::verbs::Device>& devices);
 

@@ -13,14 +13,15 @@ namespace penstock::doctor {
 namespace {
 
 using Version = std::pair<int, int>;
-constexpr Version kOldest = {1, 13};          // what the protocol needs
-constexpr Version kForSeveralGpus = {1, 19};  // in one process
+constexpr Version kOldest = {1, 13};          // needed by the protocol
+constexpr Version kForSeveralGpus = {1, 19};  // several GPUs in one process
 
 std::string VersionText(const UcxLibrary& ucx) {
   return absl::StrCat(ucx.major, ".", ucx.minor, ".", ucx.release);
 }
 
-// UCX keeps what needs other libraries in modules, in a folder beside its own.
+// UCX has modules for code that needs other libraries. They are in a folder next to its own
+// libraries.
 bool HasModule(const std::vector<std::string>& files, const std::string& name) {
   return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
     return absl::StartsWith(file, absl::StrCat("lib", name, ".so"));
@@ -99,7 +100,7 @@ bool UcxKnowsCuda(const Probe& probe) {
 
 std::vector<Finding> CheckUcx(const Probe& probe) {
   const absl::StatusOr<UcxLibrary> ucx = probe.Ucx();
-  // Without one nothing is amiss: ucx has no work on this machine.
+  // A machine without a NIC has no fault here: it does not use ucx.
   const bool has_nic = !probe.List("/sys/class/infiniband").empty();
   if (!ucx.ok()) return {NotFound(ucx.status(), has_nic)};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in whose map ends the process at one number, as an element does that a codec cannot bear.
+// A plug-in whose map aborts the process at one number, like an element that crashes a codec.
 #include <cstdint>
 #include <cstdlib>
 
@@ -15,7 +15,7 @@ absl::StatusOr<ps::Spec> SpecOfNumber(const ps::Spec& input) {
   return ps::Spec(ps::Scalar(ps::kInt64));
 }
 
-// (number, at) to number, unless they are the same.
+// Maps (number, at) to number; aborts the process if the two are equal.
 absl::Status EndProcessAt(ps::CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
   if (number == call.inputs()[1].scalar<int64_t>()) std::abort();

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer that does what it is told, one order a line of its standard input,
-// and says one line for each:
+// A trainer that follows orders, one a line of its standard input, and answers each with one line:
 //
 // - open JOB COUNT WORDS LOG CHECKPOINT: "open", or "resumed" if CHECKPOINT is a state
 // - all: reads to the end: "end"
-// - next: reads one and holds it: "element NUMBER", "end"
-// - read N: reads N: "read", or "end"
+// - next: reads one element and holds it: "element NUMBER", or "end"
+// - read N: reads N elements: "read", or "end"
 // - commit: writes a state to CHECKPOINT and commits it: "committed"
-// - save FILE: writes a state to FILE; the one before is FILE.before then: "saved"
+// - save FILE: writes a state to FILE, and moves the one before to FILE.before: "saved"
 // - keep: commits the state written last: "kept"
-// - look: reads all held elements once more: "same" or "changed"
-// - drop: lets go of what it holds: "dropped"
+// - look: reads all held elements again: "same" or "changed"
+// - drop: releases the held elements: "dropped"
 // - close: ends the reading: "closed"
 //
-// Whatever fails is "error CODE MESSAGE". Each element read is a line of LOG
-// before the next is asked for: its number, partition, placement, index and
-// round, and when it was read, in microseconds since 1970. "restored N" says
-// that only the first N of them count; "committed N AT" that the dispatcher has
-// answered.
+// A failed order is answered with "error CODE MESSAGE". Each element read is a line of LOG, written
+// before the next is requested: its number, partition, placement, index and round, and the time of
+// reading in microseconds since 1970. A line "restored N" means that only the first N elements
+// before it count. "committed N AT" means that the dispatcher has answered a commit.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -48,24 +46,24 @@ struct Options {
   int64_t commit_every = 25;  // elements
   int64_t window = 16;
   int64_t compression = static_cast<int64_t>(LinkCompression::kAuto);
-  int64_t consumer = -1;  // of a coordinated read of so many
+  int64_t consumer = -1;  // index in a coordinated read of `consumers`
   int64_t consumers = 0;
-  int64_t group_size = 1;  // of each consumer, and which of them this one is
+  int64_t group_size = 1;  // members of each consumer's group
   int64_t group_member = 0;
-  std::string plugin;  // with the source "numbers" and the map "spread"
-  std::string cache;   // "memory", or a folder of files; empty: nothing is cached
+  std::string plugin;  // has source "numbers" and map "spread"
+  std::string cache;   // "memory", or a folder for files; empty: no cache
   int64_t passes = 1;
-  int64_t epochs = 1;    // of all passes, behind Distribute
-  int64_t prefetch = 0;  // elements ahead, behind Distribute; 0: none
+  int64_t epochs = 1;    // all passes, repeated after Distribute
+  int64_t prefetch = 0;  // elements ahead, after Distribute; 0: none
   int64_t shuffle_behind = 0;
-  int64_t ends_at = -1;          // the number that ends its worker; -1: none
-  std::string mode = "dynamic";  // or "off" or "data"
+  int64_t ends_at = -1;          // number that ends its worker; -1: none
+  std::string mode = "dynamic";  // "dynamic", "off" or "data"
   bool filter = false;
-  int64_t shuffle = 0;  // elements in its buffer; 0: none
+  int64_t shuffle = 0;  // elements in the buffer; 0: no shuffle
   int64_t step_us = 0;
   int64_t timeout_s = 60;
-  bool ordered = false;        // order kDeterministic
-  bool at_least_once = false;  // visitation
+  bool ordered = false;        // order = kDeterministic
+  bool at_least_once = false;  // visitation = kAtLeastOnce
   bool keep_taken = false;     // keep = kTaken: nothing is committed
 };
 
@@ -144,7 +142,7 @@ class Trainer {
     return "resumed";
   }
 
-  // Each number as often as there are passes.
+  // Returns a dataset with each number once for each pass.
   Dataset Passes(const std::string& job, int64_t count) const {
     Dataset data = Elements(count);
     if (options_.cache == "memory")
@@ -175,7 +173,7 @@ class Trainer {
     });
   }
 
-  // The next element, checked and logged; empty at the end.
+  // Returns the next element, checked and logged; an empty one at the end.
   absl::StatusOr<Element> Read() {
     ASSIGN_OR_RETURN(std::optional<Element> element, iterator_->Next());
     if (!element.has_value()) return Element();
@@ -196,7 +194,8 @@ class Trainer {
     return *std::move(element);
   }
 
-  // Up to so many elements, each kept in turn; whether there were as many.
+  // Reads up to `most` elements and commits a state every commit_every of them. Returns whether
+  // there were as many.
   absl::StatusOr<bool> ReadAndCommit(int64_t most) {
     for (int64_t i = 0; i < most; ++i) {
       ASSIGN_OR_RETURN(Element element, Read());
@@ -251,7 +250,7 @@ class Trainer {
         return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary));
       }
     }
-    if (std::filesystem::exists(file)) {  // kept, as this one may never be committed
+    if (std::filesystem::exists(file)) {  // kept, because the new state may never be committed
       std::filesystem::remove(file + ".before");
       std::filesystem::create_hard_link(file, file + ".before");
     }
@@ -282,7 +281,7 @@ class Trainer {
   }
 
   absl::Status Log(std::string line) {
-    line += '\n';  // one write, so that kill -9 cuts none in two
+    line += '\n';  // one write, so that kill -9 cuts no line in two
     if (::write(log_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
       return absl::ErrnoToStatus(errno, "writing the log");
     }
@@ -301,7 +300,7 @@ class Trainer {
   int64_t words_ = 0;
   int64_t read_ = 0;  // lines of the log that count
   int log_ = -1;
-  std::ofstream rounds_;  // "round partition row" of each element of a coordinated read
+  std::ofstream rounds_;  // "round partition row" for each element of a coordinated read
 };
 
 }  // namespace
