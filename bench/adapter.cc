@@ -13,9 +13,9 @@
 namespace penstock::bench {
 namespace {
 
-constexpr char kLower[] = "lower_";  // links to the interfaces that one is made of
+constexpr char kLower[] = "lower_";  // links to the interfaces below this one
 
-// "PCIe 4.0", by the rate of a lane; the rate itself for one that is none of these.
+// Returns "PCIe 4.0" for the rate of a lane; the rate itself if it is not one of these.
 std::string PcieName(double gt_per_s) {
   constexpr double kRates[] = {2.5, 5, 8, 16, 32, 64};
   for (size_t i = 0; i < std::size(kRates); ++i) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dispatcher can bear, each on its own:
+// Measures what a dispatcher can bear, each by itself:
 //
 //   dispatcher_bench heartbeats    # 11,000 a second as open arrivals, in this process
-//   dispatcher_bench streams       # the CPU of one with 250, 500 and 1,000 gRPC streams
+//   dispatcher_bench streams       # CPU of a dispatcher with 250, 500 and 1,000 gRPC streams
 //   dispatcher_bench recovery      # from a journal of 10⁶ changes without a snapshot
 //
-// Workers' heartbeats tell of a dataset of five nodes, clients' of links to ten workers.
+// Heartbeats of workers report a dataset of five nodes; those of clients, links to ten workers.
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -116,7 +116,7 @@ class InProcess {
  public:
   explicit InProcess(const Load& load) {
     CoreOptions options;
-    options.worker_timeout = options.client_timeout = absl::Hours(1);  // however slow this machine
+    options.worker_timeout = options.client_timeout = absl::Hours(1);  // longer than the run
     options.now = [] { return absl::Now(); };
     options.random = [this] { return random_(); };
     options.port_refuses = [](const std::string&) { return false; };
@@ -156,10 +156,10 @@ class InProcess {
     }
   }
 
-  // Arrivals do not wait for each other's answers.
+  // Arrivals do not wait for answers to others.
   void Run(const Load& load) {
     std::atomic<bool> stop = false;
-    std::thread sweeper([&] {  // as the server's own
+    std::thread sweeper([&] {  // as in the server
       while (!stop) {
         core_->Sweep();
         SleepUntil(Now() + 0.1);
@@ -296,8 +296,8 @@ void RunStreams(int count, double per_s, double seconds) {
 
 // --- Recovery ------------------------------------------------------------------------------
 
-// Jobs of a hundred partitions whose bookmarks move, whose splits are given and whose
-// trainer keeps what it took.
+// Jobs of a hundred partitions. Their bookmarks move, their splits are given out, and their
+// trainers commit what they took.
 void RunRecovery(int64_t count, const std::string& folder) {
   std::filesystem::remove_all(folder);
   control::State state;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an epoch costs besides its elements: the time from Distribute to the first element and
-// from the last one to the end, how fast numbers are dealt in mode DYNAMIC, what a slow worker
-// costs, and how long a trainer waits while a worker joins. Dispatcher and workers are
-// processes of their own.
+// The costs of an epoch besides its elements: the time from Distribute to the first element and
+// from the last element to the end, the rate at which numbers are dealt in mode DYNAMIC, the cost
+// of a slow worker, and how long a trainer waits while a worker joins. Dispatcher and workers are
+// separate processes.
 //
-//   epoch_bench starts                   # both times, of 50 short epochs
+//   epoch_bench starts                   # both times, over 50 short epochs
 //   epoch_bench deals --workers 2        # Range(1e6).Batch(1000)
 //   epoch_bench uneven --pauses 2000,4000
 //   epoch_bench joins --step-ms 50
@@ -30,7 +30,7 @@ namespace {
 constexpr absl::Duration kBound = absl::Minutes(1);
 constexpr const char* kLog = "/tmp/epoch_bench.log";
 
-int64_t pause_us = 0;  // of this worker, for each element
+int64_t pause_us = 0;  // this worker's pause for each element
 
 absl::Status Pause(CallContext& call) {
   PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
@@ -182,7 +182,7 @@ void Uneven(const Options& options) {
               static_cast<double>(kNumbers) / times.all_s, speed);
 }
 
-// Steps of a trainer that a worker of half the elements it needs feeds; another comes.
+// A trainer's steps with one worker that makes half of the needed elements; a second one joins.
 void Joins(const Options& options) {
   Servers servers;
   servers.AddWorker(options.step_ms * 500);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a machine with a GPU: elements copied there beside raw copies from page-locked memory,
-// and the stage's steps beside a kernel that only copies. One JSON object a line; without
-// a GPU one line that says why nothing was measured. What is compared takes turns. The host's
-// clock, over windows so long that asking costs nothing and the GPU is at its full clock.
+// On a machine with a GPU: copies of elements to the GPU, compared with raw copies from page-locked
+// memory, and steps of a device stage, compared with a kernel that only copies. Prints one JSON
+// object a line; without a GPU one line with the reason why nothing was measured. The compared
+// cases alternate. Times are from the host's clock, over windows so long that reading the clock
+// costs nothing and the GPU runs at its full clock.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -23,12 +24,12 @@
 namespace penstock {
 namespace {
 
-constexpr int kRounds = 5;        // of each measurement; the median is told
-constexpr int kRepetitions = 50;  // between two looks at the clock
+constexpr int kRounds = 5;        // of each measurement; the median is printed
+constexpr int kRepetitions = 50;  // between two readings of the clock
 constexpr absl::Duration kWindow = absl::Milliseconds(60);
 constexpr int kPlaces = 4;
 
-// Work that is put on the meter's stream again and again, and moves that many bytes each time.
+// Work that is queued on the meter's stream repeatedly and moves `bytes` bytes each time.
 struct Work {
   std::string what;
   double bytes;
@@ -43,7 +44,7 @@ struct Meter {
     return meter;
   }
 
-  // Bytes per second over a window.
+  // Returns the bytes per second over a window.
   absl::StatusOr<double> Rate(const Work& work) {
     const absl::Time begun = absl::Now();
     absl::Duration took;
@@ -58,13 +59,13 @@ struct Meter {
     return bytes / absl::ToDoubleSeconds(took);
   }
 
-  // Prints the median of each; the first is what the others are held to.
+  // Prints the median of each. The first is the reference for the others.
   absl::Status Measure(const std::vector<Work>& works) {
     std::vector<std::vector<double>> rates(works.size());
     for (int round = 0; round <= kRounds; ++round) {
       for (size_t i = 0; i < works.size(); ++i) {
         ASSIGN_OR_RETURN(const double rate, Rate(works[i]));
-        if (round > 0) rates[i].push_back(rate);  // the first warms up
+        if (round > 0) rates[i].push_back(rate);  // round 0 warms up
       }
     }
     for (size_t i = 0; i < works.size(); ++i) {

@@ -11,7 +11,7 @@
 namespace penstock::bench {
 namespace {
 
-// That key's number, not below 0; -1 if there is none.
+// Returns the key's number if it is at least 0, else -1.
 double NumberAt(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   const bool is_one = found != object.end() && found->is_number() && found->get<double>() >= 0;

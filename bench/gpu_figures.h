@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gpu_bench measured on a machine with a GPU, for the page of the bench.
+// The results of gpu_bench on a machine with a GPU, for the bench's page.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@ namespace penstock::bench {
 
 struct GpuFigure {
   std::string what;
-  std::string beside;  // the figure that it is held to; empty: it is one of those itself
+  std::string beside;  // the reference figure; empty: this is one
   double gb_per_s = 0;
-  double least = 0, most = 0;  // of the rounds
+  double least = 0, most = 0;  // over the rounds
 };
 
 struct GpuFigures {
   std::vector<GpuFigure> figures;
-  std::string not_measured;  // why there are none; empty if there are
+  std::string not_measured;  // reason if there are no figures; else empty
 };
 
-// gpu_bench's output: a JSON object a line. InvalidArgument names the line that is none of its.
+// Reads gpu_bench's output: a JSON object a line. InvalidArgument, naming the line, for other text.
 absl::StatusOr<GpuFigures> ReadGpuFigures(std::string_view lines);
 
-// A table of them as HTML, each beside what it is held to.
+// Returns an HTML table of the figures, each with its reference.
 std::string GpuSection(const GpuFigures& figures);
 
 }  // namespace penstock::bench

@@ -24,17 +24,17 @@ namespace penstock::bench {
 namespace {
 
 constexpr int kStepsAhead = 2;
-constexpr size_t kChecksAhead = 4;  // elements whose stamps are on their way back to the host
+constexpr size_t kChecksAhead = 4;  // elements whose stamps are being copied back to the host
 constexpr size_t kStampBytes = 8;
 
-// Page-locked: what a GPU copies to other memory, the host waits for.
+// Page-locked, because the host waits when a GPU copies to other memory.
 struct alignas(4096) Page {
   std::array<std::array<uint64_t, 2>, kChecksAhead> stamps;
 };
 
 struct Check {
   std::unique_ptr<DeviceEvent> copied;
-  std::optional<uint64_t> number;  // what the stamps should be; none: no element is looked at
+  std::optional<uint64_t> number;  // expected stamps; none: no element is being checked
 };
 
 class GpuTrainer final : public Side {
@@ -107,7 +107,7 @@ class GpuTrainer final : public Side {
     return absl::OkStatus();
   }
 
-  // Asks for the stamps; the element's place is free again after they were read.
+  // Starts copying the stamps back. The element's place is free after they are read.
   absl::StatusOr<int64_t> Take(const DeviceElement& element) {
     const Tensor values = element.tensor(0);
     const size_t bytes = values.byte_count();
@@ -125,7 +125,7 @@ class GpuTrainer final : public Side {
     return static_cast<int64_t>(bytes);
   }
 
-  // DataLoss if an element's stamps are not its number.
+  // Returns DataLoss if an element's stamps differ from its number.
   absl::Status Finish(size_t at) {
     Check& check = checks_[at];
     if (!check.number.has_value()) return absl::OkStatus();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer that gets its elements in a GPU's memory.
+// A trainer that gets its elements in GPU memory.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace penstock::bench {
 
-// Reads the case in this process into setup.device ("GPU:0"), 2 steps ahead. Elements are one
-// uint8 tensor each, with a Source's stamps at both ends: these are copied back and compared, the
-// bytes between them are not looked at. Among its lanes() is "GPUDirect on", or why it is not.
-// Returns after the first elements. NotFound or FailedPrecondition where this process cannot use the GPU.
+// Reads the case in this process into setup.device ("GPU:0"), 2 steps ahead. Each element is one
+// uint8 tensor with a Source's stamps at both ends. Only the stamps are copied back and compared.
+// lanes() contains "GPUDirect on", or why it is off. Returns after the first elements. NotFound or
+// FailedPrecondition if this process cannot use the GPU.
 absl::StatusOr<std::unique_ptr<Side>> StartGpuTrainer(const Workload& workload, const Setup& setup);
 
 }  // namespace penstock::bench

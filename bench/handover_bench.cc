@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long an element is on its way: from the end of the worker's last function,
-// which stamps it, to the return of Next() in another process, and what that costs
-// the trainer in CPU. Nobody reads the element.
+// The time that an element is on its way: from the end of the worker's last function, which stamps
+// it, to the return of Next() in another process; and the trainer's CPU time for that. Nothing
+// reads the element's contents.
 //
 //   handover_bench --protocol shm --bytes 100000 --pause-us 10    # both awake
 //   handover_bench --protocol shm --pause-us 2000 --sleep         # both asleep
@@ -40,8 +40,8 @@ double CpuMicroseconds() {
   return us(usage.ru_utime) + us(usage.ru_stime);
 }
 
-// x[0] bytes, behind a pause of x[1] µs that is slept if x[2] is 1, filled if x[3]
-// is; the first eight are the moment at which it was done.
+// Makes x[0] bytes after a pause of x[1] µs. The pause is slept if x[2] is 1, and the bytes are
+// filled if x[3] is. The first eight bytes are the time at the end.
 absl::Status Stamp(CallContext& call) {
   const int64_t bytes = call.inputs()[0].scalar<int64_t>();
   const int64_t pause = call.inputs()[1].scalar<int64_t>() * 1000;
@@ -65,7 +65,7 @@ PENSTOCK_REGISTER_MAP("bench.stamp", 1, Dense(kUInt8, {kUnknownDim}), Stamp);
   std::exit(1);
 }
 
-// Dispatcher and worker, until killed.
+// Runs dispatcher and worker until killed.
 int Serve() {
   auto dispatcher = DispatchServer::Start();
   if (!dispatcher.ok()) Fail(dispatcher.status());
@@ -105,7 +105,7 @@ void Run(const Options& options) {
                        .data_transfer_protocol = options.protocol});
   auto it = data.MakeIterator();
   if (!it.ok()) Fail(it.status());
-  std::vector<double> us;  // on its way
+  std::vector<double> us;  // latencies
   us.reserve(static_cast<size_t>(options.count));
   double cpu = 0;
   const int warm = options.count / 10;

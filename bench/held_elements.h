@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset of elements of which each is held for as long as is said before it is made:
-// sources of a known rate, which use no processor.
+// A dataset whose elements are each held for a given time before they are made: a source of a known
+// rate that uses no CPU.
 #pragma once
 
 #include <time.h>
@@ -17,14 +17,14 @@ inline void Sleep(double seconds) {
   ::nanosleep(&left, nullptr);
 }
 
-// x[1] bytes, x[0] ns after they were asked for.
+// Makes x[1] bytes, x[0] ns after the call.
 inline absl::Status MakeHeld(CallContext& call) {
   Sleep(static_cast<double>(call.inputs()[0].scalar<int64_t>()) / 1e9);
   return call.Output(0, {call.inputs()[1].scalar<int64_t>()}).status();
 }
 PENSTOCK_REGISTER_MAP("bench.held", 1, Dense(kUInt8, {kUnknownDim}), MakeHeld);
 
-// Without end, one at a time in each partition.
+// Returns an endless dataset that makes one element at a time in each partition.
 inline Dataset HeldElements(int64_t bytes, double seconds) {
   const auto ns = static_cast<int64_t>(seconds * 1e9);
   return Dataset::Range(int64_t{1} << 40)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the processes of a case run.
+// The hosts on which the processes of a case run.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace penstock::bench {
 
-// Trainers and the dispatcher run here, workers there. All empty: all run here.
+// Trainers and the dispatcher run here, workers there. All fields empty: everything runs here.
 struct Hosts {
-  std::string here, there;             // addresses at which the other reaches it
-  std::vector<std::string> run_there;  // words before the arguments of this program's run there
+  std::string here, there;             // addresses at which the other host reaches each
+  std::vector<std::string> run_there;  // precede the arguments of this program there
   bool two() const { return !there.empty(); }
 };
 

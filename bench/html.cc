@@ -36,8 +36,8 @@ constexpr char kExplained[] =
     "machines are comparable; other figures are not. CPU is in seconds for each GB at the reader. "
     "p50 and p99 are times inside Next().</p>\n";
 
-// The rows of a workload, and what they are drawn over: the size of an element
-// where sizes differ, else how many feed how many, else what moves them.
+// The rows of a workload and their x axis: the element size if sizes differ, else the numbers of
+// workers and trainers if those differ, else the subject.
 struct Plotted {
   explicit Plotted(const std::vector<const Row*>& all);
 
@@ -60,8 +60,7 @@ Plotted::Plotted(const std::vector<const Row*>& all) {
   }
 }
 
-// One curve: a subject, of several shapes if that is not what it is drawn over,
-// beside one limit.
+// Returns the name of a curve: its subject, with the shape if that differs but is not the x axis.
 std::string CurveOf(const Plotted& plotted, const Row& row) {
   return absl::StrCat(SubjectOf(row),
                       plotted.sizes && plotted.shapes ? absl::StrCat(" ", ShapeText(row)) : "");
@@ -77,8 +76,8 @@ std::string PlaceOf(const Plotted& plotted, const Row& row) {
                           : SubjectOf(row);
 }
 
-// Both plots of a workload. Where a subject stands beside several limits, those
-// behind the first are other systems, which have curves of their own.
+// Returns both plots of a workload. If a subject has several limits, those after the first are
+// other systems, which have their own curves.
 std::string Plots(const std::vector<const Row*>& all) {
   const Plotted plotted(all);
   Plot rate{.title = "GB/s at the reader, the limit dashed",
@@ -92,8 +91,8 @@ std::string Plots(const std::vector<const Row*>& all) {
              .log_x = plotted.sizes,
              .mark_y = 1};
   std::vector<std::string> places;
-  std::map<std::string, std::string> limits;        // the first of each curve
-  std::map<std::string, size_t> of_rate, of_ratio;  // numbers of their series
+  std::map<std::string, std::string> limits;        // the first limit of each curve
+  std::map<std::string, size_t> of_rate, of_ratio;  // indices of their series
   for (const Row* row : plotted.rows) {
     const Summary summary = Summarize(*row);
     const std::string curve = CurveOf(plotted, *row), place = PlaceOf(plotted, *row);
@@ -139,7 +138,7 @@ std::string Plots(const std::vector<const Row*>& all) {
   return absl::StrCat("<div class='plots'>\n", Svg(rate), Svg(ratio), "</div>\n");
 }
 
-// Each once, in the order in which they come.
+// Returns each name once, in the order of the rows.
 std::vector<std::string> WorkloadsOf(const std::vector<Row>& rows) {
   std::vector<std::string> names;
   for (const Row& row : rows) {

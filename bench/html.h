@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bench as one page for a browser, which needs nothing but itself.
+// The bench's results as one HTML page that loads no other files.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace penstock::bench {
 
-// The machines, in words; for each workload, in the order of the rows, a plot of
-// GB/s by size with the limits dashed and one of the ratios with their worst pairs;
-// and the table; and what was measured on a GPU, if something was.
+// Returns the page: the machines as text; for each workload, in the order of the rows, a plot of
+// GB/s by size with dashed limits and one of the ratios with their worst pairs; the table; and the
+// GPU's figures, if there are some.
 std::string HtmlPage(const std::vector<std::string>& machines, const std::vector<Row>& rows,
                      const std::optional<GpuFigures>& gpu = std::nullopt);
 

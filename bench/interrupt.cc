@@ -29,7 +29,7 @@ void WatchForInterrupts() {
     if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) continue;
     struct sigaction noted {};
     noted.sa_handler = Note;
-    noted.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one is the system's
+    noted.sa_flags = static_cast<int>(SA_RESETHAND);  // the second signal has its default effect
     ::sigaction(signal, &noted, nullptr);
   }
 }

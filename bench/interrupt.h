@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT and SIGTERM as a request to end in good order, so that no process and no
-// file stays behind.
+// SIGINT and SIGTERM as requests to end in good order, so that no process or file is left over.
 #pragma once
 
 #include "absl/status/status.h"
 
 namespace penstock::bench {
 
-// From now on the first of each asks, and a second one ends this process at once.
-// One that is ignored stays so.
+// From now on the first of each signal is a request, and the second ends this process at once. A
+// signal that is ignored stays ignored.
 void WatchForInterrupts();
 
-// Whether one came. Any thread.
+// Returns whether a request came. Thread-safe.
 bool Interrupted();
-// Readable from then on; -1 if nobody watches. poll() leaves that one out.
+// Returns a descriptor that is readable after a request; -1 without WatchForInterrupts(). poll()
+// ignores -1.
 int InterruptFd();
-// Cancelled if one came.
+// Returns Cancelled after a request.
 absl::Status CheckInterrupted();
 
 }  // namespace penstock::bench

@@ -13,7 +13,7 @@
 namespace penstock::bench {
 
 std::vector<std::string> MakeImages(int count, const ImageSize& size) {
-  std::multimap<int64_t, std::string> by_distance;  // from the wanted size
+  std::multimap<int64_t, std::string> by_distance;  // distance from the wanted size
   for (int quality = 50; quality <= 98; ++quality) {
     std::string jpeg = MakeJpeg({.width = size.width, .height = size.height, .quality = quality});
     const int64_t distance = std::abs(static_cast<int64_t>(jpeg.size()) - size.bytes);
@@ -41,7 +41,7 @@ void BareLoop::Run(const std::string& jpeg, const RandomKey& key, uint8_t* out) 
   const Region region =
       RandomRegion(KeyOfOp(key, 0), info_.image_height, info_.image_width, 0.08, 1.0);
   jpeg_start_decompress(&info_);
-  constexpr int64_t kMcu = 16;  // pixels, of 4:2:0
+  constexpr int64_t kMcu = 16;  // pixels, for 4:2:0
   JDIMENSION left = static_cast<JDIMENSION>(std::max<int64_t>(0, region.x - kMcu));
   JDIMENSION width = static_cast<JDIMENSION>(
       std::min<int64_t>(info_.output_width, region.x + region.width + kMcu) - left);

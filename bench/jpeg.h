@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The images of I1 and H1, and what one writes by hand to prepare them.
+// The images of I1 and H1, and the hand-written code that prepares them.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,27 @@ namespace penstock::bench {
 inline constexpr int kSide = 224;  // pixels
 inline constexpr int64_t kImageBytes = int64_t{kSide} * kSide * 3;
 
-// Of JPEGs (4:2:0). By default an image of ImageNet as MLPerf Storage has it.
+// The size of a JPEG (4:2:0). The default is an ImageNet image as in MLPerf Storage.
 struct ImageSize {
   int width = 500, height = 375;  // pixels
-  int64_t bytes = 114'660;        // about
+  int64_t bytes = 114'660;        // approximate
 };
 inline constexpr ImageSize kPhotograph = {.width = 2000, .height = 1500, .bytes = 1'000'000};
 
-// `count` JPEGs of that size, in whole.
+// Returns `count` JPEGs of that size.
 std::vector<std::string> MakeImages(int count, const ImageSize& size = {});
 
-// Decodes a random region, resizes it to kSide × kSide and mirrors half of them,
-// as DecodeJpeg("").RandomResizedCrop(224, 224).RandomFlip() does: the same
-// pixels for the same key. One decompressor and one buffer for all images.
+// Decodes a random region, resizes it to kSide × kSide and mirrors half of the images, like
+// DecodeJpeg("").RandomResizedCrop(224, 224).RandomFlip(): the same key gives the same pixels. Uses
+// one decompressor and one buffer for all images.
 class BareLoop {
  public:
   BareLoop();
   BareLoop(const BareLoop&) = delete;
   BareLoop& operator=(const BareLoop&) = delete;
   ~BareLoop();
-  // Writes kImageBytes to `out`. REQUIRES: a JPEG of three components that is
-  // not damaged; libjpeg ends the program otherwise.
+  // Writes kImageBytes to `out`. REQUIRES: an undamaged JPEG of three components; libjpeg ends the
+  // program otherwise.
   void Run(const std::string& jpeg, const RandomKey& key, uint8_t* out);
 
  private:

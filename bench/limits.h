@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine can do without us: the other side of each pair.
+// The limits: what the machine can do without Penstock. A limit is the other side of each pair.
 #pragma once
 
 #include <cstdint>
@@ -13,39 +13,37 @@
 
 namespace penstock::bench {
 
-// What both sides of a pair move.
+// The data that both sides of a pair move.
 struct Load {
   int64_t element_bytes = 0;  // ≥ 8
   int64_t source_bytes = kColdBytes;
   Touch touch = Touch::kEveryByte;
-  Hosts hosts = {};          // a socket between two: from there to here
-  std::string scratch = {};  // for what a process there says
+  Hosts hosts = {};          // two hosts: a socket from there to here
+  std::string scratch = {};  // for the log of a process there
 };
 
-// "fill1": one thread copies from the source into 4 slots, a second reads them.
+// "fill1": one thread copies from the source into 4 slots, and a second one reads them.
 absl::StatusOr<std::unique_ptr<Side>> MakeFillLimit(const Load& load);
 
-// "socket": a process fills 4 slots from the source and writes them to a blocking
-// socket, by loopback or from the other host, which is read straight into 4 slots. `congestion`
-// control should be that of the side it stands beside; "": the machine's.
+// "socket": a process fills 4 slots from the source and writes them to a blocking socket, over
+// loopback or from the other host. The socket is read directly into 4 slots. `congestion` control
+// should equal that of the measured side; "": the machine's default.
 absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
                                                       const std::string& congestion);
 
-// The one that fits what `protocol` uses: memory, or sockets with the same
-// congestion control.
+// The limit for `protocol`: memory, or sockets with the same congestion control.
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol);
 
-// The process that writes: connects to `host` and fills and writes until the
-// reader closes. Unavailable if it cannot connect.
+// The writing process: connects to `host`, then fills and writes until the reader closes.
+// Unavailable if it cannot connect.
 absl::Status ProduceForSocket(const std::string& host, int port, const Load& load,
                               const std::string& congestion);
 
-// `side` for trainers that take so many elements a second and no more: it waits
-// when it is ahead of them.
+// Slows `side` down to trainers that take `elements_per_s`: it waits when it is ahead of them.
 std::unique_ptr<Side> MakePacedLimit(std::unique_ptr<Side> side, double elements_per_s);
 
-// A rate that is asked for, not one of a machine: it has no processes and takes no time.
+// A required rate instead of a machine's limit. It has no processes and takes no time.
 std::unique_ptr<Side> MakeBar(std::string name, double elements_per_s, int64_t element_bytes);
 
 }  // namespace penstock::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On what the figures were taken.
+// The machine on which the figures were measured.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ struct Machine {
   double memory_gib = 0;
   double load1 = 0;  // before the bench
   int numa_nodes = 1;
-  std::vector<Adapter> adapters;  // that the measured links go through; ThisMachine() has none
+  std::vector<Adapter> adapters;  // of the measured links; ThisMachine() has none
 };
 
 Machine ThisMachine();
-// "AMD EPYC, 2 cores, 23 GiB, kernel 6.1, TCP cubic, load 0.10, 2026-01-02T03:04:05Z", and with
-// adapters "; over eth0 (100 Gb/s, NUMA node 0, PCIe 4.0 x16)".
+// Returns "AMD EPYC, 2 cores, 23 GiB, kernel 6.1, TCP cubic, load 0.10, 2026-01-02T03:04:05Z", and
+// with adapters also "; over eth0 (100 Gb/s, NUMA node 0, PCIe 4.0 x16)".
 std::string Describe(const Machine& machine);
 
-// The version of this program, as `penstock version` says it.
+// Returns the version of this program, as `penstock version` prints it.
 std::string Version();
 
 }  // namespace penstock::bench

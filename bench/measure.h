@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process used and what the machine did meanwhile.
+// Resource use of processes, and the machine's use by others at the same time.
 #pragma once
 
 #include <sys/types.h>
@@ -8,24 +8,24 @@
 
 namespace penstock::bench {
 
-// Others may use this much of a core in a window before its pair is dropped.
+// A pair is dropped if others use more than this much of a core in one of its windows.
 inline constexpr double kForeignCores = 0.12;
 
 double Now();  // seconds, monotonic
 
-// User and system seconds of a process so far, all its threads; 0 once it is gone.
+// Returns a process's user and system seconds so far, over all threads; 0 if it has ended.
 double CpuSeconds(pid_t pid);
 
-// Resident bytes of a process; pages that it shares count whole.
+// Returns a process's resident bytes. Shared pages count in full.
 double ResidentBytes(pid_t pid);
 
-// Seconds that all cores together were busy since boot.
+// Returns the seconds that all cores together were busy since boot.
 double MachineBusySeconds();
 
-// The middle value, or the mean of the two; 0 without values.
+// Returns the middle value, or the mean of the middle two; 0 without values.
 double Median(std::vector<double> values);
 
-// The value that a share `q` of the values stays below; 0 without values. Reorders them.
+// Returns the value that a share `q` of the values is below; 0 without values. Reorders them.
 double Quantile(std::vector<float>& values, double q);
 
 }  // namespace penstock::bench

@@ -14,7 +14,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr absl::Duration kNeighbourBound = absl::Minutes(2);  // far more than an answer takes
+constexpr absl::Duration kNeighbourBound = absl::Minutes(2);  // far longer than an answer takes
 
 class NeighboursSide final : public Side {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that keep a processor busy each, as others do on a machine that is not ours alone.
+// Processes that each keep a processor busy, like other users of a shared machine.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace penstock::bench {
 
-// `alone` while so many neighbours work; they rest outside Read(). What they use is nobody's.
-// `alone` outlives it. Logs go to the folder `scratch`.
+// Runs `alone` while `neighbours` such processes are busy. They sleep outside Read(). Their CPU
+// counts for neither side. `alone` must outlive the result. Logs are in the folder `scratch`.
 absl::StatusOr<std::unique_ptr<Side>> BesideNeighbours(Side& alone, int neighbours,
                                                        const std::string& scratch);
 
-// Such a process: a line "work" on standard input and it keeps a processor busy, "rest" and it
-// sleeps; it says each line again when it does so, and ends with its input.
+// The main function of such a process. After a line "work" on standard input it keeps a processor
+// busy, after "rest" it sleeps. It echoes each line when it obeys, and ends with its input.
 void RunNeighbour();
 
 }  // namespace penstock::bench

@@ -14,7 +14,7 @@
 namespace penstock::bench {
 namespace {
 
-// It works for so long, in seconds, before it waits until what it brought is due.
+// Seconds of work before it waits until its elements are due.
 constexpr double kSpell = 0.05;
 
 class PacedLimit final : public Side {

@@ -10,11 +10,11 @@
 namespace penstock::bench {
 namespace {
 
-// Far more than the slowest of them takes to load and start on a busy machine.
+// Far longer than the slowest peer takes to load and start on a busy machine.
 constexpr absl::Duration kPeerBound = absl::Minutes(5);
 
 absl::StatusOr<nlohmann::json> Ask(Process& process, const nlohmann::json& line) {
-  process.Write(line.dump()).IgnoreError();  // if it has ended, what it said last tells why
+  process.Write(line.dump()).IgnoreError();  // if it has ended, its last output has the reason
   PENSTOCK_ASSIGN_OR_RETURN(const std::string answer, process.ReadLine(kPeerBound));
   return ParseAnswer(answer);
 }

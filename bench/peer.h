@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another system, run by a program that speaks bench/wire.h.
+// A side of another system, run by a program that speaks bench/wire.h.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@ namespace penstock::bench {
 
 class Peer final : public Side {
  public:
-  // Runs `launcher NAME` and tells it the setup. Returns when it has read its
-  // first elements; its own words if it cannot.
+  // Runs `launcher NAME` and sends it the setup. Returns when it has read its first elements; the
+  // program's own error if it cannot.
   static absl::StatusOr<std::unique_ptr<Peer>> Start(const std::string& launcher,
                                                      const std::string& name, const Setup& setup);
 
@@ -24,8 +24,8 @@ class Peer final : public Side {
   const Roles& roles() const override { return roles_; }
   absl::StatusOr<Done> Read(double seconds) override;
 
-  // What it says of itself: "system", "version", "protocol", "variant", "settings".
-  // Empty for what it does not say; what is no text is there as JSON.
+  // Returns a field of its description: "system", "version", "protocol", "variant" or "settings".
+  // "" for a missing field; JSON for a field that is not text.
   std::string About(const std::string& field) const;
 
  private:

@@ -18,7 +18,7 @@ constexpr double kWidth = 570, kHeight = 320;
 constexpr double kLeft = 64, kRight = 150, kTop = 30, kBottom = 46;
 constexpr double kLegendLine = 18;
 
-// Told apart also by those who see no red or green (Okabe and Ito).
+// Distinguishable with colour blindness too (Okabe and Ito).
 constexpr std::array<const char*, 7> kPalette = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                  "#e69f00", "#56b4e9", "#444444"};
 
@@ -26,7 +26,7 @@ const char* ColourOf(const Series& series) {
   return kPalette[static_cast<size_t>(series.colour) % kPalette.size()];
 }
 
-// One axis: values to pixels.
+// An axis: maps values to pixels.
 struct Axis {
   double low = 0, high = 1;    // values
   double first = 0, last = 1;  // pixels
@@ -39,7 +39,7 @@ struct Axis {
   }
 };
 
-// 1, 2 or 5 times a power of ten, about a fifth of `span`.
+// Returns 1, 2 or 5 times a power of ten, about a fifth of `span`.
 double StepOf(double span) {
   const double power = std::pow(10, std::floor(std::log10(span / 5)));
   for (double times : {1.0, 2.0, 5.0}) {
@@ -79,7 +79,7 @@ Axis XAxis(const Plot& plot) {
       x.high = std::max(x.high, point.x);
     }
   }
-  // Room at both ends, also for a lone value.
+  // Leaves room at both ends, also for a single value.
   if (x.log) {
     x.low /= 1.5;
     x.high *= 1.5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of a side, spoken with in lines over its standard input and output.
+// A child process of a side. It exchanges lines over its standard input and output.
 #pragma once
 
 #include <sys/types.h>
@@ -17,22 +17,21 @@ namespace penstock::bench {
 
 class Process {
  public:
-  enum class Ends : uint8_t { kWithInput, kBySignal };  // how it is asked to
+  enum class Ends : uint8_t { kWithInput, kBySignal };  // how it is asked to end
 
-  // Starts `argv`, in which "" as program stands for this very one. What it
-  // writes to stderr goes to the file `log`. It dies when we do.
+  // Starts `argv`, where the program "" means this one. Its stderr goes to the file `log`. It dies
+  // when this process does.
   static absl::StatusOr<std::unique_ptr<Process>> Start(std::vector<std::string> argv, Ends ends,
                                                         std::string log);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  // Asks it to end; kills it if it has not within 5 s.
+  // Asks it to end, and kills it after 5 s.
   ~Process();
 
   pid_t pid() const { return pid_; }
   absl::Status Write(const std::string& line);
-  // The next line of its output, without the break. Unavailable, with the end
-  // of its log, if it ended; DeadlineExceeded after `bound`; Cancelled when we are
-  // interrupted (interrupt.h).
+  // Returns the next line of its output, without the break. Unavailable, with the end of its log,
+  // if it ended; DeadlineExceeded after `bound`; Cancelled when interrupted (interrupt.h).
   absl::StatusOr<std::string> ReadLine(absl::Duration bound);
 
  private:

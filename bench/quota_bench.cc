@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job's quota leaves to its neighbour: two jobs on one worker, whose elements are
-// held for as long as is said, each under a permit. The neighbour alone, beside a job
-// without a quota, and beside one that each of the two bounds holds back. Its share is
-// half of what it has alone.
+// The effect of a job's quota on its neighbour. Two jobs share one worker; their elements are each
+// held for a given time under a permit. Measures the neighbour alone, next to a job without a
+// quota, and next to a job under each of the two bounds. The neighbour's fair share is half of its
+// rate alone.
 //
 //   quota_bench --permits 2 --element-ms 2 --seconds 5
 #include <CLI/CLI.hpp>
@@ -20,7 +20,7 @@ namespace penstock::bench {
 namespace {
 
 constexpr int64_t kElementBytes = int64_t{1} << 16;
-// A trainer that asks for less than it could have: elements pile up to its quota.
+// A trainer slow enough that elements pile up to its quota.
 constexpr double kSlowStep = 0.02;  // seconds
 
 struct Options {
@@ -34,7 +34,7 @@ struct Options {
   std::exit(1);
 }
 
-// A job and its trainer, until it is destroyed.
+// A job and its trainer, which reads until this is destroyed.
 class Job {
  public:
   Job(const Options& options, const std::string& service, const std::string& name, JobQuota quota,
@@ -77,12 +77,12 @@ class Job {
 
 struct Case {
   const char* name;
-  bool beside = true;  // another job
-  JobQuota quota;      // of the other
-  double step_s = 0;   // of the other's trainer
+  bool beside = true;  // with another job
+  JobQuota quota;      // of the other job
+  double step_s = 0;   // of the other job's trainer
 };
 
-// Elements a second of both, and why the other is slow.
+// Elements a second of both jobs, and why the other job is slow.
 struct Rates {
   double neighbour = 0, other = 0;
   std::string slowed_by;

@@ -11,9 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;  // of the record
+constexpr int kVersion = 1;  // of the record format
 
-// null for what was not measured.
+// Returns null if the value was not measured.
 Json Number(double value) {
   return std::isfinite(value) && value >= 0 ? Json(value) : Json(nullptr);
 }
@@ -121,7 +121,7 @@ Json SummaryRecord(const Row& row) {
   return record;
 }
 
-// What is no UTF-8, such as a file's name in an error, is replaced, not refused.
+// Bytes that are not UTF-8, such as in a file name in an error, are replaced.
 std::string JsonLine(const Json& record) {
   return record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bench for machines: one JSON object a line. bench/README.md lists the fields.
+// The bench's output for programs: one JSON object a line. bench/README.md lists the fields.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace penstock::bench {
 
-// The line about the machine, which comes first; of several, one each with its
-// host's name.
+// Returns the line about the machine, which comes first. With several machines, each has a line
+// with its host's name.
 std::string MachineRecord(const Machine& machine, const std::string& host = "");
-// A line a window, then the summary; only the summary, with a note, of what did
-// not run. Each ends with a line break.
+// Returns a line for each window, then the summary. A row that did not run has only the summary,
+// with a note. Each line ends with a break.
 std::string RecordsOf(const Row& row);
 
 }  // namespace penstock::bench

@@ -15,7 +15,7 @@
 namespace penstock::bench {
 namespace {
 
-// Three digits that count, "-" for what was not measured.
+// Returns three significant digits; "-" if the value was not measured.
 std::string Digits(double value) {
   if (!std::isfinite(value) || value < 0) return "-";
   if (value == 0) return "0";
@@ -52,7 +52,7 @@ std::string SizeText(int64_t bytes) {
 
 namespace {
 
-// Who sends, and who reads where that is not this host.
+// Returns the sending host, and the reading host if that is not this one.
 std::string LinkOf(const Row& row) {
   const Hosts& hosts = row.setup.hosts;
   return row.setup.workload == kPairWorkload ? absl::StrCat(hosts.there, " to ", hosts.here)
@@ -66,10 +66,10 @@ constexpr const char* kReportHead[] = {
     "p99 us",    "skew p99 us", "spread p99", "CPU s/GB",      "limit CPU",
     "CPU ratio", "trainer CPU", "copied",     "max/min share", ""};
 
-// Cells in the order of kReportHead. A column that says nothing in any row is left out.
+// Returns cells in the order of kReportHead. Columns that are empty in all rows are left out.
 std::vector<std::string> CellsOf(const Row& row) {
   const Summary summary = Summarize(row);
-  const bool sized = row.setup.element_bytes > 0;  // else it was left out for all sizes
+  const bool sized = row.setup.element_bytes > 0;  // else left out for all sizes
   return {row.setup.workload,
           LinkOf(row),
           SubjectOf(row),
@@ -129,7 +129,7 @@ Matrix MatrixOf(const std::vector<Row>& rows) {
   if (fastest.empty()) return matrix;
   matrix.table.head = hosts;
   matrix.table.head.insert(matrix.table.head.begin(), "reader");
-  matrix.table.head.emplace_back();  // the last column is for words
+  matrix.table.head.emplace_back();  // the last column is text
   for (const std::string& reader : hosts) {
     std::vector<std::string>& line = matrix.table.lines.emplace_back();
     line.push_back(reader);

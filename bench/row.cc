@@ -10,7 +10,7 @@
 namespace penstock::bench {
 namespace {
 
-// Elements per second, or per CPU second of those that prepare them.
+// Returns elements per second, or per CPU second of the processes in `basis`.
 double RateOf(Basis basis, const Window& window) {
   if (basis == Basis::kElementsPerSecond) return window.elements_per_s();
   if (basis == Basis::kElementsPerCpuSecond) return window.done.elements / window.cpu();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One case of the bench: its pairs, and what they say together.
+// One case of the bench: its pairs and their summary.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace penstock::bench {
 
-// A window of a side and one of its limit right behind it.
+// A window of a side and the window of its limit right after it.
 struct Pair {
   Window side, limit;
   bool clean() const;  // others used less than kForeignCores in both
@@ -23,53 +23,54 @@ struct Row {
   Setup setup;
   std::string system = "penstock";
   std::string version;
-  std::string variant;   // tells two set-ups of one system apart
-  std::string settings;  // of another system, a JSON object; empty: none
+  std::string variant;   // distinguishes set-ups of one system
+  std::string settings;  // JSON object of another system; else empty
   Basis basis = Basis::kElementsPerSecond;
-  double step_s = 0;            // what each trainer computes on an element
-  bool cached = false;          // Workload::cached(): the rate is that of one trainer
-  std::string limit;            // its name; empty: it stands alone
-  std::set<std::string> lanes;  // as of a Side
-  double line_gb_per_s = 0;     // of the wire that it goes over; 0: not known
+  double step_s = 0;            // a trainer's computing time for an element
+  bool cached = false;          // Workload::cached(): the rate is of one trainer
+  std::string limit;            // name of the limit; empty: none
+  std::set<std::string> lanes;  // as Side::lanes()
+  double line_gb_per_s = 0;     // rate of the wire; 0: unknown
   std::vector<Pair> pairs;
   absl::Status status;  // why it did not run, or not to its end
 };
 
-// Medians over the clean pairs, or over all where none is clean. CPU is in
-// seconds for each GB at the reader. Below 0: not measured.
+// Medians over the clean pairs, or over all pairs if none is clean. CPU is in seconds for each GB
+// at the reader. A value below 0 was not measured.
 struct Summary {
   size_t pairs = 0, clean = 0;
   double ratio = -1, worst_ratio = -1;
   double elements_per_s = -1, gb_per_s = -1;
   double limit_elements_per_s = -1, limit_gb_per_s = -1;
   double line_share = -1;   // of the wire's rate
-  double utilization = -1;  // of the trainers: the share of time they compute
+  double utilization = -1;  // share of time in which trainers compute
   double p50_us = -1, p99_us = -1;
   double cpu_s_per_gb = -1, trainer_cpu_s_per_gb = -1, limit_cpu_s_per_gb = -1;
-  double cpu_ratio = -1;          // of CPU per GB, ours by the limit's
-  std::optional<InStep> in_step;  // none where trainers do not step together
-  double copied = -1;             // share of what came through shared memory
-  double share = -1;              // of the client (or worker) with most by that with least
+  double cpu_ratio = -1;          // CPU per GB: ours divided by the limit's
+  std::optional<InStep> in_step;  // none if trainers do not step together
+  double copied = -1;             // CopiedOf()
+  double share = -1;              // elements of clients (or workers): most by least
   double foreign_cores = 0;
 };
 
-// Of the basis of the row, ours by the limit's; below 0 without a limit.
+// Returns ours divided by the limit's, in the row's basis; below 0 without a limit.
 double RatioOf(const Row& row, const Pair& pair);
-// MLPerf's AU: the share of time that trainers compute; below 0 where they compute nothing.
+// Returns MLPerf's AU, the share of time in which trainers compute; below 0 if they compute
+// nothing.
 double UtilizationOf(const Row& row, const Window& window);
-// The most by the least of its shares; below 0 without shares.
+// Returns the largest of the window's shares divided by the smallest; below 0 without shares.
 double ShareOf(const Window& window);
-// The share of what came through shared memory that the worker copied there; below 0 where
-// nothing did.
+// Returns the share of the elements through shared memory that the worker copied there; below 0
+// without such elements.
 double CopiedOf(const Window& window);
-// Seconds of all processes; below 0 where some are on another host or none lasts.
+// Returns the CPU seconds of all processes; below 0 if some are on another host or none lasts.
 double CpuPerGb(const Row& row, const Window& window);
-// Seconds of the trainers' processes; below 0 where they hold the servers too.
+// Returns the CPU seconds of the trainers' processes; below 0 if they also contain the servers.
 double TrainerCpuPerGb(const Row& row, const Window& window);
 Summary Summarize(const Row& row);
 
-// What a reader of the row must know: why it did not run, or why its figures
-// are doubtful. Empty if all is well.
+// Returns a note for readers of the row: why it did not run, or why its figures are doubtful. Empty
+// if neither is so.
 std::string NoteOn(const Row& row);
 
 }  // namespace penstock::bench

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSmallest = 16;               // bytes: two stamps
 constexpr int64_t kLargest = int64_t{4} << 30;  // bytes: max_element_bytes
 
-// A peer in the rounds of a case.
+// A peer that takes part in the rounds of a case.
 class Guest {
  public:
   Guest(const Options& options, const std::string& name, const Row& ours)
@@ -34,7 +34,7 @@ class Guest {
     absl::StatusOr<std::unique_ptr<Peer>> peer =
         Peer::Start(options.peer_launcher, name, ours.setup);
     beside_.limit = name;
-    itself_.setup.protocol = "";  // it says its own
+    itself_.setup.protocol = "";  // set below from the peer's description
     itself_.status = peer.status();
     if (!peer.ok()) return;
     peer_ = *std::move(peer);
@@ -45,7 +45,7 @@ class Guest {
     itself_.setup.protocol = peer_->About("protocol");
   }
 
-  // Its turn behind a pair of ours and the limit.
+  // Measures a window of the peer after a pair of ours and the limit.
   void Take(const Pair& pair, double seconds) {
     if (peer_ == nullptr) return;
     const absl::StatusOr<Window> window = Measure(*peer_, seconds);
@@ -58,7 +58,7 @@ class Guest {
     beside_.pairs.push_back({.side = pair.side, .limit = *window});
   }
 
-  // Its row, and ours beside it.
+  // Returns the peer's row and, if it ran, ours with the peer as its limit.
   std::vector<Row> Rows() && {
     std::vector<Row> rows;
     rows.push_back(std::move(itself_));
@@ -68,11 +68,11 @@ class Guest {
 
  private:
   Row itself_, beside_;
-  std::unique_ptr<Peer> peer_;  // null once it failed
+  std::unique_ptr<Peer> peer_;  // null after a failure
 };
 
-// `rows`: the case's, and with neighbours ours among them beside ours alone, and beside the limit
-// among them.
+// `rows`: the case's row. With neighbours two more: ours among them compared with ours alone, and
+// ours among them compared with the limit among them.
 absl::Status RunRounds(const Options& options, const Workload& workload, std::vector<Row>& rows,
                        std::vector<Guest>& guests) {
   Row& row = rows[0];
@@ -140,7 +140,7 @@ absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options) {
     for (const std::string& protocol : protocols) {
       for (int64_t bytes : resized ? options.sizes : workload->sizes()) {
         for (const Shape& shape : workload->shapes()) {
-          // In one process there is one trainer, beside its worker.
+          // One process holds exactly one trainer and its worker.
           const bool one_process =
               shape.workers == 1 && shape.consumers == 1 && !options.hosts.two();
           if (protocol == "local" && !one_process) continue;
@@ -179,7 +179,7 @@ std::vector<Row> RunCase(const Options& options, const Setup& setup) {
   }
   std::vector<Guest> guests;
   rows[0].status = RunRounds(options, **workload, rows, guests);
-  if (rows.back().pairs.empty() && !rows[0].status.ok()) rows.resize(1);  // one says why
+  if (rows.back().pairs.empty() && !rows[0].status.ok()) rows.resize(1);  // one row has the reason
   for (Guest& guest : guests) {
     for (Row& row : std::move(guest).Rows()) rows.push_back(std::move(row));
   }

@@ -22,19 +22,19 @@ struct Options {
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
   Hosts hosts;
-  int neighbours = 0;              // > 0: also beside so many busy processes
-  std::vector<std::string> peers;  // other systems that take turns with us
+  int neighbours = 0;              // > 0: also next to this many busy processes
+  std::vector<std::string> peers;  // other systems that alternate with ours
   std::string peer_launcher = "bench/peers/start.py";
 };
 
-// The cases that the options ask for, in the order in which they run.
-// InvalidArgument or NotFound, naming the option, if one makes no sense.
+// Returns the requested cases in the order in which they run. InvalidArgument or NotFound, naming
+// the option, if an option is invalid.
 absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options);
 
-// Runs one case to its end: its row; with neighbours, ours among them beside ours alone and beside
-// the limit among them; then for each peer the peer's beside the same limit, and ours beside the
-// peer. What keeps one from running is the row's status; a peer that does not run has no second
-// row.
+// Runs one case to its end. Returns its row; with neighbours, also ours among them compared with
+// ours alone and with the limit among them. Then, for each peer, the peer compared with the same
+// limit, and ours compared with the peer. If a side cannot run, the reason is the row's status. A
+// peer that does not run has no second row.
 std::vector<Row> RunCase(const Options& options, const Setup& setup);
 
 }  // namespace penstock::bench

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many workers keep trainers fed, beside how many the dispatcher says it takes: I2's
-// elements (25 images, 3.8 MB) from sources held to a known rate, for trainers that compute
-// 0.224 s on each. With 1, 2, … workers, each time a new job: the trainers' AU, and what
-// the dispatcher wanted after 30 s. The smallest number with AU ≥ 0.9 is the truth.
+// How many workers keep trainers fed, compared with how many the dispatcher estimates. Reads I2's
+// elements (25 images, 3.8 MB) from sources held to a known rate, for trainers that compute 0.224 s
+// on each. For 1, 2, … workers, each time with a new job: the trainers' AU, and the dispatcher's
+// estimate after 30 s. The smallest number with AU ≥ 0.9 is correct.
 //
 //   scaling_bench --trainers 2 --rate 3 --workers 1,2,3,4
 //   scaling_bench --trainers 2 --rate 3 --workers 2 --seconds 330   # is it steady?
@@ -29,12 +29,12 @@ constexpr absl::Duration kBound = absl::Seconds(30);  // of the estimate
 struct Options {
   int trainers = 2;
   double step_s = 0.224;
-  double rate = 3;  // elements a second that a partition makes
+  double rate = 3;  // elements a second from a partition
   std::vector<int> workers = {1, 2, 3, 4, 5};
   int permits = 1;
   std::string mode = "off";
   std::string protocol = "shm";
-  double seconds = 36;  // of each
+  double seconds = 36;  // for each number of workers
   bool ahead = false;
 };
 
@@ -43,7 +43,7 @@ struct Options {
   std::exit(1);
 }
 
-// A trainer until `stop`; the share of its time in steps, once `count` is set.
+// Trains until `stop`. Returns the share of its time in steps after `count` is set.
 double Train(const Dataset& data, double step_s, const std::atomic<bool>& count,
              const std::atomic<bool>& stop) {
   absl::StatusOr<Iterator> it = data.MakeIterator();
@@ -66,7 +66,7 @@ double Train(const Dataset& data, double step_s, const std::atomic<bool>& count,
 
 struct Found {
   double utilization = 0;
-  int64_t at_bound = 0, least = 0, most = 0;  // wanted: after 30 s, and from then on
+  int64_t at_bound = 0, least = 0, most = 0;  // estimates: after 30 s, and extremes from then on
   control::JobFeed feed;
 };
 

@@ -10,7 +10,7 @@
 
 namespace penstock::bench {
 
-// Removed, with all that is in it, when destroyed.
+// A folder that is removed with its contents on destruction.
 class Scratch {
  public:
   static absl::StatusOr<Scratch> Make();
@@ -24,7 +24,7 @@ class Scratch {
   std::string path_;
 };
 
-// A folder of that number in `folder`; its path.
+// Makes the folder `number` in `folder`. Returns its path.
 absl::StatusOr<std::string> MakeFolderIn(const std::string& folder, size_t number);
 
 }  // namespace penstock::bench

@@ -17,10 +17,10 @@
 namespace penstock::bench {
 namespace {
 
-// Far more than any start or window takes on a busy machine.
+// Far longer than any start or window takes on a busy machine.
 constexpr absl::Duration kServiceBound = absl::Minutes(2);
 
-// "HOST:PORT" out of "dispatcher ready at HOST:PORT, metrics at …".
+// Returns "HOST:PORT" from "dispatcher ready at HOST:PORT, metrics at …".
 absl::StatusOr<std::string> ReadyAt(Process& server) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string line, server.ReadLine(kServiceBound));
   constexpr absl::string_view kReady = " ready at ";
@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ReadyAt(Process& server) {
   return line.substr(start, line.find_first_of(", ", start) - start);
 }
 
-// What this program takes before the arguments of its run.
+// Adds the words that set the variables, before the arguments of this program.
 void AddVariables(const std::vector<std::string>& variables, std::vector<std::string>& words) {
   if (variables.empty()) return;
   words.push_back("bench-with");
@@ -42,7 +42,7 @@ void AddVariables(const std::vector<std::string>& variables, std::vector<std::st
 class Service final : public Side {
  public:
   Service(Setup setup, std::string name) : setup_(std::move(setup)), name_(std::move(name)) {}
-  ~Service() override {  // readers first: servers that go under them are a fault to them
+  ~Service() override {  // readers first: a server that ends before them is an error for them
     trainers_.clear();
     workers_.clear();
   }
@@ -90,7 +90,7 @@ class Service final : public Side {
   }
 
  private:
-  // On two hosts each server is bound to, and told of by, the address of its host.
+  // With two hosts, each server binds to its host's address and announces it.
   absl::Status StartServers() {
     std::vector<std::string> words = {"", "dispatcher", "--port", "0"};
     if (setup_.hosts.two()) words.insert(words.end(), {"--host", setup_.hosts.here});
@@ -116,7 +116,7 @@ class Service final : public Side {
     if (setup_.hosts.two()) words = setup_.hosts.run_there;
     AddVariables(setup_.worker_variables, words);
     words.insert(words.end(), {"worker", "--port", "0", "--dispatcher-address", setup_.service});
-    // A remote shell that is gone does not take with it what it ran.
+    // A worker outlives its remote shell, so it has to end without the dispatcher.
     if (setup_.hosts.two()) {
       words.insert(words.end(), {"--host", setup_.hosts.there, "--dispatcher-timeout-ms", "10000"});
     }
@@ -128,7 +128,7 @@ class Service final : public Side {
     return ParseAnswer(line);
   }
 
-  // All clients together, the slowest call standing for all.
+  // Adds up all clients. The slowest call counts for all.
   void Add(const Done& done, Done& sum) const {
     sum.seconds = std::max(sum.seconds, done.seconds);
     sum.elements += done.elements;
@@ -136,7 +136,7 @@ class Service final : public Side {
     sum.p50_us = std::max(sum.p50_us, done.p50_us);
     sum.p99_us = std::max(sum.p99_us, done.p99_us);
     sum.max_us = std::max(sum.max_us, done.max_us);
-    if (done.in_step.has_value()) sum.in_step = done.in_step;  // one measures for all
+    if (done.in_step.has_value()) sum.in_step = done.in_step;  // one trainer measures for all
     sum.shared += done.shared;
     sum.copied += done.copied;
     if (setup_.consumers > 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of a pair: the whole product path in processes of its own.
+// Our side of a pair: the whole product path in separate processes.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace penstock::bench {
 
-// Starts a side of that name: a dispatcher, workers and trainers as the setup says, for protocol
-// "local" one process that is all of them. Returns when every trainer has read
-// its first elements; the error of the first that cannot, in its own words.
+// Starts a side called `name`: a dispatcher, workers and trainers as in the setup. For protocol
+// "local" one process is all of them. Returns when every trainer has read its first elements; the
+// first trainer's own error if one cannot.
 absl::StatusOr<std::unique_ptr<Side>> StartService(const Setup& setup, std::string name);
 
 }  // namespace penstock::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This program again, as `serve`, in a process of its own: what it serves has its own memory
-// and CPU.
+// Runs this program as `serve` in another process, so that what it serves has its own memory and
+// CPU.
 #pragma once
 
 #include <sys/prctl.h>
@@ -18,10 +18,10 @@
 
 namespace penstock::bench {
 
-// For as long as this object lives, and no longer than this process.
+// The serving process. It ends with this object, and with this process.
 class ServingSelf {
  public:
-  // Starts it, and waits for the line that it prints first: where it serves.
+  // Starts it and waits for its first line, which is its address.
   static absl::StatusOr<std::unique_ptr<ServingSelf>> Start() {
     int out[2];
     if (::pipe(out) != 0) return absl::ErrnoToStatus(errno, "pipe");
@@ -52,7 +52,7 @@ class ServingSelf {
   ServingSelf& operator=(const ServingSelf&) = delete;
 
   const std::string& target() const { return target_; }
-  // A clock of what it has used.
+  // Returns a clock of its CPU time.
   absl::StatusOr<clockid_t> CpuClock() const {
     clockid_t clock;
     if (::clock_getcpuclockid(child_, &clock) == 0) return clock;

@@ -13,9 +13,9 @@
 namespace penstock::bench {
 namespace {
 
-// A part of a window, read before it and not measured: elements that were made
-// while others were measured are gone then, and so is what others still do. A
-// few of 38 MB would else be a quarter of a window of a slow system.
+// The share of a window that is read before it and not measured. In it, elements that were made
+// during other sides' windows are used up, and the others finish their work. A few such elements of
+// 38 MB would be a quarter of a slow system's window.
 constexpr double kLead = 0.25;
 
 template <class OfProcess>
@@ -40,8 +40,8 @@ double Cpu(const std::vector<pid_t>& processes) {
   return sum;
 }
 
-// Waits until nobody works on what was asked of him before, such as batches for
-// later; at most for the time of a window.
+// Waits until no process works on earlier requests, such as on batches for later; at most
+// `seconds`, the time of a window.
 void AwaitQuiet(double seconds) {
   const double start = Now();
   const double spell = std::min(0.1, seconds / 2);
@@ -53,7 +53,7 @@ void AwaitQuiet(double seconds) {
   }
 }
 
-// Why the side failed; an interrupted one fails in many ways.
+// Returns why the side failed. After an interrupt that is Cancelled, whichever error came.
 absl::Status Reason(const absl::Status& status) {
   return Interrupted() ? CheckInterrupted() : status;
 }
@@ -85,7 +85,7 @@ absl::StatusOr<Window> Measure(Side& side, double seconds) {
   const double took = Now() - start;
   window.cpu_seconds = ByRole(side.roles(), CpuSeconds);
   for (auto& [role, cpu] : window.cpu_seconds) cpu -= before.at(role);
-  if (!side.roles().empty()) {  // else it did not run: a bar, not a machine's limit
+  if (!side.roles().empty()) {  // else it has no lasting process: a bar or a tool
     const double ours = window.cpu() + Cpu(side.company()) - company_before;
     window.foreign_cores = std::max(0.0, (MachineBusySeconds() - busy_before - ours) / took);
   }

@@ -22,8 +22,8 @@
 
 namespace penstock::bench {
 
-// What the two threads do with element `number`. Fill() and Take() run at the same
-// time, each on a thread of its own; the first error of either ends the window.
+// The work of the two threads on element `number`. Fill() and Take() run at the same time, each in
+// its own thread. The first error of either ends the window.
 template <class T>
 concept SlotWork = requires(T work, std::span<std::byte> slot, uint64_t number) {
   { work.Fill(slot, number) } -> std::same_as<absl::Status>;
@@ -58,14 +58,14 @@ class SlotLimit final : public Side {
       failed = !filling.ok();
     });
     uint64_t n = first;
-    do {  // one element at least, however long the filler takes to start
+    do {  // at least one element, however late the filler starts
       while (filled_.load(std::memory_order_acquire) <= n && !failed) std::this_thread::yield();
       if (failed) break;
       taking = work_.Take(slots_[n % kSlots], n);
       taken_.store(++n, std::memory_order_release);
     } while (taking.ok() && !Interrupted() && Now() < start + seconds);
     stop = true;
-    filler.join();  // what it fills last is for the next window, and its time is of this one
+    filler.join();  // its last element is for the next window, its time is of this one
     if (!filling.ok()) return filling;
     if (!taking.ok()) return taking;
     const uint64_t elements = n - first;

@@ -84,7 +84,7 @@ class SocketLimit final : public Side {
   std::vector<std::byte> slots_[kSocketSlots];
 };
 
-// Blocks, unlike those of transfer/tcp.
+// Connects a blocking socket, unlike transfer/tcp.
 absl::StatusOr<tcp::Socket> Connect(const tcp::HostAndPort& where, const std::string& congestion) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<tcp::Endpoint> endpoints,
                             tcp::LookUp(where, /*numeric=*/false));
@@ -100,7 +100,7 @@ absl::StatusOr<tcp::Socket> Connect(const tcp::HostAndPort& where, const std::st
       error, absl::StrCat("cannot connect to ", control::JoinHostPort(where.host, where.port)));
 }
 
-// The words of the process that writes.
+// Returns the command line of the writing process.
 std::vector<std::string> ProducerWords(const Load& load, const std::string& host, int port,
                                        const std::string& congestion) {
   std::vector<std::string> words =
@@ -146,7 +146,7 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
   if (::poll(&ready, 1, kConnectMs) <= 0) {
     return producer->ReadLine(absl::Seconds(1)).status();  // why it ended, or that it is silent
   }
-  tcp::Socket socket(::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));  // blocks
+  tcp::Socket socket(::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));  // blocking
   if (!socket) return absl::ErrnoToStatus(errno, "the socket limit cannot accept");
   return std::make_unique<SocketLimit>(
       load, congestion.empty() ? "socket" : absl::StrCat("socket ", congestion), std::move(socket),
@@ -156,7 +156,7 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol) {
   if (!load.hosts.two() && (protocol == "local" || protocol == "shm")) return MakeFillLimit(load);
-  // Which tcp sets within a host alone.
+  // Uses cubic as tcp does: only within a host.
   return MakeSocketLimit(load, protocol == "tcp" && !load.hosts.two() ? "cubic" : "");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work that both sides of a pair do: copy from a source into a slot at one
-// end, read the slot at the other.
+// The work of both sides of a pair: copy from a source into a slot at one end, read the slot at the
+// other end.
 #pragma once
 
 #include <algorithm>
@@ -13,17 +13,17 @@
 
 namespace penstock::bench {
 
-// So large a source is in no cache when it is read again.
+// A source of this size is in no cache when it is read again.
 inline constexpr int64_t kColdBytes = int64_t{512} << 20;
 
-// What the words of a source are like.
+// The values of a source's words.
 enum class Words : uint8_t {
-  kRandom,  // no codec makes less of them
-  kSmall,   // of 8 random bits, as pixels widened to int64: codecs find the zeros
+  kRandom,  // incompressible
+  kSmall,   // 8 random bits each, like pixels widened to int64: compressible
 };
 
-// Pseudo-random words walked in a circle. As large as an element, it is one
-// that was made once.
+// Pseudo-random words that are copied in a circle. A source of an element's size is a buffer that
+// was made once.
 class Source {
  public:
   explicit Source(size_t bytes, Words words = Words::kRandom) : words_((bytes + 7) / 8) {
@@ -36,8 +36,8 @@ class Source {
     }
   }
 
-  // Fills `slot` from the next place and stamps its first and last word with
-  // `number`. Any thread. REQUIRES: slot.size() ≥ 8.
+  // Fills `slot` from the next place and stamps `number` at both ends. Thread-safe. REQUIRES:
+  // slot.size() ≥ 8.
   void Fill(std::span<std::byte> slot, uint64_t number) {
     Copy(slot);
     std::memcpy(slot.data(), &number, 8);
@@ -61,11 +61,11 @@ class Source {
 };
 
 enum class Touch : uint8_t {
-  kEveryByte,  // all are summed
-  kEveryPage,  // one byte in 4 KiB
+  kEveryByte,  // all bytes are summed
+  kEveryPage,  // one byte in 4 KiB is summed
 };
 
-// Reads the bytes; the sum keeps the compiler from leaving it out.
+// Reads the bytes. The sum keeps the compiler from leaving out the reads.
 inline uint64_t SumOf(std::span<const std::byte> bytes, Touch touch) {
   uint64_t sum = 0;
   if (touch == Touch::kEveryPage) {
@@ -77,7 +77,7 @@ inline uint64_t SumOf(std::span<const std::byte> bytes, Touch touch) {
   return sum;
 }
 
-// Whether both stamps say `number`.
+// Returns whether both stamps are `number`.
 inline bool IsStamped(std::span<const std::byte> bytes, uint64_t number) {
   uint64_t first = 0, last = 0;
   if (bytes.size() < 8) return false;

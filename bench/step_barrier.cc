@@ -25,10 +25,10 @@ constexpr double kPatience = 120;  // seconds
 
 }  // namespace
 
-// Zeros, as a file begins. What is there twice is of even and of odd steps: a trainer
-// may be a step ahead of one that still looks.
+// Zero-initialized, like the start of a file. Fields with two elements are for even and odd steps,
+// because a trainer may be a step ahead of another that still reads them.
 struct StepBarrier::Shared {
-  std::atomic<uint32_t> steps;  // that all have ended
+  std::atomic<uint32_t> steps;  // steps that all have ended
   std::atomic<int> arrived;
   std::atomic<bool> more[2];
   std::atomic<double> received[2][kMostTrainers];  // seconds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers of one host that wait for each other behind each step, as those that train
-// one model do; and how far apart they got their elements, and what these cost them.
+// A barrier for trainers of one host that wait for each other after each step, like those that
+// train one model. Measures how far apart they got their elements, and their computing times.
 #pragma once
 
 #include <memory>
@@ -13,22 +13,22 @@
 
 namespace penstock::bench {
 
-// Of one thread. All trainers of a case open the same one, in the folder of the case.
+// Used by one thread. All trainers of a case open the same barrier, in the folder of the case.
 class StepBarrier {
  public:
-  // ResourceExhausted, naming the file, if it cannot be made; InvalidArgument for more
-  // trainers than it holds, 64.
+  // Opens the barrier of the case. ResourceExhausted, naming the file, if it cannot be made;
+  // InvalidArgument for more than 64 trainers.
   static absl::StatusOr<std::unique_ptr<StepBarrier>> Open(const Setup& setup);
   ~StepBarrier();
   StepBarrier(const StepBarrier&) = delete;
   StepBarrier& operator=(const StepBarrier&) = delete;
 
-  // This trainer has its element of the step, on which it will compute for `step_s` seconds.
+  // This trainer has received its element of the step, and will compute on it for `step_s` seconds.
   void Received(double step_s);
-  // Waits for all others to end the step. Whether a further one follows, which trainer
-  // 0 says for all. Aborted if one does not come for two minutes.
+  // Waits for all others to end the step. Returns whether there is a next step, which trainer 0
+  // decides for all. Aborted if another trainer does not come within two minutes.
   absl::StatusOr<bool> Wait(bool more);
-  // Of the steps since the last call; none from other trainers than 0, which measures for all.
+  // Returns the figures over the steps since the last call. Only trainer 0 has them, for all.
   std::optional<InStep> Take();
 
  private:
@@ -40,7 +40,7 @@ class StepBarrier {
   const int trainer_;
   const int trainers_;
   uint32_t step_ = 0;
-  std::vector<float> skews_us_, spreads_;  // a step each
+  std::vector<float> skews_us_, spreads_;  // one value a step
 };
 
 }  // namespace penstock::bench

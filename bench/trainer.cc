@@ -26,7 +26,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int kTinyStride = 16;  // of tiny elements, one next call in so many is timed
+constexpr int kTinyStride = 16;  // one Next() call in this many is timed for tiny elements
 
 class Trainer final : public Side {
  public:
@@ -37,7 +37,7 @@ class Trainer final : public Side {
       PENSTOCK_ASSIGN_OR_RETURN(trainer->steps_, StepBarrier::Open(trainer->setup_));
     }
     PENSTOCK_RETURN_IF_ERROR(trainer->StartPass());
-    // Warm: slots allocated, the window full.
+    // Warms up: slots are allocated, the window is full.
     PENSTOCK_RETURN_IF_ERROR(trainer->Read(std::min(0.3, trainer->setup_.window_s)).status());
     return trainer;
   }
@@ -86,7 +86,7 @@ class Trainer final : public Side {
     done.p50_us = Quantile(next_us, 0.5);
     done.p99_us = Quantile(next_us, 0.99);
     done.max_us = next_us.empty() ? 0 : *std::max_element(next_us.begin(), next_us.end());
-    if (setup_.workers > 1) {  // one partition each; some may have brought none yet
+    if (setup_.workers > 1) {  // one partition each; some may have sent no element yet
       for (const auto& [partition, elements] : by_partition) done.shares.push_back(elements);
       done.shares.resize(std::max<size_t>(done.shares.size(), setup_.workers));
     }
@@ -125,7 +125,7 @@ class Trainer final : public Side {
   std::unique_ptr<DispatchServer> dispatcher_;  // these two only in process
   std::unique_ptr<WorkerServer> worker_;
   std::unique_ptr<Reader> reader_;
-  std::unique_ptr<StepBarrier> steps_;  // of trainers that step together
+  std::unique_ptr<StepBarrier> steps_;  // for trainers that step together
   std::optional<Iterator> it_;
 };
 
@@ -137,7 +137,7 @@ absl::StatusOr<std::unique_ptr<Side>> StartTrainer(const nlohmann::json& fields)
 }
 
 void Say(const nlohmann::json& line) {
-  std::cout << line.dump() << std::endl;  // flushed
+  std::cout << line.dump() << std::endl;  // endl flushes
 }
 
 void SayError(const absl::Status& status) {

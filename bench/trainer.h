@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer of a case, a process of its own: it reads as it is told.
+// The trainer of a case, a separate process that reads on request.
 #pragma once
 
 #include "bench/workload.h"
@@ -7,7 +7,7 @@
 
 namespace penstock::bench {
 
-// What a trainer of the case reads. setup.service names a dispatcher.
+// Returns the dataset that a trainer of the case reads. REQUIRES: setup.service names a dispatcher.
 Dataset Distributed(const Workload& workload, const Setup& setup);
 
 // Speaks bench/wire.h over standard input and output until the input ends.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bench and the readers it starts say to each other, a JSON object a line:
+// The protocol between the bench and the readers that it starts, one JSON object a line:
 //
 //   bench                       reader
 //   Setup                   →
@@ -8,7 +8,7 @@
 //                           ←   Done, or {"error": text, "data_loss": true}: wrong contents
 //   end of input            →   ends
 //
-// A reader may be any program: bench/peers/ has those of other systems.
+// A reader may be any program: bench/peers/ has readers of other systems.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,10 +24,10 @@ nlohmann::json ToJson(const Setup& setup);
 nlohmann::json ToJson(const Done& done);
 nlohmann::json ToJson(const InStep& in_step);
 
-// The answer of a reader; its {"error": …} as Aborted or DataLoss, anything
-// that is not an object as Internal.
+// Parses a reader's answer. Returns its {"error": …} as Aborted or DataLoss; Internal if it is not
+// an object.
 absl::StatusOr<nlohmann::json> ParseAnswer(const std::string& line);
-// InvalidArgument, naming the field, if one is missing or of another type.
+// Read the object. InvalidArgument, naming the field, if a field is missing or of another type.
 absl::StatusOr<Setup> SetupOf(const nlohmann::json& json);
 absl::StatusOr<Done> DoneOf(const nlohmann::json& json);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read, how it is checked, and what it is compared with. A workload is
-// one file in workloads/ and one line in workload.cc.
+// Workloads: what is read, how it is checked, and its limit. A workload is one file in workloads/
+// and one line in workload.cc.
 #pragma once
 
 #include <cstdint>
@@ -17,47 +17,47 @@
 
 namespace penstock::bench {
 
-// One case, as its processes are told it.
+// One case, as its processes get it.
 struct Setup {
   std::string workload;
   std::string protocol;
   int64_t element_bytes = 0;  // at the reader
   int workers = 1;
   int consumers = 1;
-  int consumer = 0;          // of them, which a reader is
+  int consumer = 0;          // index of the reader among them
   bool coordinated = false;  // readers read in rounds
-  std::string last;    // what the workload puts before Distribute in this case; empty: nothing
-  std::string device;  // "GPU:0": trainers get elements there; empty: in host memory
+  std::string last;          // last node before Distribute in this case; empty: no such node
+  std::string device;        // "GPU:0": trainers get elements there; empty: in host memory
   double window_s = 2;
   int64_t source_bytes = kColdBytes;
-  bool compress = true;  // links may (LinkCompression::kAuto)
-  std::string service;   // "grpc://…"; empty: the reader's process holds the servers too
-  std::string scratch;   // folder for files of this case, there while it runs
-  Hosts hosts;           // not told to readers, which run here
-  // NAME=VALUE: what trainers and workers find in their environment. Not told either.
+  bool compress = true;  // links may compress (LinkCompression::kAuto)
+  std::string service;   // "grpc://…"; empty: the reader's process also holds the servers
+  std::string scratch;   // folder for files of this case, while it runs
+  Hosts hosts;           // not sent to readers, which run here
+  // NAME=VALUE: environment variables of trainers and workers. Not sent to readers either.
   std::vector<std::string> trainer_variables, worker_variables;
 };
 
-// Checks elements as a trainer gets them.
+// Checks the elements that a trainer gets.
 class Reader {
  public:
   virtual ~Reader() = default;
-  // Reads the element; its bytes. DataLoss if it is not what was due.
+  // Reads the element and returns its bytes. DataLoss if it is not the one that was due.
   virtual absl::StatusOr<int64_t> Take(const Element& element) = 0;
-  // The dataset has ended and is read again from its start. By default it must not end.
+  // Called when the dataset has ended and is read again from its start. By default it must not end.
   virtual absl::Status EndOfPass() {
     return absl::DataLossError("the dataset ended, which has no end");
   }
 };
 
-// What a ratio is of.
+// The rate that a ratio compares.
 enum class Basis : uint8_t {
   kElementsPerSecond,
   kElementsPerWorkerCpuSecond,
   kElementsPerCpuSecond,  // of all processes
 };
 
-// How many processes of each kind, and what tells a case from another of the workload.
+// The number of processes of each kind, and other differences between cases of a workload.
 struct Shape {
   int workers = 1;
   int consumers = 1;
@@ -70,41 +70,41 @@ class Workload {
   virtual ~Workload() = default;
   virtual std::string_view name() const = 0;
   virtual std::string_view question() const = 0;  // one line
-  // Of one element; more than one only if --size may change them.
+  // Returns the sizes of an element; more than one only if --size may change them.
   virtual std::vector<int64_t> sizes() const = 0;
-  virtual bool sized() const { return true; }  // whether --size means it
+  virtual bool sized() const { return true; }  // whether --size sets it
   virtual std::vector<Shape> shapes() const { return {{}}; }
   virtual Basis basis() const { return Basis::kElementsPerSecond; }
-  // Whether each next call is timed, or one in 16: for elements that take less
-  // than reading the clock.
+  // Returns whether only one Next() in 16 is timed, because an element takes less time than reading
+  // the clock.
   virtual bool tiny() const { return false; }
-  // What a trainer does with each element before it asks for the next, in seconds.
+  // Returns how long a trainer computes on each element before it asks for the next, in seconds.
   virtual double step_s() const { return 0; }
-  // The same where it depends on the element.
+  // Returns the same for one element, if it depends on the element.
   virtual double StepOf(const Element& /*element*/) const { return step_s(); }
-  // Whether trainers wait for each other behind each step, as those that train one model.
+  // Returns whether trainers wait for each other after each step, like those that train one model.
   virtual bool in_step() const { return false; }
-  // Whether all trainers read the same elements, through a cache that they share. Then
-  // the rate is that of one of them: an element counts once however many read it.
+  // Returns whether all trainers read the same elements through a shared cache. The rate is then
+  // that of one trainer: an element counts once however many trainers read it.
   virtual bool cached() const { return false; }
   virtual ShardingPolicy mode() const { return ShardingPolicy::kOff; }
   virtual int64_t max_outstanding_requests() const { return 8; }
 
-  // Whether workers read files that Prepare() wrote, and so have to run here.
+  // Returns whether workers read files that Prepare() wrote, and so must run here.
   virtual bool has_files() const { return false; }
-  // Writes what the workers will read into setup.scratch.
+  // Writes the workers' files into setup.scratch.
   virtual absl::Status Prepare(const Setup& /*setup*/) const { return absl::OkStatus(); }
-  // What stands before Distribute.
+  // Returns the dataset before Distribute.
   virtual Dataset MakeDataset(const Setup& setup) const = 0;
   virtual std::unique_ptr<Reader> MakeReader(const Setup& setup) const = 0;
   virtual absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const = 0;
 };
 
 const std::vector<const Workload*>& Workloads();
-// NotFound, listing them, if none is called so; upper and lower case are one.
+// Returns the workload of this name, ignoring case. NotFound, listing the names, if there is none.
 absl::StatusOr<const Workload*> FindWorkload(std::string_view name);
 
-// Each in its file.
+// Each is in its own file.
 const Workload& T1();
 const Workload& T1Zero();
 const Workload& T1OneAtATime();

@@ -32,17 +32,18 @@ namespace {
 namespace tcp = transfer::tcp;
 using nlohmann::json;
 
-constexpr absl::Duration kOrder = absl::Seconds(5);        // until one that connected has said what
-constexpr absl::Duration kLook = absl::Milliseconds(200);  // how often a command looks for its end
-constexpr absl::Duration kAgentStart = absl::Minutes(2);   // by a shell to another host
-// The leader's key opens these and no more.
+constexpr absl::Duration kOrder = absl::Seconds(5);  // until a new connection has sent its order
+constexpr absl::Duration kLook = absl::Milliseconds(200);  // how often a command checks for its end
+constexpr absl::Duration kAgentStart = absl::Minutes(2);   // by a remote shell
+// The only subcommands that the leader's key permits.
 const std::set<std::string>& Allowed() {
   static const auto& allowed = *new std::set<std::string>{
       "worker", "bench-socket", "bench-tool", "bench-survey", "bench-with", "bench-pair"};
   return allowed;
 }
 
-// The words to run; PermissionDenied for one without the key, or if they are not allowed.
+// Returns the arguments to run; PermissionDenied for an order without the key or for a subcommand
+// that is not allowed.
 absl::StatusOr<std::vector<std::string>> WordsOf(const std::string& line, const std::string& key) {
   const json order = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!order.is_object() || order.value("key", json()) != key) {
@@ -59,7 +60,7 @@ absl::StatusOr<std::vector<std::string>> WordsOf(const std::string& line, const 
   return words;
 }
 
-// A command of the leader's, in a thread of its own.
+// A command of the leader, in its own thread.
 class Command {
  public:
   Command(Connection connection, std::string key, std::string log, const std::atomic<bool>& leave)
@@ -86,7 +87,8 @@ class Command {
     connection_.HangUp();
   }
 
-  // Until the program has ended: what it said last, as an error; or the leader's side has.
+  // Runs the program and passes on its output. Returns when the program has ended, with its last
+  // output as an error, or when the leader's side has closed.
   absl::Status PassOn(const std::vector<std::string>& words) {
     PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
                               Process::Start(words, Process::Ends::kBySignal, log_));
@@ -114,8 +116,8 @@ class Command {
   std::thread thread_;
 };
 
-// Serves until the leader closes what `leader_fd` reads. What it runs finds the key, too: it may
-// have a third host do something.
+// Serves until the leader closes the other end of `leader_fd`. Started programs find the key in
+// their environment, since they may run commands on a third host.
 absl::Status Serve(int leader_fd, const tcp::Socket& listening, const std::string& key) {
   ::setenv(kKeyVariable, key.c_str(), /*overwrite=*/1);
   PENSTOCK_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
@@ -126,7 +128,7 @@ absl::Status Serve(int leader_fd, const tcp::Socket& listening, const std::strin
                       {.fd = listening.fd(), .events = POLLIN, .revents = 0},
                       {.fd = InterruptFd(), .events = POLLIN, .revents = 0}};
     if (::poll(ready, 3, -1) < 0) continue;
-    if (Interrupted() || ready[0].revents != 0) break;  // it says no more, so this is its end
+    if (Interrupted() || ready[0].revents != 0) break;  // the leader only closes it
     PENSTOCK_ASSIGN_OR_RETURN(tcp::Socket socket, tcp::AcceptAt(listening));
     commands.remove_if([](const Command& command) { return command.done(); });
     if (!socket) continue;
@@ -175,7 +177,7 @@ absl::Status ServeAt(const std::string& host) {
     return absl::InvalidArgumentError("no key at standard input");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const tcp::Bound listener, tcp::ListenAt({.host = host, .port = 0}));
-  std::cout << listener.port << std::endl;  // flushed
+  std::cout << listener.port << std::endl;  // endl flushes
   return Serve(STDIN_FILENO, listener.socket, key);
 }
 

@@ -22,7 +22,7 @@ namespace tcp = transfer::tcp;
 
 constexpr absl::Duration kDialAgain = absl::Milliseconds(100);
 
-// Whether `events`, or an interrupt, came before `end`.
+// Returns whether `events` or an interrupt came before `end`.
 bool WaitFor(int fd, short events, absl::Time end) {
   while (true) {
     const int64_t left_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(end - absl::Now()));
@@ -31,7 +31,7 @@ bool WaitFor(int fd, short events, absl::Time end) {
     const int count = ::poll(ready, 2, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30)));
     if (count > 0) return true;
     if (count == 0) return false;
-    if (errno != EINTR) return true;  // the call that follows fails and says why
+    if (errno != EINTR) return true;  // the call after this fails with the reason
   }
 }
 
@@ -59,7 +59,7 @@ std::string AddressText(int (*name_of)(int, sockaddr*, socklen_t*), int fd) {
       ::getnameinfo(any, bytes, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) {
     return "";
   }
-  return std::string(absl::StripPrefix(text, "::ffff:"));  // IPv4 at a socket of both
+  return std::string(absl::StripPrefix(text, "::ffff:"));  // an IPv4 address at a socket for both
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of text between two hosts.
+// Exchanges lines of text between two hosts.
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@
 
 namespace penstock::bench {
 
-// One thread reads and one writes at a time.
+// Used by at most one reading and one writing thread at a time.
 class Connection {
  public:
   explicit Connection(transfer::tcp::Socket socket) : socket_(std::move(socket)) {}
 
-  // To "HOST:PORT". Asks again until somebody listens there; Unavailable, with
-  // the last reason, after `bound`; Cancelled when we are interrupted.
+  // Connects to "HOST:PORT". Retries until a process listens there; Unavailable with the last
+  // reason after `bound`; Cancelled when interrupted.
   static absl::StatusOr<Connection> Make(const std::string& address, absl::Duration bound);
 
   int fd() const { return socket_.fd(); }
   void HangUp() { socket_.HangUp(); }
-  // Waits for room, as long as the other side lives.
+  // Waits for room as long as the other side lives.
   absl::Status Write(const std::string& line);
-  // Without its break. Unavailable when the other side has closed,
-  // DeadlineExceeded after `bound`, Cancelled when we are interrupted.
+  // Returns a line without its break. Unavailable when the other side has closed, DeadlineExceeded
+  // after `bound`, Cancelled when interrupted.
   absl::StatusOr<std::string> ReadLine(absl::Duration bound);
 
-  // The addresses of both ends as numbers, without ports.
+  // Return the addresses of both ends as numbers, without ports.
   std::string here() const;
   std::string there() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's driver, opened at run time: no toolkit is needed to build this, and no
-// GPU to run it. Its functions are as CUDA's driver API documents them.
+// NVIDIA's driver, opened at run time. Building this needs no toolkit, and running it needs no GPU.
+// The functions are as in CUDA's driver API documentation.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace {
 using Result = int;  // 0: done
 using Context = void*;
 using Stream = void*;
-using Address = unsigned long long;  // in a GPU
+using Address = unsigned long long;  // in GPU memory
 
 struct Driver {
   Result (*init)(unsigned flags) = nullptr;
@@ -87,7 +87,7 @@ absl::Status CheckDriverCall(const Driver& driver, Result result, const char* ca
 
 enum class Way { kToDevice, kToHost, kToPeer };
 
-// Copies in turn between 4 buffers at each end, all asked for before any is awaited.
+// Copies round-robin between 4 buffers at each end. All 4 copies are started before the first wait.
 class GpuCopy final : public Side {
  public:
   GpuCopy(Way way, size_t bytes, std::string name)
@@ -185,7 +185,7 @@ class GpuCopy final : public Side {
   const std::string name_;
   const Roles roles_;
   std::vector<Context> contexts_;                          // by device
-  std::vector<std::pair<size_t, Address>> device_memory_;  // kBuffers of each device
+  std::vector<std::pair<size_t, Address>> device_memory_;  // kBuffers for each device
   std::vector<void*> host_memory_;                         // page-locked
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kStreams[] = {1, 4, 8};
 constexpr int kQuickStreams = 8;
-constexpr int kConnections = 4;  // as many as one of the above
+constexpr int kConnections = 4;  // equal to one of kStreams
 constexpr char kToGpu[] = "to GPU 0";
 constexpr char kCubic[] = "cubic";
 
@@ -27,7 +27,7 @@ std::string NameOf(const RdmaPort& port) {
   return absl::StrCat(port.device, ":", port.number);
 }
 
-// "mlx5_0:1", or "mlx5_0:1 from mlx5_3:1".
+// Returns "mlx5_0:1", or "mlx5_0:1 from mlx5_3:1".
 std::string PathText(const RdmaPath& path) {
   const std::string here = NameOf(path.here), there = NameOf(path.there);
   return here == there ? here : absl::StrCat(here, " from ", there);
@@ -53,7 +53,7 @@ Level LeftOut(Level level, absl::Status why) {
   return level;
 }
 
-// Ours: buffers made once, of which the trainer reads a byte in each page, as T1-0.
+// Our transports, as T1-0: buffers made once, of which the trainer reads a byte in each page.
 Level Ours(const std::string& protocol, const Hosts& hosts, std::vector<std::string> beside) {
   return {.protocol = protocol,
           .beside = std::move(beside),
@@ -64,7 +64,7 @@ Level Ours(const std::string& protocol, const Hosts& hosts, std::vector<std::str
           .quick = true};
 }
 
-// Over several connections, each with a thread at both ends.
+// Our tcp over several connections, each with a thread at both ends.
 Level OursOverConnections(const Hosts& hosts, int connections, std::vector<std::string> beside) {
   return {
       .protocol = "tcp",
@@ -77,7 +77,7 @@ Level OursOverConnections(const Hosts& hosts, int connections, std::vector<std::
       }};
 }
 
-// `setup` over one port at each end, as perftest and ucx_perftest go.
+// Restricts `setup` to one port at each end, as perftest and ucx_perftest use.
 void GoOver(const RdmaPath& path, Setup& setup) {
   const auto variables = [](const RdmaPort& port) {
     return std::vector<std::string>{"PENSTOCK_UCX_MAX_RNDV_RAILS=1",
@@ -101,7 +101,7 @@ Level OursOverPath(const Hosts& hosts, const RdmaPath& path, std::vector<std::st
           .quick = true};
 }
 
-// The time that one element takes: asked for, sent, and there. `path`: of ucx over RDMA.
+// The latency of one element: from the request until it is received. `path`: of ucx over RDMA.
 Level OneAtATime(const std::string& protocol, const Hosts& hosts,
                  const std::optional<RdmaPath>& path) {
   return {.protocol = protocol,
@@ -129,7 +129,7 @@ std::string SocketVariant(const std::string& congestion, int streams) {
   return absl::StrCat(congestion, " x", streams);
 }
 
-// So many streams of a process each, read by a thread each.
+// `streams` streams, each written by its own process and read by its own thread.
 Level Sockets(const Hosts& hosts, const std::string& congestion, int streams) {
   return {.system = "socket",
           .variant = SocketVariant(congestion, streams),
@@ -145,7 +145,7 @@ Level Sockets(const Hosts& hosts, const std::string& congestion, int streams) {
           .quick = streams == kQuickStreams};
 }
 
-// A level that runs `program`: what it lacks, or how it starts.
+// Makes levels that run `program`. They know what is missing, or how it starts.
 class ToolLevels {
  public:
   ToolLevels(const Hosts& hosts, const Survey& here, const Survey& there)
@@ -173,7 +173,7 @@ class ToolLevels {
                 });
   }
 
-  // Into the GPU of the host that reads. The other's memory is the host's, as of a worker.
+  // Reads into GPU memory of the host that reads. The other end is host memory, as on a worker.
   Level ReadIntoGpu(bool dmabuf) const {
     std::vector<std::string> words = {absl::StrCat(kUseCuda, "=0")};
     if (dmabuf) words.emplace_back(kUseDmabuf);
@@ -199,7 +199,7 @@ class ToolLevels {
                       {{&here_, &here_name_}, {&there_, &there_name_}});
   }
 
-  // What T1-0 reads into the GPU of the host that reads; of each element only the ends come back.
+  // T1-0 into the GPU of the host that reads. Only the ends of each element are copied back.
   Level OursIntoGpu(const std::string& protocol, std::vector<std::string> beside) const {
     Level level{.protocol = protocol, .variant = kToGpu, .beside = std::move(beside)};
     if (absl::Status no_gpu = GpuOf(here_, here_name_); !no_gpu.ok()) {
@@ -238,7 +238,7 @@ class ToolLevels {
                {.here = lanes(here_), .there = lanes(there_)});
   }
 
-  // Peer failure is not seen through shared memory unless it is asked for.
+  // UCX notices a peer's failure through shared memory only with UCX_MM_ERROR_HANDLING.
   Level UcxOverMemory(const std::string& test, bool error_handling) const {
     std::vector<std::string> lanes = {"UCX_TLS=posix,self"};
     if (error_handling) lanes.push_back("UCX_MM_ERROR_HANDLING=y");
@@ -246,7 +246,7 @@ class ToolLevels {
                absl::OkStatus(), {.here = lanes, .there = lanes, .error_handling = error_handling});
   }
 
-  // Of what needs more than two programs at two ends.
+  // A level that we do not start, because it needs more than two programs at two ends.
   Level NotStarted(const std::string& program, const std::string& why) const {
     const absl::Status missing = Missing(program);
     return LeftOut({.system = program},
@@ -260,12 +260,12 @@ class ToolLevels {
     return absl::NotFoundError(absl::StrCat("on ", name, ": ", survey.no_gpu));
   }
 
-  // The first that is an error.
+  // Returns the first error.
   static absl::Status Both(absl::Status first, absl::Status second) {
     return first.ok() ? std::move(second) : std::move(first);
   }
 
-  // The level, where the tools of all these hosts have the option.
+  // Returns the level; left out if a tool of one of these hosts lacks the option.
   static Level WithOption(Level level, const char* option,
                           const std::vector<std::pair<const Survey*, const std::string*>>& hosts) {
     for (const auto& [survey, name] : hosts) {
@@ -371,15 +371,15 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   const ToolLevels tools(hosts, here, there);
   std::vector<Level> levels;
   for (const int streams : kStreams) levels.push_back(Sockets(hosts, kCubic, streams));
-  const std::string& usual = there.machine.congestion_control;  // of the host that sends
+  const std::string& usual = there.machine.congestion_control;  // on the sending host
   if (usual != kCubic) levels.push_back(Sockets(hosts, usual, 1));
-  // What our sockets stand beside.
+  // The levels that our sockets are compared with.
   for (Level& level : levels) level.quick |= level.variant == SocketVariant(usual, 1);
   for (const int streams : kStreams) levels.push_back(tools.Iperf(streams));
   for (const char* program : {"ib_read_bw", "ib_write_bw", "ib_read_lat"}) {
     levels.push_back(tools.Verbs(program));
   }
-  // What all our sockets between two hosts have.
+  // A level that exists between any two hosts.
   const std::string machines = absl::StrCat("socket ", SocketVariant(usual, 1));
   for (const char* test : {"ucp_am_bw", "ucp_get", "ucp_put_bw", "ucp_am_lat"}) {
     levels.push_back(tools.UcxOverRdma(test));
@@ -391,13 +391,13 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   levels.push_back(tools.NotStarted("nixlbench", "it wants an etcd server"));
   levels.push_back(tools.NotStarted("sendrecv_perf", "nccl-tests are started by mpirun"));
   for (const std::string& protocol : protocols) {
-    if (protocol == "local" || protocol == "shm") continue;  // within a host
+    if (protocol == "local" || protocol == "shm") continue;  // only within a host
     std::vector<std::string> beside = {machines};
     std::vector<std::string> beside_to_gpu = beside;
     if (protocol == "ucx" && tools.path().ok()) {
       levels.push_back(
           OursOverPath(hosts, *tools.path(), {"ib_read_bw", "ucx_perftest ucp_am_bw rdma"}));
-      beside.clear();  // over as many ports as UCX takes, which no tool does
+      beside.clear();  // ucx takes as many ports as it likes, which no tool does
       beside_to_gpu = {absl::StrCat("ib_read_bw ", kToGpu),
                        absl::StrCat("ucx_perftest ucp_am_bw rdma ", kToGpu)};
     } else if (protocol == "ucx") {
@@ -439,7 +439,7 @@ std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
                           }));
   const std::string sockets = levels.back().name();
   for (const std::string& protocol : protocols) {
-    if (protocol == "local" || protocol == "shm") continue;  // within a host
+    if (protocol == "local" || protocol == "shm") continue;  // only within a host
     levels.push_back(
         of_all({.protocol = protocol, .beside = {sockets}},
                [protocol](int64_t bytes, const Hosts& hosts, const std::string& scratch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves bytes within a host or between two: one row of the table, from what
-// the memory or the wire can do up to our own protocols.
+// A way to move bytes within a host or between two: one row of the table. Levels range from the
+// limits of memory and wire to our own protocols.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,37 @@ namespace penstock::bench {
 
 struct Level {
   std::string system = "penstock";
-  std::string protocol, variant;    // as in a row
-  std::vector<std::string> beside;  // names of levels that are limits of this one
-  // Starts what moves elements of so many bytes, with a folder for its files.
+  std::string protocol, variant;    // as in a Row
+  std::vector<std::string> beside;  // names of levels that limit this one
+  // Starts a side that moves elements of `bytes` bytes. Its files are in `scratch`.
   std::function<absl::StatusOr<std::unique_ptr<Side>>(int64_t bytes, const std::string& scratch)>
       start;
-  absl::Status left_out;     // why this machine, or these two, cannot run it
-  double line_gb_per_s = 0;  // of the ports that it goes through; 0: not known
-  bool quick = false;        // one of the few that say whether a link is well
+  absl::Status left_out;     // why this host, or these two, cannot run it
+  double line_gb_per_s = 0;  // rate of the ports in use; 0: unknown
+  bool quick = false;        // among the few levels that show whether a link is healthy
 
-  std::string name() const;  // what a limit is called in a row
+  std::string name() const;  // its name as a limit in a row
 };
 
-// Levels within this host. `protocols` are those of ours, as `--protocol` names them.
+// Returns the levels within this host. `protocols` are our own, as `--protocol` names them.
 std::vector<Level> HostLevels(const Survey& here, const std::vector<std::string>& protocols);
 
-// Levels between this host and the other, from there to here.
+// Returns the levels between this host and the other, from there to here.
 std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Survey& there,
                               const std::vector<std::string>& protocols);
 
-// Levels from all other hosts to this one at the same time: what a switch cannot carry shows there
-// and in no pair. At least two hosts.
+// Returns the levels from all other hosts to this one at the same time. They show limits of a
+// switch, which no pair shows. REQUIRES: at least two hosts.
 std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
                                    const std::vector<std::string>& protocols);
 
-// Those of NVIDIA's driver (gpu.cc): between memory and the GPU, and between two GPUs.
+// Returns the levels of NVIDIA's driver (gpu.cc): between memory and the GPU, and between two GPUs.
 std::vector<Level> GpuLevels();
 
-// One thread that copies an element made once into 4 slots in turn.
+// Makes one thread that copies an element, made once, into 4 slots in turn.
 std::unique_ptr<Side> MakeMemcpySide(int64_t bytes);
 
-// Several sides that move at the same time, as one.
+// Combines several sides, which move elements at the same time.
 std::unique_ptr<Side> MakeTogether(std::vector<std::unique_ptr<Side>> sides);
 
 }  // namespace penstock::bench

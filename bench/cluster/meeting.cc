@@ -23,13 +23,13 @@ namespace {
 namespace tcp = transfer::tcp;
 using nlohmann::json;
 
-constexpr absl::Duration kHello = absl::Seconds(5);  // until one that connected has said who it is
+constexpr absl::Duration kHello = absl::Seconds(5);  // until a new connection has identified itself
 
 struct Hello {
   int rank = -1, node = -1, port = 0;
 };
 
-// Nothing from one that is not of this launch.
+// Returns nothing for a process of another launch.
 std::optional<Hello> HelloOf(const std::string& line, const Rank& self) {
   const json said = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!said.is_object() || said.value("job", json()) != self.job) return std::nullopt;
@@ -55,7 +55,7 @@ void MakeKey() {
 
 absl::StatusOr<Meeting> Meeting::Gather(const Rank& self, absl::Duration bound) {
   PENSTOCK_ASSIGN_OR_RETURN(const tcp::HostAndPort where, tcp::ParseAddress(self.leader));
-  // Not at the leader's name: many systems have it stand for 127.0.1.1 at home.
+  // Not bound to the leader's name: on many systems it means 127.0.1.1 locally.
   absl::StatusOr<tcp::Bound> listener = tcp::ListenAt({.host = "::", .port = where.port});
   if (!listener.ok()) listener = tcp::ListenAt({.host = "0.0.0.0", .port = where.port});  // no IPv6
   PENSTOCK_RETURN_IF_ERROR(listener.status());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks find each other. The others come to the leader, which tells each that is
-// needed, the first of its node, a key; with it the leader has the other do
-// what it wants done there, through `penstock bench-there` (agent.h):
+// Brings the ranks together. The others connect to the leader. It gives a key to each needed rank,
+// the first of its node. With the key, the leader runs commands there through `penstock
+// bench-there` (agent.h):
 //
 //   other rank                       leader
 //   {"job", "rank", "node", "port"} →
@@ -20,13 +20,13 @@
 
 namespace penstock::bench {
 
-// The variable in which the leader's children find the key.
+// The variable in which the leader's child processes find the key.
 inline constexpr char kKeyVariable[] = "PENSTOCK_BENCH_KEY";
 
-// Sets it, to a new one. REQUIRES: no other thread yet, since this is of the environment.
+// Sets the variable to a new key. REQUIRES: no other thread yet, since setenv is not thread-safe.
 void MakeKey();
 
-// A rank on another host that does what the leader wants done there.
+// A rank on another host that runs commands for the leader.
 struct Attendee {
   int rank = 0;
   Hosts hosts;
@@ -35,8 +35,8 @@ struct Attendee {
 
 class Meeting {
  public:
-  // REQUIRES: rank 0 of several. Calls MakeKey(). Returns when all others have come or after
-  // `bound`. Unavailable if it cannot listen where it is to be met, Cancelled when interrupted.
+  // Returns when all others have come, or after `bound`. Calls MakeKey(). Unavailable if it cannot
+  // listen at the leader's address, Cancelled when interrupted. REQUIRES: rank 0 of several.
   static absl::StatusOr<Meeting> Gather(const Rank& self, absl::Duration bound);
 
   const std::vector<Attendee>& attendees() const { return attendees_; }
@@ -45,7 +45,7 @@ class Meeting {
  private:
   std::vector<Attendee> attendees_;
   std::vector<int> missing_;
-  std::vector<Connection> connections_;  // at their end the others go
+  std::vector<Connection> connections_;  // when they close, the other ranks end
 };
 
 }  // namespace penstock::bench

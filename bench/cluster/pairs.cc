@@ -22,7 +22,7 @@ json ToJson(const Window& window) {
           {"foreign_cores", window.foreign_cores}};
 }
 
-// These three throw json::exception for what is missing or of another type.
+// These three throw json::exception for a missing field or one of another type.
 absl::StatusOr<Window> WindowOf(const json& fields) {
   PENSTOCK_ASSIGN_OR_RETURN(Done done, DoneOf(fields.at("done")));
   return Window{.done = std::move(done),
@@ -82,7 +82,7 @@ json ToJson(const std::vector<Row>& rows) {
 
 absl::StatusOr<std::vector<Row>> RowsOf(const json& fields) {
   if (!fields.is_array()) return absl::InvalidArgumentError("a pair's rows are no list");
-  try {  // the library has no other way to say that a field is of another type
+  try {  // the library reports a field of another type only by an exception
     std::vector<Row> rows;
     for (const json& row : fields) {
       PENSTOCK_ASSIGN_OR_RETURN(rows.emplace_back(), RowOf(row));
@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<Row>> MeasurePair(const Agent& reader, const Agent& s
   words.insert(words.end(), flags.begin(), flags.end());
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
                             Process::Start(std::move(words), Process::Ends::kBySignal, log));
-  // As long as the reader's host lives: each side that it measures has its own bound.
+  // No bound beyond the life of the reader's host: each side that it measures has a bound.
   PENSTOCK_ASSIGN_OR_RETURN(const std::string line, process->ReadLine(absl::InfiniteDuration()));
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<Row> rows,
                             RowsOf(json::parse(line, nullptr, /*allow_exceptions=*/false)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any two hosts: the reader's runs `penstock bench-pair`, which measures and writes its rows as one
-// line; it has the sender's agent (agent.h) start what sends.
+// Measures between any two hosts. The reader's host runs `penstock bench-pair`, which measures and
+// prints its rows as one line. The sender's agent (agent.h) starts the sending side.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,15 +13,15 @@
 
 namespace penstock::bench {
 
-// Rows of levels from the sender to the reader; `flags` are those of bench-pair. Unavailable, with
-// what the reader said last.
+// Returns rows of levels from the sender to the reader. `flags` are those of bench-pair.
+// Unavailable, with the reader's last output, if that fails.
 absl::StatusOr<std::vector<Row>> MeasurePair(const Agent& reader, const Agent& sender,
                                              const std::vector<std::string>& flags,
                                              const std::string& log);
 
-// What bench-pair writes: a row as RunLevels() makes it, without hosts and workload.
+// Makes the output of bench-pair: rows of RunLevels() without hosts and workload.
 nlohmann::json ToJson(const std::vector<Row>& rows);
-// InvalidArgument if those are none.
+// Reads that output. InvalidArgument for any other JSON.
 absl::StatusOr<std::vector<Row>> RowsOf(const nlohmann::json& fields);
 
 }  // namespace penstock::bench

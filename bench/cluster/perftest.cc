@@ -19,8 +19,8 @@
 namespace penstock::bench {
 namespace {
 
-constexpr double kUnknownRate = 1e8;  // bytes a second, until a first run has told
-constexpr int64_t kLeast = 20;        // elements of a run that is told how many
+constexpr double kUnknownRate = 1e8;  // bytes a second, until the first run's result
+constexpr int64_t kLeast = 20;        // elements, for tools that take a count
 
 using CommandWords = std::vector<std::string>;
 
@@ -29,7 +29,7 @@ CommandWords Joined(CommandWords words, const CommandWords& more) {
   return words;
 }
 
-// Whether that host has no other addresses.
+// Returns whether the host has only IPv6 addresses.
 bool NeedsIpv6(const std::string& host) {
   const auto endpoints = transfer::tcp::LookUp({.host = host, .port = 1}, /*numeric=*/false);
   return endpoints.ok() && std::all_of(endpoints->begin(), endpoints->end(), [](const auto& one) {
@@ -41,7 +41,7 @@ std::string WholeSeconds(double seconds) {
   return absl::StrCat(std::max<int64_t>(1, std::llround(std::ceil(seconds))));
 }
 
-// The numbers of a line, none if one of its words is no number.
+// Returns the numbers of a line; none if a word is not a number.
 std::vector<double> NumbersOf(const std::string& line) {
   std::vector<double> numbers;
   for (const auto word : absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
@@ -59,7 +59,7 @@ absl::Status NoResult(const std::string& tool, const std::string& output) {
       " has no result in it: ", output.substr(output.size() > kEnd ? output.size() - kEnd : 0)));
 }
 
-// The line of that size.
+// Returns the line for that size.
 absl::StatusOr<std::vector<double>> PerftestLine(const std::string& output, int64_t element_bytes) {
   for (const auto line : absl::StrSplit(output, '\n')) {
     std::vector<double> numbers = NumbersOf(std::string(line));
@@ -94,12 +94,12 @@ absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& he
 Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
               const std::vector<std::string>& of_client) {
   tool.name = program;
-  // Who reads is the client; who writes is, too.
+  // The reader is the client, except for ib_write_bw, where the writer is.
   tool.client_there = program == "ib_write_bw";
   const bool latency = program == "ib_read_lat";
   const auto words = [program, path, latency, size = tool.element_bytes](
                          const RdmaPort& port, const std::string& server, int at, double seconds) {
-    // What is measured leaves out the margin of a second at either end.
+    // The measured time excludes a margin of a second at both ends.
     CommandWords made = {program, "-F",
                          "-d",    port.device,
                          "-i",    absl::StrCat(port.number),
@@ -108,7 +108,7 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
                          "-f",    "1",
                          "-D",    WholeSeconds(seconds + 2)};
     if (!latency) made = Joined(made, {"--report_gbits", "-q", "4"});
-    if (NeedsIpv6(server)) made.push_back("--ipv6-addr");  // how the ends meet, not what they send
+    if (NeedsIpv6(server)) made.push_back("--ipv6-addr");  // for how the ends meet, not the data
     if (port.ethernet) {
       made = Joined(made, {"-x", absl::StrCat(port.gids.at(path.gid_kind))});
     }
@@ -131,7 +131,7 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
 Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
   tool.name = absl::StrCat("ucx_perftest ", test);
   tool.counts = true;
-  tool.client_there = test != "ucp_get";  // who gets is the client; who sends or puts is, too
+  tool.client_there = test != "ucp_get";  // the client reads for ucp_get, else it sends
   tool.run = [test, ends, size = tool.element_bytes, away = tool.client_there](
                  const std::string& server, int port, double seconds, double bytes_per_s) {
     const double rate = bytes_per_s > 0 ? bytes_per_s : kUnknownRate;
@@ -143,7 +143,7 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
                            "10", "-O", "8", "-f", "-p", absl::StrCat(port)});
       if (ends.error_handling) made.push_back("-e");
       if (ends.to_gpu) made = Joined(made, {"-m", "host,cuda"});
-      if (NeedsIpv6(server)) made.push_back("-6");  // how the ends meet
+      if (NeedsIpv6(server)) made.push_back("-6");  // for how the ends meet
       return made;
     };
     return ToolRun{.server = words(away ? ends.here : ends.there, {}),
@@ -169,21 +169,21 @@ Tool Iperf(Tool tool, int streams, const std::string& congestion) {
 }
 
 absl::StatusOr<ToolResult> ParsePerftest(const std::string& output, int64_t element_bytes) {
-  // Bytes, iterations, peak and mean in Gb/s, messages a second.
+  // The line's numbers: bytes, iterations, peak and mean in Gb/s, messages a second.
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
   return ToolResult{.bytes_per_s = numbers[3] * 1e9 / 8};
 }
 
 absl::StatusOr<ToolResult> ParsePerftestLatency(const std::string& output, int64_t element_bytes) {
-  // Bytes, iterations, mean in us, reads a second.
+  // The line's numbers: bytes, iterations, mean in us, reads a second.
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
   return ToolResult{.bytes_per_s = numbers[3] * static_cast<double>(element_bytes),
                     .p50_us = numbers[2]};
 }
 
 absl::StatusOr<ToolResult> ParseUcxPerftest(const std::string& output, bool latency) {
-  // Iterations, median and two means in us, mean and overall in MiB/s, two rates; "Final:" before
-  // them if there were lines on the way.
+  // The line's numbers: iterations, median and two means in us, mean and overall in MiB/s, two
+  // rates. "Final:" precedes them if there were intermediate lines.
   for (const auto line : absl::StrSplit(output, '\n')) {
     const std::vector<double> numbers = NumbersOf(std::string(absl::StripPrefix(line, "Final:")));
     if (numbers.size() >= 8)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How programs of others are told what to do, and what they say.
+// Command lines of other projects' programs, and parsers of their output.
 #pragma once
 
 #include <string>
@@ -11,34 +11,37 @@
 
 namespace penstock::bench {
 
-// Which ports of two hosts a link goes through.
+// The ports of two hosts that a link uses.
 struct RdmaPath {
   RdmaPort here, there;
-  std::string gid_kind;  // of Ethernet
+  std::string gid_kind;  // for Ethernet
 };
-// NotFound says which host has no port, FailedPrecondition what keeps two from each other.
+// Finds a path. NotFound, naming the host, if a host has no port; FailedPrecondition, with the
+// reason, if two ports cannot reach each other.
 absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& here,
                                   const std::string& there_name, const Survey& there);
 
-// Each completes a tool that has its hosts, its size and its folder.
+// Each function below completes a tool that already has its hosts, size and folder.
 
-// perftest: ib_read_bw, by which the reader pulls, or ib_write_bw, over 4 queue pairs; ib_read_lat
-// one read at a time. `of_client`: words that only the client gets, such as the memory it reads
-// into.
+// perftest: ib_read_bw, where the reader pulls, or ib_write_bw, each over 4 queue pairs;
+// ib_read_lat with one read at a time. `of_client`: arguments only for the client, such as the
+// memory that it reads into.
 Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
               const std::vector<std::string>& of_client = {});
-// ucx_perftest's ucp_am_bw, ucp_get or ucp_put_bw with 8 messages on their way, or ucp_am_lat, to
-// and fro with one, of which it says the half; the variables choose lanes and devices.
+// ucx_perftest: ucp_am_bw, ucp_get or ucp_put_bw with 8 messages in flight, or ucp_am_lat, which
+// sends one message there and back and reports half of that time. The variables choose lanes and
+// devices.
 struct UcxEnds {
-  std::vector<std::string> here, there;  // variables
-  bool error_handling = true;            // as our ucx has it
-  bool to_gpu = false;                   // from host memory into a GPU's; each end allocates both
+  std::vector<std::string> here, there;  // environment variables
+  bool error_handling = true;            // as in our ucx
+  bool to_gpu = false;  // from host memory into GPU memory; each end allocates both
 };
 Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends);
-// iperf3 with so many streams to the reader.
+// iperf3 with `streams` streams to the reader.
 Tool Iperf(Tool tool, int streams, const std::string& congestion);
 
-// What they print; Internal if what is wanted is not in it. Of ib_read_lat the mean stands for p50.
+// Parse the tools' output. Internal if the wanted figures are missing. For ib_read_lat, p50 is the
+// mean.
 absl::StatusOr<ToolResult> ParsePerftest(const std::string& output, int64_t element_bytes);
 absl::StatusOr<ToolResult> ParsePerftestLatency(const std::string& output, int64_t element_bytes);
 absl::StatusOr<ToolResult> ParseUcxPerftest(const std::string& output, bool latency);

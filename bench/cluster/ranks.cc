@@ -12,11 +12,11 @@
 namespace penstock::bench {
 namespace {
 
-// Below the ports that systems give out by themselves, above those of services.
+// Below the ports that systems assign by themselves, above the ports of services.
 constexpr int64_t kFirstLeaderPort = 20'000;
 constexpr int64_t kLeaderPorts = 10'000;
 
-// The variable's number; `otherwise` if it is not set.
+// Returns the variable's number; `otherwise` if it is not set.
 absl::StatusOr<int> NumberOf(const Environment& environment, const char* name, int otherwise) {
   const std::optional<std::string> text = environment(name);
   int number = 0;
@@ -25,7 +25,7 @@ absl::StatusOr<int> NumberOf(const Environment& environment, const char* name, i
   return absl::InvalidArgumentError(absl::StrCat(name, " is '", *text, "', which is no rank"));
 }
 
-// Where rank 0 of a Slurm step is met; empty if the variables do not tell.
+// Returns the address of rank 0 of a Slurm step; "" if the variables do not name it.
 std::string SlurmLeader(const Environment& environment) {
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"}) {
     const std::optional<std::string> list = environment(name);

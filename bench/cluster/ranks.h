@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the processes that one launcher started this is. Slurm tells each in
-// variables; of others the command line tells.
+// Finds out which of a launcher's processes this one is: from Slurm's variables, or from the
+// command line for other launchers.
 #pragma once
 
 #include <functional>
@@ -12,28 +12,28 @@
 namespace penstock::bench {
 
 struct Rank {
-  int number = 0;  // of `count`; 0 leads
+  int number = 0;  // below `count`; 0 is the leader
   int count = 1;
-  int node = 0;        // ranks of one node have the same
-  std::string leader;  // "HOST:PORT" at which rank 0 is met; empty if there is but one rank
-  std::string job;     // tells launches apart that meet at one place; may be empty
+  int node = 0;        // equal for ranks on one node
+  std::string leader;  // "HOST:PORT" of rank 0; empty if there is only one rank
+  std::string job;     // tells apart launches that meet at one address; may be empty
 };
 
-// What the command line says; a negative number or an empty text: nothing.
+// The command line's values. A negative number or an empty text is not given.
 struct GivenRank {
   int number = -1, count = -1;
   std::string leader;
 };
 
-// An environment variable, if it is set.
+// Returns an environment variable, if it is set.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-// The command line first, then SLURM_PROCID, SLURM_NTASKS, SLURM_NODEID, and as
-// the leader the first node of the step at a port made of the job's number; one
-// rank if neither says anything. InvalidArgument, naming what is wrong or missing.
+// Takes the command line first, then SLURM_PROCID, SLURM_NTASKS and SLURM_NODEID. The default
+// leader is the first node of the step, at a port computed from the job's number. Returns one rank
+// if neither is given. InvalidArgument, naming the wrong or missing value.
 absl::StatusOr<Rank> FindRank(const GivenRank& given, const Environment& environment);
 
-// The first of the hosts of a list as Slurm writes it: of "gpu[07-09,12],login" gpu07.
+// Returns the first host of a list in Slurm's syntax: gpu07 for "gpu[07-09,12],login".
 std::string FirstHost(const std::string& list);
 
 }  // namespace penstock::bench

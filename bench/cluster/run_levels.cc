@@ -14,12 +14,12 @@
 namespace penstock::bench {
 namespace {
 
-// A level while it is measured.
+// A level during its measurement.
 struct Running {
   const Level* level = nullptr;
-  std::unique_ptr<Side> side;                  // null once it failed
-  absl::Status status;                         // why it did
-  std::set<std::string> lanes;                 // of the side
+  std::unique_ptr<Side> side;                  // null after a failure
+  absl::Status status;                         // reason of the failure
+  std::set<std::string> lanes;                 // lanes of the side
   std::vector<std::optional<Window>> windows;  // by round
 };
 
@@ -54,7 +54,7 @@ Row RowOf(const LevelOptions& options, const Level& level, int64_t bytes) {
   return row;
 }
 
-// Its windows alone, or beside those of `limit`.
+// Returns a row of the level's windows, alone or in pairs with those of `limit`.
 Row Beside(const LevelOptions& options, const Running& running, const Running* limit,
            int64_t bytes) {
   Row row = RowOf(options, *running.level, bytes);

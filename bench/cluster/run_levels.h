@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures levels in turn and puts each beside those that limit it.
+// Measures levels alternately and compares each with its limits.
 #pragma once
 
 #include <string>
@@ -10,22 +10,21 @@
 
 namespace penstock::bench {
 
-// What the rows of the cluster's bench are called; beside them kPairWorkload (report.h).
+// Workload names in the rows of `bench cluster`. There is also kPairWorkload (report.h).
 inline constexpr char kHostWorkload[] = "host", kLinkWorkload[] = "link",
                       kManyToOneWorkload[] = "many-to-one";
 
 struct LevelOptions {
-  std::string workload;  // one of these
-  Hosts hosts;           // as the rows are to say them
+  std::string workload;  // one of the names above
+  Hosts hosts;           // as shown in the rows
   std::vector<int64_t> sizes;
   int rounds = 5;
   double window_s = 2;
 };
 
-// In each of `rounds` every level that runs has a window; a level and a limit are
-// a pair where both had one. Of each size a row for a level and each of its limits,
-// or one for a level that stands alone; one, with the reason, for a level that is
-// left out or failed.
+// In each of `rounds` every running level has a window. A level and a limit form a pair in the
+// rounds where both had one. For each size, a level has one row for each of its limits, or one row
+// if it has no limit. A level that is left out or failed has one row with the reason.
 std::vector<Row> RunLevels(const LevelOptions& options, const std::vector<Level>& levels);
 
 }  // namespace penstock::bench

@@ -73,7 +73,7 @@ class Together final : public Side {
       sum.seconds = std::max(sum.seconds, one->seconds);
       sum.elements += one->elements;
       sum.bytes += one->bytes;
-      sum.p50_us = std::max(sum.p50_us, one->p50_us);  // the slowest stands for all
+      sum.p50_us = std::max(sum.p50_us, one->p50_us);  // the slowest counts for all
       sum.p99_us = std::max(sum.p99_us, one->p99_us);
       sum.max_us = std::max(sum.max_us, one->max_us);
       sum.shared += one->shared;

@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 namespace verbs = transfer::verbs;
 
-constexpr absl::Duration kShellBound = absl::Minutes(2);  // of a shell to another host
+constexpr absl::Duration kShellBound = absl::Minutes(2);  // for a remote shell
 
 bool Installed(const std::string& program) {
   const char* const path = std::getenv("PATH");
@@ -32,7 +32,7 @@ bool Installed(const std::string& program) {
   return false;
 }
 
-// What a program says about its use.
+// Returns the help text of a program.
 std::string HelpOf(const std::string& program) {
   std::string help;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> output(
@@ -57,7 +57,7 @@ std::string NumericText(const sockaddr* address) {
   return text;
 }
 
-// The network interface with the address of that name or number; "" if there is none.
+// Returns the network interface with the address of that host name or number; "" if there is none.
 std::string InterfaceOf(const std::string& host) {
   addrinfo* found = nullptr;
   if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return "";
@@ -113,7 +113,7 @@ std::string Called(const Survey& survey, const std::string& address) {
 
 absl::StatusOr<RdmaPort> ChoosePort(const std::vector<verbs::Device>& devices,
                                     const std::string& wanted) {
-  std::string passed;  // what could have been it
+  std::string passed;  // candidates that were passed over
   for (const verbs::Device& device : devices) {
     if (!wanted.empty() && device.name != wanted) continue;
     if (!device.status.ok()) {
@@ -213,7 +213,7 @@ absl::StatusOr<Survey> SurveyOf(const json& fields) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the other host has another version of Penstock than this one, which is ", Version()));
   }
-  try {  // the library has no other way to say that a field is of another type
+  try {  // the library reports a field of another type only by an exception
     const json& machine = fields.at("machine");
     Survey survey{.name = fields.at("name"),
                   .machine = {.processor = machine.at("processor"),

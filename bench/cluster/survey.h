@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host has with which its links can be measured.
+// A host's means to measure its links: ports, GPUs and programs.
 #pragma once
 
 #include <map>
@@ -21,52 +21,53 @@ struct RdmaPort {
   int number = 0;
   bool ethernet = false;
   double gigabits_per_s = 0;
-  std::map<std::string, int> gids;  // index by kind, see GidKinds(); of Ethernet only
+  std::map<std::string, int> gids;  // index by kind (GidKinds()); only for Ethernet
 };
 
-// Best first: with two ports a kind that both have is taken.
+// Returns the kinds, best first. Between two ports, the first kind that both have is used.
 const std::vector<std::string>& GidKinds();
 
 struct Survey {
-  std::string name;  // that the host gives itself
+  std::string name;  // the host's own name
   Machine machine;
-  std::string interface;        // that has the address of the link; empty: not known
-  std::set<std::string> tools;  // those of KnownTools() that are installed
+  std::string interface;        // with the address of the link; empty: unknown
+  std::set<std::string> tools;  // the installed ones of KnownTools()
   std::optional<RdmaPort> rdma;
-  std::string no_rdma;  // why there is none
+  std::string no_rdma;  // reason if there is none
   int gpus = 0;
-  std::string no_gpu;                 // why there is none
-  std::set<std::string> gpu_options;  // those below that its tools have
+  std::string no_gpu;                 // reason if there is none
+  std::set<std::string> gpu_options;  // the options below that its tools have
 };
 
-// Options by which tools move to or from a GPU's memory: of perftest, by the driver's peer memory
-// or by dma-buf, and of ucx_perftest.
+// Options with which tools move data to or from GPU memory: of perftest, through the driver's peer
+// memory or dma-buf, and of ucx_perftest.
 inline constexpr char kUseCuda[] = "--use_cuda", kUseDmabuf[] = "--use_cuda_dmabuf",
                       kCudaMemory[] = "-m cuda";
 
-// GPUs that NVIDIA's driver shows to this process (gpu.cc). NotFound or Unavailable, with the
-// reason, if it has none.
+// Returns how many GPUs NVIDIA's driver shows to this process (gpu.cc). NotFound or Unavailable,
+// with the reason, if there are none.
 absl::StatusOr<int> CountGpus();
 
-// "a (10.0.0.1)": the name the host gives itself, and how it is reached.
+// Returns "a (10.0.0.1)": the host's own name, and the address at which it is reached.
 std::string Called(const Survey& survey, const std::string& address);
 
-// Programs that levels run.
+// Returns the programs that levels run.
 const std::vector<std::string>& KnownTools();
 
-// The first active port of `devices`, or of the one called `wanted`; NotFound says
-// why there is none.
+// Returns the first active port of `devices`, or of the one called `wanted`. NotFound, with the
+// reason, if there is none.
 absl::StatusOr<RdmaPort> ChoosePort(const std::vector<transfer::verbs::Device>& devices,
                                     const std::string& wanted);
 
-// This host, whose end of the link has that address; "" for `rdma_device`: any.
+// Examines this host, whose end of the link has `address`. "" for `rdma_device`: any device.
 Survey SurveyHere(const std::string& address, const std::string& rdma_device);
-// The other, through `penstock bench-survey` there. Unavailable, with what it said last.
+// Examines the other host with `penstock bench-survey` there. Unavailable, with its last output, if
+// that fails.
 absl::StatusOr<Survey> SurveyThere(const Hosts& hosts, const std::string& rdma_device,
                                    const std::string& scratch);
 
 nlohmann::json ToJson(const Survey& survey);
-// InvalidArgument if that is no survey.
+// Reads a survey. InvalidArgument for other JSON.
 absl::StatusOr<Survey> SurveyOf(const nlohmann::json& json);
 
 }  // namespace penstock::bench

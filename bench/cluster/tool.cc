@@ -17,23 +17,23 @@
 namespace penstock::bench {
 namespace {
 
-// Tools have no way to say that they listen: a client asks again for so long.
+// Tools do not report that they listen, so a client retries for this long.
 constexpr absl::Duration kServerStart = absl::Seconds(20);
 constexpr absl::Duration kToolAgain = absl::Milliseconds(100);
-// Of a client beyond its window; the last ones of a tool's are slow on a busy machine.
+// Added to a client's window. A tool's last elements are slow on a busy machine.
 constexpr double kSlackSeconds = 60;
 constexpr int kFirstToolPort = 18'515;
 constexpr int kToolPorts = 1000;
 
-// Counts up from a place that differs between processes, since a port that was
-// in use cannot be had again at once.
+// Counts up from a number that differs between processes, because a port cannot be reused
+// immediately.
 int NextPort() {
   static int next = static_cast<int>(::getpid());
   return kFirstToolPort + next++ % kToolPorts;
 }
 
-// The last line of a tool's output that says anything; of one that is told what it does not know,
-// that, since all its options follow.
+// Returns the last line of a tool's output that has text. If the tool does not know an option,
+// returns that error instead, because a list of all options follows it.
 std::string LastWords(const std::string& output) {
   std::string last;
   for (const auto line : absl::StrSplit(output, '\n', absl::SkipWhitespace())) {
@@ -87,7 +87,7 @@ class ToolSide final : public Side {
   absl::StatusOr<ToolResult> RunClient(const std::vector<std::string>& client, double seconds,
                                        Process& server) const {
     const absl::Time end = absl::Now() + kServerStart;
-    std::string before;  // what it said when it failed otherwise
+    std::string before;  // last output of a client that failed
     while (true) {
       PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
                                 Start(client, tool_.client_there, seconds));
@@ -107,7 +107,7 @@ class ToolSide final : public Side {
     }
   }
 
-  // Of what bench-tool says of the client; why it has none, if it has none.
+  // Returns the client's result from bench-tool's line; the reason if it has none.
   absl::StatusOr<ToolResult> ResultOf(const std::string& line) const {
     const nlohmann::json said = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!said.is_object()) return absl::InternalError(absl::StrCat("a tool said: ", line));
@@ -117,7 +117,7 @@ class ToolSide final : public Side {
   }
 
   const Tool tool_;
-  const Roles roles_;  // no process lasts
+  const Roles roles_;  // empty: no process lasts
   ToolResult last_;
 };
 

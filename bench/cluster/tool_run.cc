@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kMost = size_t{1} << 20;  // bytes of output that are kept
 
-// Sets the variables at the front; the words after them, as execv() takes them. `words` must stay.
+// Sets the variables at the front. Returns the words after them for execv(). `words` must stay
+// alive.
 std::vector<char*> TakeVariables(const std::vector<std::string>& words) {
   auto word = words.begin();
   for (; word != words.end() && word->find('=') != std::string::npos; ++word) {
@@ -47,7 +48,7 @@ std::vector<char*> TakeVariables(const std::vector<std::string>& words) {
   ::_exit(127);
 }
 
-// What it writes, until it closes that, our input ends or `end` comes.
+// Returns the program's output until it closes it, our input ends, or `end` comes.
 std::string OutputOf(int out, absl::Time end) {
   std::string output;
   while (true) {
@@ -79,7 +80,7 @@ absl::Status RunTool(const std::vector<std::string>& words, absl::Duration bound
   ::close(out[1]);
   const std::string output = OutputOf(out[0], absl::Now() + bound);
   ::close(out[0]);
-  // One that closed its output has ended or will at once; another is to.
+  // A program that closed its output has ended or will soon. Any other is killed after a second.
   int how = 0;
   for (const absl::Time end = absl::Now() + absl::Seconds(1); ::waitpid(pid, &how, WNOHANG) == 0;) {
     if (absl::Now() > end) ::kill(pid, SIGKILL);

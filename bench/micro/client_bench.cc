@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slot → client: what was received is put in order, and credits follow what is taken.
+// slot → client: received elements are put in order, and credits follow the taken ones.
 #include <benchmark/benchmark.h>
 
 #include "dataplane/client/credit_manager.h"
@@ -8,7 +8,7 @@
 namespace penstock::client {
 namespace {
 
-// From as many workers.
+// Merges elements of state.range(0) workers.
 void MergeInTurn(benchmark::State& state) {
   Merge merge(MergeOrder::kFair);
   const int64_t workers = state.range(0);
@@ -22,7 +22,7 @@ void MergeInTurn(benchmark::State& state) {
 }
 BENCHMARK(MergeInTurn)->Arg(1)->Arg(8)->Arg(64);
 
-// A steady state: each element that is received is taken, and asked for again.
+// A steady state: each received element is taken, and another is requested.
 void GrantAndTake(benchmark::State& state) {
   CreditManager credits(/*max_elements=*/1024, /*max_bytes=*/1 << 30);
   const int64_t workers = state.range(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataset → worker: what a node costs for each element, in one thread.
+// dataset → worker: the cost of a node for each element, in one thread.
 #include <benchmark/benchmark.h>
 
 #include <optional>
@@ -45,9 +45,8 @@ void BatchOf(benchmark::State& state) {
 }
 BENCHMARK(BatchOf)->Arg(32)->Arg(1024);
 
-// A function, and the batch of its results: over many rows at once, and row by row, which
-// is what a Map that asks for two calls at a time does. To be compared by the process's
-// CPU time.
+// A function, and the batch of its results: over many rows at once with one call at a time, and row
+// by row, which a Map with two calls does. Compare the CPU times of the process.
 void MapAndBatch(benchmark::State& state, const MapFunction& fn, int64_t calls) {
   Read(state, Numbers().Map(fn, {.num_parallel_calls = calls}).Batch(state.range(0)));
   state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -56,7 +55,7 @@ void MapAndBatch(benchmark::State& state, const MapFunction& fn, int64_t calls) 
 Expr Remainder(const Expr& x) {
   return (x * int64_t{3} + int64_t{1}) % int64_t{1000};
 }
-// A dozen of operations on vectors of 16.
+// A dozen operations on vectors of 16.
 Expr Features(const Expr& x) {
   const Expr v = Cast(OneHot(x % int64_t{16}, 16, kInt64), kFloat32);
   const Expr y = Maximum((v - 0.06f) / 0.24f, -1);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kFileBytes = 32 << 20;
 
-// A file of records of that size, removed at the end.
+// A file of records of `record_bytes`, removed at the end.
 class RecordFile {
  public:
   explicit RecordFile(int64_t record_bytes)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// I1: JPEG images of 500 × 375 (4:2:0, about 115 kB), a random crop resized to
-// 224 × 224 and flipped half of the time: images per CPU-second of one thread
-// through a bound function, beside a bare libjpeg-turbo loop that decodes the
-// same regions and resizes them by the same routine. One iteration is a pair:
-// a block of images through the one, then the same through the other.
+// I1: JPEG images of 500 × 375 (4:2:0, about 115 kB). A random crop is resized to 224 × 224 and
+// flipped half of the time. Measures images per CPU-second of one thread through a bound function,
+// compared with a bare libjpeg-turbo loop that decodes the same regions and resizes them by the
+// same routine. One iteration is a pair: a block of images through one, then the same block through
+// the other.
 //
-// Scaled: the same of images of 2000 × 1500, decoded exactly and with scaling in
-// the decoder; how far their pixels differ is in docs/images.md.
+// Scaled: the same with images of 2000 × 1500, decoded exactly and with scaling in the decoder.
+// docs/images.md has the differences between their pixels.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -32,7 +32,7 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Rows of a batch in memory of its own.
+// The rows of a batch in its own memory.
 class Rows final : public ResultSink {
  public:
   absl::StatusOr<absl::Span<std::byte>> Place(size_t, DType, absl::Span<const int64_t>) override {

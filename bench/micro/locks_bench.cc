@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataset → worker → slot → client over shm: how many mutexes each side takes for an element,
-// counted by functions in the place of pthread's. The worker is a process of its own. Locks of
-// shared libraries are not counted.
+// dataset → worker → slot → client over shm: how many mutexes each side locks for an element,
+// counted by functions that replace pthread's. The worker is a separate process. Locks of shared
+// libraries are not counted.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct Taken {
   std::atomic<int64_t> by_trainer{0};
 };
 
-// What the two processes share; before that, and for what neither counts, its own.
+// This process's own counters, used while the shared ones are not mapped.
 Taken own;
 std::atomic<std::atomic<int64_t>*> counter{&own.by_trainer};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// slot → transfer → slot: small elements into a frame, and what came from a
-// network checked and handed on.
+// slot → transfer → slot: small elements are packed into a frame, and data received from a network
+// is checked and handed on.
 #include <benchmark/benchmark.h>
 
 #include "dataplane/element/frame.h"
@@ -19,7 +19,7 @@ Element OfBytes(int64_t bytes) {
   return *MakeElement(DefaultPool(), tensors, Dense(kUInt8, {kUnknownDim}));
 }
 
-// As many of them as a frame takes.
+// Packs as many copies of `element` as a frame takes.
 size_t Fill(const Element& element, absl::Span<std::byte> memory, size_t& bytes) {
   FrameWriter writer(memory);
   while (writer.Append(element.block())) {
@@ -37,7 +37,7 @@ void PackFrame(benchmark::State& state) {
 }
 BENCHMARK(PackFrame)->Arg(8)->Arg(1024)->Arg(16 << 10);
 
-// Counts what is received and lets go of it.
+// Counts received elements and destroys them.
 class Counter final : public transfer::ReceiveEvents {
  public:
   void OnElements(absl::Span<Element> elements) override {
@@ -66,7 +66,7 @@ void ReceiveFrame(benchmark::State& state) {
 }
 BENCHMARK(ReceiveFrame)->Arg(8)->Arg(1024)->Arg(16 << 10);
 
-// One element with a slot of its own: nothing but its head is looked at.
+// One element in its own slot: only its head is read.
 void ReceiveElement(benchmark::State& state) {
   const Element element = OfBytes(state.range(0));
   transfer::ElementReceiver receiver(Dense(kUInt8, {kUnknownDim}), 1 << 30);

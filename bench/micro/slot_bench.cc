@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// worker → slot: a slot lent and given back, an element laid out and written; a shared segment
-// made and mapped by both sides, with pages of 2 MiB and without.
+// worker → slot: a slot is lent and given back; an element is laid out and written; a shared
+// segment is made and mapped by both sides, with and without pages of 2 MiB.
 #include <benchmark/benchmark.h>
 #include <sys/prctl.h>
 
@@ -24,7 +24,7 @@ void LendAndReturn(benchmark::State& state) {
 }
 BENCHMARK(LendAndReturn)->Arg(64)->Arg(64 << 10)->Arg(16 << 20);
 
-// Where all elements have the same shapes: the layout is made once.
+// All elements have the same shapes, so the layout is made once.
 void WriteStatic(benchmark::State& state) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   const Spec spec = Dense(kUInt8, {state.range(0)});
@@ -40,7 +40,7 @@ void WriteStatic(benchmark::State& state) {
 }
 BENCHMARK(WriteStatic)->Arg(64)->Arg(4 << 10)->Arg(64 << 10)->Arg(1 << 20);
 
-// As many tensors of 1 KiB.
+// An element of state.range(0) tensors of 1 KiB.
 void WriteTensors(benchmark::State& state) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   const std::vector<uint8_t> values(1024, 7);
@@ -56,13 +56,14 @@ void WriteTensors(benchmark::State& state) {
 }
 BENCHMARK(WriteTensors)->Arg(1)->Arg(20)->Arg(200);
 
-// Huge pages or none, for this process.
+// Turns huge pages on or off for this process.
 void SetHugePages(bool on) {
   ::prctl(PR_SET_THP_DISABLE, on ? 0 : 1, 0, 0, 0);
 }
 
-// As a link's two sides make one: the client makes it and maps its view, the worker maps it and a
-// view of its own, each body is written and read once. Arguments: bytes of a body; huge pages.
+// A segment as the two sides of a link make it: the client makes it and maps its view, the worker
+// maps its own view, and each body is written and read once. Arguments: bytes of a body; huge
+// pages.
 void MakeSegment(benchmark::State& state) {
   SetHugePages(state.range(1) != 0);
   const SlotLayout layout = LayoutFor(state.range(0), kMaxSlots);
@@ -94,7 +95,7 @@ void FirstTouch(benchmark::State& state) {
 }
 BENCHMARK(FirstTouch)->ArgsProduct({{9'600'000}, {0, 1}});
 
-// A large slot written again and again, where only look-ups of pages differ. Arguments as above.
+// A large slot written repeatedly, so that only page look-ups differ. Arguments as above.
 void WriteAgain(benchmark::State& state) {
   SetHugePages(state.range(1) != 0);
   const SlotLayout layout = LayoutFor(state.range(0), kMaxSlots);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of a trainer: how long Save() takes, with the question to the dispatcher in
-// it, and how large they are.
+// States of a trainer: their size, and how long Save() takes, including its call to the dispatcher.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -48,7 +47,7 @@ Dataset Job(const Service& service, Kind kind, int64_t partitions) {
   return Dataset::Range(100'000'000).Distribute(options);
 }
 
-// Partitions, then elements that each reader takes between two states.
+// Arguments: kind; partitions; elements that each reader takes between two states.
 void Saves(benchmark::State& state) {
   const auto kind = static_cast<Kind>(state.range(0));
   const int64_t partitions = state.range(1);

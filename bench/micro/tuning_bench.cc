@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kAutotune reaches beside fixed settings of the same dataset, in one process: each
-// fixed pair of (num_parallel_calls, Prefetch's buffer_size) and kAutotune take turns, in
-// windows of some seconds; then kAutotune again with half of the memory that it claimed.
+// The rate of kAutotune compared with fixed settings of the same dataset, in one process. All fixed
+// pairs of (num_parallel_calls, Prefetch's buffer_size) and kAutotune alternate in windows of some
+// seconds. Then kAutotune runs again with half of the memory that it claimed.
 //
 //   tuning_bench [seconds of a window = 1] [rounds = 5]
 #include <unistd.h>
@@ -31,7 +31,7 @@ namespace {
 
 constexpr int64_t kBatch = 64;
 
-// A millisecond without a core, as for an answer of a server.
+// Waits a millisecond without using a core, like a call to a server.
 absl::Status Answered(CallContext& call) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
@@ -42,7 +42,7 @@ PENSTOCK_REGISTER_MAP("bench.answered", 1, Scalar(kInt64), Answered);
 
 struct Pipeline {
   std::string name;
-  std::function<Dataset(int64_t calls)> make;  // before Prefetch
+  std::function<Dataset(int64_t calls)> make;  // without Prefetch
 };
 
 struct Setting {
@@ -54,14 +54,14 @@ struct Setting {
   }
 };
 
-// A dataset at work, and how fast it was read in each window.
+// A running dataset, and its rate in each window.
 struct Contender {
   Setting setting;
   Iterator iterator;
   std::vector<double> per_s;
 };
 
-// Until what others read ahead is done.
+// Waits until the read-ahead of the others has stopped.
 void AwaitQuiet() {
   constexpr std::chrono::milliseconds kLook{50};
   for (double before = -1, now = CpuSeconds(::getpid()); now - before > 0.005;) {
@@ -70,7 +70,7 @@ void AwaitQuiet() {
   }
 }
 
-// Batches a second. What was ready before does not count.
+// Returns batches a second. Batches that were ready before do not count.
 double ReadFor(Iterator& iterator, double seconds) {
   AwaitQuiet();
   double batches = 0, from = 0;
@@ -100,7 +100,7 @@ void Run(const Pipeline& pipeline, double seconds, int rounds) {
   contenders.push_back(Enter(pipeline, {}));
   for (int64_t calls : {1, 2, 4, 16, 64})
     for (int64_t prefetch : {0, 2, 8}) contenders.push_back(Enter(pipeline, {calls, prefetch}));
-  ReadFor(contenders.front().iterator, 4 * seconds);  // kAutotune may look around
+  ReadFor(contenders.front().iterator, 4 * seconds);  // time for kAutotune to find its settings
   for (int round = 0; round < rounds; ++round)
     for (Contender& each : contenders) each.per_s.push_back(ReadFor(each.iterator, seconds));
 

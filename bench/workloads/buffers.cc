@@ -12,7 +12,7 @@
 namespace penstock::bench {
 namespace {
 
-// The source of a worker, by size and words; made at its first element.
+// Returns a worker's source by size and words. It is made at its first element.
 Source& SourceOf(int64_t bytes, Words words) {
   static std::mutex& mu = *new std::mutex;
   static auto& sources = *new std::map<std::pair<int64_t, Words>, std::unique_ptr<Source>>;
@@ -22,7 +22,7 @@ Source& SourceOf(int64_t bytes, Words words) {
   return *source;
 }
 
-// (bytes, source_bytes, number, words) → that many bytes, stamped with the number.
+// Maps (bytes, source_bytes, number, words) to that many bytes, stamped with the number.
 absl::Status CopyFromSource(CallContext& call) {
   const int64_t bytes = call.inputs()[0].scalar<int64_t>();
   const int64_t number = call.inputs()[2].scalar<int64_t>();
@@ -44,7 +44,7 @@ class StampReader final : public Reader {
     sum_ += SumOf(bytes, touch_);
     const Identity identity = element.identity();
     const auto index = static_cast<uint64_t>(identity.index);
-    // A reader of its own job gets each worker's elements in order, all of them.
+    // If the reader has its own job, it gets all elements of each worker in order.
     uint64_t& due = due_[identity.partition];
     if (!IsStamped(bytes, index) || (alone_ && index != due)) {
       return absl::DataLossError(
@@ -64,7 +64,7 @@ class StampReader final : public Reader {
 }  // namespace
 
 Load Buffers::LoadOf(const Setup& setup) const {
-  // The workers' sources together are as large as that of one.
+  // All workers' sources together have the size of a single worker's.
   return {.element_bytes = setup.element_bytes,
           .source_bytes = cold_ ? setup.source_bytes / setup.workers : setup.element_bytes,
           .touch = touch_,

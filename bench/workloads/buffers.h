@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opaque buffers, copied from a source into their slots at the worker and read
-// at the trainer: what T1, T1-0 and S1 have in common.
+// Opaque buffers, copied from a source into their slots at the worker and read at the trainer: the
+// base of T1, T1-0 and S1.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace penstock::bench {
 
 class Buffers : public Workload {
  public:
-  // `cold`: from a source that is in no cache, else from a buffer made once.
+  // `cold`: copies from a source that is in no cache, else from a buffer made once.
   Buffers(std::string_view name, std::string_view question, Touch touch, bool cold,
           Words words = Words::kRandom)
       : name_(name), question_(question), touch_(touch), cold_(cold), words_(words) {}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// C1: CosmoFlow of MLPerf Storage. A record of 128³ × 4 uint8 in a TFRecord file of its
-// own is read, its checksum checked, and widened to int16, for a trainer that
-// computes 3.5 ms on each, as an H100 does. MLPerf's records are gzipped to 2,828,486
-// bytes; to inflate them would be all that is measured, so these are not. The limit
-// is one core that does it by hand, never ahead of what such a trainer takes.
+// C1: CosmoFlow of MLPerf Storage. Reads a record of 128³ × 4 uint8 from its own TFRecord file,
+// checks its checksum and widens it to int16, for a trainer that computes 3.5 ms on each, like an
+// H100. MLPerf's records are gzipped to 2,828,486 bytes. These are not, because inflating would
+// take nearly all of the time. The limit is one core that does the same by hand, at most as fast as
+// such a trainer.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -26,10 +26,10 @@ constexpr int64_t kEdge = 128;
 constexpr int64_t kRedshifts = 4;
 constexpr int64_t kValues = kEdge * kEdge * kEdge * kRedshifts;
 constexpr double kVolumeStep = 0.0035;  // seconds
-// Before a TFRecord's data: its length and that one's checksum.
+// Precede a TFRecord's data: its length and the length's checksum.
 constexpr int64_t kRecordHeadBytes = 12;
 
-// Records together as large as a cold source.
+// Returns the number of records that together are as large as a cold source.
 int64_t VolumeCount(const Setup& setup) {
   return std::max<int64_t>(2, setup.source_bytes / kValues);
 }
@@ -38,7 +38,7 @@ std::string VolumeFile(const std::string& folder, int64_t number) {
   return absl::StrFormat("%s/%05d.tfrecord", folder, number);
 }
 
-// Whether eight widened bytes say `number`.
+// Returns whether eight widened bytes are `number`.
 bool IsWidened(const int16_t* values, uint64_t number) {
   for (int i = 0; i < 8; ++i) {
     if (values[i] != static_cast<int16_t>(number >> (8 * i) & 0xff)) return false;
@@ -46,7 +46,7 @@ bool IsWidened(const int16_t* values, uint64_t number) {
   return true;
 }
 
-// That these are the values of record `number`, a byte of each page read.
+// Checks that these are the values of record `number`. Reads a byte of each page.
 absl::Status CheckVolume(std::span<const int16_t> values, uint64_t number, uint64_t& sum) {
   sum += SumOf(std::as_bytes(values), Touch::kEveryPage);
   if (static_cast<int64_t>(values.size()) == kValues && IsWidened(values.data(), number) &&

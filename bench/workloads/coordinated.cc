@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CR: rounds of 1 MiB for each of k trainers that wait for each other behind every step and
-// compute nothing, beside four times what tf.data service did of the same on two such cores.
+// CR: rounds of 1 MiB for each of k trainers that wait for each other after every step and compute
+// nothing. The limit is four times the rate of tf.data service on two such cores.
 #include "absl/strings/str_cat.h"
 #include "bench/limits.h"
 #include "bench/workloads/buffers.h"
@@ -8,7 +8,7 @@
 namespace penstock::bench {
 namespace {
 
-// Rounds a second, TensorFlow 2.21, one worker; by the number of consumers.
+// Rounds a second with TensorFlow 2.21 and one worker, by the number of consumers.
 double TfDataRounds(int consumers) {
   return consumers <= 2 ? 503 : 241;
 }

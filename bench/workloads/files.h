@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that workloads write for the workers, and how limits read them.
+// Files that workloads write for the workers, and helpers with which limits read them.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@
 
 namespace penstock::bench {
 
-// Makes the file with these parts, one behind the other. ResourceExhausted, naming
-// it, if it cannot be written.
+// Writes the file from these parts, in order. ResourceExhausted, naming the file, if it cannot be
+// written.
 absl::Status WriteFile(const std::string& name, std::initializer_list<std::string_view> parts);
 
-// Reads the file from its front into `into`, which is grown to its size. NotFound,
-// naming it, if it cannot be read.
+// Reads the whole file into `into`, which grows to its size. NotFound, naming the file, if it
+// cannot be read.
 absl::Status ReadWhole(const std::string& name, std::string& into);
 
-// A file in memory, for as long as this lives.
+// A file mapped into memory while this object lives.
 class MappedFile {
  public:
   static absl::StatusOr<MappedFile> Open(const std::string& name);
@@ -43,7 +43,7 @@ class MappedFile {
   std::unique_ptr<const std::byte, Unmap> bytes_;
 };
 
-// The front of a .npy file, of a dtype as NumPy writes it ("<f4"); kNpyHeaderBytes.
+// The header of a .npy file, kNpyHeaderBytes long, for a dtype as NumPy writes it ("<f4").
 inline constexpr int64_t kNpyHeaderBytes = 128;
 std::string NpyHeader(std::string_view dtype, std::initializer_list<int64_t> dims);
 

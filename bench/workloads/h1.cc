@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// H1: I1 in batches of 64 with one image in a hundred 50 times as slow. The
-// limit is the bound of the mean cost: as many threads as there are cores, each
-// of which takes the next image as soon as it has done one, so that none waits.
+// H1: I1 in batches of 64, where one image in a hundred takes 50 times as long. The limit is the
+// bound by the mean cost: one thread for each core, each of which takes the next image as soon as
+// it has finished one, so that none waits.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kUnevenBatch = 64;
 constexpr int64_t kUnevenBatchBytes = kUnevenBatch * kImageBytes;
 
-// One in a hundred, scattered.
+// Returns 50 for one number in a hundred, scattered; else 1.
 int RepetitionsOf(uint64_t number) {
   const uint64_t mixed = (number + 1) * 0x9e3779b97f4a7c15u;
   return (mixed >> 32) % 100 == 0 ? 50 : 1;
@@ -36,7 +36,7 @@ void MakeUneven(const std::string& jpeg, uint64_t number, uint8_t* out) {
   }
 }
 
-// (number, JPEG) → the image.
+// Maps (number, JPEG) to the image.
 absl::Status UnevenImage(CallContext& call) {
   PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {kSide, kSide, 3}));
   const std::string jpeg(call.inputs()[1].string(0));
@@ -57,7 +57,7 @@ class MeanCost final : public Side {
   absl::StatusOr<Done> Read(double seconds) override {
     const double start = Now();
     std::vector<std::thread> threads;
-    std::atomic<double> images_per_s{0};  // each thread's over its own time: the last end alone
+    std::atomic<double> images_per_s{0};  // sum of own rates: the last thread ends alone
     for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
       threads.emplace_back([&] {
         std::vector<uint8_t> image(kImageBytes);

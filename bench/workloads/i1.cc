@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// I1: JPEG files of 500 × 375, a random region of each as 224 × 224 and
-// mirrored half of the time, in batches of 256; beside one core that does it by
-// hand. What counts are images for each CPU-second of the workers. I1-dct: the same of
-// photographs of 2,000 × 1,500, which the decoder may scale; by hand it does not. I1-shuffle:
-// I1 with the names of the files shuffled, beside I1 itself. I2: the same in batches of
-// 25 for trainers that take 0.224 s for each, sixteenths of an H100 that trains
-// ResNet-50 in MLPerf Storage; what counts is the share of time they compute.
+// I1: JPEG files of 500 × 375. A random region of each is resized to 224 × 224 and mirrored half of
+// the time, in batches of 256. The limit is one core that does the same by hand. The rate is in
+// images for each CPU-second of the workers. I1-dct: I1 with photographs of 2,000 × 1,500, which
+// the decoder may scale; the limit does not scale. I1-shuffle: I1 with shuffled file names,
+// compared with I1. I2: I1 in batches of 25 for trainers that compute 0.224 s on each. Such a
+// trainer is a sixteenth of an H100 that trains ResNet-50 in MLPerf Storage. Its figure is the
+// share of time in which trainers compute.
 #include <unistd.h>
 
 #include "bench/interrupt.h"

@@ -17,7 +17,7 @@
 namespace penstock::bench {
 namespace {
 
-// Looks at the pixels of batches; the numbers are for others.
+// Reads the pixels of batches. Subclasses check the numbers.
 class PixelReader : public Reader {
  public:
   explicit PixelReader(int64_t batch) : batch_(batch) {}
@@ -41,8 +41,8 @@ class PixelReader : public Reader {
   uint64_t sum_ = 0;
 };
 
-// Numbers go on from where the batch stands among those of its worker, which are
-// all there for a reader of its own job.
+// Expects numbers in order. With its own job, the reader gets all batches of each worker; otherwise
+// the first number follows from the batch's index.
 class BatchReader final : public PixelReader {
  public:
   BatchReader(int64_t batch, bool alone) : PixelReader(batch), batch_(batch), alone_(alone) {}
@@ -66,7 +66,7 @@ class BatchReader final : public PixelReader {
   std::map<PartitionId, int64_t> due_;
 };
 
-// Every number comes once, and as near to its place as the buffer allows.
+// Expects every number once, and as near to its place as the buffer allows.
 class ShuffledReader final : public PixelReader {
  public:
   ShuffledReader(int64_t batch, int64_t buffer) : PixelReader(batch), buffer_(buffer) {}
@@ -74,7 +74,7 @@ class ShuffledReader final : public PixelReader {
  private:
   absl::Status CheckNumbers(const Element& element) override {
     for (int64_t number : element.tensor(0).data<int64_t>()) {
-      // A number leaves the buffer at the earliest when it has come in.
+      // A number cannot leave the buffer before it has entered it.
       if (number < first_missing_ || number >= taken_ + buffer_ || !ahead_.insert(number).second) {
         return absl::DataLossError(
             absl::StrCat("image ", number, " came twice, or out of nowhere"));
@@ -87,7 +87,7 @@ class ShuffledReader final : public PixelReader {
 
   const int64_t buffer_;
   int64_t taken_ = 0, first_missing_ = 0;
-  std::set<int64_t> ahead_;  // of the first missing, those that came
+  std::set<int64_t> ahead_;  // received numbers above first_missing_
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// S1-inplace: batches of rows for trainers that compute on each, so that all windows are full. Says
-// which share of them the worker has to copy into shared memory, by trainers and by what stands
-// last before Distribute, and what a batch costs all processes beside one trainer with nothing
-// there.
+// S1-inplace: batches of rows for trainers that compute on each, so that all windows are full.
+// Measures which share of the batches the worker has to copy into shared memory, by trainers and by
+// the last node before Distribute. Also compares a batch's CPU time, over all processes, with one
+// trainer and no such node.
 #include "absl/strings/str_cat.h"
 #include "bench/service.h"
 #include "bench/source.h"
@@ -12,8 +12,8 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kPictureBytes = 37'632;  // of 112 x 112: a row
-// What a trainer computes on: 4 ms on a batch of 30 rows, 34 ms on one of 256.
+constexpr int64_t kPictureBytes = 37'632;  // of 112 x 112: one row
+// A trainer's computing rate: 4 ms for a batch of 30 rows, 34 ms for one of 256.
 constexpr double kRowsPerSecond = 7500;
 
 int64_t RowsOf(const Setup& setup) {
@@ -38,7 +38,7 @@ Expr IsAny(const Expr& batch) {
 
 class PictureReader final : public Reader {
  public:
-  // Of a dataset that takes a batch from each of `inputs` equal datasets in turn.
+  // For a dataset that takes a batch from each of `inputs` equal datasets in turn.
   PictureReader(int64_t rows, int64_t inputs) : rows_(rows), inputs_(inputs) {}
 
   absl::StatusOr<int64_t> Take(const Element& element) override {

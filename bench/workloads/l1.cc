@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// L1: batches of 8 windows of 8,193 tokens (int32) out of files mapped into memory, for a
-// trainer that computes on each: what counts is the time inside Next(). A language
-// model of 8,192 tokens a sequence takes 250 ms for such a batch; ours takes a
-// sixteenth of it, so that a window holds more than a hundred. L1-0: the same without
-// computing, beside one core that copies the windows.
+// L1: batches of 8 windows of 8,193 tokens (int32) from memory-mapped files, for a trainer that
+// computes on each. The figure is the time inside Next(). A language model of 8,192 tokens a
+// sequence takes 250 ms for such a batch. The trainer here takes a sixteenth of that, so that a
+// measured window holds more than a hundred batches. L1-0: L1 without computing, compared with one
+// core that copies the windows.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -21,14 +21,14 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int64_t kLength = 8192;  // tokens; each window has the next one too
+constexpr int64_t kLength = 8192;  // tokens; each window also has the next one
 constexpr int64_t kWindow = kLength + 1;
 constexpr int64_t kWindowBatch = 8;  // windows
 constexpr int64_t kWindowBatchBytes = kWindowBatch * kWindow * 4;
 constexpr double kWindowStep = 0.25 / 16;  // seconds
 constexpr int64_t kShards = 8;
 
-// Files whose tokens are numbered through: what each window holds.
+// The files. Tokens are numbered over all files, so that each window's tokens are known.
 struct Shards {
   int64_t windows;  // of one file
 
@@ -46,7 +46,7 @@ std::string TokenFile(const std::string& folder, int64_t shard) {
   return absl::StrFormat("%s/%02d.bin", folder, shard);
 }
 
-// That these are the tokens of batch `number`, all of them looked at.
+// Checks that these are the tokens of batch `number`. Reads all of them.
 absl::Status CheckWindows(const Shards& shards, std::span<const int32_t> tokens, uint64_t number) {
   int32_t wrong = static_cast<int64_t>(tokens.size()) == kWindowBatch * kWindow ? 0 : 1;
   for (int64_t row = 0; row < kWindowBatch && wrong == 0; ++row) {

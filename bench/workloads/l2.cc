@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// L2: sequences of lognormal(5, 1) tokens, 16 to 1,024 of them, in padded batches of 8 of
-// like lengths, for k trainers that step together and compute longer on longer ones;
-// in rounds of about one cost, beside the same trainers of a shared job without rounds.
+// L2: sequences of lognormal(5, 1) tokens, 16 to 1,024 each, in padded batches of 8 sequences of
+// similar lengths, for k trainers that step together and compute longer on longer batches. Rounds
+// of about equal cost are compared with the same trainers of a shared job without rounds.
 #include "absl/strings/str_cat.h"
 #include "bench/service.h"
 #include "bench/workload.h"
@@ -13,11 +13,11 @@ namespace penstock::bench {
 namespace {
 
 constexpr int64_t kSequenceBatch = 8;
-// A trainer computes kSecondsPerToken · L + kSecondsPerPair · L² on a batch of L tokens a row.
+// A trainer computes kSecondsPerToken · L + kSecondsPerPair · L² on a batch with L tokens a row.
 constexpr double kSecondsPerToken = 1e-5;
 constexpr double kSecondsPerPair = 1e-8;
 
-// number ≥ 1 → that many tokens, numbered from it on; none is 0, which pads.
+// Maps number ≥ 1 to a sequence of tokens that counts up from it. No token is 0, the padding.
 absl::Status Sequence(CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
   const int64_t dims[] = {LengthOf(number)};
@@ -51,7 +51,7 @@ class SequenceReader final : public Reader {
 Expr Length(const Expr& sequence) {
   return ShapeOf(sequence)[0];
 }
-// What a batch takes whose rows are as long.
+// Returns the computing time of a batch with rows of this length.
 template <typename Number>
 Number SecondsOf(const Number& longest) {
   return longest * kSecondsPerToken + longest * longest * kSecondsPerPair;
@@ -65,7 +65,7 @@ class Sequences final : public Workload {
   }
   std::vector<int64_t> sizes() const override {
     return {kSequenceBatch * 150 * 4};
-  }  // in the middle
+  }  // a typical size
   bool sized() const override { return false; }
   std::vector<Shape> shapes() const override {
     return {{.consumers = 2, .coordinated = true}, {.consumers = 4, .coordinated = true}};

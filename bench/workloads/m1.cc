@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// M1: samples of lognormal(5, 1) tokens and 0 to 8 images of 224 × 224 × 3, of which
-// one costs as much as 576 tokens, in batches of up to 16,384 such tokens, for k
-// trainers that step together and compute by cost; in rounds of about one cost,
-// beside the same trainers of a shared job without rounds.
+// M1: samples of lognormal(5, 1) tokens and 0 to 8 images of 224 × 224 × 3. An image costs as much
+// as 576 tokens. Batches have up to 16,384 such tokens, for k trainers that step together and
+// compute by cost. Rounds of about equal cost are compared with the same trainers of a shared job
+// without rounds.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +25,8 @@ int64_t ImagesOf(int64_t number) {
   return static_cast<int64_t>(Mix(~static_cast<uint64_t>(number)) % 9);
 }
 
-// number ≥ 1 → images, each byte that of the number; tokens, counted up from it.
+// Maps number ≥ 1 to images, whose bytes are all the number's low byte, and tokens that count up
+// from it.
 absl::Status Sample(CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
   const int64_t of_images[] = {ImagesOf(number), kSampleImageBytes};
@@ -78,7 +79,7 @@ class Samples final : public Workload {
            "in "
            "step";
   }
-  std::vector<int64_t> sizes() const override { return {4 << 20}; }  // about
+  std::vector<int64_t> sizes() const override { return {4 << 20}; }  // approximate
   bool sized() const override { return false; }
   std::vector<Shape> shapes() const override {
     return {{.consumers = 2, .coordinated = true}, {.consumers = 4, .coordinated = true}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// R1: batches of 8,192 samples of a recommender, DLRM's of MLPerf: 13 float32 and the
-// label, and 214 int32 in 26 features, as many in each as its model looks up. Samples
-// lie in rows of two .npy files; a batch is a tensor a feature, gathered from the
-// rows. The limit is one core that gathers them by hand.
+// R1: batches of 8,192 samples of a recommender, MLPerf's DLRM: 13 float32 and the label, and 214
+// int32 in 26 features, with the model's number of look-ups in each. Samples are rows of two .npy
+// files. A batch has one tensor for each feature, gathered from the rows. The limit is one core
+// that gathers them by hand.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kSampleBatch = 8192;  // samples
 constexpr int64_t kDense = 13;
-constexpr int64_t kFloats = kDense + 1;  // the label behind them
+constexpr int64_t kFloats = kDense + 1;  // and the label
 constexpr std::array<int64_t, 26> kLookups = {3, 2, 1, 2, 6, 1, 1,  1,   1,  7,  3, 8, 1,
                                               6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1};
 constexpr int64_t kInts = std::accumulate(kLookups.begin(), kLookups.end(), int64_t{0});
@@ -31,7 +31,7 @@ constexpr int64_t kSampleBytes = (kFloats + kInts) * 4;
 constexpr int64_t kSampleBatchBytes = kSampleBatch * kSampleBytes;
 static_assert(kSampleBytes == 912);
 
-// Batches together as large as a cold source.
+// Returns the number of batches that together are as large as a cold source.
 int64_t SampleBatchCount(const Setup& setup) {
   return std::max<int64_t>(2, setup.source_bytes / kSampleBatchBytes);
 }
@@ -50,14 +50,14 @@ int32_t IntOf(int64_t sample, int64_t column) {
   return static_cast<int32_t>(static_cast<uint32_t>(sample * kInts + column));
 }
 
-// The tensors of a batch, wherever they lie.
+// The tensors of a batch, at any addresses.
 struct Columns {
   const float* dense;
   const float* label;
   std::array<const int32_t*, kLookups.size()> features;
 };
 
-// That these are the samples of batch `number`, every value looked at.
+// Checks that these are the samples of batch `number`. Reads every value.
 absl::Status CheckColumns(const Columns& columns, int64_t number) {
   const int64_t first = number * kSampleBatch;
   int32_t wrong = 0;

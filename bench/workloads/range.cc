@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range: int64 scalars, each an element of its own, handed out by splits. Its
-// limit is no machine's but the 10⁶ elements/s that a service must reach not to
-// be what a pipeline of small elements waits for.
+// Range: int64 scalars, each one element, handed out by splits. The limit is not a machine's: it is
+// 10⁶ elements/s, which a service must reach so that it does not slow down a pipeline of small
+// elements.
 #include <algorithm>
 #include <vector>
 
@@ -16,7 +16,7 @@ int64_t ScalarCount(const Setup& setup) {
   return std::clamp<int64_t>(static_cast<int64_t>(setup.window_s * 5e6), 10'000, 10'000'000);
 }
 
-// Sees each number of a pass once.
+// Checks that each number of a pass comes once.
 class ScalarReader final : public Reader {
  public:
   explicit ScalarReader(int64_t count) : seen_(count) {}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// S1: one named job shared by several trainers, and one trainer fed by several
-// workers, beside a single pair of them on a job of its own. Says what sharing
-// costs in all and how evenly it shares. S1-cached: what one more trainer of a shared
-// cache costs the worker.
+// S1: one named job shared by several trainers, and one trainer fed by several workers, compared
+// with one worker and one trainer on their own job. Measures the total cost of sharing and how
+// evenly elements are shared. S1-cached: the worker's cost of one more trainer on a shared cache.
 #include "bench/service.h"
 #include "bench/workloads/buffers.h"
 
@@ -26,7 +25,7 @@ class Sharing final : public Buffers {
   }
 };
 
-// Trainers that step together, so that none misses what another one reads.
+// Trainers that step together, so that none misses elements that another reads.
 class Cached final : public Buffers {
  public:
   Cached()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// T1: buffers from a cold source, every byte summed at the reader. T1-0: the
-// buffer is made once and the reader touches each page, so that what is left is
-// latency and our own CPU. T1-1: the same with one element on its way: each is asked for when the
-// one before it was taken. T1-z: what links make of T1 that codecs make less of, beside the same
-// where they may not.
+// T1: buffers from a cold source; the reader sums every byte. T1-0: the buffer is made once and the
+// reader touches each page, which leaves latency and our own CPU. T1-1: T1-0 with one element on
+// its way, requested when the one before was taken. T1-z: T1 of compressible numbers over links
+// that may compress, compared with links that may not.
 #include "bench/service.h"
 #include "bench/workloads/buffers.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// T2: elements of 200 tensors of 1 to 64 KiB: what a tensor costs, apart from
-// its bytes.
+// T2: elements of 200 tensors of 1 to 64 KiB: the cost of a tensor apart from its bytes.
 #include <cstring>
 #include <map>
 
@@ -15,7 +14,7 @@ namespace {
 
 constexpr int kTensors = 200;
 
-// Every size from 1 to 64 KiB, in no order that a cache would like.
+// Returns every size from 1 to 64 KiB, in an order that does not suit a cache.
 constexpr int64_t BytesOf(int tensor) {
   return 1024 * (1 + tensor * 29 % 64);
 }
@@ -32,7 +31,7 @@ Spec TensorsSpec() {
   return Spec::Tuple(std::move(tensors));
 }
 
-// (source_bytes, number) → the tensors, each stamped with the number.
+// Maps (source_bytes, number) to the tensors, each stamped with the number.
 absl::Status FillTensors(CallContext& call) {
   static Source& source = *new Source(static_cast<size_t>(call.inputs()[0].scalar<int64_t>()));
   const auto number = static_cast<uint64_t>(call.inputs()[1].scalar<int64_t>());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// V1: 3D U-Net of MLPerf Storage, a sixteenth of it in all: .npz files of 9,162,539
-// bytes on average, an image of float32 and a mask of uint8, of which a random region
-// of 32 × 64 × 64 is taken, in batches of 7 for a trainer that computes 0.323 s / 16
-// on each, as an H100 does on whole ones. The limit is one core with libzip, which
-// checks what it reads, never ahead of what such a trainer takes.
+// V1: 3D U-Net of MLPerf Storage, with all sizes a sixteenth. .npz files of 9,162,539 bytes on
+// average have an image of float32 and a mask of uint8. A random region of 32 × 64 × 64 is taken
+// from both, in batches of 7 for a trainer that computes 0.323 s / 16 on each, like an H100 on
+// whole ones. The limit is one core with libzip, which also checks the data, at most as fast as
+// such a trainer.
 #include <zip.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ constexpr int64_t kVoxelBytes = 5;  // float32 and uint8
 constexpr int64_t kCropBatchBytes = kCropBatch * kCropVoxels * kVoxelBytes;
 
 constexpr double kMeanBytes = 9'162'539, kDeviation = 4'271'363;
-// Standard normal deviates in the middle of sixteen equal parts, in no order.
+// Standard normal deviates at the middles of sixteen equally likely parts, unordered.
 constexpr std::array<double, 16> kDeviates = {-0.08, 1.32,  -0.78, 0.40,  -1.86, 0.99,
                                               0.24,  -0.40, 1.86,  -0.58, 0.78,  -1.32,
                                               0.08,  -0.99, 0.58,  -0.24};
@@ -46,7 +46,7 @@ int64_t PlanesOf(int64_t number) {
   return std::max<int64_t>(kCrop[0], std::llround(bytes / kVoxelBytes / kPlane));
 }
 
-// Records together as large as a cold source.
+// Returns the number of records that together are as large as a cold source.
 int64_t ScanCount(const Setup& setup) {
   return std::max<int64_t>(2, setup.source_bytes / static_cast<int64_t>(kMeanBytes));
 }
@@ -55,7 +55,7 @@ std::string ScanFile(const std::string& folder, int64_t number) {
   return absl::StrFormat("%s/%05d.npz", folder, number);
 }
 
-// A voxel's value is its place in its image, and says so exactly as a float.
+// A voxel's value is its index in its image, which a float holds exactly.
 uint8_t MaskOf(int64_t number, int64_t voxel) {
   return static_cast<uint8_t>(number * 31 + voxel);
 }
@@ -85,7 +85,7 @@ Spec CropSpec() {
   return Spec::Tuple({Dense(kFloat32, shape), Dense(kUInt8, shape)});
 }
 
-// (image, mask) → the same region of both.
+// Maps (image, mask) to the same region of both.
 absl::Status RandomCrop(CallContext& call) {
   const Corner corner = CornerOf(call.inputs()[0].dim(0), call.Random(0));
   PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<float> image, call.OutputAs<float>(0, kCrop));
@@ -96,7 +96,7 @@ absl::Status RandomCrop(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("bench.random_crop", 1, CropSpec(), RandomCrop);
 
-// That this is a region of record `number`, every voxel looked at.
+// Checks that this is a region of record `number`. Reads every voxel.
 absl::Status CheckCrop(const float* image, const uint8_t* mask, int64_t number) {
   const auto first = static_cast<int64_t>(image[0]);
   int wrong = 0;
@@ -141,7 +141,7 @@ struct DiscardZip {
   void operator()(zip_t* archive) const { zip_discard(archive); }
 };
 
-// As numpy.savez writes it: not compressed.
+// Writes it as numpy.savez does: uncompressed.
 absl::Status WriteRecord(const std::string& name, int64_t number) {
   const int64_t planes = PlanesOf(number), voxels = planes * kPlane;
   std::string image = NpyHeader("<f4", {planes, kRows, kColumns}),
@@ -164,7 +164,7 @@ absl::Status WriteRecord(const std::string& name, int64_t number) {
     written = index >= 0 && zip_set_file_compression(archive.get(), index, ZIP_CM_STORE, 0) == 0;
   }
   if (written && zip_close(archive.get()) == 0) {
-    static_cast<void>(archive.release());  // closing it freed it
+    static_cast<void>(archive.release());  // zip_close() freed it
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrCat("cannot write ", name));
@@ -219,7 +219,7 @@ class CropWork {
       if (got < 0) break;
     }
     uint8_t behind = 0;
-    const bool whole = at == into.size() && zip_fread(file, &behind, 1) == 0;  // checks it
+    const bool whole = at == into.size() && zip_fread(file, &behind, 1) == 0;  // checks the CRC
     return zip_fclose(file) == 0 && whole;
   }
 
