@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `./run bundle` carries (cmake/bundle.sh): of these the targets that this build
-# has, each with the folder it goes to.
+# The targets in `./run bundle` (cmake/bundle.sh), as far as this build has them, each with its folder.
 set(bin penstock penstock_bench_program digits_make_shards digits_trainer digits_evaluate jpeg_bench gpu_bench)
 set(tests cuda_backend_test cuda_gpu_test cuda_nccl_test)
 set(lib/penstock penstock_ucx)

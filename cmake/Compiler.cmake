@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Warnings, sanitizers, ccache and mold.
 
-# What every target of ours is compiled with; not passed on to users.
+# Options for all of our targets. They are not passed on to users.
 add_library(penstock_warnings INTERFACE)
 target_compile_options(penstock_warnings INTERFACE -Wall -Wextra -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # gcc 12 reports inlined std::optional and std::variant members as maybe
-  # uninitialized where they cannot be.
+  # gcc 12 reports inlined std::optional and std::variant members as maybe uninitialized where they cannot be.
   target_compile_options(penstock_warnings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # And these of absl::InlinedVector too.
+    # The same for absl::InlinedVector.
     target_compile_options(penstock_warnings INTERFACE -Wno-uninitialized)
   endif()
 endif()
@@ -28,7 +27,7 @@ if(PENSTOCK_SANITIZE)
   endif()
 endif()
 if(PENSTOCK_SANITIZE MATCHES "address")
-  # As a shared library, so that Python can load it first; gcc's is one anyway.
+  # A shared library, so that Python can load it first. gcc's is always shared.
   set(library libasan.so)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     set(library "libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so")
@@ -40,14 +39,14 @@ if(PENSTOCK_SANITIZE MATCHES "address")
     add_link_options(-shared-libasan "LINKER:-rpath,${folder}")
   endif()
 endif()
-# Of components, beside what all are compiled with. Under sanitizers they alone are optimised, as what runs most: tests and
-# programs compile in a third of the time without.
+# Additional options for components. Under sanitizers only components are optimised, because they run most: tests and
+# programs then compile in a third of the time.
 set(penstock_component_options "")
 if(PENSTOCK_SANITIZE)
   list(APPEND penstock_component_options -O1)
 endif()
 if(PENSTOCK_FUZZ)
-  list(APPEND penstock_component_options -fsanitize=fuzzer-no-link)  # fuzzers go by what they reach here
+  list(APPEND penstock_component_options -fsanitize=fuzzer-no-link)  # fuzzers are guided by the coverage of components
 endif()
 
 find_program(CCACHE_PROGRAM ccache)

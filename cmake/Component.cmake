@@ -4,7 +4,7 @@
 #   penstock_component(dataplane/element
 #     SOURCES block.cc …            files of this folder and its sub-folders
 #     DEPS include dataplane/memory folders whose headers it may include
-#     UNITY_SIZE 4                  files in a unit, where eight would take long to compile
+#     UNITY_SIZE 4                  files in a unit, if eight would take long to compile
 #     LIBS absl::status …)          libraries outside the project
 #
 # makes the static library penstock_dataplane_element. tests/layers_test.py
@@ -41,9 +41,8 @@ function(penstock_component folder)
   target_link_libraries(${target} ${scope} ${ARG_LIBS})
 endfunction()
 
-# penstock_loads_libraries(target folder …): a program that may load transports
-# (dataplane/transfer/library.h) or plug-ins (penstock/plugin.h) as shared libraries. They
-# find in it all that these folders have.
+# penstock_loads_libraries(target folder …): for a program that may load transports (dataplane/transfer/library.h) or
+# plug-ins (penstock/plugin.h) as shared libraries. The program then contains all symbols of these folders.
 function(penstock_loads_libraries target)
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
   foreach(folder IN LISTS ARGN)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What comes from outside; docs/dependencies.md says why. Debian 12 is the floor.
+# External dependencies. docs/dependencies.md gives the reasons. Debian 12 has the oldest supported versions.
 
 find_package(Threads REQUIRED)
 find_package(absl CONFIG REQUIRED)
@@ -16,16 +16,16 @@ pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(SNAPPY REQUIRED IMPORTED_TARGET snappy)
 pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 find_library(FARMHASH_LIBRARY farmhash REQUIRED)  # linked by name
-pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)  # Debian's CMake config of it asks for its programs
-find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # headers alone
-find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers alone, and optional: the library is opened at run time
+pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)  # Debian's CMake config of it needs its programs
+find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # header-only
+find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers only, and optional: the library is opened at run time
 if(PENSTOCK_CUDA)
-  find_package(CUDAToolkit 12 QUIET)  # the runtime, linked statically
+  find_package(CUDAToolkit 12 QUIET)  # the runtime, statically linked
   if(NOT TARGET CUDA::cudart_static)
     message(WARNING "PENSTOCK_CUDA is ON, but no CUDA toolkit was found (CUDAToolkit_ROOT says where it is): "
       "this build will have no GPU")
   else()
-    # For the kernels of cuda/; nvcc may be left out of a toolkit, and of PATH.
+    # For the kernels of cuda/. A toolkit may lack nvcc, and nvcc may not be in PATH.
     include(CheckLanguage)
     if(NOT CMAKE_CUDA_COMPILER AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
       set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
@@ -33,11 +33,11 @@ if(PENSTOCK_CUDA)
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
       if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-        set(CMAKE_CUDA_ARCHITECTURES 80 90)  # and what is newer, from the last one's PTX
+        set(CMAKE_CUDA_ARCHITECTURES 80 90)  # newer ones use the PTX of the last
       endif()
       enable_language(CUDA)
       if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-        set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # 3.25 knows no C++20 for nvcc
+        set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # CMake 3.25 does not know C++20 for nvcc
         set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
       endif()
       set(CMAKE_CUDA_STANDARD 20)
@@ -47,8 +47,8 @@ if(PENSTOCK_CUDA)
     endif()
   endif()
 endif()
-# Optional: Arrow, for Parquet. Looked for where told to: a prefix it was installed to, or the pyarrow package
-# of a Python environment, which has headers and libraries side by side.
+# Optional: Arrow, for Parquet. Searched only in the given place: the prefix of an installation, or the pyarrow package
+# of a Python environment, which has headers and libraries in one folder.
 set(PENSTOCK_ARROW "" CACHE PATH "Where Arrow is, for Parquet: a prefix, or the folder of pyarrow")
 set(PENSTOCK_ARROW_LIBRARIES "")
 if(PENSTOCK_ARROW)
@@ -61,17 +61,17 @@ if(PENSTOCK_ARROW)
     list(GET found 0 library)
     list(APPEND PENSTOCK_ARROW_LIBRARIES "${library}")
   endforeach()
-  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # it is seldom where the system looks
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # it is seldom in the system's search path
 endif()
-pkg_check_modules(UCX IMPORTED_TARGET ucx)  # optional: for the library that `ucx` opens at run time
+pkg_check_modules(UCX IMPORTED_TARGET ucx)  # optional: for libpenstock_ucx, which `ucx` opens at run time
 if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)
   find_package(OpenSSL REQUIRED)
   find_package(CLI11 CONFIG REQUIRED)
   find_package(nlohmann_json CONFIG REQUIRED)
 endif()
-# Optional: the Python package, for the first python3 that has NumPy: the one in PATH, else the system's. It is
-# built and tested with that one.
+# Optional: the Python package, built and tested with the first python3 that has NumPy: the one in PATH, else the
+# system's.
 set(PENSTOCK_PYTHON_READY FALSE)
 if(PENSTOCK_PYTHON AND PENSTOCK_RPC)
   if(NOT Python3_EXECUTABLE)
@@ -87,7 +87,7 @@ if(PENSTOCK_PYTHON AND PENSTOCK_RPC)
   find_package(Python3 COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS NumPy)
   set(PYBIND11_FINDPYTHON ON)
   find_package(pybind11 CONFIG QUIET)
-  # Nothing is compiled against NumPy: a wheel is built without.
+  # Nothing is compiled against NumPy, so a wheel is built without it.
   if(Python3_Development.Module_FOUND AND pybind11_FOUND AND (Python3_NumPy_FOUND OR NOT PENSTOCK_TESTS))
     set(PENSTOCK_PYTHON_READY TRUE)
   else()
@@ -103,8 +103,8 @@ if(PENSTOCK_BENCH AND NOT PENSTOCK_SANITIZE)
   find_package(benchmark CONFIG REQUIRED)
 endif()
 
-# penstock_proto(TARGET file.proto …): generated headers are included as
-# "control/proto/file.pb.h" (and .grpc.pb.h with GRPC).
+# penstock_proto(TARGET file.proto …): makes a library. Its generated headers are included as "control/proto/file.pb.h"
+# (and .grpc.pb.h with GRPC).
 function(penstock_proto target)
   cmake_parse_arguments(ARG "GRPC" "" "PROTOS" ${ARGN})
   set(out "${PROJECT_BINARY_DIR}/generated")
@@ -126,7 +126,7 @@ function(penstock_proto target)
     list(APPEND sources ${files})
   endforeach()
   add_library(${target} STATIC ${sources})
-  # Generated: its files do not go together, and no sanitizer has anything to find in them.
+  # Generated files cannot share a unit, and sanitizers have nothing to find in them.
   set_target_properties(${target} PROPERTIES UNITY_SIZE 1)
   target_compile_options(${target} PRIVATE -g0)
   if(PENSTOCK_SANITIZE)

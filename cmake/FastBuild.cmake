@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# What keeps builds short: unity builds, and headers that are compiled once.
+# Keeps builds short: unity builds and precompiled headers.
 #
 # PENSTOCK_UNITY=OFF (preset `plain`) compiles each file by itself, which shows that every file includes what it uses.
 option(PENSTOCK_UNITY "Compile several files at once, with precompiled headers" ON)
 
-add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)  # which some libraries ask for: one set of headers for all
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)  # some libraries ask for it; one set of headers for all
 if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # A type may use the anonymous namespace of its own file, which is not the unit's main file here. And gcc 12 forgets of
-  # precompiled headers that they are the system's: it reports bounds inside Abseil's InlinedVector and std::vector that hold.
+  # A type may use the anonymous namespace of its own file, which is not the unit's main file here. And gcc 12 forgets
+  # that precompiled headers are system headers: it reports false bounds errors inside Abseil's InlinedVector and
+  # std::vector.
   target_compile_options(penstock_warnings INTERFACE -Wno-subobject-linkage -Wno-array-bounds -Wno-stringop-overflow)
 endif()
-# CMake's own unity builds name files by absolute paths, so that a compiler cache finds nothing for another checkout. These
-# are made when all targets are known: UNITY_SIZE files of a target are compiled as one, unless a file has compile options of
-# its own or SKIP_UNITY_BUILD_INCLUSION, or the target says UNITY_SIZE 1. Larger units save little more, and cost those who change one file.
+# CMake's own unity builds name files by absolute paths, so a compiler cache finds nothing for another checkout. Our
+# units are made when all targets are known. UNITY_SIZE files of a target form one unit, except files with their own
+# compile options or SKIP_UNITY_BUILD_INCLUSION, and targets with UNITY_SIZE 1. Larger units save little more, and slow
+# down the rebuild after a change of one file.
 set(PENSTOCK_UNITY_SIZE 8)
 function(penstock_unite target)
   get_target_property(size ${target} UNITY_SIZE)
@@ -78,22 +80,22 @@ if(PENSTOCK_UNITY)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  set(penstock_pch_options -Xclang -fno-pch-timestamp)  # a checkout or a compiler cache gives headers another time
+  set(penstock_pch_options -Xclang -fno-pch-timestamp)  # a checkout or a compiler cache changes the headers' times
 endif()
 
-# What most files of the library include, and nothing that changes with the project's daily work.
+# Headers that most files of the library include, and that change rarely.
 set(PENSTOCK_COMMON_HEADERS
   <algorithm> <array> <atomic> <chrono> <complex> <condition_variable> <cstdint> <cstdlib> <cstring> <deque> <functional> <limits> <map> <memory>
   <mutex> <numeric> <optional> <ostream> <set> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <variant> <vector>
   <absl/container/flat_hash_map.h> <absl/functional/function_ref.h> <absl/status/status.h>
   <absl/status/statusor.h> <absl/strings/match.h> <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/time/time.h> <absl/types/span.h>)
 
-# penstock_precompiles(target header …): makes `target`, whose headers others then reuse with penstock_precompiled().
-# A program's code is compiled otherwise than a library's, so each kind needs a target of its kind.
+# penstock_precompiles(target header …): makes `target`. Others reuse its headers with penstock_precompiled(). Programs
+# and libraries are compiled with different options, so each kind needs its own target.
 #
-# Clang writes into precompiled headers by which path it was called, so that ccache would take those of another checkout for
-# others. With CCACHE_PCH_EXTSUM, which ./run sets, ccache compares the file of the same name and .sum: a hash of the headers
-# as the preprocessor gives them. The headers themselves are never taken from the cache.
+# Clang writes the path by which it was called into precompiled headers, so ccache would treat those of another checkout
+# as different. With CCACHE_PCH_EXTSUM, which ./run sets, ccache compares the file of the same name with .sum: a hash of
+# the preprocessed headers. The headers themselves never come from the cache.
 function(penstock_precompiles target kind)
   if(NOT PENSTOCK_UNITY)
     return()
@@ -115,7 +117,7 @@ function(penstock_precompiles target kind)
       COMMAND sh -c "\"$1\" -std=c++20 -E -P -x c++ \"$2\" | sha256sum > \"$2.pch.sum\"" sum "${CMAKE_CXX_COMPILER}" "${headers}"
       DEPENDS "${headers}.pch")
     add_custom_target(${target}_sum DEPENDS "${headers}.pch.sum")
-    cmake_path(RELATIVE_PATH headers BASE_DIRECTORY "${PROJECT_BINARY_DIR}")  # where Ninja calls the compiler
+    cmake_path(RELATIVE_PATH headers BASE_DIRECTORY "${PROJECT_BINARY_DIR}")  # Ninja calls the compiler in that folder
     set_target_properties(${target} PROPERTIES PENSTOCK_HEADERS "${headers}.pch")
   endif()
 endfunction()

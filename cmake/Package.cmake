@@ -6,7 +6,7 @@
 include(CMakePackageConfigHelpers)
 
 if(NOT PENSTOCK_RPC)
-  return()  # the library is only whole with the service
+  return()  # the library is complete only with the service
 endif()
 
 get_property(components GLOBAL PROPERTY PENSTOCK_COMPONENTS)
@@ -15,7 +15,7 @@ foreach(component IN LISTS components)
   list(APPEND objects "$<TARGET_OBJECTS:${component}>")
 endforeach()
 
-# What users must link too, since our headers and objects use it.
+# Libraries that users must link too, because our headers and objects use them.
 set(public_libs absl::status absl::statusor absl::strings absl::span absl::time
     absl::inlined_vector absl::flat_hash_map)
 set(private_libs protobuf::libprotobuf gRPC::grpc++ SQLite::SQLite3 JPEG::JPEG PNG::PNG ZLIB::ZLIB CURL::libcurl
@@ -26,8 +26,8 @@ if(TARGET CUDA::cudart_static)
   list(APPEND private_libs CUDA::cudart_static)
 endif()
 
-# What a transport outside the tree is written against (docs/transports.md): these
-# headers, under the names they have here. It links nothing; who loads it has all.
+# The interface for transports outside the tree (docs/transports.md): these headers, under the same names as here. It
+# links nothing of ours: the loading program has all symbols.
 set(transport_headers "${CMAKE_INSTALL_INCLUDEDIR}/penstock/transport")
 add_library(penstock_transport INTERFACE)
 target_include_directories(penstock_transport INTERFACE
@@ -35,8 +35,7 @@ target_include_directories(penstock_transport INTERFACE
 target_compile_features(penstock_transport INTERFACE cxx_std_20)
 target_link_libraries(penstock_transport INTERFACE ${public_libs})
 set_target_properties(penstock_transport PROPERTIES EXPORT_NAME transport)
-# What a plug-in is written against (docs/plugins.md): the public headers alone. It
-# links nothing either.
+# The interface for plug-ins (docs/plugins.md): only the public headers. It links nothing of ours either.
 add_library(penstock_plugin INTERFACE)
 target_include_directories(penstock_plugin INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(penstock_plugin INTERFACE cxx_std_20)
@@ -53,7 +52,7 @@ foreach(header
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION "${transport_headers}/${folder}")
 endforeach()
-# The suite that it has to pass, as sources: penstock::transport_conformance.
+# The suite that a transport has to pass, as sources: penstock::transport_conformance.
 set(conformance "${CMAKE_INSTALL_DATADIR}/penstock/conformance/tests/dataplane")
 install(DIRECTORY tests/dataplane/transfer/ DESTINATION "${conformance}/transfer"
   FILES_MATCHING PATTERN "conformance*" PATTERN "blob_spec.h" PATTERN "ends.h" PATTERN "verbs" EXCLUDE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Test programs, one per folder, and the tests of ctest, each of which runs some cases of a program.
+# Test programs, one per folder, and ctest's tests, each of which runs some cases of a program.
 
-# Tests spend their time in the library: what optimising them costs is not had back.
+# Tests spend their time in the library, so full optimisation costs more compile time than it saves.
 set(penstock_test_options $<$<CONFIG:Release>:-O1>)
 
 if(PENSTOCK_TESTS)
@@ -15,7 +15,7 @@ if(PENSTOCK_TESTS)
   endforeach()
 endif()
 
-# penstock_test_program(program): makes it, if it is not there yet.
+# penstock_test_program(program): makes the program if it does not exist yet.
 function(penstock_test_program program)
   if(TARGET ${program})
     return()
@@ -30,9 +30,9 @@ endfunction()
 
 # penstock_test(name LABEL SOURCES … [PROGRAM program] [DEPS …] [LIBS …] [DEFINITIONS …]
 #               [CASES_OF file …] [CASES filter] [TIMEOUT seconds] [ENVIRONMENT …] [PROPERTIES k v …])
-# The cases of SOURCES, as one test under one label (unit conformance exploration fault fuzz slow rdma gpu frameworks long). They are
-# compiled into the folder's program; into PROGRAM where a file replaces what others want to keep, or a machine should
-# carry few files. The rest is as for penstock_cases().
+# Makes one test of the cases in SOURCES, under one label (unit conformance exploration fault fuzz slow rdma gpu
+# frameworks long). They are compiled into the folder's program; into PROGRAM if a file replaces something that other
+# tests need, or if only few files should be copied to a machine. The other arguments are as for penstock_cases().
 function(penstock_test name label)
   cmake_parse_arguments(ARG "" "PROGRAM;CASES;TIMEOUT" "SOURCES;DEPS;LIBS;DEFINITIONS;CASES_OF;ENVIRONMENT;PROPERTIES" ${ARGN})
   if(NOT ARG_PROGRAM)
@@ -58,8 +58,8 @@ function(penstock_test name label)
 endfunction()
 
 # penstock_cases(name LABEL program FILES file … [CASES filter] [TIMEOUT seconds] [ENVIRONMENT …] [PROPERTIES k v …])
-# A test that runs those cases of `program` that FILES declare, and of these the ones that the filter of GoogleTest lets
-# pass. TIMEOUT is 300 unless said.
+# Makes a test that runs the cases of `program` that are declared in FILES and pass GoogleTest's filter. TIMEOUT is 300
+# by default.
 function(penstock_cases name label program)
   cmake_parse_arguments(ARG "" "CASES;TIMEOUT" "FILES;ENVIRONMENT;PROPERTIES" ${ARGN})
   set(files "")
@@ -83,8 +83,8 @@ function(penstock_cases name label program)
     ${ARG_PROPERTIES})
 endfunction()
 
-# penstock_tests_run(target …): what tests of this folder run beside its own programs, so that `./run test FOLDER` builds it.
-# Those that are not built under the present options are left out.
+# penstock_tests_run(target …): targets that this folder's tests run besides its own programs, so that `./run test
+# FOLDER` builds them. Targets that are not built with the present options are left out.
 function(penstock_tests_run)
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_CURRENT_SOURCE_DIR}")
   string(REPLACE "/" "_" folder "${folder}")
@@ -93,23 +93,24 @@ function(penstock_tests_run)
 endfunction()
 
 if(PENSTOCK_FUZZ)
-  add_custom_target(fuzzers)  # all of them, without the tests
+  add_custom_target(fuzzers)  # all fuzzers, without the tests
 endif()
 
-# penstock_fuzzer(name SOURCES … DEPS …): a libFuzzer target with PENSTOCK_FUZZ. Elsewhere a test that runs the kept
-# corpus in tests/fuzz/corpus/<name>; one program, tests/fuzz, holds all of them.
+# penstock_fuzzer(name SOURCES … DEPS …): with PENSTOCK_FUZZ, makes a libFuzzer target. Otherwise makes a test that runs
+# the committed corpus in tests/fuzz/corpus/<name>. One program, tests/fuzz, contains all of these tests.
 function(penstock_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
   if(PENSTOCK_FUZZ)
     set(program ${name})
     add_executable(${name} ${ARG_SOURCES})
-    # libFuzzer's library names the C++ library before the sanitizer's, which wants to be the first if shared.
+    # libFuzzer's library names the C++ library before the sanitizer's library. A shared sanitizer library has to come
+    # first.
     target_link_options(${name} PRIVATE -fsanitize=fuzzer -static-libsan)
     target_link_libraries(${name} PRIVATE penstock_warnings)
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
     add_dependencies(fuzzers ${name})
-    # What it finds of interest goes to the first folder, not among the kept.
+    # New inputs go to the first folder, not into the committed corpus.
     set(found "${CMAKE_CURRENT_BINARY_DIR}/${name}.found")
     file(MAKE_DIRECTORY "${found}")
     add_test(NAME ${name} COMMAND ${name} -max_total_time=5 -timeout=10 -rss_limit_mb=2048
@@ -120,7 +121,7 @@ function(penstock_fuzzer name)
     list(POP_FRONT ARG_SOURCES target_file)
     list(TRANSFORM ARG_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
     target_sources(${program} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/${target_file}" ${ARG_SOURCES})
-    # Each has a name of its own there, which run_corpus.cc knows.
+    # Each file has its own function name there, which run_corpus.cc knows.
     set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/${target_file}" TARGET_DIRECTORY ${program}
       PROPERTIES COMPILE_DEFINITIONS LLVMFuzzerTestOneInput=${name})
     set_property(TARGET ${program} APPEND_STRING PROPERTY PENSTOCK_FUZZERS "FUZZER(${name})\n")

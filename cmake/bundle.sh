@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes one archive of what is built and all libraries it needs but glibc, so that it
-# runs on a machine without packages (glibc 2.36 or newer):
+# Makes one archive of the build and all libraries that it needs except glibc, so that it runs on a machine without
+# packages (glibc 2.36 or newer):
 #
 #   cmake/bundle.sh BUILD ARCHIVE [UCX]
 #
-# BUILD/bundle-parts.txt says what goes in. UCX: folder `libucx` of an unpacked wheel,
-# whose libraries are taken in place of the system's. PENSTOCK_BUNDLE_LEVEL is zstd's.
+# BUILD/bundle-parts.txt lists the content. UCX: folder `libucx` of an unpacked wheel, whose libraries replace the
+# system's. PENSTOCK_BUNDLE_LEVEL: zstd's compression level.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$1 archive=$2 ucx=${3:-}
@@ -19,10 +19,10 @@ for tool in patchelf strip zstd; do
   command -v "$tool" >/dev/null || { echo "bundle: $tool is missing; ./run deps bundle" >&2; exit 1; }
 done
 
-# What glibc and the GPU's driver bring is the machine's own.
+# The machine's own libraries: those of glibc and of the GPU's driver.
 foreign='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libanl|libcuda|libnvidia-ml)[.-]'
 
-# The libraries that a program or library is linked with.
+# Copies the libraries that a program or library is linked with.
 closure() {
   ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3} $3 == "not" {print $1, "missing"}' | while read -r name path; do
     [[ $name =~ $foreign ]] && continue
@@ -42,7 +42,7 @@ add_ucx_of_the_system() {
   done
 }
 
-# It has CUDA and no verbs; compiled against older headers our module runs on it unchanged.
+# This UCX has CUDA and no verbs. Our module is compiled against older headers and works with it unchanged.
 add_ucx_of_the_wheel() {
   local library module
   for library in ucm ucs uct ucp; do cp -L "$ucx/lib/lib$library.so.0" "$top/lib/"; done
@@ -69,7 +69,7 @@ cp "$root/cmake/bundle.README" "$top/README"
 if [ -e "$top/tests/cuda_gpu_test" ]; then cp "$root/cmake/gpu-day.sh" "$top/gpu-day"; fi
 
 chmod -R u+w "$top"
-relocate() {  # FILE FOLDER-OF-LIBRARIES, as seen from the file's
+relocate() {  # FILE, and FOLDER-OF-LIBRARIES relative to the file's folder
   strip --strip-unneeded "$1"
   patchelf --set-rpath "\$ORIGIN/$2" "$1"
 }

@@ -1,26 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# gpu-day [FOLDER]: all that Penstock wants to know of a machine with a GPU, in steps. No network is needed.
+# gpu-day [FOLDER]: collects all that Penstock needs to know about a machine with a GPU, in steps. Needs no network.
 #
-# It describes the machine (`penstock version`, `penstock doctor`), runs each suite of the tests that
-# need a GPU, measures copies, landing and kernels (bin/gpu_bench) and memory, sockets and protocols
-# (`penstock bench cluster`). What is missing is a row that says why it was not measured.
+# Describes the machine (`penstock version`, `penstock doctor`), runs each suite of the tests that need a GPU, and
+# measures copies, landing and kernels (bin/gpu_bench) and memory, sockets and protocols (`penstock bench cluster`). For
+# a missing part there is a row with the reason.
 #
-# FOLDER (gpu-day-results here, if not given) then has gpu-day.json (a line for each step), gpu-day.html,
-# failures.txt (what failed, with the end of what it printed), gpu-report.json and .html (the
-# measurements), and a log for each step.
+# FOLDER (default: gpu-day-results here) then has gpu-day.json (a line for each step), gpu-day.html, failures.txt (each
+# failure, with the end of its output), gpu-report.json and .html (the measurements), and a log for each step.
 #
-# A step takes GPU_DAY_STEP seconds at most (240), and none begins after GPU_DAY_SECONDS (1200). Called
-# again with the same folder it goes on with the steps that have no result. To run one again,
-# remove its .json. PENSTOCK_BENCH: flags of the bench in place of quick ones.
-# Exit status: 0 if every step passed or had nothing to run here, 1 if one failed, 2 if steps are left.
+# A step takes at most GPU_DAY_STEP seconds (240), and no step begins after GPU_DAY_SECONDS (1200). A second call with
+# the same folder continues with the steps that have no result. To repeat a step, remove its .json. PENSTOCK_BENCH:
+# flags of the bench in place of the quick ones.
+#
+# Exit status: 0 if every step passed or had nothing to run here, 1 if a step failed, 2 if steps are left.
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 bench=${PENSTOCK_BENCH:---pairs 2 --window 0.3}
 
-case "$1" in  # a step as a command that can be ended
+case "$1" in  # a step, as a separate command that can be killed
   --doctor)
     "$here/bin/penstock" doctor
-    [ $? -le 1 ]  # 1: it has warnings
+    [ $? -le 1 ]  # 1: warnings only
     exit
     ;;
   --measure)
@@ -42,7 +42,7 @@ until=$(($(date +%s) + ${GPU_DAY_SECONDS:-1200}))
 names=
 left=0
 
-# step NAME COMMAND…: its output to NAME.log, how it ended to NAME.json.
+# step NAME COMMAND…: writes its output to NAME.log and its result to NAME.json.
 step() {
   name=$1
   shift
@@ -83,10 +83,10 @@ for program in "$here"/tests/*; do
       env PENSTOCK_REQUIRE_GPU=1 PENSTOCK_PAGE_LOCK=on PENSTOCK_UCX_LANES=tcp "$program" "--gtest_filter=$suite.*"
   done
 done
-[ ! -x "$here/bin/gpu_bench" ] || step gpu_bench "$here/bin/gpu_bench"  # of a build with CUDA
+[ ! -x "$here/bin/gpu_bench" ] || step gpu_bench "$here/bin/gpu_bench"  # in a build with CUDA
 step measurements "$here/${0##*/}" --measure "$folder"
 
-# --- What came of it ----------------------------------------------------------------
+# --- Results --------------------------------------------------------------------------
 
 : >"$folder/gpu-day.json"
 : >"$folder/failures.txt"
