@@ -8,7 +8,7 @@ import numpy as np
 
 import wire
 
-# First and last word of an element: the source it is of in the upper half, its place in it in the lower.
+# The first and the last word of an element: its source in the upper half, its place in that source in the lower.
 SOURCE_SHIFT = 32
 
 
@@ -27,9 +27,9 @@ class Reader:
         """A source's elements come in their order, `stride` apart."""
         self._every_byte = setup.touch == wire.EVERY_BYTE
         self._count, self._stride = setup.in_source, stride
-        self._due: dict[int, int] = {}  # by source: a place
+        self._due: dict[int, int] = {}  # next place, by source
         self._shares: dict[int, int] = {}
-        self.sum = 0  # of all that was read
+        self.sum = 0  # over all bytes read
 
     def read(self, element: np.ndarray, due: int | None = None) -> int:
         """Its bytes. `due` is its place where the order tells nothing."""

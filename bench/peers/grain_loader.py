@@ -59,7 +59,7 @@ def random_region(height: int, width: int, rng: np.random.Generator) -> tuple[in
 
 
 def prepare(file: tuple[int, str], rng: np.random.Generator) -> tuple[int, np.ndarray]:
-    import cv2  # in the worker, and where there are images
+    import cv2  # in the worker, and only for images
     cv2.setNumThreads(0)
     number, name = file
     image = cv2.imdecode(np.frombuffer(pathlib.Path(name).read_bytes(), np.uint8), cv2.IMREAD_COLOR_RGB)

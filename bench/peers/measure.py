@@ -41,7 +41,7 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one thread may end meanwhile
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread may end meanwhile
                 for child in pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
                     found += [int(child), *children(int(child))]
     return found

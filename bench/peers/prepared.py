@@ -9,13 +9,13 @@ import numpy as np
 
 import wire
 
-OF_IMAGES = ("I1", "I1-dct")  # workloads, of small and of large ones
+OF_IMAGES = ("I1", "I1-dct")  # workloads of small and of large images
 SIDE = 224  # pixels
-IMAGES = 256  # of a batch
-AREA, ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)  # of the region that is taken of an image
+IMAGES = 256  # in a batch
+AREA, ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)  # of the region cut out of an image
 
-LENGTH = 8192  # tokens; each window has the next one too
-WINDOWS = 8  # of a batch
+LENGTH = 8192  # tokens; each window also has the next one
+WINDOWS = 8  # in a batch
 
 VOLUME = (128, 128, 128, 4)
 RECORD_HEAD = 12  # bytes before the data of a TFRecord

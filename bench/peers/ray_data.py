@@ -16,7 +16,7 @@ import measure
 import wire
 
 BLOCK_BYTES = 32 << 20
-BLOCKS = 4096  # of one pass over the dataset; the next begins where it ends
+BLOCKS = 4096  # in one pass over the dataset; passes follow each other
 STORE_BYTES = 4 << 30
 
 Batch = dict[str, np.ndarray]
@@ -86,4 +86,4 @@ def start(setup: wire.Setup) -> wire.Peer:
 
 
 if __name__ == "__main__":
-    os._exit(wire.serve(start))  # what Ray does at exit waits for the cluster
+    os._exit(wire.serve(start))  # Ray's exit handler waits for the cluster

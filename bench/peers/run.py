@@ -25,8 +25,8 @@ from typing import Any
 import measure
 import start
 
-BOUND_FOREIGN_CORES = 0.12  # others may use so much of a core; a pair with more is dropped while there are cleaner
-LEAD = 0.25  # of a window; as bench/side.cc has it, and why
+BOUND_FOREIGN_CORES = 0.12  # cores used by others; a pair with more is dropped if there are cleaner ones
+LEAD = 0.25  # share of a window; bench/side.cc gives the reason
 STOP_S = 15.0  # for an orderly end
 
 Record = dict[str, Any]
@@ -56,7 +56,7 @@ class Side:
 
     def _ask(self, line: Record) -> Record:
         """Its answer; empty, and `error` says why, if it has none."""
-        with contextlib.suppress(BrokenPipeError):  # if it has ended, what it said last tells why
+        with contextlib.suppress(BrokenPipeError):  # if it has ended, its last output has the reason
             self._process.stdin.write(json.dumps(line) + "\n")
             self._process.stdin.flush()
         try:
@@ -142,7 +142,7 @@ def comparison(ours: Side, other: Side) -> Record:
                    "best_ratio": max(rates)}
         for field in ("cpu", "trainer_cpu"):
             used = [(one[field + "_s_per_gb"], two[field + "_s_per_gb"]) for one, two in pairs]
-            # Ticks are 10 ms: a short window may have none.
+            # Ticks are 10 ms, so a short window may have none.
             record[field + "_ratio"] = statistics.median(one / two for one, two in used) if all(
                 two for _, two in used) else None
     return {**record, "error": other.error} if other.error else record
@@ -166,7 +166,7 @@ def run_case(names: list[str], setup: Record, pairs: int, seconds: float) -> lis
     try:
         for name in names:
             sides.append(Side(name, setup))
-        for side in sides:  # not before: a rest of minutes, while others start, is an outage of a service
+        for side in sides:  # as late as this: a service takes minutes without reads, while others start, for an outage
             side.rest()
         for _ in range(pairs):
             for side in sides:

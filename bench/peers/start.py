@@ -22,15 +22,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 OUR_MODULE = HERE.parent.parent / "build" / "release" / "python"
 ENVIRONMENTS = pathlib.Path(os.environ.get("PENSTOCK_PEERS", HERE.parent.parent / "build" / "peers"))
 
-# glibc gives blocks of 32 MiB and more back to the kernel when they are freed, so that each such element is
-# faulted in page by page at both ends. These keep them.
+# glibc returns freed blocks of 32 MiB and more to the kernel, so each such element is faulted in page by page at both
+# ends. These variables make glibc keep them.
 KEEP_LARGE_BLOCKS = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
                      "MALLOC_TOP_PAD_": str(1 << 28)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    environment: str  # "": our own build
+    environment: str  # "" for our own build
     program: str
     arguments: tuple[str, ...] = ()
     variables: dict[str, str] = dataclasses.field(default_factory=dict)

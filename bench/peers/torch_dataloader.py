@@ -36,7 +36,7 @@ class Images(torch.utils.data.Dataset):
         return 1 << 40
 
     def __getitem__(self, number: int) -> tuple[int, torch.Tensor]:
-        import torch_images  # in the worker, and where there are images
+        import torch_images  # in the worker, and only for images
         import torchvision
         return number, torch_images.prepare(torchvision.io.read_file(self._names[number % len(self._names)]))
 
@@ -65,7 +65,7 @@ def open_loader(setup: wire.Setup) -> tuple[Loader, Any, dict[str, Any]]:
         return Loader(Images(setup), prepared.IMAGES, num_workers=setup.workers), prepared.Images(), torch_images.ABOUT
     if setup.workload == "L1-0":
         return Loader(Windows(setup), prepared.WINDOWS, num_workers=setup.workers), prepared.Tokens(setup), {}
-    # batch_size None: an element is a batch, and nothing is collated.
+    # batch_size None: an element is already a batch, so nothing is collated.
     if setup.workload == "C1":
         return (Loader(Volumes(setup), None, num_workers=setup.workers), prepared.Volumes(setup),
                 {"checksums": False})

@@ -15,7 +15,7 @@ import prepared
 import torch_images
 import wire
 
-SAMPLES = 1024  # of the tar file: the images again and again, so that it is seldom opened
+SAMPLES = 1024  # in the tar file, which repeats the images so that it is seldom reopened
 
 
 def write_tar(setup: wire.Setup) -> str:

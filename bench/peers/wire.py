@@ -23,11 +23,11 @@ from typing import Any, Callable, Generic, TextIO, TypeVar
 
 Element = TypeVar("Element")
 
-WARM_S = 0.3  # buffers full, pages touched
+WARM_S = 0.3  # until buffers are full and pages touched
 EVERY_BYTE, EVERY_PAGE = "every byte", "one byte in 4 KiB"
 TOUCH_OF = {"T1": EVERY_BYTE, "T1-0": EVERY_PAGE, "I1": EVERY_PAGE, "I1-dct": EVERY_PAGE, "L1-0": EVERY_BYTE,
             "C1": EVERY_PAGE}
-STEP_S_OF = {"C1": 0.0035}  # what the reader computes on each element
+STEP_S_OF = {"C1": 0.0035}  # computing time of the reader for each element
 
 
 class WrongElement(Exception):
@@ -36,14 +36,14 @@ class WrongElement(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    workload: str  # T1: from a cold source; T1-0: made once
+    workload: str  # T1: from a cold source; T1-0: from a buffer made once
     element_bytes: int
     workers: int
     consumers: int
     window_s: float
-    source_bytes: int  # that the elements of one worker are taken from, in turn
+    source_bytes: int  # total of one worker's elements before they repeat
     touch: str  # how much of an element the reader reads
-    scratch: str = ""  # folder of the files that workers read, for workloads that have some
+    scratch: str = ""  # folder of the workers' files, if the workload has some
 
     @staticmethod
     def of(line: dict[str, Any]) -> Setup:
@@ -74,7 +74,7 @@ class Setup:
 class Peer(Generic[Element]):
     """A system that runs. `next` brings an element, `read` reads and checks it and says its bytes."""
     pids: dict[str, list[int]]  # by role: consumer, worker, dispatcher
-    about: dict[str, Any]  # system, version, protocol, variant, settings: as in the record
+    about: dict[str, Any]  # system, version, protocol, variant, settings, as in the record
     next: Callable[[], Element]
     read: Callable[[Element], int]
     shares: Callable[[], list[int]] = list  # elements by worker so far
@@ -91,7 +91,7 @@ def read_window(peer: Peer[Any], seconds: float, step_s: float) -> dict[str, Any
         element = peer.next()
         next_s.append(clock() - now)
         moved += peer.read(element)
-        del element  # its memory goes back before the next is asked for
+        del element  # frees its memory before the next is requested
         if step_s > 0:
             time.sleep(step_s)
         now = clock()
@@ -126,7 +126,7 @@ def serve(start: Callable[[Setup], Peer[Any]]) -> int:
             else:
                 answer = read_window(peer, order["seconds"], step_s)
             print(json.dumps(answer), file=out)
-    except Exception as error:  # whatever it is, the driver shows it in a row
+    except Exception as error:  # the driver shows any error in a row
         print(json.dumps({"error": f"{type(error).__name__}: {error}", "data_loss": isinstance(error, WrongElement)}),
               file=out)
         return 1

@@ -28,7 +28,7 @@ service = ps.data.service
 
 SIDE = 224  # pixels
 BATCH = 16
-LEAD_S = 0.5  # of a window: read before, unmeasured
+LEAD_S = 0.5  # of a window: read first, not measured
 
 
 def make_jpeg() -> bytes:

@@ -27,9 +27,9 @@ import penstock as ps
 
 service = ps.data.service
 
-FILE_BYTES = 64 << 20  # that workers copy elements from
+FILE_BYTES = 64 << 20  # source of the workers' elements
 WARM = 100  # elements that are not counted
-STEP_S = 0.002  # of a trainer: long enough for a worker to fill what was given back
+STEP_S = 0.002  # of a trainer: long enough for a worker to refill returned slots
 LOOP_ELEMENTS = 500_000
 
 KINDS: dict[str, Callable[[ps.Dataset], Iterator[Any]]] = {"Tensor": iter, "NumPy": ps.Dataset.as_numpy_iterator}
@@ -67,7 +67,7 @@ def servers() -> Iterator[str]:
 
 
 def compute_asleep() -> None:
-    time.sleep(STEP_S)  # as a trainer does that waits for a GPU: its caches are others' when it wakes
+    time.sleep(STEP_S)  # like a trainer that waits for a GPU: it wakes with cold caches
 
 
 def compute_awake() -> None:
@@ -89,7 +89,7 @@ def read_landed(iterator: Iterator[Any], state: str, count: int) -> dict[str, fl
         begin = clock()
         array = np.asarray(next(iterator))
         taken.append(clock() - begin)
-        del array  # its slot goes back
+        del array  # returns its slot
     cpu = time.process_time() - cpu
     return quantiles(taken[WARM:]) | ({"cpu_us": cpu / count * 1e6} if state == "asleep" else {})
 
