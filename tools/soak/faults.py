@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a soak does to its processes, and how soon reading goes on behind it."""
+"""The faults of a soak, and how soon reading goes on after them."""
 import shutil
 import signal
 import statistics
@@ -10,9 +10,9 @@ from jobs import OF_ANOTHER_LIFE
 
 FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker", "away-trainer",
           "leave", "empty-dispatcher", "older-journal", "cut-link", "end-worker"]
-DRAINED_IN = 90  # seconds that a worker may take to hand over and end, on a busy machine
-DOOMED_IN = 120  # seconds until a job has ended whose element ends its workers
-DOOMED_COUNT = 200  # its elements
+DRAINED_IN = 90  # seconds for a worker to hand over and end, on a busy machine
+DOOMED_IN = 120  # seconds for a job whose element ends its workers
+DOOMED_COUNT = 200  # elements of such a job
 
 
 def micros():
@@ -20,7 +20,7 @@ def micros():
 
 
 class Strikes:
-    """Strikes a fleet that reads jobs. One thread; nothing waits, what is to come later is done by Turn()."""
+    """Strikes a fleet that reads jobs. Used by one thread. No method waits: turn() does what is due later."""
 
     def __init__(self, fleet, workers, stop_seconds, away_seconds, plugin):
         self.fleet, self.stop_seconds, self.away_seconds, self.plugin = fleet, stop_seconds, away_seconds, plugin
@@ -28,19 +28,19 @@ class Strikes:
         self.workers = [fleet.start_worker() for _ in range(workers)]
         self.stopped, self.leaving = [], []
         self.counts = {fault: 0 for fault in FAULTS}
-        self.excused = set()  # how workers may end by themselves; a refused one hears of it in the next lap, maybe
+        self.excused = set()  # how workers may end by themselves; a refused one may hear of it only in the next lap
         self.begin()
 
     def begin(self):
-        """Of a lap. REQUIRES: nothing is to come of the one before."""
-        self.later = []  # (when, what), of the monotonic clock
+        """Begins a lap. REQUIRES: turn() has returned True since the last fault of the lap before."""
+        self.later = []  # (when, action), by the monotonic clock
         self.done = []  # (fault, when it struck, when it was mended, in microseconds)
-        self.doomed = []  # (trainer, until when), each of a job whose element ends its workers
-        self.copied = False  # an older journal is to come
+        self.doomed = []  # (trainer, deadline) of each job whose element ends its workers
+        self.copied = False  # an older journal will be restored
         self.excused.discard(-signal.SIGABRT)
 
     def strike(self, fault, jobs, rng):
-        """What was done, in words."""
+        """Strikes, and returns a description of it."""
         began = micros()
         words = {"kill-worker": self._kill_worker, "kill-dispatcher": self._kill_dispatcher,
                  "kill-trainer": self._kill_trainer, "stop-worker": self._stop_worker,
@@ -97,9 +97,9 @@ class Strikes:
         return f"remove {victim.name}"
 
     def remove(self, worker):
-        """Hands over what it has, and ends."""
+        """Asks a worker to hand over its elements and end. Kills it if it is not ready."""
         self.workers.remove(worker)
-        if not self._is_ready(worker):  # has nothing yet, and may not listen to signals
+        if not self._is_ready(worker):  # it has no elements yet, and may not handle signals yet
             return worker.kill()
         self.leaving.append((worker, time.monotonic() + DRAINED_IN))
         worker.child.terminate()
@@ -109,7 +109,7 @@ class Strikes:
         return worker.port or not worker.lines.empty()
 
     def _end_worker(self, _, rng):
-        """By an element of a job of its own, which ends before long."""
+        """Starts a job that has an element that ends its workers. The job soon fails."""
         number = rng.randrange(DOOMED_COUNT)
         trainer = self.fleet.start_trainer("--keep-taken", "--ends-at", number, "--plugin", self.plugin)
         log = self.fleet.folder / f"{trainer.name}.log"
@@ -149,7 +149,7 @@ class Strikes:
         return f"{victim.name} is replaced by an empty one"
 
     def _older_journal(self, jobs, rng):
-        """It is copied between two lives, and the copy is in its place some time later."""
+        """Copies the journal between two lives of the dispatcher, and replaces it by the copy some time later."""
         if self._dispatcher_is_down() or self.copied:
             return None
         self.copied = True
@@ -216,7 +216,7 @@ class Strikes:
         self.later.append((time.monotonic() + seconds, what))
 
     def turn(self):
-        """Does what is due; whether nothing is to come. Failed where a process has not done its part."""
+        """Does what is due. Returns whether nothing is left to do. Failed if a process did not do its part."""
         now = time.monotonic()
         for entry in [entry for entry in self.later if entry[0] <= now]:
             self.later.remove(entry)
@@ -265,7 +265,7 @@ class GoesOn:
         self.commits = []
 
     def look(self, jobs, done):
-        """Of one lap: `done` are its faults, in order. What comes behind a later fault is not counted for an earlier one."""
+        """Adds one lap: `done` are its faults, in order. Events after a later fault do not count for an earlier one."""
         reads = {}  # by partition of each job, in order of time
         for job in jobs:
             for read in job.all_reads():
@@ -286,7 +286,7 @@ class GoesOn:
                         self.commits.append((answered[0] - mended) / 1e6)
 
     def lines(self, counts):
-        """A line a fault."""
+        """Yields a line for each fault."""
         for fault, count in counts.items():
             if count == 0:
                 continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dispatcher, workers and trainers as processes, and what they hold of the system."""
+"""A dispatcher, workers and trainers as processes, and the system's resources that they hold."""
 import contextlib
 import os
 import pathlib
@@ -12,23 +12,23 @@ import time
 from typing import NamedTuple
 
 
-# Pools that gRPC fills and empties as it likes.
+# Thread pools that gRPC grows and shrinks by itself.
 GRPC_THREADS = {"default-executo", "resolver-execut", "grpc_global_tim", "event_engine", "timer_manager",
                 "nexting_thread", "grpcpp_sync_ser"}
-MOST_OF_GRPC = 12  # threads by which they may grow
+MOST_OF_GRPC = 12  # threads by which those may grow
 SEGMENT = "memfd:penstock"
 
 
 class Failed(Exception):
-    """Ends the run; says why."""
+    """Ends the run, with the reason."""
 
 
 class Gone(Failed):
-    """A process has ended, of itself or killed."""
+    """A process has ended by itself or was killed."""
 
 
 def still_there(paths, read):
-    """What `read` gives for each path that has not gone since it was listed, as threads and descriptors do."""
+    """Returns read(path) for each path that still exists. Threads and descriptors may end after their listing."""
     found = []
     for path in paths:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -37,7 +37,7 @@ def still_there(paths, read):
 
 
 class Process:
-    """One process; what it prints can be waited for."""
+    """One process. Its output can be awaited line by line."""
 
     def __init__(self, folder, name, *command):
         self.name = name
@@ -54,7 +54,7 @@ class Process:
         self.lines.put(None)
 
     def hear(self, seconds):
-        """Its next line; Failed if it is silent for so long, or gone."""
+        """Returns its next line. Failed after `seconds` without one, Gone if the process has ended."""
         try:
             line = self.lines.get(timeout=max(0, seconds))
         except queue.Empty:
@@ -81,13 +81,13 @@ class Process:
         return self.hear(seconds)
 
     def expect(self, order, *answers, seconds=30):
-        """Its answer, if it is one of `answers`; else Failed."""
+        """Returns its answer if that is one of `answers`; else Failed."""
         if (answer := self.ask(order, seconds)) not in answers:
             raise Failed(f"{self.name} answers '{order}' with '{answer}'")
         return answer
 
     def pause(self):
-        """SIGSTOP; returns when it has stopped."""
+        """Sends SIGSTOP. Returns when the process has stopped."""
         self.child.send_signal(signal.SIGSTOP)
         os.waitpid(self.child.pid, os.WUNTRACED)
 
@@ -100,8 +100,8 @@ class Process:
         self.child.wait()
 
     def holds(self):
-        """What it has of the system: mapped shared segments and their descriptors, other descriptors, threads of its
-        own and gRPC's."""
+        """Counts the system's resources that it holds: mapped shared segments and their descriptors, other descriptors,
+        its own threads and gRPC's."""
         proc = pathlib.Path("/proc") / str(self.child.pid)
         names = [name.strip() for name in still_there((proc / "task").glob("*/comm"), pathlib.Path.read_text)]
         of_grpc = sum(name in GRPC_THREADS for name in names)
@@ -112,17 +112,17 @@ class Process:
                 "segments": (proc / "maps").read_text().count(SEGMENT)}
 
     def memory(self):
-        """Its resident MiB: of its own, and in shared segments. Empty of one that is ending."""
+        """Returns its resident MiB, its own and in shared segments; empty if the process is ending."""
         status = (pathlib.Path("/proc") / str(self.child.pid) / "status").read_text()
         found = dict(re.findall(r"^(RssAnon|RssShmem):\s+(\d+) kB", status, re.MULTILINE))
         return {"MiB of its own": int(found["RssAnon"]) / 1024, "MiB shared": int(found["RssShmem"]) / 1024} if found else {}
 
 
 class Fleet:
-    """The processes of one run. Kills them all when it is left.
+    """The processes of one run. The end of the `with` block kills them all.
 
-    With a `network` (network.py) each process has a host of its own, named as it is; the dispatchers share one.
-    `plugin` is of workers and trainers, `worker_flags` of workers alone.
+    With a `network` (network.py) each process has its own host of the same name; the dispatchers share one.
+    `plugin` is for workers and trainers, `worker_flags` only for workers.
     """
 
     def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16, penstock=None, plugin=None,
@@ -132,7 +132,7 @@ class Fleet:
         self.penstock = penstock or binaries / "penstock"
         self.plugin = ["--plugin", plugin] if plugin else []
         self.worker_flags = worker_flags
-        self.starting = threading.Lock()  # jobs start theirs in threads of their own
+        self.starting = threading.Lock()  # jobs start their processes in their own threads
         self.started = {}
         self.all = []
         self.dispatcher_flags = ["--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
@@ -150,7 +150,7 @@ class Fleet:
             process.kill()
 
     def start(self, role, *command, host=None, listens=False):
-        """The next process of that role; on `host`, or one of its own. One that listens is told where."""
+        """Starts the next process of that role, on `host` or its own host. `listens`: it gets that address."""
         with self.starting:
             number = self.started.get(role, 0)
             self.started[role] = number + 1
@@ -169,20 +169,20 @@ class Fleet:
                 self.network.remove(process.name)
 
     def start_dispatcher(self):
-        """Where the one before it was, if there was one. It may not be ready yet."""
+        """Starts a dispatcher, at the address of the one before. It may not be ready yet."""
         self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", self.port,
                                      *self.dispatcher_flags, host="dispatcher", listens=True)
 
     def begin_worker(self, port=0):
-        """One that may not be ready yet."""
+        """Starts a worker. It may not be ready yet."""
         worker = self.start("worker", self.penstock, "worker", "--dispatcher-address", self.service,
                             "--port", port, "--data-transfer-protocol", self.protocol, *self.plugin,
                             *self.worker_flags, listens=True)
-        worker.port = 0  # not known yet
+        worker.port = 0  # unknown yet
         return worker
 
     def ask_dispatcher(self, *command):
-        """What `penstock` prints for that command; Failed if it fails."""
+        """Returns the output of that `penstock` command; Failed if it fails."""
         words = [str(word) for word in (self.penstock, *command, "--dispatcher-address", self.service)]
         done = subprocess.run(self.network.inside("dispatcher", *words) if self.network else words,
                               capture_output=True, text=True, check=False)
@@ -202,7 +202,7 @@ class Fleet:
 
 
 class Read(NamedTuple):
-    """An element that a trainer has read, as its log has it."""
+    """An element that a trainer has read, from its log."""
     number: int
     partition: int
     placement: int
@@ -212,7 +212,7 @@ class Read(NamedTuple):
 
 
 def history(log):
-    """What a trainer's log stands for: [Read]."""
+    """Returns the elements in a trainer's history, from its log: [Read]."""
     reads = []
     for line in log.read_text().splitlines():
         if line.startswith("restored "):
@@ -223,18 +223,18 @@ def history(log):
 
 
 def kept(log):
-    """What a log stands for whose trainer was killed and has not come back: what it had committed."""
+    """Returns the history of a trainer that was killed and has not come back: the elements that it had committed."""
     commits = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("committed ")]
     return history(log)[:commits[-1] if commits else 0]
 
 
 def differences(logs, count, passes=1):
-    """(lost, doubled) of the numbers 0 … count - 1 in the logs, each of which is to come once a pass."""
+    """Returns (lost, doubled) of the numbers 0 … count - 1 in the logs. Each should come once a pass."""
     return differences_of([read for log in logs for read in history(log)], count, passes)
 
 
 def differences_of(reads, count, passes=1):
-    """As differences()."""
+    """Returns the same as differences(), for these elements."""
     times = [0] * count
     for read in reads:
         times[read.number] += 1
@@ -242,5 +242,5 @@ def differences_of(reads, count, passes=1):
 
 
 def shared_memory():
-    """The names in /dev/shm."""
+    """Returns the names in /dev/shm."""
     return set(os.listdir("/dev/shm"))

@@ -8,40 +8,40 @@ from typing import NamedTuple
 
 from fleet import Failed, Gone, Read, history, kept
 
-PATIENCE = 600  # seconds for one order; that nothing moves at all is noticed far earlier (soak.py)
+PATIENCE = 600  # seconds for one order; a complete standstill is noticed far earlier (soak.py)
 ROUNDS_BETWEEN_STATES = 50
 READ_BETWEEN_LEAVES = 20  # elements
-# What a dispatcher says to those that another one, or a later record, had told of their job.
+# Errors for readers whose job the dispatcher does not know as they do: it is another one, or an older journal.
 OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher",
                    "it has lost its journal")
 
 
-# What it says to one that was declared dead, whose state was written and not committed any more.
+# Errors for a reader that was declared dead, whose state was written and is no longer committed.
 NEVER_COMMITTED = ("contains elements that were never committed", "is not the last one that it committed")
-OTHERS_ARE_DEAD = "cannot be given out"  # in what a consumer of rounds hears
+OTHERS_ARE_DEAD = "cannot be given out"  # part of the error for other consumers of rounds
 
 
 class Refused(Failed):
-    """A reader of a job is told that this dispatcher does not have it as it was."""
+    """The dispatcher does not know the reader's job as the reader does."""
 
 
 class NeverCommitted(Failed):
-    """A reader that was declared dead restores what it had not committed: others have read that."""
+    """A reader that was declared dead restores a state that it had not committed. Others have read those elements."""
 
 
 class Kind(NamedTuple):
-    """What is read, and by whom."""
+    """A kind of job: what is read, and by how many trainers."""
     name: str
     trainers: int
     flags: list  # of soak_trainer
     filtered: bool = False
     passes: int = 1
-    share: float = 1.0  # of the numbers that other kinds read
+    share: float = 1.0  # count of numbers, relative to other kinds
     most_words: int = 1 << 20  # int64 values in an element
     leaves: bool = False  # its trainers keep what they take, and may leave
 
     def numbers(self, count):
-        """Those that are to come, `passes` times each (tools/soak/numbers.h)."""
+        """Returns the numbers that should come, `passes` times each (tools/soak/numbers.h)."""
         return [number for number in range(count) if not self.filtered or number % 3]
 
 
@@ -57,7 +57,7 @@ KINDS = [
 
 
 class Seat:
-    """A trainer's place: its process, and the one that takes it up after a kill. For a job's thread and the striker's."""
+    """A trainer's place: its process, and the successor after a kill. Used by a job's thread and the striker's."""
 
     def __init__(self, fleet, kind, i, step_us):
         rounds = kind.name == "rounds"
@@ -65,7 +65,7 @@ class Seat:
         self.start = lambda: fleet.start_trainer(*flags, commit_every=1 << 40 if rounds else 100)
         self.process = self.start()
         self.killed = self.ended = self.leaving = False
-        self.pause = 0.0  # seconds until it is started again
+        self.pause = 0.0  # seconds until the restart
 
     def kill(self, pause):
         self.killed, self.pause = True, pause
@@ -78,18 +78,18 @@ class Seat:
 
 
 class Job:
-    """One job of a kind: read by threads of its own until all its trainers have seen the end.
+    """One job of a kind. Its own threads read it until all its trainers have seen the end.
 
-    Where the dispatcher was replaced by one that does not have it as it was, another job begins in its place.
+    If the dispatcher was replaced by one that does not know the job as it was, another job begins in its place.
     """
 
     def __init__(self, kind, seats, fleet, name, count, words):
         self.kind, self.seats, self.fleet = kind, seats, fleet
         self.first_name, self.count, self.words = name, count, words
-        self.lock = threading.Lock()  # over killed, ended and leaving of the seats
+        self.lock = threading.Lock()  # guards the seats' killed, ended and leaving
         self.error = None
-        self.may_be_refused = False  # the dispatcher was replaced while it was read
-        self.begun = self.doubled_before = 0  # jobs, and what was doubled in those that were refused
+        self.may_be_refused = False  # the dispatcher was replaced meanwhile
+        self.begun = self.doubled_before = 0  # jobs begun; doubled elements of refused jobs
         self._begin()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -98,8 +98,8 @@ class Job:
         self.name = f"{self.first_name}-{self.begun}" if self.begun else self.first_name
         self.begun += 1
         self.logs = [self.fleet.folder / f"{self.name}-{i}.log" for i in range(len(self.seats))]
-        self.has_states = False  # of rounds, all consumers
-        self.partitions = set()  # as the dispatcher names them, at the end
+        self.has_states = False  # all consumers of rounds have a state
+        self.partitions = set()  # the dispatcher's partitions, at the end
         with self.lock:
             for seat in self.seats:
                 seat.ended = seat.leaving = False
@@ -114,7 +114,7 @@ class Job:
             self.error = error
 
     def _is_read(self):
-        """Whether it was read to its end and closed; it was refused otherwise."""
+        """Reads it. Returns whether it was read to its end and closed; otherwise it was refused."""
         refused, failed = [], []
 
         def guarded(read, *args):
@@ -124,7 +124,7 @@ class Job:
                 refused.append(error)
             except Exception as error:  # pylint: disable=broad-except
                 failed.append(error)
-                self.error = error  # of which the others need not wait for the end
+                self.error = error  # the others' end need not be awaited
 
         if self.kind.name == "rounds":
             guarded(self._read_rounds)
@@ -145,7 +145,7 @@ class Job:
         return not refused
 
     def _forget(self):
-        """What was read until it was refused: nothing came twice, but what a trainer had not kept that was killed."""
+        """Counts doubled elements up to the refusal, without those that a killed trainer had not committed."""
         with self.lock:
             killed = [seat.killed for seat in self.seats]
             reads = [kept(log) if i < len(killed) and killed[i] else history(log) for i, log in enumerate(self.logs)]
@@ -155,7 +155,7 @@ class Job:
                 seat.revive()
 
     def _ask(self, i, order, *answers):
-        """Its answer, one of `answers`."""
+        """Returns the trainer's answer, one of `answers`."""
         self.seats[i].process.say(order)
         return self._hears(self.seats[i], *answers)
 
@@ -178,7 +178,7 @@ class Job:
         return self.fleet.folder / f"{self.name}-{i}.state{step}"
 
     def _read(self, i):
-        """One trainer, which goes on from its own state after a kill."""
+        """Reads with one trainer, which goes on from its own state after a kill."""
         seat = self.seats[i]
         while not seat.ended:
             try:
@@ -196,7 +196,7 @@ class Job:
             self._end_or_revive([seat])
 
     def _go_back(self, i):
-        """To the state before the one that it wrote last, or to none."""
+        """Goes back to the state before the one written last, or to none."""
         checkpoint = self._checkpoint(i)
         checkpoint.unlink()  # it is not refused twice
         before = pathlib.Path(f"{checkpoint}.before")
@@ -204,9 +204,9 @@ class Job:
             before.rename(checkpoint)
 
     def _read_and_leave(self, i):
-        """Where it is told to leave, another reader takes its place, with a log of its own.
+        """Reads until a trainer is told to leave. Then another reader takes its place, with its own log.
 
-        That one knows nothing of a dispatcher's life before: of a new dispatcher it would get everything anew.
+        The new reader does not know the earlier dispatcher: from a replaced one it would get all elements again.
         """
         while self._ask(i, f"read {READ_BETWEEN_LEAVES}", "read", "end") == "read":
             if not self.seats[i].leaving:
@@ -229,7 +229,7 @@ class Job:
                 seat.revive()
 
     def _read_rounds(self):
-        """All consumers together, which go back together to states of one step."""
+        """Reads with all consumers together. After a kill all go back to their states of the same step."""
         step, everyone = 0, range(len(self.seats))
         while not all(seat.ended for seat in self.seats):
             try:
@@ -245,7 +245,7 @@ class Job:
                         self.seats[i].process.say(f"save {self._checkpoint(i, step + 1)}")
                     self._all_hear("saved")
                     self.has_states = True
-                    step += 1  # all have written it
+                    step += 1  # all consumers have written it
                     self._all_say("keep", "kept")
             except Gone:
                 if not any(seat.killed for seat in self.seats):
@@ -258,13 +258,13 @@ class Job:
         return self._all_hear(*answers, again=order)
 
     def _all_hear(self, *answers, again=""):
-        """Of all, also behind one that is refused: each order has its answer.
+        """Returns the answers of all, and takes them all even if one is refused.
 
-        The first that comes back where all were dead hears that the others are; the order given again waits for them.
+        If all were dead, the first that comes back gets the error that the others are. It then gets the order again.
         """
         heard, refused, until = {}, None, time.monotonic() + PATIENCE
         while pending := [i for i in range(len(self.seats)) if i not in heard]:
-            # None may be waited for before another one: that may have to be told to go on.
+            # No trainer may be awaited alone: another one may have to get an order first.
             ready = [i for i in pending if not self.seats[i].process.lines.empty() or time.monotonic() > until]
             for i in ready:
                 try:
@@ -296,7 +296,7 @@ class Job:
     # --- for who kills trainers, or sends them away ---------------------------------
 
     def leave(self, rng):
-        """Tells a trainer to leave, where that loses nothing; its name, or None."""
+        """Tells a trainer to leave, if that loses nothing. Returns its name, or None."""
         with self.lock:
             reading = [seat for seat in self.seats if self.kind.leaves and not seat.ended and not seat.leaving]
             if not reading or self.may_be_refused:
@@ -306,9 +306,9 @@ class Job:
             return seat.process.name
 
     def kill_trainers(self, rng, pause):
-        """Kills one trainer, or all of those that step together, for `pause` seconds; their names, or None if all have ended.
+        """Kills one trainer, or all trainers that step together, for `pause` seconds. Returns their names, or None.
 
-        Who has written no state yet is spared: what it claims is only given to others when its time is out.
+        Spares a trainer without a state: others get the elements that it claims only after its timeout.
         """
         with self.lock:
             reading = [seat for i, seat in enumerate(self.seats) if not seat.ended and not seat.killed
@@ -322,7 +322,7 @@ class Job:
     # --- counting ------------------------------------------------------------------
 
     def verdict(self):
-        """(elements, lost, doubled); Failed if rounds are torn."""
+        """Returns (elements, lost, doubled); Failed if rounds are torn."""
         reads = [read for log in self.logs for read in history(log)]
         lost, doubled = self._differences(reads)
         if self.kind.name == "rounds":
@@ -331,7 +331,7 @@ class Job:
 
     def _differences(self, reads):
         wanted = self.kind.numbers(self.count)
-        if self.kind.name == "off":  # everything from each partition
+        if self.kind.name == "off":  # each partition has all elements
             groups = {partition: [] for partition in self.partitions}
             for read in reads:
                 groups.setdefault(read.partition, []).append(read.number)
@@ -346,7 +346,7 @@ class Job:
         return lost, doubled
 
     def _check_rounds(self):
-        """Each round is one row of one partition; the remainders at the end come from several."""
+        """Checks that each round is one row of one partition. The remainders at the end come from several."""
         rounds = collections.defaultdict(list)
         for log in self.logs:
             for read in history(log):
@@ -357,11 +357,11 @@ class Job:
                 raise Failed(f"{self.name}: round {number} is torn: {rounds[number]}")
 
     def all_reads(self):
-        """What its trainers were given, also what they forgot when they were killed."""
+        """Returns all elements that its trainers received, also those that a kill took out of their histories."""
         return [Read(*map(int, line.split())) for log in self.logs for line in log.read_text().splitlines()
                 if line[0].isdigit()]
 
     def commits(self):
-        """When the dispatcher answered commits, in microseconds since 1970, by trainer."""
+        """Returns when the dispatcher answered commits, in microseconds since 1970, by trainer."""
         return [[int(line.split()[2]) for line in log.read_text().splitlines() if line.startswith("committed ")]
                 for log in self.logs]

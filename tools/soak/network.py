@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts of one machine: network namespaces behind a router, where what two of them send each other can be dropped."""
+"""Several hosts on one machine: network namespaces around a router, which can drop the packets between two of them."""
 import itertools
 import os
 import subprocess
@@ -7,11 +7,11 @@ import threading
 
 
 class NotPermitted(Exception):
-    """Namespaces cannot be made here; says why."""
+    """Namespaces cannot be made here, with the reason."""
 
 
 def run(*words):
-    """Runs `ip` or its like; NotPermitted if it fails."""
+    """Runs `ip` or a similar command; NotPermitted if it fails."""
     try:
         subprocess.run([str(word) for word in words], check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     except FileNotFoundError as error:
@@ -21,9 +21,10 @@ def run(*words):
 
 
 class Network:
-    """Hosts that reach each other through a router. They go when it is left; processes there are the caller's.
+    """Hosts that reach each other through a router. The end of the `with` block removes them; the caller ends the
+    processes there.
 
-    For several threads, as long as none removes a host that another one uses.
+    Thread-safe, as long as no thread removes a host that another one uses.
     """
 
     _numbers = itertools.count()
@@ -31,9 +32,9 @@ class Network:
     def __init__(self):
         self.name = f"penstock-{os.getpid()}-{next(self._numbers)}"
         self.router = f"{self.name}-router"
-        self.hosts = {}  # their numbers
+        self.hosts = {}  # host numbers
         self.cuts = set()
-        self.lock = threading.RLock()  # over hosts and cuts
+        self.lock = threading.RLock()  # guards hosts and cuts
 
     def __enter__(self):
         run("ip", "netns", "add", self.router)
@@ -56,11 +57,11 @@ class Network:
         return f"{self.name}-{self.hosts[host]}"
 
     def _cable(self, host):
-        """The router's end of it."""
+        """Returns the name of the cable's end at the router."""
         return f"cable{self.hosts[host]}"
 
     def add(self, host):
-        """A host of that name, if there is none; its address."""
+        """Makes a host of that name if there is none. Returns its address."""
         with self.lock:
             if host not in self.hosts:
                 self._make(host)
@@ -82,27 +83,27 @@ class Network:
         return f"10.78.{self.hosts[host]}.1"
 
     def inside(self, host, *command):
-        """The command line that runs `command` on that host."""
+        """Returns the command line that runs `command` on that host."""
         return ("ip", "netns", "exec", self._space(host), *command)
 
     def remove(self, host):
-        """With its cable, and what was cut there."""
+        """Removes a host, its cable and its cuts."""
         with self.lock:
             for cut in [cut for cut in self.cuts if host in cut]:
                 self.mend(*cut)
-            self._in_router("ip", "link", "del", self._cable(host))  # a namespace lets go of its own later
+            self._in_router("ip", "link", "del", self._cable(host))  # a namespace removes its own end later
             run("ip", "netns", "del", self._space(host))
             del self.hosts[host]
 
     def cut(self, one, other):
-        """What the two send each other is dropped from now on, and neither is told. Nothing where one is gone."""
+        """Silently drops the packets between the two from now on. Does nothing if one of them no longer exists."""
         with self.lock:
             if (one, other) not in self.cuts and self.hosts.keys() >= {one, other}:
                 self.cuts.add((one, other))
                 self._rules("add", one, other)
 
     def mend(self, one, other):
-        """Nothing where it is not cut."""
+        """Ends a cut. Does nothing if there is none."""
         with self.lock:
             if (one, other) in self.cuts:
                 self.cuts.remove((one, other))

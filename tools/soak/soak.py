@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads jobs of every kind at once while processes die, and counts every record.
 
-A dispatcher, workers and trainers, in laps: in each, six jobs begin together (two
-that two trainers share, OFF, static, rounds of two consumers, and cached; with
+A dispatcher, workers and trainers run in laps. In each lap six jobs begin together
+(two that two trainers share, OFF, static, rounds of two consumers, and cached; with
 filters and shuffles), faults strike at moments drawn from the seed, and all jobs
-are read to their ends. Then each record is in the trainers' histories as often as
-it should be, and nothing that a job needed is left. The last line says how it went.
+are read to their ends. Then each record must be in the trainers' histories as often
+as it should be, and no resource of a job may be left. The last line gives the result.
 
-Where the dispatcher begins without its journal, or from an older copy, readers are told
-so, and their jobs begin anew under other names; what they had read by then counts for
-records that came twice.
+If the dispatcher starts without its journal, or from an older copy, readers get an
+error, and their jobs begin again under other names. The records that were read until
+then are only checked for records that came twice.
 
-A lap depends on its own seed alone: a failure names the seed that plays its lap again.
+A lap depends only on its own seed. A failure names the seed that repeats its lap.
 """
 import argparse
 import contextlib
@@ -31,21 +31,21 @@ from fleet import Failed, Fleet, shared_memory
 from jobs import KINDS, Job, Seat
 from network import Network, NotPermitted
 
-# (numbers, int64 values in each): alone in a frame's company, in frames, in slots of their own.
+# (numbers, int64 values in each): alone in a frame, in frames, in own slots.
 SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
-STUCK = 90  # seconds in which nobody reads anything: only a broken program takes so long
+STUCK = 90  # seconds without any read element: only a broken program takes that long
 CLIENT_TIMEOUT, JOB_GC_TIMEOUT = 12, 4  # seconds
 AWAY = CLIENT_TIMEOUT + JOB_GC_TIMEOUT + 2
-ASLEEP = 5  # seconds between two looks: this program itself was stopped, and the others with it
-WARM_UP = 3  # laps, of a life and behind the first of the largest elements: a heap keeps what they took
-# MiB by which the second half of a long life may exceed its first: of a whole one, which may read the largest elements
-# late, and of what lies behind those.
+ASLEEP = 5  # seconds between two looks: this program was stopped itself, with the others
+WARM_UP = 3  # laps of a life, and after its first largest elements: a heap keeps freed memory
+# MiB by which the second half of a long life may exceed its first: over a whole life, whose largest elements may come
+# late, and over the laps after those.
 SPARE, SPARE_WARM = 24, 8
 LONG_LIFE = 8  # laps
 
 
 class Lines:
-    """How many lines files have, as they grow."""
+    """Counts the lines of growing files."""
 
     def __init__(self):
         self.at, self.count = {}, 0
@@ -68,7 +68,7 @@ class Soak:
         self.seats = {kind.name: [Seat(fleet, kind, i, args.step_us) for i in range(kind.trainers)] for kind in KINDS}
         self.names_in_shm = shared_memory()
         self.goes_on = GoesOn()
-        self.memory = {}  # MiB of their own that processes held behind each lap, by name
+        self.memory = {}  # MiB of own memory after each lap, by process name
         self.laps = self.elements = self.lost = self.doubled = self.begun_anew = 0
 
     def run(self):
@@ -112,7 +112,7 @@ class Soak:
             path.unlink()
 
     def play(self, seed, jobs, plan, rng):
-        """Strikes as planned, until all jobs are read and all that was struck is mended."""
+        """Strikes as planned. Returns when all jobs are read and all faults are mended."""
         lines = Lines()
         read, moved_at = 0, time.monotonic()
         turned_at = moved_at
@@ -137,7 +137,7 @@ class Soak:
             time.sleep(0.02)
 
     def even_out(self):
-        """As many workers as in the beginning, all ready."""
+        """Goes back to the number of workers at the beginning."""
         while len(self.strikes.workers) > self.args.workers:
             self.strikes.remove(self.strikes.workers[-1])
         while len(self.strikes.workers) < self.args.workers:
@@ -148,13 +148,13 @@ class Soak:
     # --- what is left ----------------------------------------------------------------
 
     def processes(self):
-        """Those that have not just ended."""
+        """Returns the processes that have not ended."""
         return [process for process in [self.fleet.dispatcher, *self.strikes.workers,
                                         *(seat.process for seats in self.seats.values() for seat in seats)]
                 if process.child.poll() is None]
 
     def await_quiet(self, words):
-        """Until nobody maps a segment and none is named; then notes what each process holds behind a lap of `words`."""
+        """Waits until no process maps a segment and none has a name. Then notes each process's memory, with `words`."""
         deadline = time.monotonic() + 30
         while left := ([] if self.strikes.turn() else ["what was struck is not mended"]) + (
                 [f"{name} is left in /dev/shm" for name in shared_memory() - self.names_in_shm] +
@@ -163,17 +163,17 @@ class Soak:
                 raise Failed("; ".join(left))
             time.sleep(0.05)
         for process in self.processes():
-            if held := process.memory():  # a worker that is refused may be ending; turn() looks at how
+            if held := process.memory():  # a refused worker may be ending; turn() checks how
                 self.memory.setdefault(process.name, []).append((words, held["MiB of its own"]))
 
     def warm(self, name):
-        """Its memory behind each lap, from when it had read the largest elements a few laps ago."""
+        """Returns its memory after each lap, from WARM_UP laps after its first lap of the largest elements."""
         largest = max(words for _, words in SIZES)
         first = next((i for i, (words, _) in enumerate(self.memory[name]) if words == largest), len(self.memory[name]))
         return [held for _, held in self.memory[name][first + WARM_UP:]]
 
     def growth(self, name):
-        """What is to be said against the memory of a process that lived long; empty if it stayed flat."""
+        """Returns how the memory of a process that lived long has grown; empty if it stayed flat."""
         whole = [held for _, held in self.memory[name][WARM_UP:]]
         for samples, spare in (whole, SPARE), (self.warm(name), SPARE_WARM):
             if len(samples) < LONG_LIFE:
@@ -184,7 +184,7 @@ class Soak:
         return ""
 
     def memory_line(self):
-        """First and last of those that lived longest, by role."""
+        """Returns the first and last memory of the process that lived longest, by role."""
         longest = {}
         for name in self.memory:
             role, held = name.split("-")[0], self.warm(name)
@@ -210,20 +210,20 @@ def parse_arguments():
     add = parser.add_argument
     add("--bin", default="build/release/bin", type=pathlib.Path, help=argparse.SUPPRESS)
     add("--seed", metavar="S", type=int, default=1,
-        help="of what is random; lap n draws from S + n (default: %(default)s)")
+        help="random seed; lap n uses S + n (default: %(default)s)")
     add("--faults", metavar="NAME,…", type=faults_of, default=FAULTS,
-        help=f"of {', '.join(FAULTS)}, 'none' or 'all' (default: all)")
-    add("--faults-per-lap", metavar="N", type=int, default=0, help="(default: 1 to 3)")
+        help=f"faults among {', '.join(FAULTS)}; or 'none' or 'all' (default: all)")
+    add("--faults-per-lap", metavar="N", type=int, default=0, help="faults in each lap (default: 1 to 3)")
     add("--protocol", metavar="NAME", default="shm", help="data_transfer_protocol (default: %(default)s)")
     add("--duration", metavar="S", type=float, default=60,
-        help="seconds at least; the lap that is being read is read to its end (default: %(default)g)")
-    add("--elements", metavar="N", type=int, default=0, help="and at least so many elements")
-    add("--laps", metavar="N", type=int, default=0, help="exactly so many laps instead")
-    add("--workers", metavar="N", type=int, default=2, help="at the beginning of each lap (default: %(default)s)")
-    add("--stop-seconds", metavar="S", type=float, default=10, help="of stop-worker (default: %(default)g)")
+        help="minimum seconds; the current lap is read to its end (default: %(default)g)")
+    add("--elements", metavar="N", type=int, default=0, help="minimum elements, besides --duration")
+    add("--laps", metavar="N", type=int, default=0, help="exact number of laps instead")
+    add("--workers", metavar="N", type=int, default=2, help="workers at the beginning of each lap (default: %(default)s)")
+    add("--stop-seconds", metavar="S", type=float, default=10, help="seconds of stop-worker (default: %(default)g)")
     add("--step-us", metavar="US", type=int, default=1000,
-        help="what a trainer's step takes: less makes a busier machine (default: %(default)s)")
-    add("--keep", action="store_true", help="leave the logs")
+        help="microseconds of a trainer's step; less makes a busier machine (default: %(default)s)")
+    add("--keep", action="store_true", help="do not remove the logs")
     args = parser.parse_args()
     if args.workers < 1:
         parser.error("--workers: at least 1")
@@ -233,7 +233,7 @@ def parse_arguments():
 
 
 def network_for(args):
-    """Where links can be cut, if they are to be. Takes that fault away where it is not possible."""
+    """Returns the network in which links can be cut, if that fault is wanted. Removes the fault if it cannot be."""
     if "cut-link" not in args.faults:
         return None
     why = "elements do not go over a network" if args.protocol == "shm" else ""
