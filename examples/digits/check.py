@@ -4,9 +4,9 @@
 
     check.py --files 'train-*.tfrecord' --epochs N LOG…
 
-Knows nothing of Penstock: it reads the record numbers out of the files and
-compares them with what the logs say was trained on, pass by pass. What stands
-behind the state that a restarted trainer went on from is struck out.
+Does not use Penstock: it reads the record numbers from the files and compares
+them with the trained rows in the logs, pass by pass. Rows after the state from
+which a restarted trainer went on do not count.
 """
 import argparse
 import collections
@@ -16,7 +16,7 @@ import sys
 
 
 def records(path):
-    """The payloads of a TFRecord file."""
+    """Yields the payloads of a TFRecord file."""
     with open(path, "rb") as file:
         while header := file.read(12):
             (length,) = struct.unpack("<Q", header[:8])
@@ -36,7 +36,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """(number, value) of each field of a protobuf message: bytes or integers."""
+    """Yields (number, value) of each field of a protobuf message: bytes or integers."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -52,7 +52,7 @@ def fields(data):
 
 
 def number_of(example):
-    """The int64 feature "number" of a tf.train.Example."""
+    """Returns the int64 feature "number" of a tf.train.Example."""
     for _, features in fields(example):
         for _, entry in fields(features):
             key, feature = (value for _, value in fields(entry))
@@ -64,7 +64,7 @@ def number_of(example):
 
 
 def history(path):
-    """The rows (pass, number) that one trainer's log stands for."""
+    """Returns the rows (pass, number) in one trainer's history, and whether its log has an end."""
     rows = []
     ended = False
     with open(path) as log:

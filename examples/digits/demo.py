@@ -3,8 +3,8 @@
 """The demo: two trainers share a job over real digits while a process is killed.
 
 Starts a dispatcher, two workers and two trainers as processes, kills one of
-them -9 in the middle, starts its successor, and counts every trained row
-against the files. The last line says how it went.
+them with kill -9, starts its successor, and compares the trained rows with the
+files. The last line gives the result.
 """
 import argparse
 import contextlib
@@ -22,11 +22,11 @@ import time
 from processes import DemoFailed, Process, ReceivedCount
 
 HERE = pathlib.Path(__file__).resolve().parent
-SHARDS = 11  # not a divisor of the rows held out, so that all shards get all digits
+SHARDS = 11  # no divisor of the held-out rows, so that all shards get all digits
 
 
 def rows_of(log):
-    """(rows in the history, whether the trainer saw the end)."""
+    """Returns (rows in the history, whether the trainer saw the end)."""
     rows, ended = 0, False
     with contextlib.suppress(FileNotFoundError):
         for line in open(log):
@@ -41,12 +41,12 @@ def rows_of(log):
 
 
 def links_of(out):
-    """Why the links of a trainer took their protocols: ["tcp: DistributeOptions"]."""
+    """Returns the protocols of a trainer's links with their reasons: ["tcp: DistributeOptions"]."""
     return re.findall(r' link_opened .* reason="(.*)"$', out.read_text(), re.MULTILINE)
 
 
 def shares(parts):
-    """"30% 70%" for 3 and 7."""
+    """Returns the shares as text: "30% 70%" for 3 and 7."""
     return " ".join(f"{part / max(1, sum(parts)):4.0%}" for part in parts)
 
 
@@ -58,7 +58,7 @@ class Demo:
         self.data = pathlib.Path(args.data) if args.data else folder / "data"
         self.processes = []
         self.workers = []
-        self.received = [ReceivedCount(address) for address in args.workers]  # of all there ever were
+        self.received = [ReceivedCount(address) for address in args.workers]  # every worker that ever ran
 
     # --- processes ---------------------------------------------------------
 
@@ -68,13 +68,13 @@ class Demo:
         return process
 
     def fail_env(self, role):
-        """The environment of the process that is to die at a named fail point."""
+        """Returns the environment of the process that should die at the fail point; None for others."""
         if role != self.args.kill or not self.args.fail_point or self.in_recovery():
             return None
         return {"PENSTOCK_FAIL_POINT": self.args.fail_point}
 
     def in_recovery(self):
-        """Whether the fail point is met only by a dispatcher that was killed before."""
+        """Returns whether only a dispatcher that was killed before meets the fail point."""
         return (self.args.fail_point or "").startswith("in_recovery")
 
     def start_dispatcher(self):
@@ -83,7 +83,7 @@ class Demo:
             "--fault-tolerant-mode", "--worker-timeout-ms", 2000, "--client-timeout-ms", 20000, env=self.fail_env("dispatcher"))
         port = self.dispatcher.wait_until_ready(r"ready at localhost:(\d+)")[1]
         self.service = f"grpc://localhost:{port}"
-        # The same address when it is started again.
+        # Keeps the address for the next start.
         self.dispatcher.command[self.dispatcher.command.index("--port") + 1] = port
 
     def start_worker(self, env=None):
@@ -173,7 +173,7 @@ class Demo:
         print(line, flush=True)
 
     def strike(self):
-        """Kills one process -9 and starts its successor."""
+        """Kills one process with kill -9 and starts its successor."""
         role = self.args.kill
         pause = self.rng.uniform(0, 0.5)
         if role == "worker":
@@ -199,7 +199,7 @@ class Demo:
         print(f"  started {self.workers[-1].name if role == 'worker' else victim.name}", flush=True)
 
     def revive_after_fail_point(self):
-        """Starts the successor of the process that a fail point has killed."""
+        """Starts the successor of a process that died at the fail point. Returns whether it had died."""
         victim = {"worker": self.workers[0], "dispatcher": self.dispatcher,
                   "trainer": self.trainers[0]}[self.args.kill]
         if victim.child.poll() in (None, 0):
@@ -246,32 +246,32 @@ def parse_arguments():
     add = parser.add_argument
     add("--bin", default="build/release/bin", help=argparse.SUPPRESS)
     add("--protocol", metavar="NAME",
-        help="data_transfer_protocol of the trainers (default: by the environment or the settings file, "
-        "else what the workers prefer)")
-    add("--fallback", metavar="NAME,…", help="protocols the trainers take where that one is not possible")
-    add("--worker-protocol", metavar="NAME", help="data_transfer_protocol of the workers that are started")
+        help="data_transfer_protocol of the trainers (default: from the environment or the settings file, "
+        "else the workers' preference)")
+    add("--fallback", metavar="NAME,…", help="protocols that trainers use if that one is not possible")
+    add("--worker-protocol", metavar="NAME", help="data_transfer_protocol of the started workers")
     add("--epochs", metavar="N", type=positive, default=10, help="passes over the data (default: %(default)s)")
     add("--kill", choices=["none", "worker", "dispatcher", "trainer"],
-        help="who is killed (default: worker; none with --dispatcher)")
+        help="process to kill (default: worker; none with --dispatcher)")
     add("--kill-at", metavar="MOMENT", type=moment,
-        help="share of all rows, 0 to 1, or 'late': in the last pass, after the other trainer saw the "
-        "end (default: random)")
+        help="when to kill: a share of all rows, 0 to 1, or 'late': in the last pass, after the other trainer "
+        "saw the end (default: random)")
     add("--fail-point", metavar="NAME:COUNT",
-        help="where the process given by --kill dies by itself instead (control/observe/fail_point.h)")
-    add("--seed", metavar="N", type=int, default=1, help="of what is random (default: %(default)s)")
+        help="fail point at which the process of --kill dies by itself instead (control/observe/fail_point.h)")
+    add("--seed", metavar="N", type=int, default=1, help="random seed (default: %(default)s)")
     add("--step-ms", metavar="MS", type=int, default=4,
-        help="what a training step takes beside the learning (default: %(default)s)")
+        help="milliseconds that a training step takes besides the learning (default: %(default)s)")
     add("--accuracy", metavar="A", type=float, default=0.9,
-        help="on the held-out rows, that the run must reach (default: %(default)s)")
+        help="accuracy on the held-out rows that the run must reach (default: %(default)s)")
     add("--dispatcher", metavar="HOST:PORT", help="use this running service instead of starting one")
     add("--workers", metavar="HOST:PORT,…", type=lambda text: text.split(","), default=[],
-        help="metrics addresses of its workers, to show the share of each; with --dispatcher")
+        help="metrics addresses of its workers, to show each worker's share; with --dispatcher")
     add("--data", metavar="FOLDER",
-        help="where the shards are put, and the workers see them too (default: a temporary folder); "
+        help="folder for the shards, which the workers must see too (default: a temporary folder); "
         "with --dispatcher")
     add("--timeout", metavar="S", type=float, default=120,
-        help="seconds until the run counts as stuck (default: %(default)g)")
-    add("--keep", action="store_true", help="leave logs and journal where they are")
+        help="seconds after which the run counts as stuck (default: %(default)g)")
+    add("--keep", action="store_true", help="do not remove logs and journal")
     args = parser.parse_args()
     if args.dispatcher and args.kill in ("worker", "dispatcher"):
         parser.error(f"a {args.kill} of --dispatcher {args.dispatcher} is not this program's to kill")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averages the weights of the trainers' checkpoints, by rows trained on, and prints the share of
-// right answers on the held-out rows, 0…1.
+// Averages the weights of the trainers' checkpoints, weighted by trained rows, and prints the share
+// of right answers on the held-out rows, 0…1.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -12,7 +12,7 @@
 namespace digits {
 namespace {
 
-// The mean of the models, each by the rows it was trained on.
+// Returns the mean of the models, each weighted by its trained rows.
 absl::StatusOr<Softmax> Average(const std::vector<std::string>& checkpoints) {
   Softmax mean;
   double total = 0;

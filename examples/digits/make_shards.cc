@@ -42,7 +42,7 @@ std::string IntFeature(std::string_view name, int64_t value) {
   return Field(1, Field(1, name) + Field(2, Field(3, Field(1, packed))));
 }
 
-// One line of digits.csv: 64 pixels and the label.
+// Returns the example of one line of digits.csv: 64 pixels and the label.
 absl::StatusOr<std::string> ExampleOf(std::string_view line, int64_t number) {
   std::string pixels;
   int value = 0;

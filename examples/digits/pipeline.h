@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dataset that trainers and evaluation share.
+// The dataset of trainers and evaluation.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace digits {
 
-// Rows {image: float32 [64] in 0…1, label: int64, number: int64} of the
-// TFRecord shards that match `files`, the files in an order that `seed` gives.
+// Returns rows {image: float32 [64] in 0…1, label: int64, number: int64} of the TFRecord shards
+// that match `files`. `seed` gives the order of the files.
 inline penstock::Dataset Rows(const std::string& files, uint64_t seed) {
   namespace ps = penstock;
   return ps::Dataset::ListFiles(files, {.shuffle = true, .seed = seed})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's processes: started, killed, asked how much they did."""
+"""The demo's processes: starts them, kills them and asks for their progress."""
 import http.client
 import os
 import re
@@ -10,11 +10,11 @@ import urllib.request
 
 
 class DemoFailed(Exception):
-    """Ends the demo; says why."""
+    """Ends the demo, with the reason."""
 
 
 class Process:
-    """A child whose output goes to a file, restarted under the same name."""
+    """A child process with its output in a file. It can be restarted under the same name."""
 
     def __init__(self, folder, name, command, env=None):
         self.name, self.command = name, [str(word) for word in command]
@@ -40,7 +40,7 @@ class Process:
                 self.kill()
 
     def wait_until_ready(self, line, seconds=30):
-        """The first match of the regular expression in its output."""
+        """Returns the first match of the regular expression in its output."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if found := re.search(line, self.out.read_text()):
@@ -52,7 +52,7 @@ class Process:
 
 
 class ReceivedCount:
-    """How many elements of a worker were received, by its /metrics page."""
+    """How many of a worker's elements were received, from its /metrics page."""
 
     def __init__(self, address):
         self.url = f"http://{address}/metrics"
@@ -60,10 +60,10 @@ class ReceivedCount:
         self.last = 0
 
     def ask(self):
-        """As it was when last heard of."""
+        """Returns the number; the last known one if the worker does not answer."""
         try:
             page = self.direct.open(self.url, timeout=0.2).read().decode()
-        except (OSError, http.client.HTTPException):  # dead, or too busy
+        except (OSError, http.client.HTTPException):  # dead or too busy
             return self.last
         if found := re.search(r"^penstock_worker_elements_landed_total (\d+)", page, re.MULTILINE):
             self.last = int(found[1])

@@ -18,8 +18,8 @@ class Softmax {
   static constexpr int kWeights = kClasses * (kPixels + 1);  // one bias per class
   using Weights = std::array<float, kWeights>;
 
-  // One step on `labels.size()` images of kPixels floats each, row-major.
-  // Returns the mean cross entropy before the step, in nats.
+  // Makes one step on `labels.size()` images of kPixels floats each, row-major. Returns the mean
+  // cross entropy before the step, in nats.
   float Step(std::span<const float> images, std::span<const int64_t> labels, float rate) {
     Weights gradient{};
     float loss = 0;

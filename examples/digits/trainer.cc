@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trainer of the demo: reads its share of a job, trains, logs every row it
-// trained on, and commits its state every few steps. Killed −9 and started
-// again with the same arguments, it goes on from the last state it wrote.
+// One trainer of the demo: reads its share of a job, trains, logs every trained row, and commits
+// its state every few steps. After kill -9 and a start with the same arguments it goes on from the
+// last state that it wrote.
 //
-// The log, one record a line, is all that check.py knows:
-//   batch PASS NUMBER…   trained on these rows of that pass
-//   mark ROWS            a state with the first ROWS rows of this log is written
-//   restored ROWS        started again; the history is the first ROWS rows of it
-//   end                  saw the end of the last pass
+// The log, one record a line, is check.py's only source:
+//   batch PASS NUMBER…   these rows of that pass were trained on
+//   mark ROWS            a state after the first ROWS rows of this log was written
+//   restored ROWS        started again; the history is the first ROWS rows
+//   end                  the last pass has ended
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -44,11 +44,11 @@ struct Options {
   int64_t batch = 16;
   int64_t commit_every = 10;  // steps
   uint64_t seed = 1;
-  int step_ms = 4;  // what a step of a larger model would take
+  int step_ms = 4;  // time of a step with a larger model
   double rate = 0.4;
 };
 
-// What a restarted trainer goes on from.
+// The state from which a restarted trainer goes on.
 struct Checkpoint {
   int64_t rows = 0;  // of the log
   Softmax::Weights weights{};
@@ -81,7 +81,7 @@ std::optional<Checkpoint> Read(const std::string& path) {
   return checkpoint;
 }
 
-// Appends whole lines with one write each, so that kill −9 cuts none in two.
+// Appends whole lines, each with one write, so that kill -9 cuts no line in two.
 class Log {
  public:
   explicit Log(const std::string& path)
@@ -138,7 +138,7 @@ class Trainer {
   absl::Status Learn(const ps::Element& batch) {
     const auto labels = batch["label"].data<int64_t>();
     const auto numbers = batch["number"].data<int64_t>();
-    // A batch that is not full weighs less: one row alone must not turn the model.
+    // A partial batch weighs less, so that a single row cannot change the model much.
     const double share = static_cast<double>(labels.size()) / static_cast<double>(options_.batch);
     const float loss = model_.Step(batch["image"].data<float>(), labels,
                                    static_cast<float>(options_.rate * share));
