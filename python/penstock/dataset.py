@@ -105,7 +105,7 @@ class Dataset(Sources, Elementwise, Batching):
         def step(state, element):
             state = expr.nest_of(state, initial_state)
             element = expr.nest_of(element, self._spec)
-            # As tf.data: an element that is a tuple stays one.
+            # As in tf.data: an element that is a tuple stays one tuple.
             with expr.tracing(reduce_func):
                 return expr.as_expr(reduce_func(state, element))
 

@@ -167,7 +167,7 @@ class DistributedDataset:
     def __init__(self, core, like):
         self._core = core
         specs = [nest.as_like(like, datasets._specs(of_replica)) for of_replica in core.specs]
-        self._spec = specs[0]  # of each replica's element
+        self._spec = specs[0]  # of one replica's element
         self.element_spec = _per_replica(specs, lambda of_leaf: PerReplicaSpec(*of_leaf))
 
     def __iter__(self):

@@ -236,7 +236,7 @@ def _ndim(expr):
     return len(shape)
 
 
-# What NumPy's functions become when they meet an Expr (docs/tracing.md lists them).
+# NumPy's functions, and what they become on an Expr (docs/tracing.md lists them).
 NUMPY = {
     np.add: _add,
     np.subtract: _ops.subtract,

@@ -4,7 +4,7 @@
 from . import errors, leaving, nest, spec, tensor
 
 
-default_seed = None  # of iterators that are given none; None: drawn for each
+default_seed = None  # seed of iterators without one; None: random for each
 
 
 class Iterator:
@@ -79,7 +79,7 @@ class NumpyIterator:
             self._next, self._pack = iterator._core.next_numpy, iterator._pack
         else:
             self._next, self._pack = iterator._core.next, lambda leaves: nest.map_leaves(_numpy, iterator._pack(leaves))
-        self._iterator = iterator  # is stopped when it goes
+        self._iterator = iterator  # stopped when this object is destroyed
 
     def __iter__(self):
         return self

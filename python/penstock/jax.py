@@ -84,7 +84,8 @@ def _part(tensor, index, device):
 def _on(tensor, device):
     if device.platform == "cpu":
         return jax.dlpack.from_dlpack(_OnCpu(tensor, device.local_hardware_id))
-    # By way of an array, whose memory is let go by the copy itself; of NumPy's, JAX lets go when it is next called.
+    # Copies from a JAX array on the CPU, which is released by the copy. JAX releases a NumPy array only when it is next
+    # called.
     return jax.device_put(jax.dlpack.from_dlpack(_OnCpu(tensor, 0)), device)
 
 

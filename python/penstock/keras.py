@@ -17,7 +17,8 @@ try:
 except ImportError as error:
     raise ImportError(f"ps.keras needs Keras 3, and was tested with 3.15; this is {keras.__version__}") from error
 
-# Keras looks at a batch to build a model, JAX's backend on an accelerator at the one behind it too; then it begins anew.
+# Keras looks at the first batch to build a model; JAX's backend on an accelerator looks at the second too. Then Keras
+# starts again from the first batch.
 _LOOKED_AT = 2
 
 
@@ -35,7 +36,7 @@ class _Adapter(DataAdapter):
     def __init__(self, dataset, seed, commit):
         self._loader = _loader_of(keras.backend.backend())(dataset, seed=seed, commit=commit)
         loader.refuse_strings(dataset, "Keras")
-        self._begun = None  # a pass whose first batches may be asked for again
+        self._begun = None  # a pass whose first batches may be requested again
         self._gave_some = False
 
     def state_dict(self):
@@ -63,8 +64,8 @@ class _Adapter(DataAdapter):
 
     @property
     def num_batches(self):
-        # 0 and not None where it is not known: Keras takes None for what the first epoch had, and would cut the others
-        # to that, whose rest is read by nobody then.
+        # Unknown is 0, not None: after None, Keras takes the first epoch's number of batches for all epochs. It would
+        # cut the others to that number, and nobody would read the rest.
         return max(self._loader.dataset.cardinality(), 0)
 
     @property

@@ -41,5 +41,5 @@ def _stop(kind):
     for running in list(_running[kind]):
         try:
             running.stop()
-        except Exception:  # noqa: BLE001 (nobody is left to hear of it)
+        except Exception:  # noqa: BLE001 (nobody is left to get it)
             pass

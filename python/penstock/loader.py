@@ -7,7 +7,7 @@ from . import dataset as datasets
 from . import iterator as iterators
 from . import nest, spec
 
-_KEY = "penstock"  # of a state_dict()
+_KEY = "penstock"  # key in a state_dict()
 
 
 class Loader:
@@ -25,10 +25,10 @@ class Loader:
         self.dataset = dataset
         self._seed = seed
         self._commits_previous = commit == "previous"
-        self._gpu = None  # of Iterator
+        self._gpu = None  # the iterator's `gpu`
         self._taken = collections.deque()  # states that wait to be committed
         self._iterator = None
-        self._restored = None  # by the next iter()
+        self._restored = None  # the next iter() restores it
 
     def __iter__(self):
         self._begin()
@@ -92,7 +92,7 @@ class Loader:
         if self._restored is not None:
             return self._restored
         if self._iterator is None:
-            # The beginning is that of a pass which the next iter() takes up.
+            # Begins a pass, because the position is in a pass. The next iter() takes it up.
             self._begin()
             self._restored = self._iterator.save()
             return self._restored

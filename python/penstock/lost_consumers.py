@@ -13,8 +13,8 @@ class LostConsumer(typing.NamedTuple):
 
     job: str
     consumer: int
-    state: str  # "silent": it may only be late; "ended": its connection did; "dead"; "back"
-    heard: float  # when the dispatcher heard it last, as time.time()
+    state: str  # "silent": perhaps only late; "ended": its connection ended; "dead"; "back"
+    heard: float  # when the dispatcher last heard from it, as time.time()
     why: str
 
     def __str__(self):
@@ -55,5 +55,5 @@ class OnLostConsumer:
         while (change := self._watch.next()) is not None:
             try:
                 self._call(LostConsumer(*change))
-            except Exception:  # noqa: BLE001 (the next change is told all the same)
+            except Exception:  # noqa: BLE001 (the next change is still reported)
                 traceback.print_exc()

@@ -70,7 +70,7 @@ def _other(value, dtype):
 def _binary(name):
     def apply(self, other):
         if isinstance(other, _core.Expr):
-            return NotImplemented  # it records what it meets
+            return NotImplemented  # the other operand records the operation
         return _result(getattr(array(self), name)(_other(other, self.dtype)))
 
     apply.__name__ = name

@@ -22,7 +22,7 @@ from . import _core, errors, loader
 from .lost_consumers import OnLostConsumer
 
 
-_ABORT_WITHIN = 10.0  # seconds that the end of a block waits for the abort that ends it
+_ABORT_WITHIN = 10.0  # seconds for which the end of a block waits for the abort that ends it
 
 
 class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
@@ -68,7 +68,7 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
         if leaf.dtype.name == "string":
             return _strings(leaf._strings(), leaf.shape)
         if leaf.device.startswith("GPU"):
-            return torch.from_dlpack(leaf)  # whose stream waits for the copy
+            return torch.from_dlpack(leaf)  # torch's stream waits for the copy
         if not leaf.writable and self._read_only == "refuse":
             raise RuntimeError(
                 "others read this element too, and a tensor could write into it; read_only='clone' copies it, "
@@ -90,13 +90,13 @@ class AllRanks:
     def __init__(self, loader, group=None):
         self.loader = loader
         self._group = group
-        self._own = None  # the last of state_dict()
+        self._own = None  # the last result of state_dict()
 
     def state_dict(self):
         self._own = self.loader.state_dict()
         states = [None] * torch.distributed.get_world_size(self._group)
         torch.distributed.all_gather_object(states, loader.position_of(self._own), group=self._group)
-        # One object, since ranks that take it up may be more or fewer.
+        # One object, because more or fewer ranks may restore it.
         return {"ranks": json.dumps([base64.b64encode(state).decode() for state in states]).encode()}
 
     def load_state_dict(self, state):
@@ -137,7 +137,7 @@ class AbortOnLoss:
         self._job_name = job_name
         self._grace = grace
         self._changed = threading.Condition()
-        self._ended = {}  # by job and consumer: (loss, timer) of those that may come back
+        self._ended = {}  # (loss, timer) by job and consumer, for those that may come back
         self._lost = None
         self._closed = False
         self._aborted = threading.Event()
@@ -153,7 +153,7 @@ class AbortOnLoss:
     def __exit__(self, _, error, __):
         with self._changed:
             if isinstance(error, RuntimeError):
-                # Gloo's and NCCL's own errors may come before the dispatcher's word.
+                # Errors of Gloo and NCCL may come before the dispatcher reports the loss.
                 self._changed.wait_for(lambda: self._lost or self._ended, timeout=self._grace)
             named = next((loss for loss, _ in self._ended.values()), None)
         if isinstance(error, RuntimeError) and named is not None:
@@ -202,7 +202,7 @@ class AbortOnLoss:
                 return
             self._lost = loss
             self._changed.notify_all()
-        # Beside each other: either may take a while, and one that fails is no reason to leave out the other.
+        # In parallel, because each may take a while, and an error of one must not skip the others.
         for each in self._loaders:
             threading.Thread(target=each.stop, daemon=True).start()
         try:
@@ -217,7 +217,7 @@ def check_step(loader, group=None):
     elements since the pass began. Otherwise all ranks raise errors.DataLossError with the steps of all. All ranks
     call it, after a step; 16 bytes are reduced."""
     round_, consumer, steps, hash_ = loader.step_token()
-    mark = hash_ >> 1  # 63 bits: its negative is a number too
+    mark = hash_ >> 1  # 63 bits, so that its negative is a valid number too
     device = "cuda" if torch.distributed.get_backend(group) == "nccl" else "cpu"
     least = torch.tensor([mark, -mark], dtype=torch.int64, device=device)
     torch.distributed.all_reduce(least, op=torch.distributed.ReduceOp.MIN, group=group)

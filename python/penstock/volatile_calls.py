@@ -26,10 +26,10 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 @contextlib.contextmanager
 def noticed(function):
     """Warns of such calls inside the context, unless it ends with an exception: then `function` was not traced."""
-    found = {}  # in their order
+    found = {}  # in order of discovery
     generators = _generators(function)
     before = [_state(generator) for generator in generators]
-    watches = sys.getprofile() is None  # else somebody is at work whom this would disturb
+    watches = sys.getprofile() is None  # else another profiler is active and must not be disturbed
     if watches:
         sys.setprofile(lambda frame, event, call: event == "c_call" and _note(call, found))
     try:

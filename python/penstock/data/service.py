@@ -63,7 +63,7 @@ def distribute(
 
 def register_dataset(service, dataset, compression="AUTO", dataset_id=None):
     """Registers `dataset` and returns its id. A dataset with an equal definition gets the id that it already has."""
-    _compression(compression)  # how a link compresses is for who reads to say
+    _compression(compression)  # only validated: the reader chooses the compression of links
     return _core.register_dataset(
         _target(service), dataset._core, "" if dataset_id is None else _id(dataset_id), False, 60.0
     )
@@ -108,7 +108,7 @@ class DispatcherConfig:
     work_dir: Optional[str] = None
     fault_tolerant_mode: bool = False
     worker_addresses: Optional[list] = None
-    job_gc_check_interval_ms: Optional[int] = None  # taken and not needed: nothing is polled
+    job_gc_check_interval_ms: Optional[int] = None  # accepted and ignored: nothing is polled
     job_gc_timeout_ms: Optional[int] = None
     worker_timeout_ms: Optional[int] = None
     worker_max_concurrent_snapshots: int = 0  # there are no snapshots
@@ -192,7 +192,7 @@ class _Server:
             self._core.stop()
             self._stopped = True
 
-    _stop = stop  # tf.data service's tests call it so
+    _stop = stop  # the name in tf.data service's tests
 
     @property
     def port(self):

@@ -40,7 +40,7 @@ from .. import tensor as _tensor
 from . import _arrays, data, distribute, image, io, math, random, strings, train  # noqa: F401
 from ..functions import py_function as _py_function
 
-if typing.TYPE_CHECKING:  # what is made by name below
+if typing.TYPE_CHECKING:  # the names that are made dynamically below
 
     def __getattr__(name: str) -> typing.Callable[..., typing.Any]: ...
 

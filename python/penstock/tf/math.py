@@ -10,7 +10,7 @@ from ._operation import as_tensor, operation, pair
 
 TopKV2 = collections.namedtuple("TopKV2", "values indices")
 
-if typing.TYPE_CHECKING:  # what is made by name below
+if typing.TYPE_CHECKING:  # the names that are made dynamically below
 
     def __getattr__(name: str) -> typing.Callable[..., typing.Any]: ...
 
