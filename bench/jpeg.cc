@@ -7,7 +7,7 @@
 
 #include "dataplane/dataset/expr/image_steps.h"
 #include "dataplane/dataset/expr/random.h"
-#include "dataplane/dataset/expr/resize.h"
+#include "dataplane/dataset/image/resize.h"
 #include "tests/dataplane/dataset/expr/make_jpeg.h"
 
 namespace penstock::bench {

@@ -9,8 +9,8 @@
 // jpeglib.h needs size_t and FILE first.
 #include <jpeglib.h>
 
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/memory/arena.h"
 
 namespace penstock::bench {
 

@@ -32,7 +32,13 @@ ALLOWED = {
     "control/dispatcher": {"control/policy", "control/journal", "control/rpc"},
     "dataplane/element": {"include"},
     "dataplane/memory": {"include", "dataplane/element"},
-    "dataplane/dataset": {"dataplane/element", "dataplane/memory", "control/proto"},
+    "dataplane/dataset/image": {"dataplane/memory"},
+    "dataplane/dataset/expr": {"dataplane/dataset/image", "dataplane/memory"},
+    "dataplane/dataset/graph": {"dataplane/dataset/expr", "control/proto"},
+    "dataplane/dataset/engine": {"dataplane/dataset/graph"},
+    "dataplane/dataset/sources": {"dataplane/dataset/engine"},
+    "dataplane/dataset/transforms": {"dataplane/dataset/sources"},
+    "dataplane/dataset": {"dataplane/dataset/transforms"},
     "dataplane/python": {"dataplane/dataset"},
     "dataplane/transfer": {"dataplane/element", "dataplane/memory", "control/rpc", "control/protocol"},
     "dataplane/worker": {"dataplane/dataset", "dataplane/python", "dataplane/transfer", "control/stub"},
@@ -132,7 +138,7 @@ def self_test():
         (root / "include/penstock/c.h").write_text("#include <google/protobuf/message.h>\n")
         (root / "dataplane/worker/a.h").write_text(
             '#include "dataplane/client/session.h"\n#include "tests/x.h"\n'
-            '#include "dataplane/transfer/grpc/b.h"\n#include "dataplane/dataset/graph.h"\n')
+            '#include "dataplane/transfer/grpc/b.h"\n#include "dataplane/dataset/graph/graph.h"\n')
         found = [p.split(":")[0:2] for p in check_includes(root)]
     worker, public = "dataplane/worker/a.h", "include/penstock/c.h"
     if sorted(found) != [[worker, "1"], [worker, "2"], [worker, "3"], [public, "1"]]:

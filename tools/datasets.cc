@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "control/stub/dispatcher_stub.h"
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/definition.h"
 #include "penstock/status.h"
 #include "tools/commands.h"
 #include "tools/options.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "bench/jpeg.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/make_jpeg.h"
 

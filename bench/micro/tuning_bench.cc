@@ -21,7 +21,7 @@
 #include "bench/measure.h"
 #include "bench/workload.h"
 #include "bench/workloads/images.h"
-#include "dataplane/dataset/read_ahead.h"
+#include "dataplane/dataset/engine/read_ahead.h"
 #include "penstock/dataset.h"
 #include "penstock/register.h"
 #include "penstock/status.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/env/launchers.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 
 namespace penstock::client {
 namespace {

@@ -8,10 +8,11 @@
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/explain_distribute.h"
 #include "dataplane/client/job_reader.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/interruptible.h"
-#include "dataplane/dataset/state_bytes.h"
-#include "dataplane/dataset/static_shard.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/interruptible.h"
+#include "dataplane/dataset/engine/static_shard.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {

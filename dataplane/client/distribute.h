@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/dataset.h"
 #include "penstock/distribute.h"
 

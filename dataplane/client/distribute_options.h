@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "control/protocol/job_terms.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/distribute.h"
 
 namespace penstock::client {

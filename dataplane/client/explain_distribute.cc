@@ -15,7 +15,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "dataplane/client/distribute_options.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 
 namespace penstock::client {
 namespace {

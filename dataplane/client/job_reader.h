@@ -16,8 +16,8 @@
 #include "control/sync/mutex.h"
 #include "dataplane/client/session.h"
 #include "dataplane/client/state.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/state_sections.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/state_sections.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
 

@@ -13,9 +13,9 @@
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute.h"
 #include "dataplane/client/distribute_options.h"
-#include "dataplane/dataset/definition.h"
-#include "dataplane/dataset/split.h"
-#include "dataplane/dataset/static_shard.h"
+#include "dataplane/dataset/engine/static_shard.h"
+#include "dataplane/dataset/graph/definition.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/distribute.h"
 #include "penstock/status.h"
 

@@ -29,7 +29,7 @@
 #include "dataplane/client/state.h"
 #include "dataplane/client/step_marks.h"
 #include "dataplane/client/step_times.h"
-#include "dataplane/dataset/pending_deliveries.h"
+#include "dataplane/dataset/engine/pending_deliveries.h"
 #include "dataplane/transfer/polling.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"

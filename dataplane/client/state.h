@@ -14,7 +14,7 @@
 #include "control/protocol/job_terms.h"
 #include "control/protocol/restore.h"
 #include "control/protocol/session_messages.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/ids.h"
 
 namespace penstock::client {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/expr/arena.h"
+#include "dataplane/memory/arena.h"
 
 #include <algorithm>
 #include <new>

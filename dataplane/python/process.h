@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "control/env/files.h"
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/shared_segment.h"
 #include "penstock/register.h"

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/transforms/batch_spec.h"
 
 namespace penstock::replica {

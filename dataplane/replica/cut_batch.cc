@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
-#include "dataplane/dataset/split.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
+#include "dataplane/dataset/graph/split.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/join_rows.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "penstock/status.h"

@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/memory/gpu_direct_pool.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/static_shard.h"
+#include "dataplane/dataset/engine/static_shard.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/transforms/batch_rows.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/replica/batch_sizes.h"

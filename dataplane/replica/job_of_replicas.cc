@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/client/distribute_options.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 
 namespace penstock::replica {
 namespace {

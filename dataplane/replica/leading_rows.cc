@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "dataplane/dataset/epochs.h"
-#include "dataplane/dataset/iterator_output.h"
+#include "dataplane/dataset/engine/epochs.h"
+#include "dataplane/dataset/engine/iterator_output.h"
 #include "penstock/status.h"
 
 namespace penstock::replica {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/join_rows.h"
 #include "penstock/dataset.h"
 #include "penstock/iterator.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "dataplane/dataset/iterator_output.h"
+#include "dataplane/dataset/engine/iterator_output.h"
 #include "dataplane/dataset/transforms/batch_rows.h"
 #include "penstock/status.h"
 #include "penstock/step_token.h"

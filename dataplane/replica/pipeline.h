@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/replica/input_plan.h"
 #include "dataplane/replica/leading_rows.h"

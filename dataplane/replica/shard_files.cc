@@ -10,11 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
-#include "dataplane/dataset/split.h"
-#include "dataplane/dataset/static_shard.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/static_shard.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/status.h"
 
 namespace penstock::replica {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/replica/collective.h"
 #include "penstock/status.h"
 

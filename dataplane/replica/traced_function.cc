@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/transforms/element_tensors.h"
 #include "penstock/status.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/element.h"
 #include "penstock/map.h"

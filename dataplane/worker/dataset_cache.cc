@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/definition.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/profile.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/engine/profile.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/dataset.h"
 
 namespace penstock::worker {

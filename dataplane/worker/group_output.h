@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "penstock/element.h"
 #include "penstock/ids.h"
 

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/worker/iteration_sink.h"
 #include "dataplane/worker/split_feed.h"
 #include "dataplane/worker/watched_files.h"

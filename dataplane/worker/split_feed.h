@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/graph/split.h"
 
 namespace penstock::worker {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/error_origin.h"
+#include "dataplane/dataset/engine/error_origin.h"
 #include "penstock/status.h"
 
 namespace penstock::worker {

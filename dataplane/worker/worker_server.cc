@@ -23,7 +23,7 @@
 #include "control/stub/this_process.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/memory/usable_memory.h"
 #include "dataplane/python/process_host.h"

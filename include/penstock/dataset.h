@@ -236,7 +236,7 @@ class Dataset {
   absl::StatusOr<Element> Reduce(const Expr& initial_state, StateFunction reduce_func,
                                  IteratorOptions options = {}) const;
 
-  struct Node;  // dataplane/dataset/graph.h
+  struct Node;  // dataplane/dataset/graph/graph.h
   explicit Dataset(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
   const std::shared_ptr<const Node>& node() const { return node_; }
 

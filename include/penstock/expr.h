@@ -24,7 +24,7 @@
 
 namespace penstock {
 
-struct FunctionDef;  // dataplane/dataset/function.h
+struct FunctionDef;  // dataplane/dataset/expr/function.h
 
 // A value in a function that is being traced: a leaf or a nest of leaves. Cheap to copy. A mistake
 // (dtypes that do not match, a missing key) does not throw. The result is an Expr with an error

@@ -123,7 +123,7 @@ class ElementRange {
 
  private:
   friend class Cursor;
-  void Advance();  // dataplane/dataset/iterator.cc
+  void Advance();  // dataplane/dataset/engine/iterator.cc
 
   absl::StatusOr<Iterator> iterator_;
   std::optional<absl::StatusOr<Element>> current_;

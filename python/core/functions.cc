@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/python/process_host.h"
 #include "python/core/casters.h"

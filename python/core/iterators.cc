@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/interruptible.h"
+#include "dataplane/dataset/engine/interruptible.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/replica/device_reader.h"
 #include "penstock/explain.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "dataplane/dataset/background_task.h"
+#include "dataplane/dataset/engine/background_task.h"
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/distributed_dataset.h"

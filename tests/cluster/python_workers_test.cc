@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workers that run functions written in Python, each by its own config. PYTHON is an interpreter
 // with NumPy, FUNCTIONS the folder of doubling.py.
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "tests/cluster/cluster.h"
 
 namespace penstock {

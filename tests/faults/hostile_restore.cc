@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/client/state.h"
-#include "dataplane/dataset/state_bytes.h"
-#include "dataplane/dataset/state_sections.h"
+#include "dataplane/dataset/engine/state_sections.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/states_of_ranks.h"
 #include "penstock/status.h"
 #include "tools/soak/numbers.h"
@@ -22,7 +22,8 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr std::string_view kMagic = "PSIT";
-constexpr int kNumbersInHead = 6;  // dataplane/dataset/iterator.cc, StateHead and the version
+// dataplane/dataset/engine/iterator.cc, StateHead and the version
+constexpr int kNumbersInHead = 6;
 
 // By partition, one behind the other; their sums wrap.
 const std::vector<int64_t> kOrdinals[] = {{kMost}, {kMost, kMost, 4}, {kMost - 50, 60}, {-6}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/background_task.h"
+#include "dataplane/dataset/engine/background_task.h"
 
 #include <utility>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/body.h"
+#include "dataplane/dataset/engine/body.h"
 
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/engine/element_sink.h"
 #include "penstock/status.h"
 
 namespace penstock {

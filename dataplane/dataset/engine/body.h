@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "penstock/element.h"
 #include "penstock/map.h"
 

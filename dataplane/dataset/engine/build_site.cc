@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/engine/build_site.h"
 
 #include <utility>
 
@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "control/env/files_until.h"
 #include "control/sync/mutex.h"
+#include "dataplane/dataset/engine/profile.h"
+#include "dataplane/dataset/engine/read_ahead.h"
+#include "dataplane/dataset/engine/static_shard.h"
 #include "dataplane/dataset/expr/bind_with.h"
-#include "dataplane/dataset/profile.h"
-#include "dataplane/dataset/python_host.h"
-#include "dataplane/dataset/read_ahead.h"
-#include "dataplane/dataset/registry.h"
-#include "dataplane/dataset/static_shard.h"
+#include "dataplane/dataset/expr/python_host.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "penstock/check.h"
 #include "penstock/status.h"

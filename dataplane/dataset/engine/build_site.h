@@ -12,15 +12,15 @@
 
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/kept_across_passes.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/kept_across_passes.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "penstock/tensor.h"
 
 namespace penstock {
 
-struct NodeProfile;  // dataplane/dataset/profile.h
+struct NodeProfile;  // dataplane/dataset/engine/profile.h
 
 class BuildSite {
  public:

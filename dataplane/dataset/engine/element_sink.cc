@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/engine/element_sink.h"
 
 #include <utility>
 

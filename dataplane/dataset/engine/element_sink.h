@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/element.h"
 #include "penstock/spec.h"

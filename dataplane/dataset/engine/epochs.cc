@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/epochs.h"
+#include "dataplane/dataset/engine/epochs.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 
 namespace penstock {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 
 #include <algorithm>
 #include <string>
@@ -10,14 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/element_views.h"
-#include "dataplane/dataset/fingerprint.h"
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/replay_point.h"
-#include "dataplane/dataset/state_bytes.h"
-#include "dataplane/dataset/states_of_ranks.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/element_views.h"
+#include "dataplane/dataset/engine/replay_point.h"
+#include "dataplane/dataset/engine/states_of_ranks.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/fingerprint.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "penstock/status.h"
 

@@ -16,19 +16,19 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/graph/split.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
 #include "penstock/element.h"
 
 namespace penstock {
 
-class ElementViews;     // dataplane/dataset/element_views.h
+class ElementViews;     // dataplane/dataset/engine/element_views.h
 class Files;            // control/env/files.h
-class Profile;          // dataplane/dataset/profile.h
-class PythonHost;       // dataplane/dataset/python_host.h
-class ReadAheadBudget;  // dataplane/dataset/read_ahead.h
-class ResultSink;       // dataplane/dataset/function.h
+class Profile;          // dataplane/dataset/engine/profile.h
+class PythonHost;       // dataplane/dataset/expr/python_host.h
+class ReadAheadBudget;  // dataplane/dataset/engine/read_ahead.h
+class ResultSink;       // dataplane/dataset/expr/function.h
 
 // A node's position as bytes (varints and strings), written and read in the same order.
 class StateWriter;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/pending_deliveries.h"
+#include "dataplane/dataset/engine/pending_deliveries.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/profile.h"
+#include "dataplane/dataset/engine/profile.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "dataplane/dataset/element_views.h"
-#include "dataplane/dataset/interruptible.h"
+#include "dataplane/dataset/engine/element_views.h"
+#include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "penstock/status.h"
 

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "penstock/iterator.h"
 
 namespace penstock {

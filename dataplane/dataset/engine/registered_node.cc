@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/registered_node.h"
+#include "dataplane/dataset/engine/registered_node.h"
 
 #include <type_traits>
 #include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
-#include "dataplane/dataset/output_checks.h"
+#include "dataplane/dataset/engine/element_sink.h"
+#include "dataplane/dataset/expr/output_checks.h"
 
 namespace penstock {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registered.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/expr/registered.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/plugin.h"
 #include "penstock/status.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 
 namespace penstock {
 

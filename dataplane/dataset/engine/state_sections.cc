@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/state_sections.h"
+#include "dataplane/dataset/engine/state_sections.h"
 
 #include <limits>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 
 namespace penstock {
 

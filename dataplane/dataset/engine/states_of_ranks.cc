@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/states_of_ranks.h"
+#include "dataplane/dataset/engine/states_of_ranks.h"
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "penstock/states_of_ranks.h"
 
 namespace penstock {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/static_shard.h"
+#include "dataplane/dataset/engine/static_shard.h"
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/sharding.h"
 
 namespace penstock {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/dataset.h"
 #include "penstock/distribute.h"
 

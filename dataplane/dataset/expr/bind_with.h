@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/op_registry.h"
-#include "dataplane/dataset/function.h"
 
 namespace penstock {
 

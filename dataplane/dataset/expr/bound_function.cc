@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/arena.h"
 #include "dataplane/dataset/expr/bind_with.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/image_chain.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
 #include "dataplane/dataset/expr/ops_file.h"
 #include "dataplane/dataset/expr/sliced_rows.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/memory/arena.h"
 #include "penstock/status.h"
 
 namespace penstock {

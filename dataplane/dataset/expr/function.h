@@ -12,7 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/expr/attr.h"
 #include "penstock/expr.h"
 #include "penstock/map.h"
 #include "penstock/spec.h"

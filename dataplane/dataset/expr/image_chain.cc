@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
-#include "dataplane/dataset/expr/color_steps.h"
-#include "dataplane/dataset/expr/image_decoder.h"
 #include "dataplane/dataset/expr/image_steps.h"
-#include "dataplane/dataset/expr/resize.h"
+#include "dataplane/dataset/image/color_steps.h"
+#include "dataplane/dataset/image/image_decoder.h"
+#include "dataplane/dataset/image/resize.h"
 #include "penstock/status.h"
 
 namespace penstock {

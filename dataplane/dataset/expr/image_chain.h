@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/op_registry.h"
-#include "dataplane/dataset/function.h"
 
 namespace penstock {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/expr/attr.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 

@@ -30,6 +30,25 @@ absl::Status TooSmall(const ImageSize& image, const ImageSize& wanted) {
 
 }  // namespace
 
+std::optional<DecodePlan> DecodePlanOf(const OpDef& op) {
+  DecodePlan plan;
+  if (op.op == "DecodeJpegImage")
+    plan.format = ImageFormat::kJpeg;
+  else if (op.op == "DecodePngImage")
+    plan.format = ImageFormat::kPng;
+  else if (op.op == "DecodeImage")
+    plan.format = ImageFormat::kByContent;
+  else
+    return std::nullopt;
+  plan.options.channels = static_cast<int>(Get<int64_t>(op.attrs, "channels"));
+  if (Get<bool>(op.attrs, "upright")) plan.options.orientation = Orientation::kUpright;
+  if (plan.format == ImageFormat::kPng)
+    plan.options.dtype = Get<DType>(op.attrs, "dtype");
+  else
+    plan.options.scaling = static_cast<JpegScaling>(Get<int64_t>(op.attrs, "scaling"));
+  return plan;
+}
+
 absl::StatusOr<Region> CropPlan::RegionIn(const ImageSize& image, const RandomKey& key) const {
   if (kind == Kind::kRandomArea) {
     return RandomRegion(KeyOfOp(key, random), image.height, image.width, min_area, max_area);

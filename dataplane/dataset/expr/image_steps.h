@@ -7,13 +7,17 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/expr/color_steps.h"
-#include "dataplane/dataset/expr/pixels.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/image/color_steps.h"
+#include "dataplane/dataset/image/image_decoder.h"
+#include "dataplane/dataset/image/pixels.h"
 #include "penstock/image.h"
 
 namespace penstock {
+
+// nullopt if the operation does not decode images.
+std::optional<DecodePlan> DecodePlanOf(const OpDef& op);
 
 // Crop, CenterCrop, RandomCrop or RandomResizedCrop.
 struct CropPlan {

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/expr/attr.h"
 #include "penstock/expr.h"
 #include "penstock/spec.h"
 

@@ -11,15 +11,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/op_run.h"
-#include "dataplane/dataset/function.h"
 #include "penstock/spec.h"
 
 namespace penstock {
 
 class Files;       // control/env/files.h
-class PythonHost;  // dataplane/dataset/python_host.h
+class PythonHost;  // dataplane/dataset/expr/python_host.h
 
 // What some operations use from the running dataset; nullptr: DefaultFiles(),
 // PythonHost::OfProcess().

@@ -10,8 +10,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/memory/arena.h"
 #include "penstock/tensor.h"
 
 namespace penstock {

@@ -6,8 +6,8 @@
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/random.h"
+#include "dataplane/dataset/expr/registered.h"
 #include "dataplane/dataset/expr/run_outputs.h"
-#include "dataplane/dataset/registered.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
 

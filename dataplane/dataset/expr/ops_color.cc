@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/color_steps.h"
 #include "dataplane/dataset/expr/image_checks.h"
 #include "dataplane/dataset/expr/image_steps.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/random.h"
+#include "dataplane/dataset/image/color_steps.h"
 #include "penstock/image.h"
 #include "penstock/status.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes image files into pixels. A chain after a decoder runs as one step: image_chain.cc.
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/image_decoder.h"
+#include "dataplane/dataset/expr/image_steps.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
+#include "dataplane/dataset/image/image_decoder.h"
 #include "penstock/image.h"
 #include "penstock/status.h"
 

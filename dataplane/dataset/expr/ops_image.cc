@@ -12,7 +12,7 @@
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
-#include "dataplane/dataset/expr/resize.h"
+#include "dataplane/dataset/image/resize.h"
 #include "penstock/image.h"
 #include "penstock/status.h"
 

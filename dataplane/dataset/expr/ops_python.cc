@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/node.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/expr/run_outputs.h"
-#include "dataplane/dataset/python_host.h"
 #include "penstock/status.h"
 
 namespace penstock {

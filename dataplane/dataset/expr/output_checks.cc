@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/output_checks.h"
+#include "dataplane/dataset/expr/output_checks.h"
 
 #include <algorithm>
 #include <string>

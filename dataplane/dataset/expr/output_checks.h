@@ -10,7 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "penstock/register.h"
 #include "penstock/spec.h"
 

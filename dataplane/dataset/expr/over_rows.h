@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 
 namespace penstock {
 

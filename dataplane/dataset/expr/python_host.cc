@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 
 #include <utility>
 

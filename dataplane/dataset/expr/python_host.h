@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "control/env/files.h"
-#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/expr/attr.h"
 #include "penstock/dataset.h"
 #include "penstock/expr.h"
 #include "penstock/plugin.h"

@@ -3,7 +3,7 @@
 // numbers: as easy as 1, 2, 3", SC 2011.
 #include "dataplane/dataset/expr/random.h"
 
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 
 namespace penstock {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 
 namespace penstock {
 

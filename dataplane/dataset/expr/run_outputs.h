@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "dataplane/dataset/expr/op_run.h"
-#include "dataplane/dataset/output_checks.h"
+#include "dataplane/dataset/expr/output_checks.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The sources of expr/, for dataplane/dataset/CMakeLists.txt.
 set(PENSTOCK_DATASET_EXPR
-  expr/arena.cc
   expr/attr_check.cc
   expr/axes.cc
   expr/bound_function.cc
   expr/broadcast.cc
-  expr/color_steps.cc
   expr/example_wire.cc
   expr/expr.cc
   expr/expr_functions.cc
@@ -14,9 +12,7 @@ set(PENSTOCK_DATASET_EXPR
   expr/expr_strings.cc
   expr/image_chain.cc
   expr/image_checks.cc
-  expr/image_decoder.cc
   expr/image_steps.cc
-  expr/jpeg_decoder.cc
   expr/map_chain.cc
   expr/moved_values.cc
   expr/op_registry.cc
@@ -46,17 +42,16 @@ set(PENSTOCK_DATASET_EXPR
   expr/ops_shape.cc
   expr/ops_string.cc
   expr/ops_text.cc
-  expr/orientation.cc
-  expr/png_decoder.cc
+  expr/output_checks.cc
   expr/over_rows.cc
+  expr/python_host.cc
   expr/random.cc
-  expr/resize.cc
   expr/sliced_rows.cc
   expr/trace.cc
 )
 # These take long to compile, since they are instantiated for each dtype.
 set_source_files_properties(expr/ops_math.cc expr/ops_order.cc expr/ops_reduce.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 # These loop over values and pixels; GCC 12 vectorises few of the loops at -O2.
-set_source_files_properties(expr/color_steps.cc expr/ops_arithmetic.cc expr/ops_bits.cc expr/ops_cast.cc
-  expr/ops_compare.cc expr/resize.cc
+set_source_files_properties(expr/ops_arithmetic.cc expr/ops_bits.cc expr/ops_cast.cc
+  expr/ops_compare.cc
   PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/ops_python.h"
-#include "dataplane/dataset/function.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/attr_proto.h"
+#include "dataplane/dataset/graph/attr_proto.h"
 
 #include <string>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
-#include "dataplane/dataset/attr.h"
+#include "dataplane/dataset/expr/attr.h"
 #include "penstock/element.h"
 #include "penstock/spec.h"
 

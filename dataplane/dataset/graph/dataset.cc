@@ -3,8 +3,8 @@
 // iterator.cc.
 #include "penstock/dataset.h"
 
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 Dataset::Dataset() : Dataset(FromTensors({}, Spec())) {}

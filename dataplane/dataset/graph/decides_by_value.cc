@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

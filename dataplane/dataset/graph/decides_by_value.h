@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/graph.h"
 
 namespace penstock {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/definition.h"
 
 #include <algorithm>
 
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 
 namespace penstock {
 

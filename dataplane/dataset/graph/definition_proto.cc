@@ -8,10 +8,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
-#include "dataplane/dataset/attr_proto.h"
-#include "dataplane/dataset/definition.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/attr_proto.h"
+#include "dataplane/dataset/graph/definition.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/status.h"
 
 namespace penstock {

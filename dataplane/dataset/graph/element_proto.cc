@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
-#include "dataplane/dataset/attr_proto.h"
+#include "dataplane/dataset/graph/attr_proto.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/fingerprint.h"
+#include "dataplane/dataset/graph/fingerprint.h"
 
 #include <bit>
 #include <string>
 #include <type_traits>
 #include <variant>
 
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/tensor.h"
 
 #define XXH_INLINE_ALL

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

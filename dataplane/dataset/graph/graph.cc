@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/fingerprint.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/fingerprint.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/kept_by_node.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/graph/kept_by_node.h"
 #include "penstock/dataset.h"
 #include "penstock/expr.h"
 #include "penstock/spec.h"

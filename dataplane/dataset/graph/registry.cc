@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 #include <map>
 #include <type_traits>
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/sources/kinds.h"
-#include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/check.h"
 
 namespace penstock {
@@ -31,8 +29,7 @@ static_assert(std::variant_size_v<Attr> == 11, "a new alternative needs a number
 class Registry {
  public:
   Registry() {
-    for (NodeKind& kind : SourceKinds()) Add(std::move(kind));
-    for (NodeKind& kind : TransformKinds()) Add(std::move(kind));
+    for (NodeKind& kind : BuiltInKinds()) Add(std::move(kind));
   }
 
   void Add(NodeKind kind) {

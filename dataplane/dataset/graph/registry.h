@@ -11,13 +11,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/split.h"
 
 namespace penstock {
+
+class BuildSite;     // dataplane/dataset/engine/build_site.h
+class NodeIterator;  // dataplane/dataset/engine/node_iterator.h
 
 // The alternatives of Attr, in its order. The numbers are on the wire and never reused.
 enum class AttrType : uint8_t {
@@ -90,6 +91,10 @@ struct NodeKind {
   // nullptr: nothing.
   std::string (*explain_details)(const Dataset::Node& node) = nullptr;
 };
+
+// Returns the kinds of nodes that the library has itself (built_in_kinds.cc). This folder knows
+// neither sources nor transforms.
+std::vector<NodeKind> BuiltInKinds();
 
 // Returns the row of that operation; nullptr if it is unknown. Any thread.
 const NodeKind* FindNodeKind(std::string_view op);

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
-#include "dataplane/dataset/attr_proto.h"
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/attr_proto.h"
+#include "dataplane/dataset/graph/definition.h"
 #include "penstock/status.h"
 #include "penstock/tensor.h"
 

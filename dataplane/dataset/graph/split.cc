@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/graph/split.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/expr/color_steps.h"
+#include "dataplane/dataset/image/color_steps.h"
 
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
 
-#include "dataplane/dataset/expr/luma.h"
+#include "dataplane/dataset/image/luma.h"
 
 namespace penstock {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/expr/image_decoder.h"
+#include "dataplane/dataset/image/image_decoder.h"
 
 #include <algorithm>
 #include <cstring>
@@ -34,25 +34,6 @@ ImageSize Turned(const ImageSize& size, const Turn& turn) {
 }
 
 }  // namespace
-
-std::optional<DecodePlan> DecodePlanOf(const OpDef& op) {
-  DecodePlan plan;
-  if (op.op == "DecodeJpegImage")
-    plan.format = ImageFormat::kJpeg;
-  else if (op.op == "DecodePngImage")
-    plan.format = ImageFormat::kPng;
-  else if (op.op == "DecodeImage")
-    plan.format = ImageFormat::kByContent;
-  else
-    return std::nullopt;
-  plan.options.channels = static_cast<int>(Get<int64_t>(op.attrs, "channels"));
-  if (Get<bool>(op.attrs, "upright")) plan.options.orientation = Orientation::kUpright;
-  if (plan.format == ImageFormat::kPng)
-    plan.options.dtype = Get<DType>(op.attrs, "dtype");
-  else
-    plan.options.scaling = static_cast<JpegScaling>(Get<int64_t>(op.attrs, "scaling"));
-  return plan;
-}
 
 absl::StatusOr<ImageDecoder> ImageDecoder::Open(std::string_view bytes, const DecodePlan& plan,
                                                 Arena& arena) {

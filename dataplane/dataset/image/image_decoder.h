@@ -4,17 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/jpeg_decoder.h"
-#include "dataplane/dataset/expr/orientation.h"
-#include "dataplane/dataset/expr/pixels.h"
-#include "dataplane/dataset/expr/png_decoder.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/image/jpeg_decoder.h"
+#include "dataplane/dataset/image/orientation.h"
+#include "dataplane/dataset/image/pixels.h"
+#include "dataplane/dataset/image/png_decoder.h"
+#include "dataplane/memory/arena.h"
 #include "penstock/image.h"
 
 namespace penstock {
@@ -25,8 +23,6 @@ struct DecodePlan {
   ImageFormat format = ImageFormat::kByContent;
   DecodeOptions options;
 };
-// Returns nullopt if the operation does not decode images.
-std::optional<DecodePlan> DecodePlanOf(const OpDef& op);
 
 // Uses the decoders of this thread: one at a time.
 class ImageDecoder {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libjpeg reports errors by a call that must not return. Every entry point sets a jump back to
 // itself, and then holds nothing with a destructor.
-#include "dataplane/dataset/expr/jpeg_decoder.h"
+#include "dataplane/dataset/image/jpeg_decoder.h"
 
 #include <csetjmp>
 #include <cstdio>
@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/luma.h"
+#include "dataplane/dataset/image/luma.h"
 #include "penstock/check.h"
 #include "penstock/status.h"
 

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/pixels.h"
+#include "dataplane/dataset/image/pixels.h"
+#include "dataplane/memory/arena.h"
 
 namespace penstock {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/expr/orientation.h"
+#include "dataplane/dataset/image/orientation.h"
 
 #include <cstring>
 #include <utility>

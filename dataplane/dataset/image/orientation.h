@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "dataplane/dataset/expr/pixels.h"
+#include "dataplane/dataset/image/pixels.h"
 
 namespace penstock {
 

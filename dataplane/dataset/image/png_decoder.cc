@@ -2,7 +2,7 @@
 // libpng reports errors by a call that must not return. A function that sets a jump back to itself
 // then holds nothing with a destructor. All memory of libpng is the arena's, so that a jump leaks
 // nothing.
-#include "dataplane/dataset/expr/png_decoder.h"
+#include "dataplane/dataset/image/png_decoder.h"
 
 #include <png.h>
 
@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/luma.h"
+#include "dataplane/dataset/image/luma.h"
 #include "penstock/status.h"
 
 namespace penstock {

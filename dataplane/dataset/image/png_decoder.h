@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/orientation.h"
-#include "dataplane/dataset/expr/pixels.h"
+#include "dataplane/dataset/image/orientation.h"
+#include "dataplane/dataset/image/pixels.h"
+#include "dataplane/memory/arena.h"
 #include "penstock/dtype.h"
 
 namespace penstock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combines rows first, since that reads consecutive memory, then columns of the one row that
 // results. Bilinear without antialias, which most pipelines use, has its own loops.
-#include "dataplane/dataset/expr/resize.h"
+#include "dataplane/dataset/image/resize.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>

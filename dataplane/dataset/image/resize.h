@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/pixels.h"
+#include "dataplane/dataset/image/pixels.h"
+#include "dataplane/memory/arena.h"
 #include "penstock/image.h"
 
 namespace penstock {

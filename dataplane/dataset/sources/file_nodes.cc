@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/build_site.h"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/sources.h"
 
 namespace penstock {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/sources/file_nodes.h"
-#include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {

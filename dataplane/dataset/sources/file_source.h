@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/dataset/sources/element_reader.h"
 #include "dataplane/dataset/sources/split_cursor.h"
 

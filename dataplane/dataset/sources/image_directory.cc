@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/listed_names.h"

@@ -2,7 +2,7 @@
 // ImageDirectory: image files in sub-directories. Each sub-directory is a class.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "dataplane/dataset/element_views.h"
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/element_views.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {

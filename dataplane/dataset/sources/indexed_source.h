@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/dataset/sources/split_cursor.h"
 
 namespace penstock {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/env/files.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/listed_names.h"
 #include "dataplane/dataset/sources/scalar_string.h"

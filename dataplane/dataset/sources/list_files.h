@@ -2,7 +2,7 @@
 // Dataset::ListFiles: the names of the files that match patterns.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

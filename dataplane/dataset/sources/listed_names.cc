@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "penstock/status.h"
 

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/split.h"
 
 namespace penstock {
 

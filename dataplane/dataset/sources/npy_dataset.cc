@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_views.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/element_views.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/sources/array_file.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/indexed_source.h"

@@ -2,7 +2,7 @@
 // NpyDataset: arrays that NumPy saved, each row or each whole array as an element.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/numbered_files.h"

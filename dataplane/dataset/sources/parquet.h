@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

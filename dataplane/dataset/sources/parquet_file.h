@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "penstock/spec.h"
 
 namespace penstock {

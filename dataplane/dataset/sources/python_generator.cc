@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/output_checks.h"
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/expr/output_checks.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/sources/read_splits.h"
 #include "penstock/status.h"
 

@@ -3,7 +3,7 @@
 // elements. To restore it, the generator is started again and this many elements are skipped.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "penstock/status.h"
 

@@ -2,7 +2,7 @@
 // Dataset::Range and RangeOf: equally spaced int64 scalars.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

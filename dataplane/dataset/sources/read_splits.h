@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "penstock/plugin.h"
 
 namespace penstock {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/file_source.h"
 #include "dataplane/dataset/sources/record_reader.h"

@@ -3,7 +3,7 @@
 // file that an element names.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

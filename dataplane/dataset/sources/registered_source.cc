@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/output_checks.h"
-#include "dataplane/dataset/registered_node.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/registered_node.h"
+#include "dataplane/dataset/expr/output_checks.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/sources/read_splits.h"
 #include "dataplane/dataset/sources/split_cursor.h"
-#include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -2,7 +2,7 @@
 // FromSource(): a source that the program or a plug-in registered (penstock/plugin.h).
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/plugin.h"
 
 namespace penstock {

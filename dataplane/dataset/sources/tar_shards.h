@@ -2,7 +2,7 @@
 // TarShards: samples of tar files, grouped as WebDataset does.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

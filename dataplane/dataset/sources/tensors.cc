@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/row_view.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/status.h"

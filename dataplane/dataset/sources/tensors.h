@@ -3,7 +3,7 @@
 // TensorsOf and TensorSlicesOf.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/file_bytes.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/indexed_source.h"

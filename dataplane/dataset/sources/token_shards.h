@@ -2,7 +2,7 @@
 // TokenShards: windows of token files.
 #pragma once
 
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock {
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/transforms/batch_iterator.h"
 #include "dataplane/dataset/transforms/batch_spec.h"
 #include "dataplane/dataset/transforms/kinds.h"

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/build_site.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/transforms/padding.h"
 
 namespace penstock {

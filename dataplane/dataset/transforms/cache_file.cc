@@ -14,10 +14,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/random_number.h"
+#include "dataplane/dataset/engine/random_number.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
-#include "dataplane/dataset/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {

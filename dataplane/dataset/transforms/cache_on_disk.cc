@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "dataplane/dataset/transforms/cache_file.h"
 #include "dataplane/dataset/transforms/cache_store.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/element.h"
 
 namespace penstock {

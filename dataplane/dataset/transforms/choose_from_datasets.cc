@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/chosen_inputs.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/status.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/common_spec.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "penstock/status.h"

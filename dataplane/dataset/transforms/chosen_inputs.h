@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "penstock/spec.h"
 
 namespace penstock {

@@ -3,7 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/common_spec.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/status.h"

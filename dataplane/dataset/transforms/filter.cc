@@ -3,7 +3,8 @@
 // of all later elements, so the function and everything before it must be deterministic.
 #include <utility>
 
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/dataset/transforms/predicate.h"

@@ -8,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/observe/metrics.h"
-#include "dataplane/dataset/error_origin.h"
-#include "dataplane/dataset/state_bytes.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/error_origin.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/status.h"
 

@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/body.h"
-#include "dataplane/dataset/state_bytes.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/engine/body.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/memory/pool.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "dataplane/dataset/row_view.h"
+#include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/transforms/column.h"
 #include "dataplane/dataset/transforms/component_name.h"
 #include "dataplane/element/copy_bytes.h"

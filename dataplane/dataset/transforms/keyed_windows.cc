@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -16,8 +16,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "penstock/element.h"
 

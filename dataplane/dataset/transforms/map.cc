@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
-#include "dataplane/dataset/element_views.h"
-#include "dataplane/dataset/profile.h"
-#include "dataplane/dataset/read_ahead.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/element_sink.h"
+#include "dataplane/dataset/engine/element_views.h"
+#include "dataplane/dataset/engine/profile.h"
+#include "dataplane/dataset/engine/read_ahead.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/map_step.h"
 #include "dataplane/dataset/transforms/ordered_calls.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/profile.h"
-#include "dataplane/dataset/read_ahead.h"
+#include "dataplane/dataset/engine/profile.h"
+#include "dataplane/dataset/engine/read_ahead.h"
 #include "dataplane/dataset/transforms/batching_iterator.h"
 #include "dataplane/dataset/transforms/element_tensors.h"
 #include "dataplane/dataset/transforms/map_over_rows.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/expr/over_rows.h"
-#include "dataplane/dataset/profile.h"
 #include "dataplane/dataset/transforms/batching_iterator.h"
 #include "dataplane/dataset/transforms/row_chunk.h"
 #include "dataplane/dataset/transforms/row_errors.h"

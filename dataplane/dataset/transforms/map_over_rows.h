@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 
 namespace penstock {
 

@@ -9,9 +9,9 @@
 #include <ctime>
 
 #include "absl/algorithm/container.h"
+#include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/expr/ops_python.h"
-#include "dataplane/dataset/profile.h"
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/transforms/thread_pool.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "penstock/status.h"

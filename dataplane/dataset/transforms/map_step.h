@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/expr/function.h"
 #include "penstock/tensor.h"
 
 namespace penstock {

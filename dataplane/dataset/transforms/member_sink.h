@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 
 namespace penstock {
 

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
-#include "dataplane/dataset/state_bytes.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/element_sink.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/pack_rows.h"
 #include "dataplane/dataset/transforms/positioned_input.h"

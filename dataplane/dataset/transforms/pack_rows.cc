@@ -9,7 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/row_view.h"
+#include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/transforms/padding.h"
 #include "dataplane/dataset/transforms/static_batch.h"
 #include "penstock/status.h"

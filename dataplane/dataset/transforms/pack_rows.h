@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/batching.h"
 #include "penstock/element.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/row_view.h"
+#include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/transforms/component_name.h"
 #include "penstock/status.h"
 

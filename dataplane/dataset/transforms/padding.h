@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/batching.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"

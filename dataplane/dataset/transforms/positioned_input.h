@@ -15,10 +15,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/function.h"
-#include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/pending_deliveries.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/engine/pending_deliveries.h"
+#include "dataplane/dataset/expr/function.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/catch_exhausted.h"
 
 namespace penstock {

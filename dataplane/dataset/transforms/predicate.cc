@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
 #include "dataplane/dataset/transforms/element_tensors.h"
 #include "penstock/status.h"
 

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/batch_spec.h"
 #include "dataplane/dataset/transforms/join_rows.h"
 #include "dataplane/dataset/transforms/kinds.h"

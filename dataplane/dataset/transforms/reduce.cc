@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/interruptible.h"
-#include "dataplane/dataset/random_number.h"
+#include "dataplane/dataset/engine/interruptible.h"
+#include "dataplane/dataset/engine/random_number.h"
 #include "dataplane/dataset/transforms/state_function.h"
 #include "penstock/dataset.h"
 #include "penstock/status.h"

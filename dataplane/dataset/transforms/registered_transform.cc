@@ -6,10 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "dataplane/dataset/output_checks.h"
-#include "dataplane/dataset/registered_node.h"
-#include "dataplane/dataset/state_bytes.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/registered_node.h"
+#include "dataplane/dataset/expr/output_checks.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "penstock/status.h"
 

@@ -13,7 +13,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/cost_buckets.h"
 #include "dataplane/dataset/transforms/keyed_windows.h"
 #include "dataplane/dataset/transforms/kinds.h"

@@ -10,8 +10,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/over_rows.h"
-#include "dataplane/dataset/function.h"
 #include "dataplane/dataset/transforms/static_batch.h"
 #include "penstock/spec.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "dataplane/dataset/transforms/decides_by_value.h"
+#include "dataplane/dataset/graph/decides_by_value.h"
 #include "dataplane/dataset/transforms/element_tensors.h"
 #include "penstock/status.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 
 namespace penstock {
 

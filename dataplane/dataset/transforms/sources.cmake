@@ -15,7 +15,6 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/column.cc
   transforms/common_spec.cc
   transforms/concatenate.cc
-  transforms/decides_by_value.cc
   transforms/element_bytes.cc
   transforms/enumerate.cc
   transforms/filter.cc

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/element_sink.h"
+#include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/transforms/common_spec.h"
 #include "penstock/status.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/expr/function.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/element.h"
 #include "penstock/map.h"

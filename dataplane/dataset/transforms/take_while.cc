@@ -3,7 +3,8 @@
 // the input or of the function takes the place of an element and does not end the dataset.
 #include <utility>
 
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/dataset/transforms/predicate.h"

@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/batch_rows.h"
 #include "dataplane/dataset/transforms/batch_spec.h"
 #include "dataplane/dataset/transforms/kinds.h"

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/build_site.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "dataplane/dataset/transforms/pack_rows.h"
 #include "dataplane/dataset/transforms/padding.h"
 #include "penstock/batching.h"

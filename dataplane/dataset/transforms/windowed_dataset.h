@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "dataplane/dataset/attr.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/expr/attr.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "penstock/dataset.h"
 
 namespace penstock {

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
-#include "dataplane/dataset/element_sink.h"
-#include "dataplane/dataset/state_bytes.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/element_sink.h"
+#include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/member_sink.h"
 #include "dataplane/dataset/transforms/positioned_input.h"

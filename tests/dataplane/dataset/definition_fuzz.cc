@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/definition.h"
 #include "penstock/check.h"
 #include "tests/dataplane/dataset/expr/small_values.h"
 

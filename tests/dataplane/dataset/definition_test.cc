@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/definition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "absl/base/config.h"
 #include "control/proto/dataset.pb.h"
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/plugin.h"
 

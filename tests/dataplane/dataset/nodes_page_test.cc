@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "tests/dataplane/dataset/suite.h"
 
 namespace penstock::suite {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
 #include "penstock/expr.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a service's elements counts as delivered, whatever nodes stand behind Distribute: that of
 // which something was returned, and what was dropped before it.
-#include "dataplane/dataset/pending_deliveries.h"
+#include "dataplane/dataset/engine/pending_deliveries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/dataset/element_sink.h"
-#include "dataplane/dataset/graph.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/engine/build_site.h"
+#include "dataplane/dataset/engine/element_sink.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/dataset.h"
 #include "penstock/expr.h"
 #include "penstock/iterator.h"

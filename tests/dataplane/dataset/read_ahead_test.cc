@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/read_ahead.h"
+#include "dataplane/dataset/engine/read_ahead.h"
 
 #include <gtest/gtest.h>
 

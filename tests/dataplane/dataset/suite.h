@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/replay_point.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/engine/replay_point.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/dataset.h"
 #include "penstock/element.h"
 #include "penstock/sources.h"  // IWYU pragma: export

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/definition.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/definition.h"
+#include "dataplane/dataset/graph/registry.h"
 
 namespace penstock::suite {
 namespace {

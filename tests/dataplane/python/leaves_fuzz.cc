@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/dataset/element_sink.h"
-#include "dataplane/dataset/output_checks.h"
+#include "dataplane/dataset/engine/element_sink.h"
+#include "dataplane/dataset/expr/output_checks.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/python/leaves.h"
 #include "penstock/check.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/dataset_cache.h"
 
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -12,7 +12,7 @@
 #include "control/observe/metrics.h"
 #include "control/protocol/trainer_token.h"
 #include "control/sync/boot_time.h"
-#include "dataplane/dataset/definition.h"
+#include "dataplane/dataset/graph/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/expr.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tracing and running: what a function becomes, and what its mistakes say.
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

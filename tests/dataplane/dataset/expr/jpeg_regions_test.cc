@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/jpeg_decoder.h"
+#include "dataplane/dataset/image/jpeg_decoder.h"
+#include "dataplane/memory/arena.h"
 #include "tests/dataplane/dataset/expr/make_jpeg.h"
 
 namespace penstock {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dataplane/dataset/expr/arena.h"
-#include "dataplane/dataset/expr/png_decoder.h"
+#include "dataplane/dataset/image/png_decoder.h"
+#include "dataplane/memory/arena.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/make_png.h"
 #include "tests/dataplane/dataset/expr/run_function.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/function.h"
+#include "dataplane/dataset/expr/function.h"
 #include "penstock/map.h"
 #include "penstock/status.h"
 #include "penstock/tensor.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/python/process_host.h"
 #include "penstock/check.h"
 #include "penstock/plugin.h"

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dataplane/dataset/definition.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/graph/definition.h"
 #include "penstock/penstock.h"
 
 namespace penstock {

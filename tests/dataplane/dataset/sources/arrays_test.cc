@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/node_iterator.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/sources.h"
 #include "tests/dataplane/dataset/sources/read_files.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"

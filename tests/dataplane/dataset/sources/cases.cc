@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/registry.h"
+#include "dataplane/dataset/graph/registry.h"
 #include "penstock/check.h"
 #include "tests/dataplane/dataset/suite.h"
 

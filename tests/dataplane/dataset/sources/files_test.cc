@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/graph/split.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
-#include "dataplane/dataset/split.h"
 #include "penstock/sources.h"
 
 namespace penstock {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/sources.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 

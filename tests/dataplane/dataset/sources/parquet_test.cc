@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/registry.h"
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/graph/registry.h"
+#include "dataplane/dataset/graph/split.h"
 #include "dataplane/memory/element_limit.h"
 #include "penstock/sources.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"

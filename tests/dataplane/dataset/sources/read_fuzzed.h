@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "penstock/check.h"
 #include "penstock/dataset.h"
 #include "penstock/tensor.h"

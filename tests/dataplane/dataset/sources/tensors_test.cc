@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/split.h"
+#include "dataplane/dataset/graph/split.h"
 #include "penstock/dataset.h"
 
 namespace penstock {

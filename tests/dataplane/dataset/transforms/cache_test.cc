@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/interruptible.h"
+#include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/register.h"
 #include "penstock/status.h"

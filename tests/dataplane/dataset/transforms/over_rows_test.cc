@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/transforms/map_batch.h"
 #include "dataplane/dataset/transforms/map_over_rows.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"

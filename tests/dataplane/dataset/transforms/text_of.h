@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/node_iterator.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "penstock/dataset.h"
 #include "penstock/element.h"
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-#include "dataplane/dataset/python_host.h"
+#include "dataplane/dataset/expr/python_host.h"
 #include "penstock/dataset.h"
 #include "penstock/register.h"
 #include "penstock/status.h"

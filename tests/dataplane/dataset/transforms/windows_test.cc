@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/graph.h"
+#include "dataplane/dataset/graph/graph.h"
 #include "penstock/register.h"
 #include "penstock/status.h"
 #include "tests/dataplane/dataset/transforms/of_the_moment.h"
