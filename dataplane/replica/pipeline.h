@@ -30,7 +30,7 @@ struct Portion {
 class Pipeline {
  public:
   // `reading` returns the elements of input.dataset, made in slots of `pool` where possible
-  // (dataplane/dataset/iterator_output.h). `pool` must outlive the pipeline.
+  // (dataplane/dataset/engine/iterator_output.h). `pool` must outlive the pipeline.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineInput& input,
                                                          const Dataset& reading,
                                                          const DistributedDataset::Plan& plan,
