@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// nullopt if the operation does not decode images.
+// Returns nullopt if the operation does not decode images.
 std::optional<DecodePlan> DecodePlanOf(const OpDef& op);
 
 // Crop, CenterCrop, RandomCrop or RandomResizedCrop.

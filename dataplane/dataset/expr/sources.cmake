@@ -51,7 +51,7 @@ set(PENSTOCK_DATASET_EXPR
 )
 # These take long to compile, since they are instantiated for each dtype.
 set_source_files_properties(expr/ops_math.cc expr/ops_order.cc expr/ops_reduce.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-# These loop over values and pixels; GCC 12 vectorises few of the loops at -O2.
+# These loop over values; GCC 12 vectorises few of the loops at -O2.
 set_source_files_properties(expr/ops_arithmetic.cc expr/ops_bits.cc expr/ops_cast.cc
   expr/ops_compare.cc
   PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)

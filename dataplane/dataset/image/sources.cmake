@@ -7,5 +7,5 @@ set(PENSTOCK_DATASET_IMAGE
   image/orientation.cc
   image/png_decoder.cc
   image/resize.cc)
-# Loops over pixels, few of which GCC 12 vectorises at -O2.
+# These loop over pixels; GCC 12 vectorises few of the loops at -O2.
 set_source_files_properties(image/color_steps.cc image/resize.cc PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
