@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every case of every test program is run by some test: none is lost between the files and filters that tests/ lists.
+"""Checks that some test runs every case of every test program: none may fall between the files and filters in tests/.
 
     cases_test.py BUILD            fails with the names of cases that no test runs
     cases_test.py BUILD --count    how many cases there are, by program, and in all
@@ -14,7 +14,7 @@ import sys
 
 
 def cases(command):
-    """Names of the cases that this command would run, but for those that are only run by hand (DISABLED_)."""
+    """Returns the names of the cases that this command runs, without those that only run by hand (DISABLED_)."""
     listing = subprocess.run(command + ["--gtest_list_tests"], check=True, capture_output=True, text=True).stdout
     names, suite = set(), ""
     for line in listing.splitlines():
@@ -31,7 +31,7 @@ def main():
     listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True)
     commands = collections.defaultdict(list)
     for test in json.loads(listed.stdout)["tests"]:
-        command = test.get("command", [])  # none where its program is not built
+        command = test.get("command", [])  # empty if its program is not built
         if any(word.startswith("--files=") for word in command):
             commands[command[0]].append(command)
     total, lost = 0, []

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds every #include to the layers: a folder may include what its row names
+"""Checks every #include against the layers: a folder may include what its row names
 and what those rows name in turn (docs/architecture.md, "Folders").
 
 Three things are checked: that each penstock_component() declares only what the
-table allows, that each #include "…" stays inside what is allowed, and that
-Protobuf and gRPC headers do not cross folders by way of a header.
+table allows, that each #include "…" is allowed, and that
+Protobuf and gRPC headers do not cross folders through another header.
 """
 import functools
 import pathlib
@@ -13,8 +13,7 @@ import re
 import sys
 import tempfile
 
-# folder -> folders whose headers it may include, beside itself. Those of
-# OPEN are open to all.
+# folder -> folders whose headers it may include, beside its own. Those of OPEN are open to all.
 OPEN = {"include", "control/env", "control/observe", "control/sync"}
 ALLOWED = {
     "include": set(),
@@ -46,7 +45,7 @@ ALLOWED = {
     "dataplane/replica": {"dataplane/client"},
     "cuda": {"dataplane/memory", "dataplane/replica"},
 }
-RPC_SIDE = {"control/rpc", "control/journal", "control/dispatcher"}  # their private headers may
+RPC_SIDE = {"control/rpc", "control/journal", "control/dispatcher"}  # whose private headers may
 RPC = re.compile(r"(\.pb\.h|grpcpp/|google/protobuf)")
 LAYERED = ("include", "control", "dataplane", "cuda")
 FREE = {"tools", "python", "bench", "tests", "examples"}  # may include everything
@@ -63,7 +62,7 @@ def closure(folder):
 
 
 def folder_of(path):
-    """The component that a path from the root belongs to, or None outside them."""
+    """Returns the component that a path from the root belongs to; None outside of them."""
     if path.startswith("penstock/"):
         return "include"
     matches = [f for f in ALLOWED if path == f or path.startswith(f + "/")]
@@ -100,7 +99,7 @@ def check_includes(root):
 
 @functools.cache
 def brings_rpc(root, header):
-    """Whether a header of ours includes, however deep, one of Protobuf or gRPC."""
+    """Returns whether one of our headers includes Protobuf or gRPC, directly or indirectly."""
     file = root / header
     if folder_of(header) is None or not file.is_file():
         return False
@@ -129,7 +128,7 @@ def check_targets(root):
 
 
 def self_test():
-    """A tree with four wrong lines; the check must name each."""
+    """Makes a tree with four wrong lines; the check must report each."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for part in ("dataplane/worker", "dataplane/transfer/grpc", "include/penstock", "tests"):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main() of every test program. A program holds the cases of a folder; --files=PATH,PATH… runs
-// those that these source files declare (paths from the root of the repository), and --gtest_filter
-// narrows them further.
+// only those that these source files declare (paths from the root of the repository), and
+// --gtest_filter narrows them further.
 #include <fnmatch.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,14 +27,14 @@ bool MatchesAny(const std::string& name, const std::string& patterns) {
   return false;
 }
 
-// As --gtest_filter is read: patterns that select, then those after '-' that leave out.
+// Interprets --gtest_filter: patterns that select, then after '-' patterns that exclude.
 bool PassesFilter(const std::string& name, const std::string& filter) {
   const std::vector<std::string> parts = absl::StrSplit(filter, absl::MaxSplits('-', 1));
   const std::string selects = parts[0].empty() ? "*" : parts[0];
   return MatchesAny(name, selects) && (parts.size() == 1 || !MatchesAny(name, parts[1]));
 }
 
-// The compiler may have been given an absolute path or a relative one.
+// The compiler may have got an absolute path or a relative one.
 bool DeclaredIn(const testing::TestInfo& test, const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     if (test.file() == file || absl::EndsWith(test.file(), absl::StrCat("/", file))) return true;

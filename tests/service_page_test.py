@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/tfdata-service.md has one row for each feature of tf.data service, in a
-state that exists, and names only tests that exist."""
+"""docs/tfdata-service.md has one row for each feature of tf.data service, with a
+valid state, and names only tests that exist."""
 import pathlib
 import re
 import sys
@@ -17,7 +17,7 @@ NEED_A_TEST = ("✓", "changed")
 
 
 def rows(text):
-    """(id, state, tests) of each row, in the order of the page."""
+    """Returns (id, state, tests) of each row, in the order of the page."""
     found = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
@@ -27,14 +27,14 @@ def rows(text):
 
 
 def examples(text):
-    """(name, tests) of each row of the documentation's own examples."""
+    """Returns (name, tests) of each row of the documentation's own examples."""
     section = text.split("## The documentation's own examples")[1].split("\n## ")[0]
     return [(name, re.findall(r"`(\w+\.\w+)`", tests))
             for name, tests in re.findall(r"^\| (X\d+) \|.*\| (.*) \|$", section, re.M)]
 
 
 def tests_in(tree):
-    """Suite.Test and Class.test_name of all sources below it, and its scripts."""
+    """Returns Suite.Test and Class.test_name of all sources below the folder, and its scripts."""
     names = set()
     for source in tree.rglob("*.cc"):
         for suite, test in re.findall(r"^(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)", source.read_text(), re.M):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers that step together on sequences of very different lengths. In each round all
-// of them get a batch of one bucket of lengths, so none waits for another's long batch.
-// Needs nothing: dispatcher, workers and the trainers' threads are in this process.
+// Trainers that step together on sequences of very different lengths. In each round all of them get
+// a batch of one bucket of lengths, so none waits for another's long batch. Needs no other process:
+// the dispatcher, the workers and the trainers' threads are in this one.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -19,18 +19,18 @@ constexpr int64_t kTrainers = 2;
 constexpr int64_t kBatch = 16;
 constexpr int64_t kSteps = 200;
 
-// "Sentences": one number each, as often as the sentence is long.
+// "Sentences": a sentence of length n is the number n, n times.
 ps::Dataset Sentences() {
   return ps::Dataset::Range(4096)
       .Map([](auto i) { return i * 7919 % 97 + 1; })
-      // Batches of one bucket of lengths, and kTrainers of them for each round.
+      // Batches of one bucket of lengths, kTrainers of them for each round.
       .GroupByWindow([](auto length) { return length / 16; }, kBatch)
       .Batch()
       .Repeat()
       .Rounds(kTrainers, {.bucket = [](auto lengths) { return lengths[0] / 16; }});
 }
 
-// The longest of each step's batch: what the step costs this trainer.
+// Returns the longest sentence of each step's batch: the cost of the step for this trainer.
 std::vector<int64_t> Train(const std::string& service, int64_t rank) {
   std::vector<int64_t> longest;
   absl::StatusOr<ps::Iterator> it = Sentences()

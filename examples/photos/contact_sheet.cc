@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JPEG files through decode, crop and batch, and shows what came out as
-// one picture: a sheet of thumbnails, a red one where a file could not be read.
+// Reads JPEG files through decode, crop and batch, and writes the results as one
+// picture: a sheet of thumbnails, with a red one for each file that could not be read.
 //
 //   photos_contact_sheet FOLDER sheet.jpg      FOLDER: of make_variants.py
 // clang-format off
@@ -79,7 +79,7 @@ ps::Dataset Thumbs(const std::string& pattern) {
       .Map(ps::DecodeJpeg("").CenterCrop(150, 150).Resize(kThumb, kThumb));
 }
 
-// Whole files in batches of a row of the sheet.
+// Reads whole files in batches of one row of the sheet.
 absl::Status AddRows(const std::string& pattern, Sheet& sheet) {
   ASSIGN_OR_RETURN(ps::Iterator it, Thumbs(pattern).Batch(kColumns).MakeIterator());
   while (true) {
@@ -91,8 +91,8 @@ absl::Status AddRows(const std::string& pattern, Sheet& sheet) {
   }
 }
 
-// Damaged files one by one: each error stands in the place of its image, and
-// reading goes on behind it.
+// Reads damaged files one by one. Each error takes the place of its image, and reading goes on
+// after it.
 absl::StatusOr<int> AddDamaged(const std::string& pattern, Sheet& sheet) {
   ASSIGN_OR_RETURN(ps::Iterator it, Thumbs(pattern).MakeIterator());
   int unreadable = 0;

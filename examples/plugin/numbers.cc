@@ -140,7 +140,7 @@ absl::Status Spread(ps::CallContext& call) {
   return absl::OkStatus();
 }
 
-// --- All of them -----------------------------------------------------------------------
+// --- Registration ----------------------------------------------------------------------
 
 absl::Status Register() {
   PENSTOCK_RETURN_IF_ERROR(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `relay` keeps what every transport promises: Penstock's own suite says so.
+// Runs Penstock's conformance suite for transports on `relay`.
 #include "tests/dataplane/transfer/conformance.h"
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A protocol outside of Penstock's tree: `relay` hands every link on to `tcp` and
-// counts what is received. It is written against the installed package alone and shows
-// all that a transport has to provide; docs/transports.md walks through it.
+// A protocol outside of Penstock's tree: `relay` hands every link on to `tcp` and counts the
+// elements received. It is written against the installed package alone and shows all that a
+// transport has to provide; docs/transports.md walks through it.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +21,7 @@ namespace transfer = penstock::transfer;
 
 constexpr char kBelow[] = "tcp";
 
-// Of this process; told at its end, for whoever wants to see that `relay` was used.
+// The count of this process. Prints it at exit, to show that `relay` was used.
 struct Count {
   std::atomic<int64_t> elements = 0;
   ~Count() {
@@ -33,7 +33,7 @@ struct Count {
 
 // --- The worker's end ----------------------------------------------------------
 
-// What the worker holds. Letting go of it lets go of the link below, which closes it.
+// The link that the worker holds. Destroying it destroys the link below, which closes it.
 class Sender final : public transfer::SendLink {
  public:
   explicit Sender(std::shared_ptr<transfer::SendLink> below) : below_(std::move(below)) {}
@@ -60,7 +60,7 @@ class RelayListener final : public transfer::Listener {
 
 // --- The client's end ----------------------------------------------------------
 
-// Stands between the link below and the client's session.
+// Passes events from the link below to the client's session.
 class Events final : public transfer::ReceiveEvents {
  public:
   explicit Events(std::shared_ptr<transfer::ReceiveEvents> above) : above_(std::move(above)) {}
@@ -94,7 +94,7 @@ class Receiver final : public transfer::ReceiveLink {
 class RelayTransport final : public transfer::Transport {
  public:
   std::string_view name() const override { return "relay"; }
-  int rank() const override { return 1000; }  // "auto" prefers what Penstock brings along
+  int rank() const override { return 1000; }  // "auto" prefers Penstock's own protocols
 
   absl::StatusOr<std::unique_ptr<transfer::Listener>> Listen(
       const transfer::ListenOptions& options, transfer::Listener::Accept accept) override {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains with 1, 2 and 4 replicas, in one process and in several: all must have the same losses, to
-1e-4, and tell at least 0.95 of the held-out digits.
+"""Trains with 1, 2 and 4 replicas, in one process and in several. All must have the same losses, to
+1e-4, and recognize at least 0.95 of the held-out digits.
     check.py TRAINER MAKE_SHARDS DIGITS_CSV"""
 import os
 import re
@@ -13,7 +13,7 @@ trainer, make_shards, digits = sys.argv[1:]
 
 
 def results(text):
-    """(losses by epoch, accuracy) of what a trainer printed."""
+    """Parses (losses by epoch, accuracy) from a trainer's output."""
     accuracy = re.search(r"accuracy ([\d.]+)", text)
     return [float(loss) for loss in re.findall(r"loss ([\d.]+)", text)], float(accuracy[1])
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread learns from an image, by the code that the CPU runs; then a thread for each sum
-// adds up those of all images, in their order, so that the sums are the same every time.
+// One thread per image computes its sums, by the code that the CPU runs. Then one thread per sum
+// adds up the values of all images, in the order of the images, so that the sums are the same every
+// time.
 #include "kernels.h"
 #include "lenet.h"
 

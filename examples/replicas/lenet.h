@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolutional network of LeNet's shape (LeCun et al., "Gradient-based learning applied to
-// document recognition", 1998) for images of 8 × 8: two convolutions of 3 × 3 with rectified
-// linear units, each pooled by 2, and three full layers. Forward and back, row by row; on GPUs
-// by the same code, which nvcc compiles for both.
+// document recognition", 1998) for images of 8 × 8: two convolutions of 3 × 3 with rectified linear
+// units, each pooled by 2, and three full layers. Runs forward and back, row by row. GPUs run the
+// same code, which nvcc compiles for both.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace lenet {
 inline constexpr int kPixels = 64;
 inline constexpr int kClasses = 10;
 
-// Of [channels][side][side] to [out][side][side]; the border counts as 0. Weights
-// [out][channels][3][3], then a bias per output channel.
+// A convolution from [channels][side][side] to [out][side][side]; values beyond the border are 0.
+// Weights [out][channels][3][3], then a bias per output channel.
 template <int kChannels, int kOut, int kSide>
 struct Convolution {
   static constexpr int kIn = kChannels * kSide * kSide;
@@ -48,7 +48,7 @@ struct Convolution {
   LENET_ANYWHERE static int BiasOf(int result) { return kBias + result / (kSide * kSide); }
 };
 
-// Weights [out][in], then a bias per output.
+// A full layer. Weights [out][in], then a bias per output.
 template <int kInputs, int kOut>
 struct Full {
   static constexpr int kIn = kInputs;
@@ -65,7 +65,7 @@ struct Full {
   LENET_ANYWHERE static int BiasOf(int result) { return kBias + result; }
 };
 
-// The largest of each 2 × 2 of [channels][side][side]; `from` says which that was.
+// The maximum of each 2 × 2 of [channels][side][side]; `from` records its position.
 template <int kChannels, int kSide>
 LENET_ANYWHERE void Pool(const float* in, float* out, int* from) {
   for (int c = 0; c < kChannels; ++c)
@@ -80,7 +80,7 @@ LENET_ANYWHERE void Pool(const float* in, float* out, int* from) {
       }
 }
 
-// The network as it is computed, with weights that somebody else keeps.
+// The network's computation, on weights that the caller owns.
 class Network {
   using C1 = Convolution<1, 6, 8>;
   using C2 = Convolution<6, 16, 4>;
@@ -96,10 +96,10 @@ class Network {
  public:
   static constexpr int kWeights = kF3 + F3::kWeights;
 
-  // `weights`: kWeights of them, where this is computed.
+  // `weights` are kWeights values in the memory of the processor that computes.
   LENET_ANYWHERE explicit Network(const float* weights) : weights_(weights) {}
 
-  // Calls fn(first weight, weights that are no bias, inputs to each result) for each layer.
+  // Calls fn(first weight, number of weights without biases, inputs to each result) for each layer.
   template <class F>
   static void ForEachLayer(F fn) {
     fn(kC1, C1::kBias, C1::kFanIn);
@@ -140,7 +140,7 @@ class Network {
   }
 
  private:
-  // What each layer gives; behind units and pools where it has them.
+  // The outputs of each layer, after its rectified units and its pool if it has them.
   struct Pass {
     std::array<float, C1::kResults> c1;
     std::array<float, C2::kIn> p1;
@@ -153,7 +153,7 @@ class Network {
     std::array<float, F3::kResults> f3;  // probabilities
   };
 
-  // About mean 0 and deviation 1 over all digits.
+  // Normalized to mean 0 and deviation 1 over all digits.
   LENET_ANYWHERE static std::array<float, kPixels> Normalized(const float* image) {
     std::array<float, kPixels> in;
     for (int i = 0; i < kPixels; ++i) in[i] = (image[i] - 0.3f) / 0.37f;
@@ -224,7 +224,7 @@ class LeNet {
   const std::vector<float>& weights() const { return weights_; }
   Network network() const { return Network(weights_.data()); }
 
-  // A step by Adam (Kingma and Ba, 2015) down the gradient of the mean over the batch.
+  // Makes a step by Adam (Kingma and Ba, 2015) down the gradient of the mean over the batch.
   void Step(const double* gradient, double rate) {
     constexpr double kFirst = 0.9, kSecond = 0.999, kLeast = 1e-8;
     ++steps_;
@@ -240,8 +240,8 @@ class LeNet {
 
  private:
   std::vector<float> weights_;
-  std::vector<double> mean_;    // of the gradients of late
-  std::vector<double> square_;  // of theirs
+  std::vector<double> mean_;    // moving average of the gradients
+  std::vector<double> square_;  // moving average of their squares
   int steps_ = 0;
 };
 

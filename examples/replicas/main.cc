@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data-parallel trainer: each replica learns from its part of every global batch, and all
-// take the same step. Replicas are in this process (REPLICAS), or one in each process of
-// a launch (torchrun's variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; LOCAL_RANK says
-// which GPU is its own). On CPUs or GPUs, by the same code.
+// A data-parallel trainer: each replica learns from its part of every global batch, and all take
+// the same step. Replicas are in this process (REPLICAS), or one in each process of a launch
+// (torchrun's variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; LOCAL_RANK is the number of the
+// process's GPU). The same code runs on CPUs and GPUs.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -21,14 +21,14 @@ namespace {
 namespace ps = penstock;
 using lenet::LeNet;
 
-constexpr double kRate = 0.004;  // falls to 0 from epoch to epoch
+constexpr double kRate = 0.004;  // falls to 0 over the epochs
 
 struct Options {
   std::string files;
   std::string held_out;
   int replicas = 1;
   int epochs = 5;
-  int batch = 8;  // of all replicas
+  int batch = 8;  // of all replicas together
   bool gpu = false;
 };
 
@@ -46,7 +46,7 @@ absl::StatusOr<ps::ReplicaGroup> Group(const Options& options) {
   return ps::ReplicaGroup::Mirrored(devices);
 }
 
-// What a replica has of a step, to be added up: the gradient, then the loss and the rows.
+// Returns a replica's sums of a step, to be added up: the gradient, then the loss and the rows.
 std::vector<double> LearnHere(const LeNet& model, const ps::Element& batch) {
   std::vector<double> sums(LeNet::kWeights + 2);
   const auto images = batch["image"].data<float>();
@@ -69,7 +69,7 @@ absl::StatusOr<ps::PerReplica<std::vector<double>>> Learn(const ps::ReplicaGroup
   return group.Run([&](const ps::Element& batch) { return LearnHere(model, batch); }, values);
 }
 
-// The mean loss of one pass.
+// Returns the mean loss of one pass.
 absl::StatusOr<double> Train(const ps::ReplicaGroup& group, const ps::DistributedDataset& input,
                              double rate, LeNet& model) {
   double loss = 0;
@@ -101,7 +101,7 @@ absl::StatusOr<double> Accuracy(const std::string& files, const LeNet& model) {
 absl::Status Main(const Options& options) {
   ASSIGN_OR_RETURN(const ps::ReplicaGroup group, Group(options));
   ps::InputOptions input_options;
-  input_options.seed = 3;  // so that all groups, of whatever size, read the same batches
+  input_options.seed = 3;  // so that groups of any size read the same batches
   input_options.auto_shard = ps::AutoShardPolicy::kData;
   ASSIGN_OR_RETURN(
       const ps::DistributedDataset input,

@@ -23,7 +23,7 @@ absl::Status ToStatus(cudaError_t error, const char* call) {
   return absl::InternalError(absl::StrCat(call, ": ", cudaGetErrorString(error)));
 }
 
-// So many values on the device that is set.
+// An array of this many values on the current device.
 template <class T>
 absl::Status Allocate(size_t values, T*& to) {
   void* address = nullptr;
@@ -32,8 +32,8 @@ absl::Status Allocate(size_t values, T*& to) {
   return absl::OkStatus();
 }
 
-// A CUDA stream of one GPU, and the memory that learning takes there. For the life of the
-// process: replicas ask for it at every step.
+// A CUDA stream of one GPU, and the memory that learning needs there. Lives as long as the process,
+// because replicas need it at every step.
 class Gpu {
  public:
   static absl::StatusOr<Gpu*> Of(int device) {

@@ -39,7 +39,7 @@ TEST(Adapters, SayHowAnInterfaceIsPluggedIn) {
 
 TEST(Adapters, LeaveOutWhatIsNotKnown) {
   doctor::FakeProbe probe;
-  probe.files["/sys/class/net/veth0/speed"] = "10000";  // no device: made up
+  probe.files["/sys/class/net/veth0/speed"] = "10000";  // made up: no device
   EXPECT_EQ(TextOf(probe, "veth0"), "veth0");
   AddNic(probe, "/sys/class/net/eth0", "Unknown", "0");  // a virtual function
   probe.files["/sys/class/net/eth0/speed"] = "-1";

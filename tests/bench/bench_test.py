@@ -15,7 +15,7 @@ import time
 import unittest
 
 PENSTOCK = None
-BOUND = 600  # seconds; only a broken program comes near it, under sanitizers and beside other tests too
+BOUND = 600  # seconds; only a broken program comes near it, even under sanitizers and beside other tests
 CLUSTER = ("--window", "0.05", "--pairs", "2")
 SHORT = (*CLUSTER, "--source-mib", "8")
 
@@ -27,21 +27,21 @@ IN_SUMMARIES = IN_EACH | {"summary", "ratio", "worst_ratio", "pairs", "clean_pai
 
 
 def run(*args, **kwargs):
-    """Runs to its end; (exit code, stdout, stderr)."""
+    """Runs the bench to its end; returns (exit code, stdout, stderr)."""
     done = subprocess.run([PENSTOCK, "bench", *args], capture_output=True, text=True, timeout=BOUND, check=False,
                           **kwargs)
     return done.returncode, done.stdout, done.stderr
 
 
 def records(text):
-    """The machine's line, those of windows, and the summaries."""
+    """Returns the machine's line, the lines of windows, and the summaries."""
     lines = [json.loads(line) for line in text.splitlines()]
     return (lines[0], [line for line in lines[1:] if "summary" not in line],
             [line for line in lines[1:] if "summary" in line])
 
 
 def write_shell(folder):
-    """A program that is to us as ssh is: it takes a host, then the command."""
+    """Writes a program that stands in for ssh: it takes a host, then the command."""
     shell = pathlib.Path(folder, "shell")
     shell.write_text('#!/bin/sh\ncase $1 in 127.0.0.[23]) ;; *) exit 1 ;; esac\nshift\nexec "$@"\n')
     shell.chmod(0o700)
@@ -127,7 +127,7 @@ class Bench(unittest.TestCase):
         self.assertEqual({(record["workload"], record["consumers"]) for record in together},
                          {(name, k) for name in ("L2", "M1", "CR") for k in (2, 4)})
         for record in together:
-            self.assertEqual(len(set(record["shares"])), 1)  # a step is one of all
+            self.assertEqual(len(set(record["shares"])), 1)  # all trainers make the same steps
             self.assertLessEqual(record["spread_p99"], 0.0501)
 
     def test_workers_run_on_another_host(self):
@@ -138,7 +138,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(code, 0, err)
         _, windows, (tcp, files) = records(out)
         self.assertGreater(tcp["ratio"], 0)
-        self.assertIsNone(tcp["cpu_s_per_gb"])  # what the other host used is not known
+        self.assertIsNone(tcp["cpu_s_per_gb"])  # what the other host used is unknown
         self.assertGreater(tcp["trainer_cpu_s_per_gb"], 0)
         self.assertIn("must run here", files["note"])
         self.assertEqual(set(windows[0]["cpu_s_per_gb_by_role"]), {"consumer", "dispatcher"})
@@ -205,7 +205,7 @@ class Bench(unittest.TestCase):
         self.check_links(out, ["127.0.0.1", "127.0.0.1"])
 
     def check_links(self, out, hosts):
-        """What either way of launching gives."""
+        """Checks the output that both ways of launching have in common."""
         summaries = [record for record in map(json.loads, out.splitlines()) if "summary" in record]
         links = {(record["system"], record["variant"], record["limit"]): record
                  for record in summaries if record["workload"] == "link"}
@@ -220,7 +220,7 @@ class Bench(unittest.TestCase):
         self.assertRegex(links["sendrecv_perf", "", ""]["note"], "is not installed on|not started by us")
 
     def interrupt(self, number, *args):
-        """Sends the signal to a bench whose processes run; it must leave none of them, nor a file."""
+        """Sends the signal to a bench whose processes run; it must leave no process and no file."""
         with tempfile.TemporaryDirectory() as folder:
             with subprocess.Popen([PENSTOCK, "bench", *args], env={**without_slurm(), "TMPDIR": folder},
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as bench:

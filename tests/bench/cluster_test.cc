@@ -258,7 +258,7 @@ TEST(Perftest, WhoReadsIsTheClientAndWhoWritesToo) {
   EXPECT_EQ(run.server.back(), "7");
   EXPECT_TRUE(Perftest({}, "ib_write_bw", *path).client_there);
   EXPECT_THAT(run.client, Contains("-q"));
-  // ib_read_lat knows neither queue pairs nor rates.
+  // ib_read_lat has no options for queue pairs or rates.
   const ToolRun one = Perftest({.element_bytes = 4096}, "ib_read_lat", *path).run("b", 1, 2, 0);
   EXPECT_THAT(one.client, Not(Contains(AnyOf("-q", "--report_gbits"))));
 }
@@ -352,7 +352,7 @@ TEST(Levels, ThoseLeftOutSayWhatIsMissing) {
   EXPECT_EQ(Find(levels, "shm"), nullptr);  // does not leave a host
 }
 
-// So that a ratio compares the same ports.
+// A ratio must compare the same ports.
 TEST(Levels, OverRdmaOursGoesOverThePortThatTheToolsGoOver) {
   Survey here = WithPort(false, {}), there = WithPort(false, {});
   here.rdma->device = "mlx5_0";
@@ -369,7 +369,7 @@ TEST(Levels, OverRdmaOursGoesOverThePortThatTheToolsGoOver) {
               ElementsAre("ib_read_lat", "ucx_perftest ucp_am_lat rdma"));
   EXPECT_EQ(one_port->line_gb_per_s, 25);
   EXPECT_EQ(Find(levels, "ib_read_bw")->line_gb_per_s, 25);
-  EXPECT_TRUE(Find(levels, "ucx")->beside.empty());  // over as many ports as it takes
+  EXPECT_TRUE(Find(levels, "ucx")->beside.empty());  // it uses as many ports as it needs
 }
 
 TEST(Levels, IntoAGpuThoseLeftOutSayWhatIsMissing) {
@@ -494,7 +494,7 @@ TEST(Rows, SayWhichShareOfTheLineTheyHave) {
   EXPECT_DOUBLE_EQ(Summarize(row).line_share, 0.8);
 }
 
-// Brings `rate` elements a second, and fails after `turns`.
+// A side that brings `rate` elements a second, and fails after `turns` windows.
 class Fixed final : public Side {
  public:
   Fixed(double rate, int turns) : rate_(rate), turns_(turns) {}

@@ -18,7 +18,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// T1-0, of which each element has the contents of the next.
+// Workload T1-0 off by one: each element has the contents of the next one.
 class Shifted final : public Buffers {
  public:
   Shifted() : Buffers("shifted", "", Touch::kEveryPage, /*cold=*/false) {}

@@ -84,14 +84,14 @@ TEST(Row, SaysWhenNoPairWasClean) {
 
 TEST(Row, ComparesByTheCpuOfTheWorkersWhereThatIsTheQuestion) {
   Row row = MakeRow({MakePair(100, 100)});
-  row.pairs[0].side.cpu_seconds["consumer"] = 7;  // the trainer's does not count
+  row.pairs[0].side.cpu_seconds["consumer"] = 7;  // the trainer's CPU does not count
   row.basis = Basis::kElementsPerWorkerCpuSecond;
   EXPECT_DOUBLE_EQ(Summarize(row).ratio, 2);
 }
 
 TEST(Row, CopiedIsTheShareOfWhatCameThroughSharedMemory) {
   Row row = MakeRow({MakePair(10, 10), MakePair(10, 10), MakePair(10, 10)});
-  EXPECT_LT(Summarize(row).copied, 0);  // nothing did
+  EXPECT_LT(Summarize(row).copied, 0);  // nothing came through shared memory
   for (Pair& pair : row.pairs) pair.side.done.shared = 200;
   row.pairs[0].side.done.copied = 10;
   row.pairs[2].side.done.copied = 2;
@@ -183,7 +183,7 @@ TEST(Html, HasWhatWasMeasuredOnAGpuBesideItsLimits) {
   EXPECT_THAT(page, HasSubstr("<h2>On a GPU</h2>"));
   EXPECT_THAT(page, HasSubstr("landing of 1024 KiB</td><td>48.00</td><td>47.50</td><td>48.25</td>"
                               "<td>0.960</td><td class='word'>raw copy of 1024 KiB"));
-  EXPECT_THAT(page, HasSubstr("<td>51.00</td><td></td>"));  // the limit stands beside nothing
+  EXPECT_THAT(page, HasSubstr("<td>51.00</td><td></td>"));  // the limit has no ratio
   EXPECT_THAT(HtmlPage({}, {}), Not(HasSubstr("GPU")));
   EXPECT_THAT(HtmlPage({}, {}, *ReadGpuFigures("{\"not_measured\": \"no <driver>\"}\n")),
               HasSubstr("Not measured: no &lt;driver&gt;"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bench reads is checked; here elements that are wrong.
+// A bench checks the elements that it reads. Here they are wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ Setup SetupOf(const Workload& workload) {
           .source_bytes = 1 << 20};
 }
 
-// Element number `index` as the workload's dataset makes it.
+// Returns element number `index` as the workload's dataset makes it.
 Element Make(const Workload& workload, int64_t index) {
   Iterator it = *workload.MakeDataset(SetupOf(workload)).Skip(index).MakeIterator();
   Element element = **it.Next();
@@ -77,7 +77,7 @@ TEST(InPlaceWorkload, KnowsItsElementsBehindEachLastNode) {
   }
 }
 
-// Those whose workers read files, which a test writes into a folder of its own.
+// Workloads whose workers read files. Each test writes them into a folder of its own.
 class FileWorkload : public ::testing::TestWithParam<const Workload*> {
  protected:
   void SetUp() override {
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrReplaceAll(std::string(info.param->name()), {{"-", "_"}});
     });
 
-// Those beside a loop by hand, which makes the same elements.
+// Workloads that are compared with a hand-written loop, which makes the same elements.
 class HandMade : public FileWorkload {};
 
 TEST_P(HandMade, ItsLimitMakesElementsThatItsReaderWouldTake) {
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrReplaceAll(std::string(info.param->name()), {{"-", "_"}});
     });
 
-// Brings a hundred elements at once, however short the time.
+// Brings a hundred elements at once, however short the window.
 class Instant final : public Side {
  public:
   std::string name() const override { return "instant"; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The bundle on a machine that has glibc, what its kernel shows, and nothing else.
+"""The bundle on a machine that has glibc, the files its kernel shows, and nothing else.
 
 Makes the bundle of a build, unpacks it in a folder with glibc's files, and runs
-what is in it there, by chroot in a mount namespace of its own.
+its programs there, by chroot in a mount namespace of its own.
 """
 import json
 import os
@@ -26,20 +26,20 @@ ENTER = 'for folder in proc sys dev; do mount --rbind "/$folder" "$0/$folder" ||
 
 
 def inside(command):
-    """`command` as it is run in the bare root."""
+    """Returns the command line that runs `command` in the bare root."""
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     return ["unshare", "--mount", *user, "sh", "-c", ENTER, bare, *command]
 
 
 def run(*command, env=None):
-    """(exit code, standard output, standard error)."""
+    """Runs a command; returns (exit code, standard output, standard error)."""
     done = subprocess.run(inside(command), capture_output=True, text=True, timeout=120,
                           env={"PATH": os.environ["PATH"], **(env or {})})
     return done.returncode, done.stdout, done.stderr
 
 
 def make_bare_root(folder, build, ucx):
-    """glibc, places to mount, and the unpacked bundle in /penstock-bundle."""
+    """Makes a root with glibc, mount points, and the unpacked bundle in /penstock-bundle."""
     archive = folder / "penstock-bundle.tar.zst"
     subprocess.run([ROOT / "cmake/bundle.sh", build, archive, *ucx], check=True,
                    env={**os.environ, "PENSTOCK_BUNDLE_LEVEL": "1"})
@@ -79,7 +79,7 @@ class OnABareMachine(unittest.TestCase):
         self.assertRegex(out, r"\[  PASSED  \] [1-9]")
 
     def test_its_gpu_part_says_of_each_step_how_it_ended(self):
-        script = bare / "penstock-bundle/gpu-day"  # of a shell, which a bare root lacks
+        script = bare / "penstock-bundle/gpu-day"  # needs a shell, which a bare root lacks
         if not script.exists():
             self.skipTest("this bundle has no GPU part; ./run bundle --gpu")
         done = subprocess.run([script, bare / "tmp/day"], capture_output=True, text=True, timeout=200,
@@ -125,7 +125,7 @@ class OnABareMachine(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    build, ucx = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]  # as cmake/bundle.sh takes them
+    build, ucx = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]  # in the form that cmake/bundle.sh takes
     missing = [tool for tool in ("patchelf", "strip", "zstd", "unshare") if not shutil.which(tool)]
     enters = subprocess.run(["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), "true"],
                             capture_output=True, text=True) if not missing else None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gpu-day as a bundle has it, with the tests for GPUs on fake ones, beside a program that fails and one that hangs."""
+"""gpu-day from a bundle, with the tests for GPUs on fake ones, a program that fails and one that hangs."""
 import json
 import os
 import pathlib
@@ -44,7 +44,7 @@ class GpuDay(unittest.TestCase):
         (self.bundle / folder / name).chmod(0o755)
 
     def day(self, **environment):
-        """Its exit status, and the results by step."""
+        """Runs gpu-day; returns its exit status and the results by step."""
         done = subprocess.run(
             [self.bundle / "gpu-day", self.results],
             env={**os.environ, "PENSTOCK_BENCH": "--pairs 1 --window 0.05 --size 65536", **environment},
@@ -94,7 +94,7 @@ class GpuDay(unittest.TestCase):
         self.assertIn("a &lt;bad&gt; place", page)
         self.assertIn('<td class="bad">timed out', page)
 
-        # One that was mended is done again, and no other.
+        # A program that was mended is run again, and no other.
         self.add("b_failing", "#!/bin/sh\n[ \"$1\" != --gtest_list_tests ] || { echo Failing.; echo '  Test'; }\n")
         (self.results / "b_failing-Failing.json").unlink()
         _, steps, _ = self.day()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake GPUs work by themselves while the program's tests run.
+// Lets the fake GPUs work by themselves while the program's tests run.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links that break over and over, each with elements on their way: what a client
-// and a worker last heard of each other is not the same, and all the same each
-// element comes once.
+// Links that break over and over, each with elements on their way. A client and a worker last heard
+// different things of each other, and yet each element comes once.
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -17,9 +16,9 @@
 namespace penstock {
 namespace {
 
-// The client's end of a link of another transport, until it has let through as
-// many elements as it was given. It breaks inside the event of the last: what is on
-// its way behind them is lost, and so is most of what either end has just said.
+// The client's end of a link of another transport. It breaks after a given number of elements,
+// inside the event of the last one: later elements that are on their way are lost, and so are most
+// of the latest messages of both ends.
 class BreakingLink final : public transfer::ReceiveEvents {
  public:
   BreakingLink(std::shared_ptr<transfer::ReceiveEvents> to, int64_t elements)
@@ -54,12 +53,12 @@ class BreakingLink final : public transfer::ReceiveEvents {
     std::lock_guard lock(mu_);
     link_ = std::move(link);
   }
-  // nullptr when it is broken.
+  // Returns nullptr when the link is broken.
   std::shared_ptr<transfer::ReceiveLink> link() {
     std::lock_guard lock(mu_);
     return link_;
   }
-  // No event behind this, but for one that this is called in.
+  // No event comes after this returns, except the event that calls this.
   void Close() {
     std::shared_ptr<transfer::ReceiveLink> closing;
     std::unique_lock lock(mu_);
@@ -72,7 +71,7 @@ class BreakingLink final : public transfer::ReceiveEvents {
   }
 
  private:
-  // The link, if nobody is inside one of its methods.
+  // Returns the link if no thread is inside one of its methods, else nullptr.
   std::shared_ptr<transfer::ReceiveLink> TakeAlone() {
     std::lock_guard lock(mu_);
     if (link_ == nullptr || link_.use_count() > 1) return nullptr;
@@ -81,12 +80,12 @@ class BreakingLink final : public transfer::ReceiveEvents {
   }
 
   const std::shared_ptr<transfer::ReceiveEvents> to_;
-  int64_t left_;  // by events, which come one at a time
+  int64_t left_;  // accessed by events, which come one at a time
   std::mutex mu_;
   std::condition_variable done_;
   // Guarded by mu_:
   std::shared_ptr<transfer::ReceiveLink> link_;
-  std::thread::id breaker_;  // who is about to break it
+  std::thread::id breaker_;  // the thread that is breaking it
   bool closed_ = false;      // by its owner
 };
 
@@ -105,7 +104,7 @@ class BreakingHandle final : public transfer::ReceiveLink {
   const std::shared_ptr<BreakingLink> link_;
 };
 
-// "breaking_" and the name of the transport below, taken only by name.
+// A transport "breaking_" + the name of the transport below. It is chosen only by name.
 class BreakingTransport final : public transfer::Transport {
  public:
   explicit BreakingTransport(std::string below)
@@ -152,7 +151,7 @@ class BreakingLinks : public testing::TestWithParam<std::string> {
   static constexpr int64_t kCount = 1500;
 
   static void SetUpTestSuite() {
-    if (!transports_.empty()) return;  // for the life of the program
+    if (!transports_.empty()) return;  // they stay for the life of the program
     for (const std::string below : {"local", "shm", "tcp", "grpc"}) {
       auto transport = std::make_unique<BreakingTransport>(below);
       transports_[below] = transport.get();

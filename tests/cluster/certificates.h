@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for tests, made by openssl's command when asked for.
+// Certificates for tests, made by the openssl command.
 #pragma once
 
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// An authority with a folder of its own, whose certificates are for localhost.
+// A certificate authority with a folder of its own. Its certificates are for localhost.
 class Authority {
  public:
   explicit Authority(const std::string& name)
@@ -27,7 +27,7 @@ class Authority {
 
   std::string ca() const { return Path("ca.pem"); }
 
-  // What one process has, with a certificate of its own.
+  // Returns a process's TLS files, with a certificate of its own.
   TlsConfig Issue(const std::string& name) const {
     TlsConfig tls = {.ca = ca(),
                      .certificate = Path(absl::StrCat(name, ".pem")),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers that come and go on a shared job, over each transport: what was lost
-// and what came twice is counted by element.
+// Readers that come and go on a shared job, over each transport. The tests count lost and doubled
+// elements.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -50,7 +50,7 @@ class ClientHistories : public testing::TestWithParam<std::string> {
   }
 
   std::mutex mu_;
-  std::map<int64_t, int> times_;  // each element was returned
+  std::map<int64_t, int> times_;  // how often each element was returned
 };
 
 TEST_P(ClientHistories, ReadersThatStopLeaveTheRestToOthers) {
@@ -84,7 +84,7 @@ TEST_P(ClientHistories, AReaderThatGoesWithAStateHoldsUpNoMove) {
     absl::StatusOr<State> saved = goes->Save();
     ASSERT_TRUE(saved.ok()) << saved.status();
     state = *std::move(saved);
-    for (int i = 0; i < 20; ++i) ASSERT_TRUE(goes->Next().ok());  // not its history
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(goes->Next().ok());  // not in its history
   }
   cluster.AddWorker();
   cluster.RemoveWorker(0);
@@ -152,12 +152,12 @@ TEST_P(ClientHistories, ATrainerRestoredOverAndOverKeepsOneHistory) {
     absl::StatusOr<State> saved = it->Save();
     ASSERT_TRUE(saved.ok()) << saved.status();
     state = *saved;
-    if (life % 2 == 0) {  // each other life ends between writing and committing
+    if (life % 2 == 0) {  // every other life ends between writing and committing
       absl::Status committed = it->Commit(state);
       ASSERT_TRUE(committed.ok()) << committed;
     }
     for (int i = 0; i < 100; ++i)
-      ASSERT_TRUE(it->Next().ok());  // behind the state: not its history
+      ASSERT_TRUE(it->Next().ok());  // after the state: not in its history
   }
   ExpectEachOnce();
 }

@@ -53,7 +53,7 @@ class Cluster {
     StartDispatcher();
   }
 
-  // What distributes through this cluster.
+  // Returns options that distribute through this cluster.
   DistributeOptions Options(ShardingPolicy mode, std::string job_name = "") const {
     return {.processing_mode = mode, .service = service(), .job_name = std::move(job_name)};
   }
@@ -73,7 +73,7 @@ class Cluster {
   std::vector<std::unique_ptr<WorkerServer>> workers_;
 };
 
-// All int64 scalars of one pass, in the order they came. A failure is a test failure.
+// Returns all int64 scalars of one pass, in the order they came. An error fails the test.
 inline std::vector<int64_t> ReadAll(Iterator& it) {
   std::vector<int64_t> values;
   while (true) {
@@ -102,14 +102,14 @@ inline std::vector<int64_t> UpTo(int64_t count) {
   return values;
 }
 
-// An iterator over it; that there is none is a test failure.
+// Returns an iterator over the dataset. An error fails the test.
 inline Iterator IteratorOf(const Dataset& dataset) {
   absl::StatusOr<Iterator> it = dataset.MakeIterator();
   EXPECT_TRUE(it.ok()) << it.status();
   return *std::move(it);
 }
 
-// Of its iterator, or else of the first step.
+// Returns the error of making its iterator, or else of the first step.
 inline absl::Status FirstError(const Dataset& dataset) {
   absl::StatusOr<Iterator> it = dataset.MakeIterator();
   return it.ok() ? it->Next().status() : it.status();

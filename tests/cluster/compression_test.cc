@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of one job whose links compress, each as it was asked to. Alone in its process,
-// whose counters it reads.
+// Readers of one job with different compression of their links. Alone in its process, whose
+// counters it reads.
 #include "control/observe/metrics.h"
 #include "tests/cluster/cluster.h"
 
@@ -24,7 +24,7 @@ TEST(ReadersOfOneJob, NeedNotAgreeOnCompression) {
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "runs");
     options.data_transfer_protocol = "tcp";
     options.compression = compression;
-    options.max_outstanding_requests = 4;  // the first two leave something for the third
+    options.max_outstanding_requests = 4;  // the first two must leave elements for the third
     absl::StatusOr<Iterator> it = runs.Distribute(options).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     readers.push_back(*std::move(it));

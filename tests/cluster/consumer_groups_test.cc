@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kGroupsValues = 16 << 10;  // of a large element: 128 KiB
+constexpr int64_t kGroupsValues = 16 << 10;  // in a large element: 128 KiB
 constexpr int64_t kGroupsBytes = kGroupsValues * int64_t{sizeof(int64_t)};
 
 std::atomic<int64_t>& PreparedForGroups() {
@@ -32,7 +32,7 @@ Dataset LargeForGroups(int64_t count) {
                                    {.num_parallel_calls = 1});
 }
 
-// All members of `groups` groups of `size`, group by group.
+// Returns all members of `groups` groups of `size`, group by group.
 std::vector<Iterator> Members(const Cluster& cluster, int64_t groups, int64_t size,
                               const Dataset& dataset,
                               const std::function<void(DistributeOptions&)>& set = nullptr) {
@@ -49,7 +49,7 @@ std::vector<Iterator> Members(const Cluster& cluster, int64_t groups, int64_t si
   return members;
 }
 
-// The first element of each, read at once: rounds begin when all are there.
+// Reads the first element of each member in parallel: rounds begin when all are there.
 std::vector<Element> FirstOfAll(std::vector<Iterator>& members) {
   std::vector<std::future<Element>> reading;
   for (Iterator& it : members) {
@@ -64,7 +64,7 @@ std::vector<Element> FirstOfAll(std::vector<Iterator>& members) {
   return first;
 }
 
-// What member `m` of each group has read.
+// Returns the reads of member `m` of each group.
 std::vector<Read> OfMember(const std::vector<Read>& reads, int64_t size, int64_t m) {
   std::vector<Read> of;
   for (size_t i = static_cast<size_t>(m); i < reads.size(); i += static_cast<size_t>(size)) {
@@ -73,7 +73,7 @@ std::vector<Read> OfMember(const std::vector<Read>& reads, int64_t size, int64_t
   return of;
 }
 
-// The members of a group saw the same values in the same rounds.
+// Expects that the members of a group saw the same values in the same rounds.
 void ExpectGroupsAgree(const std::vector<Read>& reads, size_t size) {
   for (size_t i = 0; i < reads.size(); ++i) {
     const Read& first = reads[i / size * size];
@@ -124,7 +124,7 @@ TEST(ConsumerGroupsOverShm, AnElementIsPreparedAndSentOnceAndReadByBothWhereItLi
     }
   };
   const int64_t before = PreparedForGroups();
-  ASSERT_TRUE(FirstOfAll(its)[1]);  // what was made before both had links may have been copied
+  ASSERT_TRUE(FirstOfAll(its)[1]);  // elements made before both had links may have been copied
   const int64_t copied = BytesCopied();
   for (int64_t value = 1; value < kCount; ++value) take(value);
   for (Iterator& it : its) EXPECT_FALSE(it.Next()->has_value());
@@ -145,7 +145,7 @@ TEST(ConsumerGroupsOverShm, WhatAMemberWritesIntoItsElementIsItsOwn) {
   }
 }
 
-// Two passes of 11 elements for 4 groups: remainders of 3 and 3 make one whole round, and 2
+// Two passes of 11 elements for 4 groups. The remainders of 3 and 3 make one whole round, and 2
 // elements of another.
 TEST(ConsumerGroup, RemaindersAreOfGroups) {
   for (const Rests rests : {Rests::kPad, Rests::kDrop}) {
@@ -193,7 +193,7 @@ TEST(ConsumerGroup, AMemberComesBackAloneWhereTheOthersWait) {
     committed(options);
     its[dies] = *Numbers(300).Distribute(options).MakeIterator();
     ASSERT_TRUE(its[dies].Restore(states[dies]).ok());
-    // The next round is there for it while the other waits; then for the other.
+    // The next round is there for it while the other waits, and after that for the other.
     std::vector<Read> round(2);
     round[dies] = ReadRounds(its[dies], 1);
     round[1 - dies] = ReadRounds(its[1 - dies], 1);

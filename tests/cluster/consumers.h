@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of a coordinated read, each on a thread of its own, and what they saw.
+// Consumers of a coordinated read, each on a thread of its own, and the rounds they saw.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// What one consumer saw of a round.
+// One consumer's view of a round.
 struct Seen {
   StepToken token;
   int64_t value = 0;
@@ -22,7 +22,7 @@ struct Seen {
 
 struct Read {
   std::vector<Seen> rounds;
-  absl::Status error;  // that ended it
+  absl::Status error;  // that ended its reading
 };
 
 inline DistributeOptions Consumer(const Cluster& cluster, int64_t index, int64_t consumers,
@@ -38,7 +38,7 @@ inline Dataset Numbers(int64_t count) {
   return Dataset::Range(count).Map([](auto x) { return x + 0; });
 }
 
-// Reads to the end, an error, or `most` rounds. `at` is called before each step.
+// Reads to the end, an error, or `most` rounds. Calls `at` before each step.
 inline Read ReadRounds(Iterator& it, int64_t most = INT64_MAX,
                        const std::function<void(int64_t)>& at = nullptr) {
   Read read;
@@ -55,7 +55,7 @@ inline Read ReadRounds(Iterator& it, int64_t most = INT64_MAX,
   return read;
 }
 
-// Each consumer on a thread of its own.
+// Reads with each consumer on a thread of its own.
 inline std::vector<Read> ReadTogether(std::vector<Iterator>& consumers, int64_t most = INT64_MAX,
                                       const std::function<void(int64_t)>& at_of_first = nullptr) {
   std::vector<std::future<Read>> reading;
@@ -83,7 +83,8 @@ inline std::vector<Iterator> Consumers(
   return consumers;
 }
 
-// Rounds in order without gaps; in each, one partition and row; as many for all.
+// Expects rounds in order without gaps, one partition and row in each round, and the same number of
+// rounds for all.
 inline void ExpectAligned(const std::vector<Read>& reads, int64_t first = 0,
                           int64_t remainder_rounds = 0) {
   for (size_t i = 0; i < reads.size(); ++i) {

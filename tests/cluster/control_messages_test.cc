@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control messages that come twice, that are lost with the stream they were on, or whose
-// answer is lost, between real workers, clients and a dispatcher: each element comes once,
-// and the dispatcher's books say so.
+// Control messages that come twice, that are lost with their stream, or whose answer is lost,
+// between real workers, clients and a dispatcher. Each element comes once, and the dispatcher's
+// records agree.
 #include <map>
 #include <mutex>
 #include <random>
@@ -17,8 +17,8 @@
 namespace penstock {
 namespace {
 
-// Streams break behind 2 to 40 messages; of other calls one in three loses its request or
-// its answer.
+// Streams break after 2 to 40 messages. One in three of other calls loses its request or its
+// answer.
 std::function<int64_t(bool)> BreakAtRandom() {
   struct Draw {
     std::mutex mu;
@@ -91,7 +91,7 @@ class ControlMessages : public testing::TestWithParam<Trouble> {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // The one iteration in the dispatcher's books.
+  // Returns the only iteration in the dispatcher's records.
   control::IterationStatus Books() const {
     auto stub = control::DispatcherStub::Make(cluster_.service());
     EXPECT_TRUE(stub.ok()) << stub.status();
@@ -105,7 +105,8 @@ class ControlMessages : public testing::TestWithParam<Trouble> {
     return status->jobs[0].iterations[0];
   }
 
-  // Each element came so often, and is committed so often in the dispatcher's books.
+  // Expects that each element came `times` times, and is committed as often in the dispatcher's
+  // records.
   void ExpectEach(int times) {
     std::map<int, int64_t> elements_by_times;
     for (int64_t i = 0; i < kCount; ++i) ++elements_by_times[times_[i]];
@@ -126,7 +127,7 @@ class ControlMessages : public testing::TestWithParam<Trouble> {
   std::unique_ptr<Relay> relay_;
   std::vector<std::unique_ptr<WorkerServer>> workers_;
   std::mutex mu_;
-  std::map<int64_t, int> times_;  // each element was returned
+  std::map<int64_t, int> times_;  // how often each element was returned
 };
 
 TEST_P(ControlMessages, OfReadersThatShareAJob) {
@@ -136,7 +137,7 @@ TEST_P(ControlMessages, OfReadersThatShareAJob) {
 
 TEST_P(ControlMessages, OfAWorkersWholeEpoch) {
   ReadWith(1, ShardingPolicy::kOff);
-  // Each worker's; one whose stream is broken all the while has none.
+  // One partition per worker; a worker whose stream always breaks has none.
   const size_t partitions = Books().partitions.size();
   ASSERT_GE(partitions, 1u);
   ExpectEach(static_cast<int>(partitions));
@@ -172,12 +173,12 @@ TEST_P(ControlMessages, OfCommitsAndRestores) {
     absl::StatusOr<State> saved = it->Save();
     ASSERT_TRUE(saved.ok()) << saved.status();
     state = *saved;
-    if (life % 2 == 0) {  // each other life ends between writing and committing
+    if (life % 2 == 0) {  // every other life ends between writing and committing
       const absl::Status committed = it->Commit(state);
       ASSERT_TRUE(committed.ok()) << committed;
     }
     if (life == 4) break;
-    for (int i = 0; i < 50; ++i) ASSERT_TRUE(it->Next().ok());  // behind the state: not its history
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(it->Next().ok());  // not in its history
   }
   ExpectEach(1);
 }

@@ -29,7 +29,7 @@ absl::Status CountPrepared(CallContext& call) {
 PENSTOCK_REGISTER_MAP("count_prepared", 1, Scalar(kInt64), CountPrepared);
 
 Dataset EndlessNumbers() {
-  return Dataset::Range(kEndless)  // one call at a time: a Map that reads ahead prepares more
+  return Dataset::Range(kEndless)  // makes one call at a time; a Map that reads ahead prepares more
       .Map([](Expr x) { return Call("count_prepared", x); }, {.num_parallel_calls = 1})
       .Repeat();
 }
@@ -74,7 +74,7 @@ TEST_P(CrossTrainer, EachReadsAllAndItIsPreparedOnce) {
     trainers.push_back(TrainerOf(EndlessNumbers(), options));
     EXPECT_EQ(Take(trainers.back(), 200), From(0, 200)) << id;
   }
-  // What the first may have asked for ahead, and one made to be sent.
+  // The elements that the first may have requested in advance, and one that is ready to be sent.
   EXPECT_LE(Prepared() - before, 200 + 4 + 1);
 }
 
@@ -82,9 +82,9 @@ INSTANTIATE_TEST_SUITE_P(Over, CrossTrainer, testing::Values("local", "shm", "tc
 
 // --- Over shared memory ----------------------------------------------------------------
 
-constexpr int64_t kLargeValues = 40'000;  // of an element, above what travels in frames
+constexpr int64_t kLargeValues = 40'000;  // in an element; more than fits in frames
 
-// Element i is kLargeValues times i, made by the last node.
+// Element i is kLargeValues times the value i. The last node makes it.
 Dataset EndlessLarge() {
   return Dataset::Range(kEndless).Repeat().Map([](Expr x) { return Call("fill_large", x); },
                                                {.num_parallel_calls = 1});
@@ -133,12 +133,12 @@ TEST(CrossTrainerOverShm, AllReadOneElementWhereItWasMade) {
   }
   EXPECT_EQ(BytesCopied(), copied);
   EXPECT_LE(Prepared() - prepared, 100 + 4 + 1);
-  for (const Element& element : first) EXPECT_TRUE(IsLarge(element, 0));  // lent all the while
+  for (const Element& element : first) EXPECT_TRUE(IsLarge(element, 0));  // lent the whole time
 }
 
 TEST(CrossTrainerOverShm, WhatWasMadeElsewhereIsCopiedOnceForAll) {
   Cluster cluster(1);
-  const Dataset repeated = EndlessLarge().Repeat();  // not the last node's own
+  const Dataset repeated = EndlessLarge().Repeat();  // not made by the last node
   std::vector<Iterator> trainers;
   for (const char* id : {"a", "b", "c"})
     trainers.push_back(TrainerOf(repeated, OverShm(cluster, id)));
@@ -181,7 +181,7 @@ TEST(CrossTrainerOverShm, WhatAReaderMayBeLentIsASettingAndTheRestAreCopies) {
 
 TEST(CrossTrainerOverShm, WhatAWorkerMaySpendOnThemIsASetting) {
   Cluster cluster(0);
-  cluster.AddWorker({.shared_pool_bytes = 1});  // no room for any
+  cluster.AddWorker({.shared_pool_bytes = 1});  // no room for an element
   std::vector<Iterator> trainers;
   for (const char* id : {"a", "b"})
     trainers.push_back(TrainerOf(EndlessLarge(), OverShm(cluster, id)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes whose partitions know of each other by their splits alone, through a
-// dispatcher and workers: each element as often as it should come.
+// Nodes whose partitions share nothing but their splits, through a dispatcher and workers. Each
+// element comes as often as it should.
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// How often each number comes.
+// Returns how often each number comes.
 std::map<int64_t, int> TimesOfEach(const Dataset& dataset, const DistributeOptions& options) {
   std::map<int64_t, int> times;
   for (absl::StatusOr<Element>& element : dataset.Distribute(options).Elements()) {
@@ -54,7 +54,7 @@ TEST(Datasets, CachedOnDiskComeOnceWhateverTheFilesHold) {
   std::filesystem::create_directories(folder);
   Cluster cluster(2);
   const Dataset dataset = Dataset::Range(1000).Shuffle(100).Cache(folder + "/cached").Repeat(2);
-  for (const uint64_t seed : {1, 1, 2}) {  // splits are given on demand: anew each time
+  for (const uint64_t seed : {1, 1, 2}) {  // splits are given on demand, in another order each time
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic);
     options.seed = seed;
     ExpectEach(TimesOfEach(dataset, options), 1000, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of a service whose elements are copied to devices: fake ones, in the backend's place.
+// Jobs of a service whose elements are copied to devices. The backend's devices are fake.
 #include <cstdlib>
 #include <functional>
 
@@ -14,7 +14,7 @@ namespace {
 using ::testing::Each;
 using ::testing::IsEmpty;
 
-// By replica, all rows in the order they came. `between` is called before each step.
+// Returns all rows of each replica in the order they came. Calls `between` before each step.
 std::vector<Rows> ReadOnDevices(const ReplicaGroup& group, const Dataset& dataset,
                                 const InputOptions& options = {},
                                 const std::function<void(int64_t)>& between = nullptr) {
@@ -43,7 +43,7 @@ Rows Together(const std::vector<Rows>& by_replica) {
   return Sorted(std::move(all));
 }
 
-// What workers of this process have sent.
+// Returns the bytes that workers of this process have sent.
 int64_t SentBytes() {
   return ProcessMetrics().GetCounter("penstock_worker_sent_bytes_total", "").value();
 }
@@ -89,7 +89,7 @@ TEST_P(DevicePrefetchOfJobs, AWorkerThatGoesTakesNothingWithIt) {
   EXPECT_EQ(Together(rows), UpTo(8000));
 }
 
-// Tensor parallelism: what comes over the link does not grow with the ranks.
+// Tensor parallelism: the bytes over the link do not grow with the number of ranks.
 TEST_P(DevicePrefetchOfJobs, RanksThatShareElementsReadThemOnce) {
   std::vector<int64_t> bytes;
   for (const int ranks : {1, 2, 4}) {
@@ -104,7 +104,7 @@ TEST_P(DevicePrefetchOfJobs, RanksThatShareElementsReadThemOnce) {
     EXPECT_THAT(rows, Each(rows[0]));
   }
   EXPECT_GE(bytes[0], 40'000 * 8);
-  // The last batches of partitions are short, and where those end is for the workers.
+  // The last batches of partitions are short, and the workers decide where partitions end.
   EXPECT_NEAR(static_cast<double>(bytes[1]), static_cast<double>(bytes[0]), 0.05 * bytes[0]);
   EXPECT_NEAR(static_cast<double>(bytes[2]), static_cast<double>(bytes[0]), 0.05 * bytes[0]);
 }

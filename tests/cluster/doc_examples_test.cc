@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The examples of tf.data service's own documentation, as cases: what stands
-// there must come out here. X1 to X8: their numbers in our list of them.
+// The examples of tf.data service's own documentation as test cases. X1 to X8 are their numbers in
+// our list.
 
 #include <future>
 

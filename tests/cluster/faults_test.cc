@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes away in the middle of an epoch, and what must hold all the same:
-// each element once.
+// Processes that go away in the middle of an epoch. Each element must come once all the same.
 #include <optional>
 #include <set>
 #include <vector>
@@ -13,7 +12,7 @@ namespace {
 
 constexpr int64_t kJobElements = 5000;
 
-// "" if `values` are 0 … count - 1, each once; else which are lost and doubled.
+// Returns "" if `values` are 0 … count - 1, each once; else the lost and the doubled ones.
 std::string Differences(const std::vector<int64_t>& values, int64_t count = kJobElements) {
   std::vector<int> seen(count, 0);
   for (int64_t value : values) ++seen.at(value);
@@ -23,7 +22,7 @@ std::string Differences(const std::vector<int64_t>& values, int64_t count = kJob
   return text;
 }
 
-// A window small enough that the epoch cannot be over before anything happens.
+// A job with a window so small that the epoch cannot end before anything happens.
 Dataset Job(const Cluster& cluster, std::string name = "", Keep keep = Keep::kTaken,
             int64_t count = kJobElements) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));
@@ -109,8 +108,8 @@ TEST(Faults, AReaderThatStopsLeavesTheRestToTheOther) {
   EXPECT_EQ(Differences(Together(std::move(all), delivered)), "");
 }
 
-// The count itself is tested: a dispatcher that places a partition anew without
-// waiting for what its readers have must be seen to give elements twice.
+// Tests the count itself: if a dispatcher assigns a partition again without waiting for its
+// readers' answers, elements must be seen twice.
 TEST(Faults, WithoutTheFenceElementsComeTwice) {
   Cluster cluster(2, {}, protocol::Broken::kAssignWithoutFence);
   absl::StatusOr<Iterator> one = Job(cluster, "shared").MakeIterator();
@@ -125,8 +124,8 @@ TEST(Faults, WithoutTheFenceElementsComeTwice) {
   const auto doubled = [&] {
     return std::set<int64_t>(delivered.begin(), delivered.end()).size() < delivered.size();
   };
-  // Read in turn, so that either gets what the other had; not to the end, to which nothing then
-  // holds the dispatcher either.
+  // Read alternately, so that each reader gets elements that the other had. Do not read to the end:
+  // nothing then obliges the dispatcher to wait.
   while (!doubled()) {
     std::vector<int64_t> more = Together(ReadSome(*one, 50), ReadSome(*other, 50));
     if (more.empty()) break;
@@ -148,7 +147,7 @@ TEST(Faults, ATrainerGoesOnFromItsCommittedState) {
     state = *saved;
     EXPECT_LT(state.bytes.size(), 10 << 10);
     ASSERT_TRUE(it->Commit(state).ok());
-    ReadSome(*it, 500);  // struck out: behind the state
+    ReadSome(*it, 500);  // struck out: after the state
   }
   absl::StatusOr<Iterator> again = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
   ASSERT_TRUE(again.ok()) << again.status();
@@ -180,7 +179,7 @@ TEST(Faults, ARestoredStateCanBeCommittedBeforeAnythingIsRead) {
       EXPECT_TRUE(committed.ok()) << committed;
     }
   }
-  // Not of that client: what was not committed would come again here.
+  // Another client: elements that were not committed would come again here.
   absl::StatusOr<Iterator> other = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_EQ(Differences(Together(std::move(history), ReadAll(*other))), "");
@@ -193,7 +192,7 @@ TEST(Faults, AStateIsCommittedWhereTheLastRepetitionGaveThisReaderNothing) {
   absl::StatusOr<Iterator> other = job().MakeIterator();
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
   std::vector<int64_t> history = ReadSome(*one, 100);
-  const size_t others = ReadAll(*other).size();  // the rest, and all of the second
+  const size_t others = ReadAll(*other).size();  // the rest, and the whole second repetition
   history = Together(std::move(history), ReadAll(*one));
   EXPECT_EQ(history.size() + others, 2 * kJobElements);
   absl::StatusOr<State> state = one->Save();
@@ -221,7 +220,7 @@ TEST(Faults, AStateThatIsNotKeptAnyMoreIsNotCommitted) {
   EXPECT_EQ(committed.code(), absl::StatusCode::kFailedPrecondition) << committed;
   committed = it->Commit(*last);
   EXPECT_TRUE(committed.ok()) << committed;
-  committed = it->Commit(*first);  // contained in the last
+  committed = it->Commit(*first);  // contained in the last state
   EXPECT_TRUE(committed.ok()) << committed;
 }
 
@@ -236,7 +235,7 @@ TEST(Faults, AStateOfAnotherIteratorIsNotCommitted) {
   for (bool read : {false, true}) {
     if (read) {
       ReadSome(*other, 10);
-      ASSERT_TRUE(other->Save().ok());  // has the same number
+      ASSERT_TRUE(other->Save().ok());  // has the same number as `state`
     }
     absl::Status committed = other->Commit(*state);
     EXPECT_EQ(committed.code(), absl::StatusCode::kFailedPrecondition) << committed;

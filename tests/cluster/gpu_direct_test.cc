@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs whose elements a NIC writes to replicas' devices: a dispatcher, workers and a trainer
-// over a real UCX, tcp lanes beneath, that pretends to know CUDA; devices are fake.
+// Jobs whose elements a NIC writes to replicas' devices: a dispatcher, workers and a trainer over a
+// real UCX on tcp that pretends to support CUDA; the devices are fake.
 #include <cstdlib>
 #include <functional>
 #include <set>
@@ -28,7 +28,7 @@ using transfer::ucx::PretendedFabric;
 constexpr int64_t kBatch = 40'000;  // rows: elements of 320,000 bytes, which no frame takes
 constexpr int64_t kRows = 40 * kBatch;
 
-// A protocol of that name, on a UCX of its own, which a process keeps for good.
+// A protocol of the given name, on a UCX of its own, which a process keeps for good.
 struct Pretended {
   explicit Pretended(const std::string& protocol) {
     auto memory = std::make_shared<transfer::ucx::Memory>(fabric);
@@ -76,7 +76,7 @@ class GpuDirectJobs : public WithoutPageLocks {
     std::vector<Rows> rows;  // by replica, in the order they came
     std::vector<DeviceLandingStats> stats;
   };
-  // `between` is called before each step is looked at.
+  // Reads all. Calls `between` after each step, before its values are read.
   Read ReadAllOf(const ReplicaGroup& group, const Dataset& dataset,
                  const InputOptions& options = {},
                  const std::function<void(DistributedIterator&)>& between = nullptr) {
@@ -100,7 +100,8 @@ class GpuDirectJobs : public WithoutPageLocks {
     read.stats = it.LandingStats();
     return read;
   }
-  // Behind the elements that came while nobody knew yet.
+  // Waits until it is decided whether the NIC writes to the device. Elements received before that
+  // are staged.
   static void AwaitDecision(DistributedIterator& it) {
     const auto undecided = [&] {
       for (const DeviceLandingStats& stats : it.LandingStats())
@@ -110,7 +111,7 @@ class GpuDirectJobs : public WithoutPageLocks {
     EXPECT_TRUE(Eventually([&] { return !undecided(); }));
   }
 
-  // Each row came once.
+  // Expects that each row came once.
   static void ExpectAllOnce(const std::vector<Rows>& parts) {
     std::vector<int8_t> times(kRows);
     for (const Rows& rows : parts) {
@@ -119,7 +120,8 @@ class GpuDirectJobs : public WithoutPageLocks {
     EXPECT_EQ(times, std::vector<int8_t>(kRows, 1));
   }
 
-  // That all comes once and is staged, and why; read by one replica.
+  // Expects that all rows came once, were read by one replica and were staged, and that `reason`
+  // explains why.
   void ExpectStaged(const std::string& reason) {
     StartWorkers();
     const Read read = ReadAllOf(Gpus(1), Dataset::Range(kRows).Batch(kBatch).Distribute(Job()), {},
@@ -134,7 +136,7 @@ class GpuDirectJobs : public WithoutPageLocks {
   }
 
   const std::string protocol_;
-  Pretended& ucx_;  // as protocols stay
+  Pretended& ucx_;  // never destroyed: protocols stay registered
   RunningGpus running_;
   std::optional<Cluster> cluster_;
 };
@@ -145,7 +147,8 @@ TEST_F(GpuDirectJobs, ALoneReplicasElementsTakeNoHostSlot) {
   const Read read = ReadAllOf(Gpus(1), Dataset::Range(kRows).Batch(kBatch).Distribute(Job()), {},
                               [&](DistributedIterator& it) {
                                 AwaitDecision(it);
-                                // Those that came before it was decided: the window's.
+                                // Counts the elements received before the decision, which fill the
+                                // window.
                                 if (it.LandingStats()[0].direct > 0 && host_before < 0)
                                   host_before = ucx_.calls.Count("receive(host)");
                               });
@@ -154,7 +157,7 @@ TEST_F(GpuDirectJobs, ALoneReplicasElementsTakeNoHostSlot) {
   EXPECT_EQ(read.stats[0].gpu_direct, "on");
   EXPECT_GT(read.stats[0].direct, 0);
   EXPECT_GE(host_before, 0);
-  EXPECT_EQ(ucx_.calls.Count("receive(host)"), host_before);  // none behind the first that was not
+  EXPECT_EQ(ucx_.calls.Count("receive(host)"), host_before);  // none after the decision
 }
 
 TEST_F(GpuDirectJobs, ConsumersOfACoordinatedJobHaveTheirsOnTheirOwnDevices) {
@@ -188,7 +191,7 @@ TEST_F(GpuDirectJobs, AStateIsThatBehindTheStepGivenWhereverElementsAre) {
   DistributeOptions job = Job();
   job.keep = Keep::kCommitted;
   job.max_outstanding_requests = 16;
-  job.order = MergeOrder::kDeterministic;  // a state is behind what is on its way to a device
+  job.order = MergeOrder::kDeterministic;  // elements on their way to a device come after the state
   const DistributedDataset dataset =
       *DistributeDataset(Gpus(1), Dataset::Range(kRows).Batch(kBatch).Distribute(job))
            ->PrefetchToDevice(2);
@@ -233,7 +236,7 @@ TEST_F(GpuDirectJobs, ReceivesAndFlushesThatFailLoseNothing) {
 
 TEST_F(GpuDirectJobs, WhatTheHostHasToReadIsStaged) {
   StartWorkers();
-  // Batches of a job that several replicas share are cut, and here a map reads them.
+  // Batches of a job that several replicas share are cut. Below, a map reads them.
   const Read shared =
       ReadAllOf(Gpus(2), Dataset::Range(kRows).Batch(kBatch).Distribute(Job()), {}, AwaitDecision);
   ExpectAllOnce(shared.rows);

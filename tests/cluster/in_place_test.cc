@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many elements the worker copies on their way over shared memory: none but the first few, for
-// any number of trainers that take them more slowly than they are made. Counted, not timed: a
-// trainer takes one when all windows are full.
+// How many elements the worker copies to send them over shared memory: only the first few, for any
+// number of trainers that take them more slowly than they are made. Counted, not timed: a trainer
+// takes one when all windows are full.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -20,7 +20,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kRowBytes = 37'632;  // a picture of 112 x 112
-// Until each link has slots for what is on its way and what is read ahead.
+// After this many, each link has slots for the elements on their way and those read ahead.
 constexpr int64_t kFirst = 80;  // elements
 constexpr int64_t kWindow = 4;
 
@@ -29,14 +29,14 @@ absl::Status MakeRow(CallContext& call) {
   std::fill(out.begin(), out.end(), static_cast<uint8_t>(call.inputs()[0].scalar<int64_t>()));
   return absl::OkStatus();
 }
-// Elements received at all trainers of this process.
+// Returns the number of elements received by all trainers of this process.
 int64_t CountReceived() {
   int64_t received = 0;
   for (size_t how = 0; how < transfer::kWaysFilled; ++how)
     received += transfer::FilledOfProcess(static_cast<transfer::Filled>(how));
   return received;
 }
-// Of those, how many were copied, and why.
+// Says how many of them were copied, and why.
 std::string WhyCopied() {
   return absl::StrCat("no slot ", transfer::FilledOfProcess(transfer::Filled::kNoSlot),
                       ", made for another ",
@@ -55,7 +55,7 @@ Dataset Batches(int64_t elements, int64_t rows) {
       .Batch(rows);
 }
 
-// What stands between the batches and the trainers.
+// The node between the batches and the trainers.
 struct Last {
   const char* name;
   Dataset (*of)(int64_t elements, int64_t rows);
@@ -96,10 +96,11 @@ void PrintTo(const Scene& scene, std::ostream* out) {
 
 class InPlace : public testing::TestWithParam<Scene> {};
 
-// Of all bytes, once the links have their slots.
+// Returns the copied share of all bytes, counted once the links have their slots.
 double ShareCopied(const Scene& scene) {
   const int64_t batches = kFirst + 240;
-  // More than is read: at its end, when windows run empty, whoever has least gets a copy at once.
+  // More than is read: at the end, when windows run empty, the trainer that has least gets a copy
+  // at once.
   const int64_t all = batches + 2 * kWindow * scene.trainers;
   Cluster cluster(1);
   const int64_t before = CountReceived();
@@ -114,8 +115,8 @@ double ShareCopied(const Scene& scene) {
     options.max_outstanding_requests = kWindow;
     trainers.push_back(IteratorOf(dataset.Distribute(options)));
   }
-  // Each keeps its element until it takes the next. The first step is of all at once: rounds begin
-  // when all are there.
+  // Each trainer holds its element until it takes the next. All take the first step in parallel:
+  // rounds begin when all are there.
   std::vector<Element> elements(trainers.size());
   const auto step = [&](size_t i) {
     absl::StatusOr<std::optional<Element>> element = trainers[i].Next();
@@ -126,7 +127,7 @@ double ShareCopied(const Scene& scene) {
   std::vector<std::thread> first;
   for (size_t i = 0; i < trainers.size(); ++i) first.emplace_back(step, i);
   for (std::thread& thread : first) thread.join();
-  // A window holds the element that its trainer keeps, too.
+  // A window includes the element that its trainer holds.
   int64_t copied = 0;
   for (int64_t taken = scene.trainers; taken < batches; ++taken) {
     if (taken == kFirst) copied = BytesCopied();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `penstock links` shows, of servers in this process.
+// The output of `penstock links` for servers in this process.
 #include <functional>
 
 #include "control/stub/dispatcher_stub.h"
@@ -12,7 +12,7 @@ using ::testing::UnorderedElementsAre;
 
 class LinksTest : public testing::Test {
  protected:
-  // Reads on until the dispatcher shows links of which `holds`.
+  // Asks the dispatcher until its links satisfy `holds`.
   std::vector<control::LinkStatus> ReadUntil(
       Iterator& it, const std::function<bool(const std::vector<control::LinkStatus>&)>& holds) {
     auto stub = control::DispatcherStub::Make(cluster_.service());

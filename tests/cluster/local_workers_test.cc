@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose elements a client reads: workers in its own process, in another one, and
-// with tags.
+// Which workers a client reads from: those in its own process, in another one, and by tags.
 #include <cstdlib>
 #include <numeric>
 
@@ -77,7 +76,7 @@ TEST(TargetWorkers, LocalNeedsALocalWorker) {
 TEST(TargetWorkers, ALocalWorkerThatStopsEarlyIsFollowedByAnother) {
   constexpr int64_t kCount = 2000;
   Cluster cluster(1);
-  WorkerElsewhere elsewhere(cluster);  // is none for it
+  WorkerElsewhere elsewhere(cluster);  // no local worker for this client
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic);
   options.target_workers = TargetWorkers::kLocal;
   options.max_outstanding_requests = 8;
@@ -142,7 +141,7 @@ TEST(LocalShards, AutoIsLocalWhereWorkersAreColocated) {
   EXPECT_EQ(ReadAll(Ten(cluster, TargetWorkers::kAuto, ShardingPolicy::kOff)).size(), 20);
 }
 
-// Another trainer, with its own worker; run by the test below in a process of its own.
+// Another trainer with its own worker. The test below runs it in a process of its own.
 constexpr char kServiceOfTrainer[] = "PENSTOCK_TEST_SERVICE";
 TEST(TrainerElsewhere, ReadsItsShard) {
   const char* service = std::getenv(kServiceOfTrainer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves that are planned: workers that join and drain while trainers read. What the others
-// prepare keeps coming meanwhile, however long a worker that joined takes to begin.
+// Planned moves: workers that join and drain while trainers read. The elements of the other workers
+// keep coming meanwhile, however long a new worker takes to begin.
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -15,8 +15,9 @@
 namespace penstock {
 namespace {
 
-// Each partition of a placement is computed on a thread of its own. Who computes here while
-// this door is shut, and did not before, waits until it is opened; all are counted.
+// Each partition of a placement is computed on a thread of its own. A thread that first computes
+// while the door is shut waits until it is opened, and is counted. Threads that have passed before
+// do not wait.
 class Door {
  public:
   Door() {
@@ -80,7 +81,7 @@ Dataset NumbersThroughDoor(int64_t count) {
                                    {.num_parallel_calls = 1});
 }
 
-// The next number; none (and a failure) if it does not come.
+// Returns the next number. If none comes, the test fails and the result is empty.
 std::optional<int64_t> Next(Iterator& it) {
   absl::StatusOr<std::optional<Element>> element = it.Next(absl::Now() + absl::Minutes(1));
   EXPECT_TRUE(element.ok()) << element.status();
@@ -102,7 +103,7 @@ void ReadRest(Iterator& it, std::vector<int64_t>& into) {
 
 class Moves : public testing::TestWithParam<int64_t> {
  protected:
-  // Windows of so many elements.
+  // Windows of GetParam() elements.
   DistributeOptions Options(const Cluster& cluster, ShardingPolicy mode, std::string name = "") {
     DistributeOptions options = cluster.Options(mode, std::move(name));
     options.max_outstanding_requests = GetParam();
@@ -130,7 +131,7 @@ TEST_P(Moves, AWorkerThatJoinsIsWaitedForByNoConsumer) {
   cluster.AddWorker({.permits = 1});
   Door::AwaitNewcomer();
   EXPECT_EQ(cluster.worker(1).NumTasks(), 1);
-  // Many times what any of them could hold of before.
+  // Reads many times more than any of them could have held before.
   for (int turn = 0; turn < 5; ++turn) {
     for (size_t i = 0; i < 2; ++i) ReadSome(consumers[i], 1000, numbers[i]);
   }
@@ -143,8 +144,8 @@ TEST_P(Moves, AWorkerThatJoinsIsWaitedForByNoConsumer) {
   EXPECT_EQ(Sorted(std::move(all)), UpTo(kCount));
 }
 
-// Two shards on one worker; the one that stays comes to its end while the other waits to be
-// taken up by the worker that joined.
+// Two shards on one worker. The one that stays reaches its end while the other waits for the worker
+// that joined.
 TEST_P(Moves, AShardThatMovesHoldsUpNoOther) {
   constexpr int64_t kCount = 8'000;
   Door door;
@@ -157,7 +158,7 @@ TEST_P(Moves, AShardThatMovesHoldsUpNoOther) {
   ReadSome(*it, 100, numbers);
   const absl::Status drained = cluster.worker(0).Drain(absl::Minutes(1));
   ASSERT_TRUE(drained.ok()) << drained;
-  // Of both shards, so that the survivor is at work on both.
+  // Elements of both shards came, so the survivor computes both.
   std::set<int64_t> shards;
   for (int64_t read = 0; read < 2000 || shards.size() < 2; ++read) {
     ReadSome(*it, 1, numbers);
@@ -178,7 +179,7 @@ TEST_P(Moves, AShardThatMovesHoldsUpNoOther) {
   EXPECT_EQ(Sorted(std::move(numbers)), UpTo(kCount));
 }
 
-// A drain waits for no reader: this one asks for nothing while all workers but one drain.
+// A drain waits for no reader: this reader requests nothing while all workers but one drain.
 TEST_P(Moves, WorkersDrainAtOnceWhileNobodyReads) {
   constexpr int64_t kCount = 8'000;
   for (ShardingPolicy mode : {ShardingPolicy::kDynamic, ShardingPolicy::kData}) {
@@ -198,7 +199,7 @@ TEST_P(Moves, WorkersDrainAtOnceWhileNobodyReads) {
   }
 }
 
-// Joins and drains in turn, between commits: the worker of the beginning is long gone.
+// Workers join and drain alternately, between commits: the first worker is long gone.
 TEST_P(Moves, AFleetIsReplacedBetweenCommits) {
   constexpr int64_t kCount = 8'000;
   Door door;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// order = kDeterministic with several consumers: their elements by step and consumer are in the
-// order that one reader has, on whatever workers, however many consumers go on from their states,
-// and whoever is killed in between.
+// order = kDeterministic with several consumers. Their elements by step and consumer are in the
+// order that one reader gets, on any workers, for any number of consumers that go on from the
+// states, and whatever process is killed in between.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// Of as many consumers as there are ranks; -1: of one reader.
+// One consumer of as many as there are ranks; -1 is a single reader.
 DistributeOptions OrderedOf(const Cluster& cluster, int64_t consumer = -1, int64_t consumers = 0) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "ordered");
   options.order = MergeOrder::kDeterministic;
@@ -46,7 +46,7 @@ std::vector<int64_t> InOrder(std::vector<DeliveredElement> delivered) {
   return values;
 }
 
-// Takes one element; false at the end.
+// Takes one element; returns false at the end.
 bool TakeOne(Iterator& it, std::vector<DeliveredElement>& delivered) {
   absl::StatusOr<std::optional<Element>> element = it.Next();
   EXPECT_TRUE(element.ok()) << element.status();
@@ -75,7 +75,7 @@ class OrderedConsumers : public testing::TestWithParam<Pipeline> {
   }
 };
 
-// Workers are processes, killed −9 when a launch is over.
+// Workers are processes, killed with kill −9 at the end of a launch.
 struct Launch {
   explicit Launch(int count) {
     for (int i = 0; i < count; ++i) workers.push_back(std::make_unique<WorkerElsewhere>(cluster));
@@ -128,7 +128,7 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
         absl::StatusOr<State> state = it->Save();
         ASSERT_TRUE(state.ok()) << state.status();
         saved[at] = *std::move(state);
-        std::vector<DeliveredElement> struck_out;  // behind the state
+        std::vector<DeliveredElement> struck_out;  // after the state
         for (int i = 0; i < 7 * r; ++i) TakeOne(*it, struck_out);
       });
     }
@@ -193,7 +193,7 @@ class OneOrderedConsumer : public testing::Test {
     return *std::move(it);
   }
 
-  // Consumer 1 does not read on from it.
+  // Expects that consumer 1 does not go on from it.
   void ExpectOfConsumer0(const State& state) {
     Iterator wrong = Consumer(1, 2);
     ASSERT_TRUE(wrong.Restore(state).ok());
@@ -223,7 +223,7 @@ TEST_F(OneOrderedConsumer, ThatReturnsWithItsStateGetsTheSameAgain) {
     ASSERT_TRUE(first.Commit(*saved).ok());
     state = *std::move(saved);
     for (int i = 0; i < 40; ++i) ASSERT_TRUE(TakeOne(first, lost));
-    Iterator again = Consumer(0, 2);  // another process, before the first is missed
+    Iterator again = Consumer(0, 2);  // another process, before the loss of the first is noticed
     ASSERT_TRUE(again.Restore(*state).ok());
     while (TakeOne(again, delivered)) {
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read in order kDeterministic.
+// Pipelines that are read in order kDeterministic.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// order = kDeterministic: the elements of all partitions in one order, which
-// depends on the dataset, the seed and the number of partitions alone.
+// order = kDeterministic: the elements of all partitions in one order, which depends only on the
+// dataset, the seed and the number of partitions.
 #include <memory>
 #include <optional>
 #include <random>
@@ -23,7 +23,7 @@ DistributeOptions Ordered(const Cluster& cluster, ShardingPolicy mode = Sharding
   return options;
 }
 
-// Appends up to `count` elements; false at the end.
+// Appends up to `count` elements; returns false at the end.
 bool ReadInto(Iterator& it, int64_t count, std::vector<int64_t>& values) {
   for (int64_t i = 0; i < count; ++i) {
     absl::StatusOr<std::optional<Element>> element = it.Next();
@@ -41,7 +41,7 @@ class OrderedReading : public testing::TestWithParam<Pipeline> {
     options.keep = Keep::kCommitted;
     return GetParam().make().Distribute(options);
   }
-  // The order, read without any trouble.
+  // Returns the order when nothing fails.
   static std::vector<int64_t> Undisturbed() {
     Cluster cluster(2);
     return ReadAll(Job(cluster));
@@ -112,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, OrderedReading,
 TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
   constexpr int64_t kMoreThanAWindow = 100'000;
   Cluster cluster(2);
-  // Each as another process would: iterators of one dataset read one pass after the other.
+  // A dataset for each, as in separate processes: iterators of one dataset read one pass after the
+  // other.
   const auto job = [&] { return Dataset::Range(kMoreThanAWindow).Distribute(Ordered(cluster)); };
   std::vector<int64_t> order;
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job sends to devices is received in page-locked memory on its way.
+// A job's elements that go to devices are received in page-locked memory.
 #include "tests/cluster/cluster.h"
 #include "tests/dataplane/replica/fake_gpus.h"
 
@@ -22,7 +22,7 @@ TEST_P(PageLockedJobs, LargeElementsLieWhereDevicesReadByThemselves) {
   ASSERT_EQ(it.LandingStats().size(), 1u);
   EXPECT_EQ(it.LandingStats()[0].elements, 10);
   EXPECT_EQ(it.LandingStats()[0].not_page_locked, 0);
-  EXPECT_EQ(it.LandingStats()[0].gpu_direct, "not asked for");  // no NIC is on the way
+  EXPECT_EQ(it.LandingStats()[0].gpu_direct, "not asked for");  // no NIC writes to the device
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, PageLockedJobs, ::testing::Values("tcp", "grpc"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that run functions written in Python, each by its own config. PYTHON is an interpreter
+// Workers that run functions written in Python, each with its own config. PYTHON is an interpreter
 // with NumPy, FUNCTIONS the folder of doubling.py.
 #include "dataplane/dataset/expr/python_host.h"
 #include "tests/cluster/cluster.h"

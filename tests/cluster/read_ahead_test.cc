@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States behind nodes that read ahead of what they give, behind Distribute: what a
-// trainer keeps is the same as if nothing had happened.
+// States of pipelines whose nodes after Distribute read ahead. The committed elements are the same
+// as without an interruption.
 #include <optional>
 #include <random>
 #include <string>

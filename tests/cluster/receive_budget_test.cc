@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much consumers of a coordinated read hold. A program of its own, since the most
-// that was held is counted for a process, and ever.
+// How many elements consumers of a coordinated read hold. A program of its own, since the maximum
+// is counted per process and never reset.
 #include "absl/strings/str_cat.h"
 #include "control/observe/metrics.h"
 #include "tests/cluster/consumers.h"
@@ -14,7 +14,7 @@ TEST(RoundsReceiveBudget, NoConsumerHoldsMoreThanMayBeOutstanding) {
     int64_t bytes;
     int64_t most;  // elements
   };
-  constexpr int64_t kBytes = 32 << 10;  // of an element, with its head
+  constexpr int64_t kBytes = 32 << 10;  // per element, with its head
   const Dataset large =
       Numbers(41).Map([](auto x) { return BroadcastTo(x, {(kBytes - 1024) / 8}); });
   Cluster cluster(8);

@@ -26,7 +26,7 @@ struct Counts {
   std::atomic<int64_t> broken{0};
 };
 
-// One call: the caller's end, and the dispatcher's. Each way one message is read, written
+// One call: the caller's end, and the dispatcher's. In each direction one message is read, written
 // once or twice, and only then the next one is read.
 class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
  public:
@@ -66,7 +66,7 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
     grpc::ByteBuffer read, written;
     std::shared_ptr<RelayedCall> call;
     bool first = true;
-    bool again = false;  // what is being written is due once more
+    bool again = false;  // the message being written must be written again
   };
   struct Far : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
     void OnReadDone(bool ok) override { call->OnRead(*this, ok); }
@@ -127,7 +127,7 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
     std::lock_guard lock(mu_);
     if (ok && !ended_) GoOn(far, near_);
   }
-  // `to` has written what came from `from`.
+  // Called when `to` has written the message from `from`.
   template <class To, class From>
   void GoOn(To& to, From& from) {
     if (!std::exchange(to.again, false)) return from.StartRead(&from.read);
@@ -135,7 +135,7 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
     Write(to);
   }
 
-  // Those below with mu_ held.
+  // Requires mu_, as do the functions below.
   void End(const grpc::Status& status) {
     if (std::exchange(ended_, true)) return;
     status_ = status;
@@ -150,7 +150,7 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
     if (std::exchange(holding_, false)) far_.RemoveHold();
   }
 
-  // Of one end. `held` is that end's hold on this call.
+  // Called when one end is done. `held` is that end's reference to this call.
   void OnDone(std::shared_ptr<RelayedCall>& held) {
     const std::shared_ptr<RelayedCall> self = std::move(held);
     if (++done_ == 2) over_(this);
@@ -170,8 +170,8 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
   int64_t left_;
   bool holding_ = true;        // writes to the dispatcher may start
   bool near_writing_ = false;  // a write to the caller is under way
-  bool ended_ = false;         // with status_
-  bool finished_ = false;      // and the caller is told
+  bool ended_ = false;         // status_ is set
+  bool finished_ = false;      // the caller has got status_
   grpc::Status status_;
   Near near_;
   Far far_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas that read through the service: a shared job, a coordinated one, and
-// processes of which each is one replica.
+// Replicas that read through the service: a shared job, a coordinated one, and processes with one
+// replica each.
 #include "tests/dataplane/replica/replicas.h"
 
 #include <cstdlib>
@@ -30,13 +30,13 @@ Rows AllRows(const Steps& steps) {
   return Sorted(std::move(all));
 }
 
-// Row B9: both processes read one job; sharded again, half of it would be lost.
+// Row B9: both processes read one job; if it were sharded again, half of it would be lost.
 TEST(SharedJobOfReplicas, IsNotShardedAgain) {
   Cluster cluster(1);
   const Dataset shared =
       Dataset::Range(240).Batch(6).Distribute(cluster.Options(ShardingPolicy::kDynamic, "shared"));
   InputOptions options;
-  options.steps = 130;  // more than either can have data for
+  options.steps = 130;  // more than there is data for
   auto read = [&](int process) {
     return ReadSteps(DistributeDataset(Process(process, {2, 1}), shared, options));
   };
@@ -51,7 +51,7 @@ TEST(SharedJobOfReplicas, IsNotShardedAgain) {
   EXPECT_EQ(Sorted(all), UpTo(240));
 }
 
-// Each with a pipeline of its own; and the next pass is again one for both.
+// Each replica has a pipeline of its own, and both share the next pass too.
 TEST(SharedJobOfReplicas, IsSharedByReplicasOfOneProcess) {
   Cluster cluster(1);
   InputOptions options;
@@ -63,7 +63,7 @@ TEST(SharedJobOfReplicas, IsSharedByReplicasOfOneProcess) {
   for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(AllRows(ReadSteps(dataset)), UpTo(240));
 }
 
-// Half a batch of the job is this process's step: the other half is read ahead.
+// This process's step is half a batch of the job; the other half is read ahead.
 TEST(SharedJobOfReplicas, GivesStatesWhereABatchOfTheJobEnds) {
   Cluster cluster(1);
   DistributeOptions job = cluster.Options(ShardingPolicy::kDynamic, "saved");
@@ -201,7 +201,7 @@ TEST(CoordinatedReplicas, TheLastRoundIsFilledByThePolicy) {
   EXPECT_FALSE(it->Next()->has_value());
 }
 
-// One state of all consumers of this process, taken up by the next iterator.
+// One state of all consumers of this process, restored by the next iterator.
 TEST(CoordinatedReplicas, GoOnFromOneState) {
   Cluster cluster(1);
   absl::StatusOr<DistributedDataset> dataset = DistributeDataset(
@@ -236,20 +236,20 @@ TEST(CoordinatedReplicas, MustBeAsManyAsConsumers) {
 
 // --- One process per replica -----------------------------------------------------------
 
-// "STEPS ROWS WEIGHT": steps made, rows seen, and their weights added up.
+// Returns "STEPS ROWS WEIGHT": steps made, rows seen, and the sum of their weights.
 std::string ReadAsTold(const ReplicaGroup& group, const std::string& source, int policy,
                        const std::string& service, const std::string& job) {
   InputOptions options = Policy(static_cast<PartialBatches>(policy));
   Dataset dataset = Dataset::Range(0);
-  if (source == "off") {  // of a length of its own steps: rotated parts of 61 rows
+  if (source == "off") {  // of known length: rotated parts of 61 rows
     options.auto_shard = AutoShardPolicy::kOff;
     dataset = Dataset::Range(61).Batch(7);
-  } else if (source == "data") {  // whose length nobody knows
+  } else if (source == "data") {  // of unknown length
     dataset = Dataset::Range(200)
                   .Filter([](auto x) { return x % 3 == 0; })
                   .Shuffle(16)
                   .Batch(10, {.drop_remainder = false});
-  } else if (source == "steps") {  // each process's own, uneven data
+  } else if (source == "steps") {  // each process has its own, uneven data
     options.auto_shard = AutoShardPolicy::kOff;
     options.steps = 4;
     dataset = Dataset::Range(20 + 4 * group.process()).Batch(10);
@@ -332,7 +332,7 @@ TEST(ReplicaProcesses, UnevenLocalDataEndsAtOneStepByEachPolicy) {
   Processes processes(kProcesses);
   for (const char* source : {"off", "data", "steps"}) {
     for (const PartialBatches policy : kPolicies) {
-      // Data that ends before the steps that were promised cannot be dropped.
+      // Data that ends before the promised number of steps cannot be dropped.
       if (std::string(source) == "steps" && policy == PartialBatches::kDrop) continue;
       SCOPED_TRACE(absl::StrCat(source, ", policy ", static_cast<int>(policy)));
       const std::vector<Answer> answers = processes.Read(source, policy);
@@ -345,7 +345,7 @@ TEST(ReplicaProcesses, UnevenLocalDataEndsAtOneStepByEachPolicy) {
         weight += answer.weight;
       }
       if (std::string(source) != "data") continue;
-      // 67 rows in batches of 10: all of them, whole batches, filled ones.
+      // Of 67 rows in batches of 10: all rows, whole batches, filled batches.
       const bool filled = policy == PartialBatches::kPad || policy == PartialBatches::kRepeat;
       EXPECT_EQ(rows, policy == PartialBatches::kDrop ? 60 : filled ? 70 : 67);
       EXPECT_EQ(weight, policy == PartialBatches::kPad ? 67 : rows);
@@ -354,7 +354,7 @@ TEST(ReplicaProcesses, UnevenLocalDataEndsAtOneStepByEachPolicy) {
 }
 
 TEST(ReplicaProcesses, CoordinatedReadsEndAtOneStepByEachPolicy) {
-#ifndef PENSTOCK_COMMAND  // as where gRPC is left out
+#ifndef PENSTOCK_COMMAND  // in builds without gRPC
   GTEST_SKIP() << "without gRPC a dispatcher is heard in its own process alone";
 #endif
   constexpr int kProcesses = 4;
@@ -371,7 +371,7 @@ TEST(ReplicaProcesses, CoordinatedReadsEndAtOneStepByEachPolicy) {
       rows += answer.rows;
       weight += answer.weight;
     }
-    // 23 batches of 2 for 4 consumers: five whole rounds, and three batches over.
+    // There are 23 batches of 2 for 4 consumers: five whole rounds, and three batches over.
     EXPECT_EQ(answers[0].steps, policy == PartialBatches::kDrop ? 5 : 6);
     const bool filled = policy == PartialBatches::kPad || policy == PartialBatches::kRepeat;
     EXPECT_EQ(rows, policy == PartialBatches::kDrop ? 40 : filled ? 48 : 46);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of all ranks, resumed on another service by another number of ranks
-// and workers: every element is in exactly one kept history.
+// States of all ranks, restored on another service by another number of ranks and workers. Every
+// element is in exactly one committed history.
 #include <fstream>
 #include <optional>
 #include <random>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr int64_t kRestoredCount = 6000;
 
-// What was kept: by value, how often.
+// How often each value was committed.
 using Histories = std::map<int64_t, int>;
 
-// One rank: an iterator, and what it took since its last state.
+// One rank: an iterator, and the elements delivered since its last state.
 struct Rank {
   explicit Rank(const Dataset& dataset) : it(dataset.MakeIterator().value()) {}
 
-  // Reads up to `count` elements; false at the end.
+  // Reads up to `count` elements; returns false at the end.
   bool Read(int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       absl::StatusOr<std::optional<Element>> element = it.Next();
@@ -53,7 +53,7 @@ std::string Differences(const std::vector<int64_t>& wanted, const Histories& his
   return text;
 }
 
-// Deterministic by number of elements: what stands before Distribute.
+// The nodes before Distribute. Their elements are determined by their number.
 struct RestoredPipeline {
   const char* name;
   Dataset (*make)();
@@ -102,8 +102,8 @@ class RestoreOnOthers : public testing::TestWithParam<RestoredPipeline> {
     return GetParam().make().Distribute(options);
   }
 
-  // A life of `ranks` trainers on `workers` workers, which take up `states`, read
-  // up to a random step each, save, and are gone with all the rest.
+  // Runs `ranks` trainers on `workers` workers. They restore `states`, read up to a random step
+  // each, save, and end with the whole cluster.
   std::vector<State> Live(int workers, int ranks, std::vector<State> states, bool to_end) {
     const std::string run_id = absl::StrCat("launch ", ++launches_);
     Cluster cluster(workers);
@@ -128,7 +128,7 @@ class RestoreOnOthers : public testing::TestWithParam<RestoredPipeline> {
       absl::StatusOr<State> state = rank->it.Save();
       EXPECT_TRUE(state.ok()) << state.status();
       if (state.ok()) saved.push_back(*std::move(state));
-      rank->Read(random_() % 50);  // struck out: behind the state
+      rank->Read(random_() % 50);  // struck out: after the state
     }
     return saved;
   }
@@ -139,7 +139,7 @@ class RestoreOnOthers : public testing::TestWithParam<RestoredPipeline> {
 };
 
 TEST_P(RestoreOnOthers, EachElementIsInOneHistory) {
-  const bool by_hint = GetParam().mode == ShardingPolicy::kHint;  // cannot be read as it is
+  const bool by_hint = GetParam().mode == ShardingPolicy::kHint;  // not readable without a service
   const std::vector<int64_t> wanted = ReadAll(by_hint ? RestoredNumbers() : GetParam().make());
   std::vector<State> states = Live(2, 4, {}, false);
   ASSERT_EQ(states.size(), 4u);
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class RestoreRounds : public RestoreOnOthers {
  protected:
-  // As Live(), in rounds: all ranks read as many.
+  // As Live(), in rounds: all ranks read the same number.
   std::vector<State> LiveInRounds(int workers, int ranks, const std::vector<State>& states,
                                   bool to_end) {
     const std::string run_id = absl::StrCat("launch ", ++launches_);
@@ -285,7 +285,7 @@ TEST(RestoreAtTheEnd, NothingComesAgain) {
     absl::StatusOr<State> last = rank.it.Save();
     ASSERT_TRUE(last.ok()) << last.status();
     ASSERT_TRUE(rank.it.Commit(*last).ok());
-    last = rank.it.Save();  // when the dispatcher has forgotten what it would replay from
+    last = rank.it.Save();  // the dispatcher no longer has what it would replay from
     ASSERT_TRUE(last.ok()) << last.status();
     states.push_back(*last);
   }
@@ -297,7 +297,7 @@ TEST(RestoreAtTheEnd, NothingComesAgain) {
   EXPECT_TRUE(rank.delivered.empty());
 }
 
-// --- What is refused -----------------------------------------------------------
+// --- Refusals ------------------------------------------------------------------
 
 Dataset Plain(const Cluster& cluster, std::string name = "job") {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight trainers as processes that read rounds of one job: they end at one step by each
-// policy, and one that is killed is named to the others.
+// Eight trainers as processes that read rounds of one job. Under each policy they end at one step,
+// and if one is killed, the others get its name.
 #include <cstdlib>
 #include <memory>
 #include <sstream>
@@ -27,11 +27,11 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr int kRanks = 8;
-constexpr int64_t kUnevenRows = 214;  // that pass the filter of Uneven()
+constexpr int64_t kUnevenRows = 214;  // rows that pass the filter of Uneven()
 
 // --- In a child ----------------------------------------------------------------------
 
-// Partitions of uneven lengths: nobody knows how many rows pass the filter of a split.
+// Partitions of uneven lengths: the number of rows that pass the filter of a split is unknown.
 Dataset Uneven(const std::string& service, const std::string& job) {
   return Dataset::Range(500)
       .Filter([](auto x) { return x % 7 < 1 + x / 100; })
@@ -44,7 +44,7 @@ Dataset Uneven(const std::string& service, const std::string& job) {
                    .timeout = absl::Minutes(5)});
 }
 
-// Says so after `steps`, then steps until an error and says that.
+// Reports "reads" after `steps`, then steps until an error and reports that.
 void ReadUntilAnError(const ReplicaGroup& group, const Dataset& dataset, int64_t steps) {
   absl::StatusOr<DistributedDataset> distributed = DistributeDataset(group, dataset);
   absl::StatusOr<DistributedIterator> it =
@@ -119,8 +119,8 @@ int64_t Metric(const std::string& name) {
   return -1;
 }
 
-// The last batch of a partition may have one row, so there are 107 batches or a few more, and
-// the last round is not full unless their number is a multiple of 8.
+// The last batch of a partition may have one row. So there are 107 batches or a few more, and the
+// last round is full only if their number is a multiple of 8.
 TEST(RoundsOfProcesses, EndAtOneStepByEachPolicy) {
   Cluster cluster(2);
   Trainers trainers;
@@ -152,7 +152,7 @@ TEST(RoundsOfProcesses, EndAtOneStepByEachPolicy) {
   }
 }
 
-// Its connection stays, and says nothing.
+// Its connection stays open but silent.
 TEST(RoundsOfProcesses, OneThatIsStoppedIsSuspectedUntilItGoesOn) {
   const auto suspected = [] {
     return Metric("penstock_dispatcher_lost_consumers{state=\"suspected\"}");
@@ -178,10 +178,10 @@ TEST(RoundsOfProcesses, OneThatIsKilledIsSuspectedAndThenDeadToTheOthers) {
   const int64_t suspected_before =
       Metric("penstock_dispatcher_events_total{event=\"consumer_suspected\"}");
   trainers[3].Kill();
-  // A trainer that is killed is told by its connection, long before the 2 s of one that falls
-  // silent; and nobody returns an error for being suspected of it.
+  // The end of its connection reveals a killed trainer long before the 2 s after which a silent one
+  // is suspected; and no trainer returns an error because it was suspected.
   for (const std::string& answer : trainers.Hear(/*but=*/3)) {
-    // Others may be late at that moment, and it before it was killed.
+    // Others may be late at that moment, and so may the trainer before it was killed.
     EXPECT_THAT(answer, AllOf(HasSubstr("UNAVAILABLE: "), HasSubstr(" cannot be given out: "),
                               HasSubstr("consumer 3 is dead: not heard since ")));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinated reads: rounds that all consumers see alike, whatever goes away.
+// Coordinated reads: all consumers see the same rounds, whatever process goes away.
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -45,13 +45,13 @@ TEST(Rounds, EveryWorkerReadsTheWholeUnderOff) {
 
 struct RemainderCase {
   Rests rests;
-  int64_t rounds;    // that elements come of
-  int64_t elements;  // that are no pads
+  int64_t rounds;    // that the elements make
+  int64_t elements;  // without pads
   int64_t pads;
 };
 class RemainderTest : public ::testing::TestWithParam<RemainderCase> {};
 
-// Two whole passes of 11 elements for 4 consumers: remainders of 3 and 3 together make one
+// Two whole passes of 11 elements for 4 consumers. The remainders of 3 and 3 together make one
 // whole round, and 2 elements of another.
 TEST_P(RemainderTest, AtMostOneRoundIsNotFilled) {
   const RemainderCase& its = GetParam();
@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, RemainderTest,
                                            RemainderCase{Rests::kDrop, 5, 20, 0},
                                            RemainderCase{Rests::kError, 5, 20, 0}));
 
-// The pad is a copy of the last element, which is the other consumer's. That one is at its end.
+// The pad is a copy of the last element, which is the other consumer's. That consumer is at its
+// end.
 TEST(Rounds, AConsumerThatComesBackForItsPadAloneGetsIt) {
   Cluster cluster(1);
   auto its = Consumers(cluster, 2, Numbers(9), ShardingPolicy::kDynamic,
@@ -171,7 +172,7 @@ TEST(Rounds, SaysWhichConsumerIsMissing) {
   EXPECT_THAT(std::string(element.status().message()), HasSubstr("consumer 1 has not joined"));
 }
 
-// Calls of Next() that waited for a worker's element, of all sessions in this process.
+// Counts the calls of Next() that waited for a worker's element, in all sessions of this process.
 double CountWaits() {
   double waits = 0;
   const std::string page = ProcessMetrics().Render();
@@ -189,7 +190,7 @@ TEST(Rounds, WhatAStepWaitedForIsCounted) {
   const double before = CountWaits();
   auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic);
   ReadTogether(its);
-  EXPECT_GE(CountWaits() - before, 2);  // each waits for its first element at least
+  EXPECT_GE(CountWaits() - before, 2);  // each waits at least for its first element
 }
 
 TEST(Rounds, AnErrorIsTheWholeRounds) {
@@ -230,7 +231,7 @@ TEST(Rounds, AllConsumersGoBackToStatesOfOneStep) {
     before = ReadTogether(its, 50);
     for (Iterator& it : its) states.push_back(*it.Save());
     for (size_t i = 0; i < its.size(); ++i) ASSERT_TRUE(its[i].Commit(states[i]).ok());
-    ReadTogether(its, 30);  // and is lost with the processes
+    ReadTogether(its, 30);  // and they are lost with the processes
   }
   auto its = Consumers(cluster, 2, Numbers(1000), ShardingPolicy::kDynamic, committed);
   for (size_t i = 0; i < its.size(); ++i) ASSERT_TRUE(its[i].Restore(states[i]).ok());
@@ -241,7 +242,7 @@ TEST(Rounds, AllConsumersGoBackToStatesOfOneStep) {
   EXPECT_EQ(Sorted(all), UpTo(1000));
 }
 
-// What all have taken is committed; then one of them dies with a round that is in no state.
+// All that was delivered is committed; then one consumer dies with a round that is in no state.
 TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
   constexpr int64_t kEach = 40;
   Cluster cluster(2);
@@ -263,7 +264,7 @@ TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
     its[dies] = *Numbers(1000).Distribute(options).MakeIterator();
     ASSERT_TRUE(its[dies].Restore(states[dies]).ok());
     EXPECT_EQ(its[dies].Next(3).status().code(), absl::StatusCode::kOutOfRange);
-    // The next round is there for it while the others wait; then for them.
+    // The next round is there for it while the others wait, and after that for them.
     std::vector<Read> round(its.size());
     round[dies] = ReadRounds(its[dies], 1);
     for (size_t i = 0; i < its.size(); ++i) {
@@ -318,7 +319,7 @@ TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {
   }
 }
 
-// Under way, and when all have read to the end.
+// Once during the reading, and once when all have read to the end.
 TEST(Rounds, TheStateOfAnotherConsumerIsRefusedInWords) {
   Cluster cluster(1);
   auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic,
@@ -338,7 +339,7 @@ TEST(Rounds, TheStateOfAnotherConsumerIsRefusedInWords) {
   }
 }
 
-// What each consumer's step costs, by `cost` of its batch.
+// Returns the cost of each consumer's steps, by `cost` of its batch.
 std::vector<std::vector<double>> CostsOfSteps(std::vector<Iterator>& consumers, int64_t steps,
                                               double (*cost)(const Element&)) {
   std::vector<std::future<std::vector<double>>> reading;
@@ -359,7 +360,7 @@ std::vector<std::vector<double>> CostsOfSteps(std::vector<Iterator>& consumers, 
   return costs;
 }
 
-// (most - least) / most of each step's costs: the largest of all, and the mean.
+// (most - least) / most of each step's costs: the maximum over all steps, and the mean.
 struct Spread {
   double largest = 0;
   double mean = 0;
@@ -401,7 +402,7 @@ TEST(Rounds, BatchesOfOneRoundAreOfOneBucket) {
   for (const auto& of : buckets) EXPECT_EQ(of, buckets[0]);
 }
 
-// L2: 8 sequences of lognormal(5, 1) tokens, cost a·longest + b·longest², as if padded.
+// L2: 8 sequences of lognormal(5, 1) tokens. Cost a·longest + b·longest², as if padded.
 double CostOfLengths(const Element& batch) {
   const auto lengths = batch.tensor(0).data<int64_t>();
   const auto longest = static_cast<double>(*std::max_element(lengths.begin(), lengths.end()));
@@ -415,21 +416,21 @@ Expr CostOf(const Expr& lengths) {
 TEST(Rounds, OfLognormalLengthsCostAllConsumersTheSame) {
   constexpr int64_t kConsumers = 4;
   Cluster cluster(2);
-  // With 15 buckets for each doubling, and a factor of 190 between the smallest cost
-  // and the largest, there are 114.
+  // With 15 buckets for each doubling, and a factor of 190 between the smallest and the largest
+  // cost, there are 114.
   const Dataset batches = Lengths(5, 1, 16, 1024).Batch(8, {.drop_remainder = true}).Repeat();
   auto its = Consumers(cluster, kConsumers, batches.Rounds(kConsumers, {.cost = CostOf}),
                        ShardingPolicy::kDynamic);
   const Spread spread = SpreadOf(CostsOfSteps(its, 300, CostOfLengths));
   EXPECT_LT(spread.largest, 0.05);
-  // Without Rounds they differ, or there would be nothing to show.
+  // Without Rounds the costs must differ, or the test would show nothing.
   its = Consumers(cluster, kConsumers, batches, ShardingPolicy::kOff,
                   [](DistributeOptions& options) { options.job_name = "as they come"; });
   EXPECT_GT(SpreadOf(CostsOfSteps(its, 300, CostOfLengths)).mean, 0.3);
 }
 
-// M1: sequences with 0 to 8 images, cost tokens + 576 for each image; as many of one
-// bucket of costs in a batch as a budget of 16,384 tokens allows.
+// M1: sequences with 0 to 8 images, cost tokens + 576 for each image. A batch has as many of one
+// bucket of costs as a budget of 16,384 tokens allows.
 double CostOfImages(const Element& batch) {
   double cost = 0;
   for (const int64_t tokens : batch["tokens"].data<int64_t>()) cost += static_cast<double>(tokens);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers get nothing: at each port and socket of a cluster, and over TLS.
+// Unauthenticated peers get nothing: at each port and socket of a cluster, and over TLS.
 #include "control/stub/dispatcher_stub.h"
 #include "dataplane/transfer/transport.h"
 #include "tests/cluster/cluster.h"
@@ -35,7 +35,7 @@ class SecureCluster : public testing::Test {
     if (dispatcher_ != nullptr) dispatcher_->Stop();
   }
 
-  // Of a trainer with this TLS, which it has from its environment.
+  // A trainer with this TLS, which it reads from its environment.
   DistributeOptions Options(const TlsConfig& tls, std::string protocol) const {
     setenv("PENSTOCK_TLS_CA", tls.ca.c_str(), 1);
     setenv("PENSTOCK_TLS_CERTIFICATE", tls.certificate.c_str(), 1);
@@ -50,7 +50,7 @@ class SecureCluster : public testing::Test {
     if (!stub.ok()) return stub.status();
     return (*stub)->GetVersion({.timeout = timeout, .stop = {}}).status();
   }
-  // What becomes of a link to the worker's grpc port.
+  // Returns the error that ends a link to the worker's grpc port.
   absl::Status DialWorker(const std::string& address, const TlsConfig& tls) const {
     auto client = std::make_shared<transfer::ClientEnd>();
     auto link =
@@ -91,7 +91,7 @@ TEST_F(SecureCluster, WhoTrustsAnotherAuthorityDoesNotTalkToIt) {
 TEST_F(SecureCluster, WithMutualTlsStrangersReachNeitherDispatcherNorWorker) {
   Start(Mutual());
   EXPECT_TRUE(AskDispatcher(dispatcher_->target(), OurProcess(), kLongTimeout).ok());
-  // Let in, it is refused in words: no such iteration.
+  // It is let in and gets an error: no such iteration.
   const absl::Status known = DialWorker(WorkerAddress(), OurProcess());
   EXPECT_THAT(std::string(known.message()), HasSubstr("is placed on this worker"));
   EXPECT_EQ(ReadAll(Dataset::Range(100).Distribute(Options(OurProcess(), "grpc"))).size(), 100u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatcher and worker as objects: what their configs do and what they tell.
+// Dispatcher and worker as objects: the effects of their configs and their answers.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ TEST(Servers, AWorkersAddressHasThePortBound) {
               ElementsAre(0, 1, 2));
 }
 
-// The address told is taken at its word: reading goes over it, or not at all.
+// The advertised address is used as it is: reading goes over it, or fails.
 TEST(Servers, ElementsComeFromTheDataTransferAddress) {
   Cluster cluster(0);
   cluster.AddWorker({.data_transfer_address = "127.0.0.1:%dts_port%"});
@@ -163,7 +163,7 @@ TEST(JobNames, TwoRegisteredDatasetsMayBeReadUnderOne) {
   }
 }
 
-// A dispatcher's word comes by itself; the hint only asks more often.
+// The dispatcher's messages come by themselves; the hint only adds requests.
 TEST(RefreshHint, IsTakenAndMustNotBeNegative) {
   Cluster cluster(1);
   DistributeOptions options = cluster.Options(ShardingPolicy::kOff);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several readers of one named job: shares, what is held, repetitions, latecomers.
+// Several readers of one named job: their shares, the elements they hold, repetitions, latecomers.
 #include <atomic>
 #include <future>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// The next value; nullopt at the end.
+// Returns the next value; nullopt at the end.
 std::optional<int64_t> NextOf(Iterator& it) {
   absl::StatusOr<std::optional<Element>> element = it.Next();
   EXPECT_TRUE(element.ok()) << element.status();
@@ -23,7 +23,7 @@ std::optional<int64_t> NextOf(Iterator& it) {
   return (*element)->tensor(0).scalar<int64_t>();
 }
 
-// Two that step in one rhythm, one of them three times as often.
+// Two readers that step regularly, one of them three times as often.
 TEST(SharedJobs, SharesFollowSpeedsAndAllEndTogether) {
   constexpr int kElements = 400;
   Cluster cluster(2);
@@ -43,7 +43,7 @@ TEST(SharedJobs, SharesFollowSpeedsAndAllEndTogether) {
       ++(turn == 0 ? of_slow : of_fast);
     }
   }
-  int rest = 0;  // whoever did not end first
+  int rest = 0;  // the reader that did not end first
   for (Iterator* it : {&slow, &fast}) {
     while (std::optional<int64_t> value = NextOf(*it)) {
       values.push_back(*value);
@@ -72,7 +72,7 @@ TEST(SharedJobs, IteratorsOfOneProcessHaveEachElementOnceTogether) {
   Cluster cluster(2);
   const DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "inside");
   std::vector<Iterator> iterators;
-  // Each the first over its dataset.
+  // Each is the first reader of its dataset.
   for (int i = 0; i < 3; ++i)
     iterators.push_back(IteratorOf(Dataset::Range(5000).Distribute(options)));
   std::vector<std::future<std::vector<int64_t>>> reading;
@@ -134,7 +134,7 @@ TEST(SharedJobs, AnIteratorOfTheSameDatasetReadsTheNextRepetitionWhateverIsLeft)
   EXPECT_EQ(Sorted(ReadAll(dataset)), UpTo(100));
 }
 
-// Though all that there was had been received.
+// All elements of the first worker had been received.
 TEST(SharedJobs, AWorkerAddedInMidJobIsRead) {
   constexpr int kElements = 104;
   Cluster cluster(1);
@@ -205,7 +205,7 @@ TEST(SharedJobs, OneOverItsQuotaOfBytesReadsOnAndIsShownSo) {
   EXPECT_EQ(slowed_by, "max_bytes_in_flight 1024");
 }
 
-// On a worker that computes one partition at a time; the job that has it never waits.
+// On a worker that computes one partition at a time, with a job that never waits.
 TEST(SharedJobs, AHungryJobLeavesItsNeighbourATurn) {
   Cluster cluster(0);
   cluster.AddWorker({.permits = 1});
@@ -224,14 +224,14 @@ TEST(SharedJobs, AHungryJobLeavesItsNeighbourATurn) {
   EXPECT_EQ(Sorted(all), UpTo(5000));
 }
 
-// On such a worker, too.
+// On the same kind of worker.
 TEST(SharedJobs, ANeighbourOfOneOverItsQuotaReadsToItsEnd) {
   Cluster cluster(0);
   cluster.AddWorker({.permits = 1});
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "bounded");
   options.quota.max_bytes_in_flight = 1024;
   Iterator bounded = IteratorOf(Dataset::Range(int64_t{1} << 40).Distribute(options));
-  ASSERT_TRUE(NextOf(bounded).has_value());  // and then it stands still
+  ASSERT_TRUE(NextOf(bounded).has_value());  // and then it reads no further
   const std::vector<int64_t> all = ReadAll(
       Dataset::Range(5000).Distribute(cluster.Options(ShardingPolicy::kDynamic, "neighbour")));
   EXPECT_EQ(Sorted(all), UpTo(5000));

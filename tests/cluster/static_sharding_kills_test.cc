@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers in processes of their own, killed −9 while they read a shard: each record
-// comes once.
+// Workers in processes of their own, killed with kill −9 while they read a shard. Each record comes
+// once.
 #include <filesystem>
 #include <fstream>
 

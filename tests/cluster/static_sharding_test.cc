@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes in which a partition is a shard that is known beforehand: FILE, DATA,
-// FILE_OR_DATA and HINT. Counted by the records themselves.
+// The modes in which a partition is a shard that is known in advance: FILE, DATA, FILE_OR_DATA and
+// HINT. The tests count the records themselves.
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kPerFile = 40;
 
-// Files of kPerFile numbers each, that go on where the one before ended.
+// Files of kPerFile numbers each; each file goes on where the one before ended.
 class StaticSharding : public ::testing::Test {
  protected:
   StaticSharding() {
@@ -48,7 +48,7 @@ class StaticSharding : public ::testing::Test {
   std::string folder_;
 };
 
-// What came of each partition, in its order.
+// Returns the elements of each partition, in its order.
 std::map<uint64_t, std::vector<int64_t>> ByPartition(const Dataset& dataset) {
   std::map<uint64_t, std::vector<int64_t>> values;
   absl::StatusOr<Iterator> it = dataset.MakeIterator();
@@ -94,7 +94,7 @@ TEST_F(StaticSharding, FileKeepsShuffledShardsApartInEveryEpoch) {
   EXPECT_EQ(Sorted(all), Sorted(twice));
 }
 
-// Names at hand, Zip, Batch, Shuffle and Options on the way: all inputs are divided alike.
+// Below are names in memory, Zip, Batch, Shuffle and Options: all inputs are divided alike.
 TEST_F(StaticSharding, FileFindsTheFilesBelowOtherNodes) {
   Cluster cluster(2);
   const std::vector<std::string> names = Files(4);
@@ -154,7 +154,7 @@ TEST_F(StaticSharding, DataDealsElementsInTurn) {
                                   std::pair(2, std::vector<int64_t>{10, 30, 50, 70})));
 }
 
-// All workers see one order above the cut, though nobody gave a seed.
+// All workers see one order above the cut, though no seed was given.
 TEST_F(StaticSharding, DataCutsOneShuffledOrder) {
   Cluster cluster(3);
   const Dataset dataset = Numbers(4, {.shuffle = true}).Shuffle(50).Repeat(2).Batch(7).Unbatch();
@@ -178,7 +178,7 @@ TEST_F(StaticSharding, HintPutsTheShardWhereItStands) {
   EXPECT_THAT(Sorted(all), ElementsAre(100, 101, 102, 103, 104, 105, 106, 107, 108, 109));
 }
 
-// Above the hint all shards draw alike, behind it each draws for itself.
+// Before the hint all shards draw alike; after it each draws for itself.
 TEST_F(StaticSharding, BehindAHintEachShardHasAnOrderOfItsOwn) {
   Cluster cluster(2);
   const auto shards = ByPartition(Dataset::Range(200)
@@ -253,7 +253,7 @@ TEST_P(StaticShardingFaults, AWorkerThatGoesLosesAndDoublesNothing) {
     values.push_back((*element)->tensor(0).scalar<int64_t>());
   }
   cluster.RemoveWorker(1);
-  cluster.AddWorker();  // one that joins takes a shard over, and makes no new one
+  cluster.AddWorker();  // a worker that joins takes a shard over and makes no new one
   for (int64_t value : ReadAll(*it)) values.push_back(value);
   EXPECT_EQ(Sorted(values), UpTo(12 * kPerFile));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who belongs to a cluster and who does not, and talk to a port without a protocol.
+// Processes that belong to a cluster, processes that do not, and plain connections to a port.
 #pragma once
 
 #include <netdb.h>
@@ -18,8 +18,8 @@
 namespace penstock {
 
 inline constexpr absl::Duration kShortTimeout =
-    absl::Milliseconds(500);                                       // of calls that nobody answers
-inline constexpr absl::Duration kLongTimeout = absl::Seconds(30);  // of those that are answered
+    absl::Milliseconds(500);                                       // for calls that get no answer
+inline constexpr absl::Duration kLongTimeout = absl::Seconds(30);  // for calls that are answered
 
 inline const Authority& Ours() {
   static const Authority& authority = *new Authority("ours");
@@ -29,7 +29,7 @@ inline const TlsConfig& OurProcess() {
   static const TlsConfig& tls = *new TlsConfig(Ours().Issue("process"));
   return tls;
 }
-inline const TlsConfig& Stranger() {  // trusts us, and has a certificate of another authority
+inline const TlsConfig& Stranger() {  // trusts us, but its certificate is of another authority
   static const TlsConfig& tls = *new TlsConfig([] {
     TlsConfig made = Authority("theirs").Issue("stranger");
     made.ca = Ours().ca();
@@ -44,7 +44,7 @@ inline TlsConfig Mutual() {
   return tls;
 }
 
-// Sends `words` to the TCP port of "host:port" and reads until it is closed.
+// Sends `words` to the TCP port of "host:port" and reads until the peer closes.
 inline std::string Say(const std::string& address, const std::string& words) {
   const size_t colon = address.rfind(':');
   addrinfo hints{};
@@ -65,7 +65,7 @@ inline std::string Say(const std::string& address, const std::string& words) {
   return answer;
 }
 
-// The page of metrics at this port asks for the token "page-secret".
+// Expects that the page of metrics at this port asks for the token "page-secret".
 inline void ExpectPagesAskForTheToken(int port) {
   const std::string at = absl::StrCat("localhost:", port);
   const std::string get = "GET /metrics HTTP/1.1\r\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers get nothing: at each port and socket, of a dispatcher and of workers' listeners.
+// Unauthenticated peers get nothing: at each port and socket of a dispatcher, and of workers'
+// listeners.
 #include "tests/cluster/strangers.h"
 
 #include <sys/socket.h>
@@ -105,7 +106,7 @@ TEST(Tls, BadFilesAreNamed) {
 
 class StrangersWords : public testing::TestWithParam<std::string> {};
 
-// Wrong tokens are in the conformance suite; this is who does not speak the protocol.
+// The conformance suite tests wrong tokens. These peers do not speak the protocol at all.
 TEST_P(StrangersWords, OpenNothing) {
   transfer::Transport& transport = **transfer::FindTransport(GetParam());
   std::atomic<int> accepted = 0;
@@ -121,10 +122,10 @@ TEST_P(StrangersWords, OpenNothing) {
        {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\xff'),
         std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11)}) {
     const std::string answer = Say(address, words);
-    EXPECT_LT(answer.size(), 1000u);  // why not, at the most
+    EXPECT_LT(answer.size(), 1000u);  // a reason, at most
   }
   EXPECT_EQ(accepted, 0);
-  // Who belongs here is served all the same.
+  // A peer that belongs to the cluster is served all the same.
   auto client = std::make_shared<transfer::ClientEnd>();
   auto link = transport.Dial(address, {.spec = Scalar(kInt64)}, client);
   ASSERT_TRUE(link.ok()) << link.status();
@@ -148,12 +149,12 @@ TEST(SharedMemory, IsNotForAnotherUser) {
   std::memcpy(at.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const pid_t child = fork();
-  if (child == 0) {  // system calls alone: other threads were not copied
+  if (child == 0) {  // only system calls: other threads do not exist in the child
     if (syscall(SYS_setresuid, 65534, 65534, 65534) != 0) _exit(1);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     if (connect(fd, reinterpret_cast<sockaddr*>(&at), size) != 0) _exit(2);
     char byte;
-    // Closed without a word. What a stranger might have said before makes no difference.
+    // The listener closes without a message, whatever the peer has sent.
     _exit(recv(fd, &byte, 1, 0) <= 0 ? 0 : 3);
   }
   int status = -1;

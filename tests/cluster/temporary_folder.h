@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// A folder of its own, gone with the test.
+// A folder that is deleted with the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `penstock trace` shows, of servers in this process.
+// The output of `penstock trace` for servers in this process.
 #include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
 
@@ -36,7 +36,7 @@ TEST(Trace, ShowsWhatEachNodeDidOnEachWorker) {
     const NodeStats& map = worker.work.stats.nodes[1];
     EXPECT_EQ(range.node, "Range#0");
     EXPECT_EQ(map.node, "Map#1");
-    EXPECT_GE(range.elements + 32, map.elements);  // counts lag a little
+    EXPECT_GE(range.elements + 32, map.elements);  // counts are a little late
     EXPECT_GT(map.busy, absl::ZeroDuration());
     EXPECT_GE(map.parallelism, 1);
   }

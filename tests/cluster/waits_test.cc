@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No one waits for a slot while others wait for his: every such circle that could
-// be, over each transport, with windows as small as may be asked for.
+// No reader waits for a slot while others wait for that reader's slot. Tests every such circle that
+// could exist, over each transport, with the smallest windows allowed.
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 using soak::IsWhole;
 using soak::NumberOf;
 
-// Stops whoever first comes with `at`, until it is opened or gone.
+// Stops the first call with the number `at` until the gate is opened or destroyed.
 class Gate {
  public:
   explicit Gate(int64_t at) {
@@ -60,7 +60,7 @@ absl::Status PassGate(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("waits.pass_gate", 1, Scalar(kInt64), PassGate);
 
-// As soak::Numbers(), through the gate.
+// Like soak::Numbers(), but through the gate.
 Dataset NumbersThroughGate(int64_t count, int64_t words) {
   return Dataset::Range(count).Map([words](auto n) {
     const Expr number = Call("waits.pass_gate", n);
@@ -77,13 +77,14 @@ class Waits : public testing::TestWithParam<std::string> {
     return options;
   }
 
-  // The next element; empty at the end, and (with a failure) if none comes.
+  // Returns the next element; an empty one at the end. If none comes, the test fails and it is
+  // empty too.
   static Element Next(Iterator& it) {
     absl::StatusOr<std::optional<Element>> element = it.Next(absl::Now() + absl::Minutes(1));
     EXPECT_TRUE(element.ok()) << element.status();
     return element.ok() && element->has_value() ? **std::move(element) : Element();
   }
-  // Up to `most` numbers; each element is checked.
+  // Reads up to `most` numbers and checks each element.
   static std::vector<int64_t> Read(Iterator& it, int64_t words, size_t most = SIZE_MAX) {
     std::vector<int64_t> numbers;
     while (numbers.size() < most) {
@@ -96,7 +97,7 @@ class Waits : public testing::TestWithParam<std::string> {
   }
 };
 
-// A partition that stands still takes neither the order nor the last credit from the other.
+// A partition that stops takes neither the order nor the last credit from the other.
 TEST_P(Waits, OnePartitionThatStandsStillHoldsUpNoOther) {
   constexpr int64_t kCount = 100;
   for (const MergeOrder order : {MergeOrder::kAny, MergeOrder::kFair}) {
@@ -111,7 +112,7 @@ TEST_P(Waits, OnePartitionThatStandsStillHoldsUpNoOther) {
         absl::StatusOr<Iterator> it =
             NumbersThroughGate(kCount, 10).Distribute(options).MakeIterator();
         ASSERT_TRUE(it.ok()) << it.status();
-        // All of the other partition, and what came before the gate.
+        // All of the other partition, and the elements before the gate.
         std::vector<int64_t> numbers = Read(*it, 10, kCount + stands_at);
         ASSERT_EQ(numbers.size(), kCount + stands_at);
         Gate::Open();
@@ -160,7 +161,7 @@ TEST_P(Waits, AWindowSmallerThanAnElementLetsOneThrough) {
   EXPECT_EQ(Sorted(Read(*it, 20000)), UpTo(200));
 }
 
-// Copied out, in a frame, in slots of their own.
+// Elements that are copied out, in a frame, and in slots of their own.
 TEST_P(Waits, ElementsThatAreKeptHoldUpNoOthers) {
   for (const int64_t words : {1, 300, 2000, 20000}) {
     SCOPED_TRACE(absl::StrCat("words ", words));
@@ -226,7 +227,8 @@ TEST_P(Waits, AReaderThatReadsNothingHoldsUpNoMoreThanItsWindow) {
     Cluster cluster(2);
     DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, kWindow);
     options.job_name = "shared";
-    // Each as another process would: iterators of one dataset read one pass after the other.
+    // A dataset for each, as in separate processes: iterators of one dataset read one pass after
+    // the other.
     const auto job = [&] { return NumbersThroughGate(kCount, words).Distribute(options); };
     absl::StatusOr<Iterator> idle = job().MakeIterator();
     absl::StatusOr<Iterator> busy = job().MakeIterator();

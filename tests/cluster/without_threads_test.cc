@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that the process does not get: each in turn, and all from each one on.
+// Thread creation that fails: for each thread in turn, and for all threads from each one on.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// Which of the next threads are refused: those whose number is in [first, first + count).
+// Refuses the next threads with a number in [first, first + count).
 std::atomic<int> begun{0};
 std::atomic<int> first_refused{std::numeric_limits<int>::max()};
 std::atomic<int> refused_count{0};
@@ -37,7 +37,8 @@ void RefuseNone() {
 }  // namespace
 }  // namespace penstock
 
-// In the place of the C++ library's, by which std::thread begins; gRPC's threads begin otherwise.
+// Replaces the C++ library's function with which std::thread begins; gRPC starts its threads in
+// another way.
 void std::thread::_M_start_thread(_State_ptr state, void (*depend)()) {
   using Start = void (*)(std::thread*, _State_ptr, void (*)());
   static const auto start = reinterpret_cast<Start>(::dlsym(
@@ -65,7 +66,7 @@ absl::StatusOr<std::vector<int64_t>> Read(Iterator& it) {
   }
 }
 
-// From the start of the servers to their end.
+// Runs from the start of the servers to their end.
 absl::StatusOr<std::vector<int64_t>> RunJob(const std::string& protocol) {
   const TemporaryFolder folder;
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> dispatcher,
@@ -105,12 +106,12 @@ TEST_P(WithoutThreads, AJobGivesItsDataOrSaysSo) {
       EXPECT_THAT(std::string(values.status().message()), testing::HasSubstr("no further thread"));
     }
   } while (begun > first++);
-  EXPECT_GT(first, 10);  // those of the servers alone are more
+  EXPECT_GT(first, 10);  // the servers alone need more threads
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Over, WithoutThreads,
-    // First the many, which are refused loops too: these last with the process.
+    // The cases of many first: threads that the loops of the process are refused stay refused.
     testing::Values(Case{"shm", 1000}, Case{"shm", 1}, Case{"tcp", 1000}, Case{"tcp", 1},
                     Case{"grpc", 1000}, Case{"grpc", 1}),
     [](const auto& info) {

@@ -19,7 +19,8 @@ extern char** environ;
 
 namespace penstock {
 
-// `penstock worker`, killed −9 when this goes; ready when it is made.
+// A process `penstock worker`. Ready when the constructor returns; the destructor kills it with
+// kill −9.
 class WorkerElsewhere {
  public:
   explicit WorkerElsewhere(const Cluster& cluster, const std::string& tags = "") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for whichever backend is linked in, on any machine.
+// Properties of any linked backend, on any machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

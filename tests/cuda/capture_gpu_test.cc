@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a real GPU: a graph that the trainer captures while threads of ours work on the same device.
+// Needs a real GPU: a graph that the trainer captures while our threads work on the same device.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a real GPU: the suite for device backends, and elements that go from a worker's
-// hand through shared memory into the device's. Without a GPU all of it is skipped,
-// or fails if PENSTOCK_REQUIRE_GPU is set.
+// Needs a real GPU: the suite for device backends, and elements from a worker through shared memory
+// to the device. Without a GPU all of it is skipped, or fails if PENSTOCK_REQUIRE_GPU is set.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,8 +45,8 @@ std::vector<uint8_t> Image(Index index) {
   return values;
 }
 
-// A worker and a client in one process, with a link over shared memory between them,
-// and a copy engine behind it.
+// A worker and a client in one process, linked over shared memory, and a copy engine after the
+// link.
 class ShmToGpu : public testing::Test {
  protected:
   void SetUp() override {
@@ -64,7 +63,8 @@ class ShmToGpu : public testing::Test {
     trainer_ = gpu_->MakeStream(0).value();
   }
 
-  // The next element as the client has it. Made in the client's memory if some is free.
+  // Returns the next element as the client has it. It is made in the client's memory if some is
+  // free.
   Element Next(Index index) {
     Element sent;
     {
@@ -91,7 +91,7 @@ class ShmToGpu : public testing::Test {
   std::unique_ptr<DeviceStream> trainer_;
 };
 
-// One element that the trainer's stream reads back, and where it is read to.
+// One element that the trainer's stream reads back, and the place that it is read to.
 struct Reading {
   Index index;
   std::vector<uint8_t> bytes;
@@ -125,7 +125,7 @@ TEST_F(ShmToGpu, ElementsAreCopiedFromPageLockedSlotsThatAreUsedAgainAndAgain) {
     link_->Grant({1});
     ASSERT_TRUE(end_->AwaitGranted(kCredits + index + 1));
 
-    if (readings.size() == kPlaces - 1) {  // only now the host looks
+    if (readings.size() == kPlaces - 1) {  // the host waits only now
       ASSERT_TRUE(readings.front().read->Wait().ok());
       ASSERT_EQ(readings.front().bytes, Image(readings.front().index));
       readings.pop_front();
@@ -138,7 +138,7 @@ TEST_F(ShmToGpu, ElementsAreCopiedFromPageLockedSlotsThatAreUsedAgainAndAgain) {
     ASSERT_TRUE(reading.read->Wait().ok());
     ASSERT_EQ(reading.bytes, Image(reading.index));
   }
-  EXPECT_LT(slots.size(), static_cast<size_t>(kElements) / 2);  // used again
+  EXPECT_LT(slots.size(), static_cast<size_t>(kElements) / 2);  // slots are used again
   EXPECT_EQ(CountRegistrations().made, registered.made);        // page-locked once
   EXPECT_LE(engine_->counters().events, 2 * kPlaces);           // for a copy and a reader of each
   EXPECT_EQ(engine_->counters().elements, kElements);

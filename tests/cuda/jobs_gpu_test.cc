@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a real GPU: jobs whose elements a replica gets there, over each protocol. Without a GPU
-// all of it is skipped, or fails if PENSTOCK_REQUIRE_GPU is set.
+// Needs a real GPU: jobs whose elements a replica gets there, over each protocol. Without a GPU all
+// of it is skipped, or fails if PENSTOCK_REQUIRE_GPU is set.
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -45,7 +45,7 @@ class JobsOnGpu : public testing::TestWithParam<std::string> {
     return *DistributeDataset(Gpus(1), dataset)->PrefetchToDevice(2);
   }
 
-  // Reads what comes, at most that many steps; each row is counted.
+  // Reads at most that many steps and counts each row.
   void Read(DistributedIterator& it, int64_t most, const std::function<void()>& after_each = {}) {
     for (int64_t step = 0; step < most; ++step) {
       const absl::StatusOr<std::optional<DistributedValues>> values = it.Next();
@@ -70,7 +70,7 @@ TEST_P(JobsOnGpu, EveryRowComesOnce) {
   ExpectAllOnce();
   const std::vector<DeviceLandingStats> stats = it.LandingStats();
   ASSERT_EQ(stats.size(), 1u);
-  // Each worker's last batch may be a part of one.
+  // Each worker's last batch may be a partial one.
   EXPECT_GE(stats[0].elements + stats[0].direct, kBatches);
   std::cout << GetParam() << ": gpu_direct is " << stats[0].gpu_direct << "\n";
 }

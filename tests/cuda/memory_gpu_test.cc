@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a real GPU: which kinds of memory are told apart, and that asking begins to use no device.
+// Needs a real GPU: the kinds of memory are told apart, and queries do not begin to use a device.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kExamined = size_t{1} << 20;
 
-// A function of the driver, which the program is not linked with.
+// A function of the driver, with which the program is not linked.
 template <class Function>
 Function* Driver(const char* name) {
   void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
@@ -37,7 +37,7 @@ class MemoryOnGpu : public testing::Test {
   DeviceBackend& gpu_ = LinkedDeviceBackend();
 };
 
-// In a process of its own, since others of this program use the device.
+// Runs in a process of its own, since other tests of this program use the device.
 TEST_F(MemoryOnGpu, AskingWhatThereIsMakesNoContext) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -79,7 +79,7 @@ TEST_F(MemoryOnGpu, OfAPool) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
-// As PyTorch's expandable segments are made.
+// PyTorch's expandable segments are made like this.
 TEST_F(MemoryOnGpu, PutTogetherOfPieces) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   ASSERT_EQ(cudaFree(nullptr), cudaSuccess);
@@ -91,7 +91,7 @@ TEST_F(MemoryOnGpu, PutTogetherOfPieces) {
   const auto release = Driver<decltype(cuMemRelease)>("cuMemRelease");
   const auto free = Driver<decltype(cuMemAddressFree)>("cuMemAddressFree");
   ASSERT_TRUE(create && reserve && map && access && unmap && release && free);
-  constexpr size_t kPiece = size_t{2} << 20;  // what a device maps at the least
+  constexpr size_t kPiece = size_t{2} << 20;  // the smallest size that a device maps
   CUmemAllocationProp of_device = {};
   of_device.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   of_device.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a real GPU, with NCCL's library: a group of one rank, whose reductions run on the device.
+// Needs a real GPU and NCCL's library: a group of one rank, whose reductions run on the device.
 // NCCL puts no two ranks on one GPU.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

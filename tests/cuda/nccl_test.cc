@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What we take NCCL's ABI to be (cuda/nccl_library.h) beside its header, where that was
-// there to build with, and beside its library, where that can be opened. No GPU is needed.
+// Compares our declaration of NCCL's ABI (cuda/nccl_library.h) with its header, if that was there
+// at build time, and with its library, if that can be opened. Needs no GPU.
 #include <dlfcn.h>
 
 #include <string>
@@ -29,7 +29,7 @@ TEST(NcclLibrary, IsDeclaredAsInItsHeader) {
                 sizeof(ncclDataType_t) == sizeof(int) && std::is_pointer_v<ncclComm_t>);
   using Reduce = int (*)(const void*, void*, size_t, int, int, NcclComm, cudaStream_t);
   static_assert(std::is_same_v<decltype(NcclLibrary::AllReduce), Reduce>);
-  // What stands in the places of those.
+  // The types of the other parameters.
   static_assert(std::is_same_v<decltype(&ncclAllReduce),
                                ncclResult_t (*)(const void*, void*, size_t, ncclDataType_t,
                                                 ncclRedOp_t, ncclComm_t, cudaStream_t)>);

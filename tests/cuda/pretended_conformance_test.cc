@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The suite of all device backends, over cuda/backend.cc on the pretended CUDA. It copies from
-// pageable memory on purpose, so that rule does not apply here. All others do.
+// pageable memory on purpose, so that rule does not apply here; all others do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Destroyed when its case has ended, after all that the case made.
+// Destroyed at the end of its case, after all other objects of the case.
 struct NoViolations {
   ~NoViolations() {
     EXPECT_THAT(pretended_cuda::TakeViolations(), testing::IsEmpty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rule broken once on purpose, and the honest call beside it.
+// Breaks each rule once on purpose, and makes the correct call beside it.
 #include "tests/cuda/pretended_cuda.h"
 
 #include <cuda.h>
@@ -22,7 +22,7 @@ constexpr size_t kBytes = 64;
 
 class PretendedCuda : public testing::Test {
  protected:
-  // Of two devices the program names device 1, which is current on this thread.
+  // There are two devices. The program names device 1, which is current on this thread.
   PretendedCuda() {
     Begin({.devices = 2, .named = {1}});
     EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
@@ -32,7 +32,7 @@ class PretendedCuda : public testing::Test {
     EXPECT_EQ(cudaHostRegister(locked_.data(), kBytes, cudaHostRegisterPortable), cudaSuccess);
     EXPECT_THAT(Violations(), IsEmpty());
   }
-  // Each case takes the violations that it causes.
+  // Each case takes its own violations.
   ~PretendedCuda() override { EXPECT_THAT(Violations(), IsEmpty()); }
 
   cudaError_t CopyToDevice(const void* host) {
@@ -144,7 +144,7 @@ TEST_F(PretendedCuda, RecordsACallWithoutACurrentContext) {
     EXPECT_EQ(cuCtxPopCurrent(&context), CUDA_SUCCESS);
     EXPECT_THAT(Violations(), IsEmpty());
     void* memory = nullptr;
-    EXPECT_EQ(cudaMalloc(&memory, kBytes), cudaSuccess);  // on device 0, unasked
+    EXPECT_EQ(cudaMalloc(&memory, kBytes), cudaSuccess);  // on device 0, which it did not name
     int current = -1;
     EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
     EXPECT_EQ(current, 0);
@@ -166,7 +166,7 @@ TEST_F(PretendedCuda, RecordsWhatIsUsedUnderTheContextOfAnotherDevice) {
   EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
   cudaStream_t its = nullptr;
   EXPECT_EQ(cudaStreamCreateWithFlags(&its, cudaStreamNonBlocking), cudaSuccess);
-  EXPECT_EQ(cudaStreamWaitEvent(its, event_, 0), cudaSuccess);  // across devices, as CUDA allows
+  EXPECT_EQ(cudaStreamWaitEvent(its, event_, 0), cudaSuccess);  // across devices, which CUDA allows
   EXPECT_THAT(Violations(), IsEmpty());
   cudaEventRecord(event_, its);
   cudaStreamWaitEvent(stream_, event_, 0);
@@ -250,7 +250,7 @@ TEST_F(PretendedCuda, RecordsMemoryThatGoesUnderACopy) {
   EXPECT_EQ(cudaHostUnregister(locked_.data()), cudaSuccess);
 }
 
-// Not rules, but what makes a mistake with events show.
+// Not rules, but behaviour that reveals mistakes with events.
 TEST_F(PretendedCuda, DoesWorkAfterTheCallThatAsksForIt) {
   locked_.fill(std::byte{1});
   EXPECT_EQ(CopyToDevice(locked_.data()), cudaSuccess);
@@ -294,7 +294,7 @@ TEST_F(PretendedCuda, AStreamThatDoesNotWaitForAnotherIsAheadOfItNowAndThen) {
   EXPECT_LT(right, 80);
 }
 
-// What the tests of the backend ask: whether a call of ours left something to its thread.
+// The tests of the backend use this to see whether a call of ours changed its thread.
 TEST_F(PretendedCuda, KnowsWhetherAThreadIsUntouched) {
   EXPECT_FALSE(ThreadIsUntouched());  // cudaSetDevice()
   std::thread([] {

@@ -84,7 +84,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   if (attribute != CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE || world.FindMemory(at, 1) == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  *static_cast<CUmemoryPool*>(data) = nullptr;  // all memory is of cudaMalloc()
+  *static_cast<CUmemoryPool*>(data) = nullptr;  // all memory is from cudaMalloc()
   return CUDA_SUCCESS;
 }
 
@@ -94,7 +94,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice) {
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle*, void*) {
-  return CUDA_ERROR_INVALID_VALUE;  // no memory is made of pieces
+  return CUDA_ERROR_INVALID_VALUE;  // no memory consists of pieces
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle) {

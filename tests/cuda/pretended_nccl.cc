@@ -21,11 +21,12 @@ using cuda::NcclConfig;
 using pretended_cuda::Stream;
 using pretended_cuda::World;
 
-// Some of ncclResult_t.
+// Two values of ncclResult_t.
 constexpr int kInvalidArgument = 4;
 constexpr int kRemoteError = 6;
 
-// One call, matched by its number. Each rank's stream waits for a flag of its own.
+// One call; the calls of all ranks with the same number match. Each rank's stream waits for its own
+// flag.
 struct Call {
   std::map<int, std::vector<std::byte>> of_ranks;
   std::vector<std::byte> result;
@@ -38,8 +39,8 @@ struct SplitOfRank {
 };
 
 struct Group {
-  std::vector<int> origins;  // of each rank: its rank in the trainer's communicator, its device
-  std::shared_ptr<std::set<int>> lost;  // of all ranks of the trainer's
+  std::vector<int> origins;  // by rank: its rank in the trainer's communicator, which is its device
+  std::shared_ptr<std::set<int>> lost;  // lost ranks of the trainer's communicator
   std::map<size_t, Call> calls;
   std::map<size_t, std::map<int, SplitOfRank>> splits;
 
@@ -54,10 +55,10 @@ struct Comm {
   State state = State::kLives;
   size_t calls = 0, splits = 0;
   bool splitting = false, stuck = false;
-  std::vector<std::shared_ptr<bool>> launched;  // what its device waits for
+  std::vector<std::shared_ptr<bool>> launched;  // flags that its device waits for
 };
 
-// Guarded by World's mutex. Nothing is ever given back, as handles may be used when they must not.
+// Guarded by World's mutex. Nothing is ever freed, because handles may be used after their end.
 struct Nccl {
   std::map<NcclComm, std::unique_ptr<Comm>> comms;
   bool stuck = false;
@@ -74,7 +75,8 @@ struct Nccl {
     comms[handle] = std::move(comm);
     return handle;
   }
-  // nullptr, and a violation, unless it lives or is finalized.
+  // Returns the communicator if it is alive or finalized. Otherwise records a violation and returns
+  // nullptr.
   Comm* Find(World& world, NcclComm handle, const char* call) {
     const auto found = comms.find(handle);
     if (found == comms.end() || found->second->state >= State::kDestroyed) {
@@ -99,7 +101,7 @@ bool HasUnfinished(const Comm& comm) {
                      [](const std::shared_ptr<bool>& done) { return !*done; });
 }
 
-// `body` with the communicator, under the lock.
+// Calls `body` with the communicator, under the lock.
 template <class Body>
 int With(NcclComm handle, const char* call, Body body) {
   World& world = World::Get();
@@ -135,7 +137,7 @@ std::vector<std::byte> Concatenate(const Call& call) {
   return result;
 }
 
-// The device waits in the stream for the other ranks, and then writes the result.
+// Makes the device wait in the stream for the other ranks, and then write the result.
 template <class Combine>
 int Launch(const char* name, const void* from, size_t bytes, void* to, size_t result_bytes,
            NcclComm handle, cudaStream_t stream, Combine combine) {
@@ -152,7 +154,7 @@ int Launch(const char* name, const void* from, size_t bytes, void* to, size_t re
     Call& call = comm.group->calls[comm.calls++];
     const auto* const first = static_cast<const std::byte*>(from);
     call.of_ranks[comm.rank].assign(first, first + bytes);
-    call.result.resize(result_bytes);  // the first one's; it stays where it is
+    call.result.resize(result_bytes);  // only the first call resizes: the address stays
     call.done.push_back(std::make_shared<bool>(false));
     comm.launched.push_back(call.done.back());
     in->work.push_back({.to = static_cast<std::byte*>(to),
@@ -168,7 +170,7 @@ int Launch(const char* name, const void* from, size_t bytes, void* to, size_t re
   });
 }
 
-// Once all ranks have joined it.
+// Called once all ranks have joined the split.
 void FinishSplit(Group& group, const std::map<int, SplitOfRank>& of_ranks) {
   std::map<int, std::vector<std::pair<int, int>>> by_color;  // key and rank
   for (const auto& [rank, its] : of_ranks) by_color[its.color].push_back({its.key, rank});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL without GPUs: a library with the SONAME of NCCL's, libnccl.so.2, with the functions that
 // cuda/nccl_library.h looks up. Ranks are threads of one process, each on its own device of the
-// pretended CUDA, whose streams wait for what all ranks must have launched. Communicators are
-// non-blocking, as those of trainers that may abort: calls return "in progress". What NCCL does
-// not forgive is recorded as a violation of the pretended CUDA:
+// pretended CUDA, whose streams wait until all ranks have launched a call. Communicators are
+// non-blocking, like those of trainers that may abort: calls return "in progress". Calls that NCCL
+// does not forgive are recorded as violations of the pretended CUDA:
 //
 //  - a call of a communicator that was aborted or destroyed;
 //  - a communicator that is destroyed before it is finalized, or while it has unfinished work:
@@ -15,11 +15,12 @@
 
 namespace penstock::pretended_nccl {
 
-// A trainer's communicator of as many ranks, rank i on device i: its handle at each rank.
+// Makes a trainer's communicator of that many ranks, rank i on device i. Returns its handle at each
+// rank.
 std::vector<void*> MakeCommunicator(int ranks);
 
-// The process that has this handle is gone: the other ranks of all communicators that it is in are
-// told of an error, and what they wait for never comes.
+// Loses the process that has this handle: the other ranks of all its communicators get an error,
+// and work that waits for it never ends.
 void Lose(void* handle);
 
 // While it lives, launches stay in progress, as when a rank's connection is still being made.
@@ -27,12 +28,12 @@ class StuckLaunches {
  public:
   StuckLaunches();
   ~StuckLaunches();
-  void Await();  // until there is one
+  void Await();  // until a launch is stuck
   StuckLaunches(const StuckLaunches&) = delete;
   StuckLaunches& operator=(const StuckLaunches&) = delete;
 };
 
-// How many communicators were aborted, and destroyed, since a trainer's was made.
+// Returns how many communicators were aborted, and destroyed, since a trainer's was made.
 int Aborted();
 int Destroyed();
 

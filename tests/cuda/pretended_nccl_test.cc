@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda/nccl_collective.cc with several ranks, one of which may be lost, on a pretended NCCL and
-// CUDA that record what the real ones do not forgive.
+// CUDA that record calls that the real ones do not forgive.
 #include "tests/cuda/pretended_nccl.h"
 
 #include <cuda_runtime_api.h>
@@ -29,7 +29,7 @@ using ::testing::IsEmpty;
 
 constexpr int kRanks = 3;
 
-// fn(rank) on a thread each.
+// Calls fn(rank) on one thread per rank.
 void OnRanks(const std::function<void(int)>& fn) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) threads.emplace_back(fn, rank);
@@ -39,7 +39,7 @@ void OnRanks(const std::function<void(int)>& fn) {
 class PretendedNccl : public testing::Test {
  protected:
   PretendedNccl() {
-    // One process for all cases, since cuda/context.cc keeps contexts until the process ends.
+    // One process for all cases, because cuda/context.cc keeps contexts until the process ends.
     static const bool begun = [] {
       pretended_cuda::Begin({.devices = kRanks, .named = {0, 1, 2}});
       return true;
@@ -53,7 +53,7 @@ class PretendedNccl : public testing::Test {
       all_[rank] = std::move(ranks->own);
     });
   }
-  // All ranks at once, as a rank's communicator goes when the others' do.
+  // In parallel: a rank's communicator is destroyed when the others' are.
   ~PretendedNccl() override {
     OnRanks([this](int rank) { all_[rank].reset(); });
     EXPECT_THAT(TakeViolations(), IsEmpty());
@@ -63,7 +63,7 @@ class PretendedNccl : public testing::Test {
   std::unique_ptr<Collective> all_[kRanks];
 };
 
-// Each rule broken once.
+// Breaks each rule once.
 TEST_F(PretendedNccl, RecordsWhatNcclDoesNotForgive) {
   const cuda::NcclLibrary& nccl = **cuda::NcclLibrary::Get();
   std::thread([&] {
@@ -136,7 +136,7 @@ TEST_F(PretendedNccl, ARankThatIsLostEndsWhatTheOthersWaitFor) {
                 HasSubstr("remote process exited"));
     EXPECT_FALSE(all_[rank]->Start(CollectiveOp::kSum, {1}).ok());
   });
-  all_[2].reset();  // by its own process, were it there
+  all_[2].reset();  // in reality its process does this
 }
 
 // A launch that stays in progress holds no lock that an abort needs.

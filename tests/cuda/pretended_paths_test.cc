@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Penstock's way to a GPU, from slots of a page-locked pool to the trainer's stream, over
-// cuda/backend.cc on a pretended CUDA that records what a real GPU does not forgive.
+// Penstock's path to a GPU, from slots of a page-locked pool to the trainer's stream, over
+// cuda/backend.cc on a pretended CUDA that records calls that a real GPU does not forgive.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,15 +31,16 @@ using pretended_cuda::TakeViolations;
 using pretended_cuda::ThreadIsUntouched;
 using testing::IsEmpty;
 
-// Of three devices the program names two, and not device 0, where CUDA makes a context unasked.
+// Of three devices the program names two, but not device 0, on which CUDA makes contexts by
+// default.
 constexpr int kDevice = 1;
 constexpr int kSecondDevice = 2;
-constexpr int64_t kValues = 5000;  // of an element, one byte each
+constexpr int64_t kValues = 5000;  // in an element, one byte each
 constexpr int kWarmUpSteps = 8;
 constexpr int kSteps = 200;
-constexpr int kTries = 1000;  // a stream that does not come to its end in them never does
+constexpr int kTries = 1000;  // a stream that is not done after this many never is
 
-// One process for all cases, since the backend keeps contexts until the process ends.
+// One process for all cases, because the backend keeps contexts until the process ends.
 void BeginOnce() {
   static const bool begun = [] {
     pretended_cuda::Begin({.devices = 3, .named = {kDevice, kSecondDevice}});
@@ -55,8 +56,8 @@ Element MakeFilled(Pool& pool, int value) {
       .value();
 }
 
-// Reads ahead and computes as a trainer does on one device. It computes by a copy to the
-// host, so that what it read can be looked at, and is up to three steps ahead of the device.
+// Reads ahead and computes as a trainer does on one device. A computation is a copy to the host, so
+// that its input can be checked, and there are up to three unfinished ones.
 class Trainer {
  public:
   Trainer(PageLocking& locking, int device, int depth)
@@ -65,7 +66,8 @@ class Trainer {
         pool_(MakePageLockedPool(locking)),
         queue_(LinkedDeviceBackend(), {.device = device, .depth = depth}) {}
 
-  // Makes what is made once and slow: segments of the pool, places on the device, events.
+  // Makes the objects that are made once and slowly: segments of the pool, places on the device,
+  // events.
   void WarmUp() {
     std::vector<Element> slots(16);  // more than a step ever holds
     for (Element& slot : slots) slot = MakeFilled(*pool_, 0);
@@ -78,7 +80,7 @@ class Trainer {
     for (int i = 0; i < kWarmUpSteps; ++i) TakeStep();
   }
 
-  // Takes an element, computes on it, and lets go of it while that is under way.
+  // Takes an element, computes on it, and releases it while the computation is under way.
   void TakeStep() {
     Lane& lane = lanes_[taken_ % lanes_.size()];
     Finish(lane);
@@ -99,7 +101,7 @@ class Trainer {
     lane.value = taken_++;
   }
 
-  // All steps are done, and no slot is in use.
+  // Finishes all steps, after which no slot is in use.
   void Settle() {
     for (Lane& lane : lanes_) Finish(lane);
     for (int tries = 0; queue_.Progress() > 0 && tries < kTries; ++tries) {
@@ -115,7 +117,7 @@ class Trainer {
   struct Lane {
     Loan result;
     std::unique_ptr<DeviceEvent> computed;
-    std::optional<int> value;  // that all bytes of the result will have
+    std::optional<int> value;  // expected in all bytes of the result
   };
 
   void Finish(Lane& lane) {
@@ -155,7 +157,7 @@ void Train(PageLocking& locking, int device, int depth) {
     const Step step;
     trainer.TakeStep();
     EXPECT_TRUE(ThreadIsUntouched());
-    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);  // no error of ours stays with the thread
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);  // our calls leave no error on the thread
   }
   const DeviceLandingStats after = trainer.stats();
   EXPECT_GE(after.elements, before.elements + kSteps - depth);
@@ -184,7 +186,7 @@ class CudaPaths : public testing::Test {
   std::optional<PageLocking> locking_;
 };
 
-// The parameter is how many elements are on their way ahead of the one that is taken.
+// The parameter is the number of elements that are on their way while one is taken.
 class CudaPathsAtDepth : public CudaPaths, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(Depths, CudaPathsAtDepth, testing::Values(0, 1, 2, 4));
 
@@ -243,7 +245,7 @@ TEST_F(CudaPaths, AThreadKeepsItsOwnDeviceAndCaptureMode) {
   }).join();
 }
 
-// A copy engine that ends under its copies, and elements that outlive it.
+// A copy engine is destroyed during its copies, and elements outlive it.
 TEST_F(CudaPaths, AnEngineThatEndsGivesNothingBackUnderACopy) {
   locking_->UseDevice(kDevice);
   const std::shared_ptr<Pool> pool = MakePageLockedPool(*locking_);

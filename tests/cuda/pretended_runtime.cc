@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of CUDA's runtime that the backend and its tests call. Which of them a capture
-// forbids: those that wait, query, or give and take memory. CUDA's documentation calls them
-// potentially unsafe and names cudaMalloc() as one.
+// The functions of CUDA's runtime that the backend and its tests call. A capture forbids those that
+// wait, query, allocate or free. CUDA's documentation calls them potentially unsafe and names
+// cudaMalloc() as one.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -348,8 +348,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 namespace {
 
-// Both wait for the last place of the event, one way or the other. An event of a capture has none,
-// in relaxed mode too.
+// Waits for the place where the event was last recorded, or queries it. An event recorded in a
+// capture has no such place, even in relaxed mode.
 cudaError_t AskEvent(World& world, cudaEvent_t event, const char* call, bool waits) {
   Event* const its = world.Find(event);
   if (its == nullptr) return cudaErrorInvalidResourceHandle;

@@ -12,7 +12,7 @@ std::string DeviceName(int device) {
   return "device " + std::to_string(device);
 }
 
-// The entry that begins at or before `address` and holds all `bytes`.
+// Returns the entry that begins at or before `address` and holds all `bytes`.
 template <class Entries>
 auto* FindIn(Entries& entries, const void* address, size_t bytes) {
   const auto* at = static_cast<const std::byte*>(address);
@@ -28,8 +28,8 @@ bool Overlap(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_by
   return a < b + b_bytes && b < a + a_bytes;
 }
 
-// Of how many chances to do a piece of work a stream takes one. Slow enough that a trainer is a
-// step ahead of its device now and then.
+// A stream does a piece of work at one in this many chances. Slow enough that a trainer is a step
+// ahead of its device now and then.
 constexpr unsigned kSlowness = 4;
 
 bool CanDoNext(const Stream& stream) {
@@ -179,7 +179,7 @@ cudaError_t World::DoWithout(const std::function<cudaError_t(World& world)>& bod
   return error;
 }
 
-// --- What a test sees ------------------------------------------------------------------
+// --- Functions for tests ---------------------------------------------------------------
 
 void Begin(const Machine& machine) {
   World& world = World::Get();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the functions of the pretended CUDA share: devices, what is on them, and the rules. Private
-// to its library.
+// The state that the functions of the pretended CUDA share: devices, their objects, and the rules.
+// Private to its library.
 #pragma once
 
 #include <cuda.h>
@@ -22,7 +22,7 @@
 
 namespace penstock::pretended_cuda {
 
-// A copy, or the reaching of a place, or a wait for one.
+// A copy, a recorded event that is reached, or a wait for one.
 struct Work {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -44,7 +44,7 @@ struct Stream {
 
 struct Event {
   int device;
-  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  // never recorded: done
+  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  // true if never recorded
   bool captured = false;                                         // last recorded in a capture
 };
 
@@ -55,14 +55,14 @@ struct Allocation {
 };
 
 struct PageLocked {
-  int device;  // of the context that locked it
+  int device;  // whose context locked it
   bool portable;
   size_t bytes;
 };
 
-// What CUDA keeps for each thread.
+// CUDA's state of each thread.
 struct Thread {
-  int process = 0;            // of which Begin()
+  int process = 0;            // number of calls of Begin() when it was set
   std::vector<int> contexts;  // devices; the last is current
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   cudaError_t last_error = cudaSuccess;
@@ -72,7 +72,7 @@ struct Thread {
 enum Kind : unsigned {
   kPlain = 0,
   kUnsafe = 1,  // forbidden while a capture in global mode goes on
-  kWaits = 2,   // for the device, all of it or a stream
+  kWaits = 2,   // waits for the device or a stream
 };
 
 // Guarded by `mu`.
@@ -84,45 +84,45 @@ struct World {
   bool in_step = false;
   std::minstd_rand generator;
   std::vector<std::string> violations;
-  std::vector<bool> contexts;  // whether it is there, by device
+  std::vector<bool> contexts;  // by device: it exists
   std::map<cudaEvent_t, std::unique_ptr<Event>> events;
   std::map<cudaStream_t, std::unique_ptr<Stream>> streams;
   std::vector<std::unique_ptr<Stream>> destroyed;          // until their work is done
   std::vector<Stream*> all_streams;                        // the oldest first
   std::map<const std::byte*, Allocation> memory;           // of devices
-  std::map<const std::byte*, PageLocked> page_locked;      // of the host
-  std::map<void*, std::unique_ptr<std::byte[]>> host_own;  // of cudaHostAlloc()
+  std::map<const std::byte*, PageLocked> page_locked;      // host memory
+  std::map<void*, std::unique_ptr<std::byte[]>> host_own;  // from cudaHostAlloc()
 
   static World& Get();
-  Thread& thread();  // the calling one
+  Thread& thread();  // of the calling thread
 
   void Violate(std::string what) { violations.push_back(std::move(what)); }
-  // Makes the context if it is not there.
+  // Makes the context if there is none.
   void NeedContext(int device, const char* call);
-  // The current device. Without one that of device 0 is made current, as the runtime does.
+  // Returns the current device. If there is none, makes device 0 current, as the runtime does.
   int Current(const char* call);
   void MustBeCurrent(int device, const char* call, const char* what);
-  // Whether a capture forbids an unsafe call now; it is then invalid.
+  // Returns whether a capture forbids an unsafe call now; that capture becomes invalid.
   bool Forbidden(const char* call);
   void Invalidate(Capture& capture, const std::string& why);
 
   Event* Find(cudaEvent_t event);
   Stream* Find(cudaStream_t stream);
-  // What holds all these bytes; nullptr: nothing does.
+  // Returns the allocation that contains all these bytes, or nullptr.
   const Allocation* FindMemory(const void* address, size_t bytes) const;
   const PageLocked* FindPageLocked(const void* address, size_t bytes) const;
-  // Whether a copy that is not done reads or writes there.
+  // Returns whether an unfinished copy reads or writes there.
   bool InUse(const void* address, size_t bytes) const;
   void MustNotBeInUse(const void* address, size_t bytes, const char* call);
 
-  // Some streams do their next piece of work, if they wait for no event.
+  // Lets some streams do their next piece of work, if they wait for no event.
   void Advance();
-  void Run();  // until there is nothing that can be done
+  void Run();  // until nothing more can be done
 
-  // What each call of the runtime begins with and ends with. `body` gets the current device.
+  // Wraps each call of the runtime; `body` gets the current device.
   cudaError_t Do(const char* call, unsigned kinds,
                  const std::function<cudaError_t(World& world, int device)>& body);
-  // The same for calls that need no context.
+  // Wraps calls that need no context.
   cudaError_t DoWithout(const std::function<cudaError_t(World& world)>& body);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of a stage against its host form, on a real GPU. Copies are equal bit by bit;
-// what is normalised differs by one unit in the last place at most.
+// Compares the kernels of a stage with its host form, on a real GPU. Copies are bitwise equal;
+// normalised values differ by at most one unit in the last place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ class DeviceStageOnGpu : public testing::Test {
   std::unique_ptr<DeviceEvent> done_;
 };
 
-// Where a number of so many bytes stands among all that there are of its format.
+// Returns the rank of a floating-point number of this many bytes among all numbers of its format.
 int64_t PlaceOf(const uint8_t* at, size_t bytes) {
   int64_t bits = 0;
   std::memcpy(&bits, at, bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a real GPU, with a UCX that knows CUDA: bodies that UCX receives into the GPU's memory. The
-// lanes are tcp, so that UCX writes them there itself, where over RDMA a NIC would; the driver is
-// said to allow that, and a clock of the test's own finds both ways as fast.
+// Needs a real GPU and a UCX that supports CUDA: UCX receives bodies into the GPU's memory. The
+// lanes are tcp, so that UCX itself writes them there; over RDMA a NIC would. The test driver
+// claims to allow that, and with the test's clock both ways take the same time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class AllowingDriver final : public GpuDirectDriver {
   absl::Status FlushWrites(int) override { return absl::OkStatus(); }
 };
 
-// Goes on by the same each time it is asked.
+// Advances by the same step at each call.
 absl::Time Now() {
   thread_local absl::Time now = absl::UnixEpoch();
   return now += absl::Nanoseconds(1);
@@ -75,7 +75,7 @@ class UcxToGpu : public testing::TestWithParam<int64_t> {
       values[i] = index * GetParam() + static_cast<int64_t>(i);
     return values;
   }
-  // The element of that number, as it comes.
+  // Sends the element of that number and returns it as received.
   Element Pass(int64_t index) {
     link_->Grant({1});
     EXPECT_TRUE(end_->AwaitGranted(++passed_));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The notebooks run from a fresh kernel, and say and show what they should. Usage: notebooks_test.py SOURCE BUILD COMMAND"""
+"""The notebooks run from a fresh kernel, and print and show what they should. Usage: notebooks_test.py SOURCE BUILD
+COMMAND"""
 import base64
 import os
 import pathlib
@@ -14,7 +15,7 @@ TOOLS = ROOT / "build/docs-tools/bin/python"
 
 
 def executed(name, scratch):
-    """The notebook after it ran, in its own folder."""
+    """Runs the notebook in its own folder; returns it with its outputs."""
     import nbclient
     import nbformat
     from jupyter_client.manager import AsyncKernelManager
@@ -38,7 +39,7 @@ def printed(notebook):
 
 
 def pictures(notebook):
-    """(width, height) of each PNG that a cell shows."""
+    """Returns (width, height) of each PNG that a cell shows."""
     return [
         struct.unpack(">II", base64.b64decode(output.data["image/png"])[16:24])
         for cell in notebook.cells

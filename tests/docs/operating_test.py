@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The sketches of docs/operating.md: shells and systemd read them, every flag exists, and every metric and event that an
-alarm goes by is one that Penstock makes. Usage: operating_test.py SOURCE PENSTOCK"""
+"""The examples of docs/operating.md: shells and systemd can read them, every flag exists, and Penstock makes every
+metric and event that an alarm uses. Usage: operating_test.py SOURCE PENSTOCK"""
 import pathlib
 import re
 import shutil

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of docs/ read well in a repository and on the site: each is in the site's nav, links of theirs and of the
-READMEs' lead to files that there are, and a list stands behind an empty line, without which it is none on the site."""
+"""The pages of docs/ read well in a repository and on the site: each is in the site's nav, their links and those of the
+READMEs lead to existing files, and a list follows an empty line, without which the site does not show it as a list."""
 import pathlib
 import re
 import sys
@@ -12,7 +12,7 @@ PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "site" not in
 
 
 def prose(text):
-    """Without blocks of code and code in a line."""
+    """Returns the text without code blocks and inline code."""
     return re.sub(r"`[^`\n]*`", "`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
 
 
@@ -27,7 +27,7 @@ def dead_links(page, text):
 
 
 def lists_without_room(text):
-    """Lines at which a list begins right behind a paragraph."""
+    """Returns the lines at which a list begins directly after a paragraph."""
     before, found = "", []
     for line in prose(text).splitlines():
         begins = re.match(r"(- |\d+\. |\| )", line)

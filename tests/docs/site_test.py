@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The site builds without a warning, and its pages have what they should. Usage: site_test.py SOURCE BUILD"""
+"""The site builds without a warning, and its pages have the expected contents. Usage: site_test.py SOURCE BUILD"""
 import html
 import os
 import pathlib
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 ROOT, BUILD = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
-TOOLS = ROOT / "build/docs-tools/bin/python"  # not resolved: a link to the system's
+TOOLS = ROOT / "build/docs-tools/bin/python"  # not resolved: a link to the system's interpreter
 
 
 def build(folder, *options, **environment):
@@ -61,7 +61,7 @@ class Site(unittest.TestCase):
         datasets = words(self.site / "reference/dataset.html")
         self.assertIn("batch(batch_size, drop_remainder=False, num_parallel_calls=None", datasets)
         self.assertIn("Gives file names that match one pattern or several", datasets)
-        headings = re.findall(r"^(Dataset\.\w+)", datasets, re.M)  # of the bases by subject and of the class itself
+        headings = re.findall(r"^(Dataset\.\w+)", datasets, re.M)  # of the base classes, and of the class itself
         for name in ("range", "from_generator", "map", "interleave", "window", "shuffle", "as_numpy_iterator"):
             self.assertEqual(headings.count(f"Dataset.{name}"), 1, headings)
         self.assertNotIn("Sources", datasets)

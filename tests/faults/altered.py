@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Bits are altered on their way between workers and trainers (tcp), and nothing comes of it.
+"""Bits are altered on their way between workers and trainers (tcp), without harm.
 
 Two workers, each behind a relay that alters a bit now and then, and two trainers that share a job.
-A wrong checksum ends a link, and what it carried is sent again: each number is read once, with its
-own bytes. requests: what trainers say, under the default. all: what workers send too, with
-checksum_values. By --no-checksum-values the second is seen to fail.
+A wrong checksum ends a link, and its elements are sent again: each number is read once, with its
+own bytes. requests: alters what trainers send, under the default. all: alters what workers send too,
+with checksum_values. --no-checksum-values shows that the second fails without them.
 """
 import argparse
 import contextlib
@@ -22,12 +22,12 @@ from fleet import Failed, Fleet, differences  # noqa: E402
 
 # (elements, int64 values in each): in frames, and in slots of their own.
 JOBS = [(20000, 1), (4000, 2000), (600, 20000)]
-LEAST = 20  # bits altered in all, or the run says nothing
+LEAST = 20  # fewer altered bits prove nothing
 STUCK = 120  # seconds without an end that only a broken program takes
 
 
 class Relay:
-    """Hands on what comes to `port` to the worker's, and what that says, but for a bit now and then."""
+    """Forwards connections at `port` to the worker's port and back, and alters a bit now and then."""
 
     def __init__(self, worker_port, every, rng):
         self.worker_port, self.every, self.rng, self.altered = worker_port, every, rng, 0
@@ -47,7 +47,7 @@ class Relay:
                 threading.Thread(target=self.pump, args=(source, sink, self.every.get(way)), daemon=True).start()
 
     def pump(self, source, sink, every):
-        """One way; a bit is altered in about every `every` bytes, or none."""
+        """Forwards one way; alters a bit in about every `every` bytes, or none."""
         left = self.rng.expovariate(1 / every) if every else float("inf")
         with contextlib.suppress(OSError):
             while piece := bytearray(source.recv(1 << 16)):

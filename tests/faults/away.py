@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trainer with committed states is away for longer than every time-out, and its part waits for it.
 
-It is killed -9 behind the end of an epoch of which it had committed a part. When it is declared dead and
-the time of job_gc_timeout is over, it comes back with its state; or another one comes without. Each record is in one
-kept history once in each epoch. The last line says how it went.
+It is killed with kill -9 after the end of an epoch of which it had committed a part. After it is declared dead and
+job_gc_timeout has passed, it comes back with its state; or another one comes without. Each record is in one
+committed history once in each epoch. The last line reports the result.
 """
 import pathlib
 import time
@@ -31,7 +31,7 @@ class Away:
         return self.scene.open(self.fleet, mode, COUNT, "--epochs", EPOCHS, *MODES[mode], commit_every=1 << 40)
 
     def leave(self):
-        """Each behind the end of an epoch, of which it had kept a part, until all time-outs are over."""
+        """Each trainer commits a part of an epoch, reads past its end, and stays away until all time-outs are over."""
         for mode, trainer in self.trainers.items():
             epoch = COUNT * (WORKERS if mode == "off" else 1)
             first = self.scene.rng.randrange(1, epoch)
@@ -48,7 +48,7 @@ def fleet_of(scene):
 
 
 def end(away):
-    """Trainers of all modes take up what those that are away have left; counts."""
+    """Trainers of all modes read the rest of the jobs; counts the records."""
     for mode, before in away.trainers.items():
         after = away.open(mode)
         after.expect("all", "end", seconds=60)
@@ -75,7 +75,7 @@ def comes_back_behind_a_restart(scene):
 
 
 def another_comes(scene):
-    """It has no state, and gets what nobody has committed."""
+    """It has no state, and gets everything that was not committed."""
     with fleet_of(scene) as fleet:
         away = Away(scene, fleet)
         away.leave()
@@ -85,7 +85,7 @@ def another_comes(scene):
 
 
 def go_back(reader):
-    """To the state before the one that it wrote last."""
+    """Goes back to the state before the one that was written last."""
     pathlib.Path(f"{reader.state}.before").rename(reader.state)
 
 
@@ -98,7 +98,8 @@ def await_dead(fleet, count):
 
 
 def state_was_never_committed(scene):
-    """It was killed between writing a state and committing it. It is told so, while others read and when all is read."""
+    """It was killed between writing a state and committing it. Its restore is refused, while others read and when
+    all is read."""
     for ended in (False, True):
         with fleet_of(scene) as fleet:
             for _ in range(WORKERS):
@@ -126,7 +127,7 @@ def state_was_never_committed(scene):
 
 
 def one_consumer_had_committed(scene):
-    """Of two that were killed while they committed a state of one step. Both go on from it: each turn is one consumer's."""
+    """Two were killed while they committed a state of one step. Both go on from it: each step is one consumer's."""
     with fleet_of(scene) as fleet:
         for _ in range(WORKERS):
             fleet.start_worker()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills workers -9 while they fill a cache or read it, again and again.
+"""Kills workers with kill -9 while they fill or read a cache, again and again.
 
 A dispatcher, two workers, and a trainer that reads several passes over numbers
 that the workers cache: in memory, or in files. In each round a worker is killed
 in the first pass or in a later one, and with files also while one of them is
-half written; its successor is started. Then: each number is in the trainer's
-history once a pass. The last line says how it went.
+half written; its successor is started. Then each number must be in the trainer's
+history once a pass. The last line reports the result.
 """
 import random
 import shutil
@@ -48,7 +48,7 @@ class Cached:
         shutil.rmtree(self.caches)
 
     def strike(self, number):
-        """Kills a worker once the trainer has read so many elements and reads on; starts its successor."""
+        """Kills a worker once the trainer has read this many elements and reads on; starts its successor."""
         moment = MOMENTS[number % len(MOMENTS)]
         first, last = (1, COUNT * 3 // 4) if moment == "filling" else (COUNT, COUNT * (PASSES - 1))
         at = self.rng.randrange(first, last)

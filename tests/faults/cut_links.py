@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The network between one trainer and one worker goes, while both reach everybody else.
+"""The network between one trainer and one worker fails, while both reach everybody else.
 
-Each process has a host of its own (tools/soak/network.py), and trainers read jobs of every mode. Then what a trainer
-of each job and one worker send each other is dropped, for good. All jobs are read to their ends, with each record once.
-The last line says how it went. Where namespaces are not permitted it is skipped.
+Each process has a host of its own (tools/soak/network.py), and trainers read jobs of every mode. Then packets between a
+trainer of each job and one worker are dropped, for good. All jobs are read to their ends, with each record once.
+The last line reports the result. Skipped where namespaces are not permitted.
 """
 import re
 
@@ -15,7 +15,7 @@ from network import Network
 COUNT, WORDS, WORKERS = 1500, 500, 3
 STUCK = 240  # seconds without an end that only a broken program takes
 
-# Flags of its trainers, by job.
+# Flags of each job's trainers.
 JOBS = {
     "shared": [[], []],
     "taken": [["--keep-taken"], ["--keep-taken"]],
@@ -26,7 +26,7 @@ JOBS = {
     "ordered": [["--ordered"]],
     "rounds": [["--consumers", 2, "--consumer", 0], ["--consumers", 2, "--consumer", 1]],
 }
-GIVEN_BACK = {"shared", "taken"}  # the other trainer gets what is in doubt before the link is known to be down
+GIVEN_BACK = {"shared", "taken"}  # the other trainer gets the elements in doubt before the link is known to be down
 
 
 class Job:

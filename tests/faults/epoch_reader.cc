@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a named job to its end as many times as its standard input says "epoch", each time with an
-// iterator of its own, and says how many elements it got and how many bytes its state has. With
-// --endless the job repeats its dataset before it is distributed, and an epoch is so many elements.
+// Reads a named job to its end each time its standard input says "epoch", with a new iterator, and
+// prints the number of elements and the size of its state in bytes. With --endless the job repeats
+// its dataset before it is distributed, and an epoch has a fixed number of elements.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <optional>

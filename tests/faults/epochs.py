@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of epochs that are over: counts and ends, however many readers shared them.
+"""The dispatcher keeps only counts and ends of finished epochs, however many readers shared them.
 
 A dispatcher with a journal, workers, and readers of one named job, epoch by epoch; each epoch's
-elements come once. What the dispatcher would keep over a restart is counted in bytes several times,
-as `penstock journal verify` has it. States are shown, and not judged; memory is judged over a thousand
-epochs and more: no process may grow in the second half. The last line says how it went.
+elements come once. The bytes that the dispatcher would keep over a restart are measured several times,
+with `penstock journal verify`. States are shown, not judged. Memory is judged over at least a thousand
+epochs: no process may grow in the second half. The last line reports the result.
 """
 import re
 import subprocess
@@ -14,17 +14,17 @@ import time
 import program
 from fleet import Failed, Fleet
 
-# Bytes of the dispatcher's state that one epoch may leave; with states, so many more of each reader.
+# Bytes of the dispatcher's state that one epoch may leave; with states, this many more for each reader.
 PER_EPOCH, PER_STATE = 24, 40
-# Bytes by which the state of an iteration that lives may differ from one moment to the next: what is on the way just then.
+# Bytes by which the state of a live iteration may vary between moments, with what is on its way.
 LIVE = 16 << 10
-# MiB by which a process may grow all the same: pools still meet a moment when more was under way than ever before.
+# MiB by which a process may still grow: pools may meet a moment with more elements under way than ever before.
 SPARE = 2
 
 
 def kept(fleet, journal, live):
-    """(bytes of its state without answers to requests, of the journal's folder, past iterations) of the dispatcher,
-    once there are no more than `live` iterations that are not past."""
+    """Returns (bytes of the dispatcher's state without answers to requests, bytes of the journal's folder, past
+    iterations), once at most `live` iterations are not past."""
     for _ in range(50):
         said = subprocess.run([fleet.penstock, "journal", "verify", journal], check=True, capture_output=True, text=True)
         found = re.search(r"bytes: (\d+) for .* (\d+) iterations, (\d+) past", said.stdout)

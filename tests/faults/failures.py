@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tf.data service was seen to do when a process is killed -9, done here row by row.
+"""What tf.data service was seen to do when a process is killed with kill -9, repeated here row by row.
 
-A slow trainer reads numbers with 64 KiB each from two workers; after a third of them one
-process is killed, and is started again 2 s later or not. Each row ends, or says what is
-wrong within the trainer's time-out; nothing is lost or doubled. A line a row says what the
-trainer saw; docs/testing.md has the table.
+A slow trainer reads numbers with 64 KiB each from two workers. After a third of them one
+process is killed, and is started again 2 s later or not. Each row ends, or gives an error
+within the trainer's time-out; nothing is lost or doubled. Prints a line for each row with what
+the trainer saw; docs/testing.md has the table.
 """
 import collections
 import time
@@ -16,17 +16,17 @@ from fleet import Failed, Fleet, history
 WORDS = 8192
 STUCK = 120  # seconds without an end that only a broken program takes
 DOWN = 2  # seconds until a process is started again
-TIMEOUT = 10  # seconds that trainers bear a dispatcher that is out of reach
+TIMEOUT = 10  # seconds that trainers tolerate an unreachable dispatcher
 
 
 class Row:
-    """One case: who reads how, what is killed, and what comes of it."""
+    """One case: how the trainers read, which process is killed, and what happens."""
 
     def __init__(self, name, killed=None, back=None, workers=2, flags=(), consumers=1, journal=True, copies=1, ends=True):
         self.name, self.killed, self.back, self.workers = name, killed, back, workers
         self.flags, self.consumers, self.journal = list(flags), consumers, journal
         self.copies = copies  # of each number
-        self.ends = ends  # or says what is wrong
+        self.ends = ends  # or gives an error
 
 
 ROWS = [
@@ -56,7 +56,7 @@ class Case:
         self.logs = [fleet.folder / f"{i}.log" for i in range(row.consumers)]
 
     def run(self):
-        """The line of this row; Failed if it is not as it should be."""
+        """Returns the line of this row; raises Failed if the result is wrong."""
         for trainer, log in zip(self.trainers, self.logs):
             trainer.expect(f"open job {self.count} {WORDS} {log} {log}.state", "open")
         for trainer in self.trainers:
@@ -95,7 +95,7 @@ class Case:
             self.fleet.begin_worker(self.workers[0].port if self.row.back == "there" else 0)
 
     def differences(self, reads):
-        """(lost, doubled); under OFF of each partition, of which two were there from the start."""
+        """Returns (lost, doubled); under OFF for each partition, of which there were two from the start."""
         groups = collections.defaultdict(collections.Counter)
         for read in reads:
             groups[read.partition if self.row.copies is None else 0][read.number] += 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Altered states that say more splits were given than a number can say end nobody but those who restore them.
+"""Altered states whose numbers of splits overflow are refused, and harm nobody but the process that restores them.
 
-A trainer reads a job of a dispatcher with a journal; beside it jobs are begun with such states, and the dispatcher
-is started again from its journal. Each of those is refused in words, and the trainer has each record once. The last
-line says how it went.
+A trainer reads a job of a dispatcher with a journal. Meanwhile jobs are begun with such states, and the dispatcher
+is restarted from its journal. Each state is refused with a reason, and the trainer has each record once. The last
+line reports the result.
 """
 import program
 import scenes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Begins jobs with a state that was altered: its partitions say that splits were given from other
-// ordinals on than they were. One line for each try: what Restore() or the first Next() says.
+// Begins jobs with an altered state, whose partitions claim splits from wrong ordinals on. Prints
+// one line for each try: the error of Restore() or of the first Next().
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <iostream>
@@ -25,7 +25,7 @@ constexpr std::string_view kMagic = "PSIT";
 // dataplane/dataset/engine/iterator.cc, StateHead and the version
 constexpr int kNumbersInHead = 6;
 
-// By partition, one behind the other; their sums wrap.
+// The ordinals of the partitions; their sums wrap.
 const std::vector<int64_t> kOrdinals[] = {{kMost}, {kMost, kMost, 4}, {kMost - 50, 60}, {-6}};
 
 absl::StatusOr<Iterator> Open(const std::string& service, const std::string& job) {
@@ -37,14 +37,15 @@ absl::StatusOr<Iterator> Open(const std::string& service, const std::string& job
       .MakeIterator();
 }
 
-// That of a reader that has taken some elements.
+// Returns the state of a reader that has taken some elements.
 absl::StatusOr<State> SomeState(const std::string& service, const std::string& job) {
   ASSIGN_OR_RETURN(Iterator it, Open(service, job));
   for (int i = 0; i < 10; ++i) RETURN_IF_ERROR(it.Next().status());
   return it.Save();
 }
 
-// A state's bytes are magic, head, sections and position; only what Distribute wrote is altered.
+// A state's bytes are magic, head, sections and position; alters only the section that Distribute
+// wrote.
 absl::StatusOr<State> Alter(const State& state, const std::vector<int64_t>& ordinals) {
   StateReader reader(std::string_view(state.bytes).substr(kMagic.size()));
   StateWriter writer;

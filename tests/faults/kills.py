@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills workers and trainers -9 at random moments, again and again.
+"""Kills workers and trainers with kill -9 at random moments, again and again.
 
 A dispatcher, two workers and two trainers that share one job a round. In each
 round one worker or trainer is killed at a random moment and its successor
-started. Then: all elements are in the trainers' histories once (with
+started. Then all elements must be in the trainers' histories once (with
 --at-least-once: none is lost, and over all rounds some come twice), the survivors
-went on in time, and nothing is left in /dev/shm or in the survivors'
-descriptors, threads and mappings. The last line says how it went.
+must have gone on in time, and nothing may be left in /dev/shm or in the survivors'
+descriptors, threads and mappings. The last line reports the result.
 """
 import random
 import time
@@ -15,7 +15,7 @@ import time
 import program
 from fleet import MOST_OF_GRPC, Failed, Fleet, differences, shared_memory
 
-# (elements, int64 values in each): alone in a frame's company, in frames, in slots of their own.
+# (elements, int64 values in each): many in a frame, few in a frame, in slots of their own.
 JOBS = [(20000, 1), (8000, 2000), (2500, 20000)]
 STUCK = 60  # seconds without an end that only a broken program takes
 
@@ -30,7 +30,7 @@ class Watch:
     def look(self):
         now = time.monotonic()
         size = sum(log.stat().st_size for log in self.survivors if log.exists())
-        # A dead trainer may claim what it had read and what was in its window until its time is out.
+        # A dead trainer holds what it had read and what was in its window until it is declared dead.
         if size != self.size or (now - self.last > 0.2 and self.only_the_dead_ones_are_left()):
             self.size, self.last = size, now
         self.longest = max(self.longest, now - self.last)
@@ -49,8 +49,8 @@ class Kills:
         self.options = ["--at-least-once"] if args.at_least_once else []
         self.trainers = [fleet.start_trainer(*self.options) for _ in range(2)]
         self.names_in_shm = shared_memory()
-        self.bases = {}  # of each process, what it held at its first two quiet moments
-        self.usual = {}  # job: seconds it takes
+        self.bases = {}  # by process: its resources at its first two quiet moments
+        self.usual = {}  # job: usual duration in seconds
 
     def log(self, job, i):
         return self.fleet.folder / f"{job}-{i}.log"
@@ -63,7 +63,7 @@ class Kills:
         self.trainers[i].say("all")
 
     def round(self, number, kill):
-        """One job of both trainers, with a kill or none; (lost, doubled)."""
+        """Runs one job of both trainers, with a kill or none; returns (lost, doubled)."""
         count, words = JOBS[number % len(JOBS)]
         job = f"job-{number}"
         began = time.monotonic()
@@ -115,7 +115,7 @@ class Kills:
         self.found.kills += 1
 
     def await_quiet(self):
-        """Until every process holds no more than in its first two quiet moments: one may miss its first job."""
+        """Waits until no process holds more than in its first two quiet moments: one may miss its first job."""
         deadline = time.monotonic() + 20
         while left := self.what_is_left():
             if time.monotonic() > deadline:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A dispatcher is replaced by one that does not know what the one before it said.
+"""A dispatcher is replaced by one that does not know the messages of its predecessor.
 
-It begins without a journal, while a trainer or a worker of its life before is away; or from an older
-copy of its journal. Nobody reads what another has, or misses what nobody has: each trainer reads its
-own job whole, or is told why it cannot. The last line says how it went.
+It begins without a journal, while a trainer or a worker of the earlier life is away; or from an older
+copy of its journal. No trainer reads another's elements or misses its own: each reads its own job
+whole, or gets the reason why it cannot. The last line reports the result.
 """
 import os
 import shutil
@@ -15,7 +15,7 @@ from fleet import Failed, differences
 
 
 def trainer_of_the_life_before(scene):
-    """It has the number of another job now."""
+    """Its job's number belongs to another job now."""
     with scene.fleet() as fleet:
         fleet.start_worker()
         before = scene.open(fleet, "before", 1500, "--keep-taken")
@@ -30,7 +30,7 @@ def trainer_of_the_life_before(scene):
 
 
 def worker_of_the_life_before(scene):
-    """What it says of its partitions is said of those of another job."""
+    """Its messages about its partitions would be taken for those of another job."""
     with scene.fleet() as fleet:
         worker = fleet.start_worker()
         before = scene.open(fleet, "before", 100, "--keep-taken")
@@ -44,7 +44,7 @@ def worker_of_the_life_before(scene):
 
 
 def told_more_than_the_copy_has(scene, fleet, restarts):
-    """A reader, or the process that takes up its state, of a dispatcher that began from an older copy."""
+    """Returns a reader, or the process that restores its state, of a dispatcher that began from an older copy."""
     fleet.start_worker()
     reader = scene.open(fleet, "job", 1000)
     reader.expect(f"read {scene.rng.randrange(50, 300)}", "read")
@@ -61,7 +61,7 @@ def told_more_than_the_copy_has(scene, fleet, restarts):
 
 
 def older_copy(scene):
-    """Those that are ahead of it are told, and so is whoever would get what they have."""
+    """Readers that are ahead of the copy are refused, and so are others that would get their elements."""
     with scene.fleet(journal=True) as fleet:
         reader = told_more_than_the_copy_has(scene, fleet, restarts=False)
         scene.refused(reader, "all", "older copy of the journal")
@@ -90,8 +90,8 @@ def copy_that_lacks_nothing(scene):
 
 
 def replaced_between_dataset_and_job(scene):
-    """By a dispatcher that gave the number of the trainer's dataset to another one."""
-    os.environ["PENSTOCK_FAIL_POINT"] = "append_before_answer:3"  # of its start, of the dataset, of the job
+    """The new dispatcher gave the number of the trainer's dataset to another one."""
+    os.environ["PENSTOCK_FAIL_POINT"] = "append_before_answer:3"  # records: its start, the dataset, the job
     try:
         fleet = scene.fleet()
     finally:

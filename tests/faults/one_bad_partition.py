@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A partition whose workers die takes no fleet along.
+"""A partition whose workers die does not take the fleet along.
 
-Whichever worker has partition 1 of one job is killed -9 at once, again and again, and another is
-started. After a few that job ends, and its reader is told of which partition; another job that reads
-on the same workers has each record once. The last line says how it went.
+The worker that has partition 1 of one job is killed with kill -9 at once, again and again, and another is
+started. After a few kills that job ends with an error that names the partition; another job that reads
+on the same workers has each record once. The last line reports the result.
 """
 import re
 import time
@@ -14,11 +14,11 @@ from fleet import Failed, Fleet, differences
 
 WORKERS = 3
 COUNT = 3000
-MOST_KILLS = 12  # of which four are due
+MOST_KILLS = 12  # four are expected
 
 
 class Events:
-    """What a dispatcher has written to its standard error."""
+    """The lines that a dispatcher has written to its standard error."""
 
     def __init__(self, dispatcher):
         self.dispatcher = dispatcher

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills workers and trainers -9 under order kDeterministic.
+"""Kills workers and trainers with kill -9 under order kDeterministic.
 
-What a trainer keeps is the same sequence as without any kill: with another number
-of workers, with a worker killed, and with the trainer killed and gone on from its
-last state. So is what three consumers keep, by step and consumer, with workers and a
-consumer killed. The last line says how it went, with a hash of the order.
+A trainer's history is the same sequence as without any kill: with another number
+of workers, with a worker killed, and with the trainer killed and restarted from its
+last state. The same holds for the histories of three consumers, by step and consumer,
+with a worker and a consumer killed. The last line reports the result, with a hash of
+the order.
 """
 import hashlib
 import random
@@ -52,7 +53,7 @@ class Run:
 
 
 def of_consumers(fleet, name, words, workers, rng):
-    """What three consumers keep, by step and consumer; a worker and one of them are killed meanwhile."""
+    """Returns the histories of three consumers, by step and consumer; a worker and one of them are killed meanwhile."""
     runs = [Run(fleet, name, words, i, 3) for i in range(3)]
     first = rng.randrange(50, 400)
     for run in runs:
@@ -77,7 +78,7 @@ def of_consumers(fleet, name, words, workers, rng):
 
 
 def orders(fleet, words, rng):
-    """The order as it is, and behind each kind of trouble."""
+    """Yields the order without trouble, and after each kind of trouble."""
     workers = [fleet.start_worker() for _ in range(2)]
     undisturbed = Run(fleet, f"plain-{words}", words).end()
     if sorted(undisturbed) != list(range(COUNT)):

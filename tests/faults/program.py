@@ -12,11 +12,11 @@ from fleet import Failed  # noqa: E402
 from network import NotPermitted  # noqa: E402
 
 NAME = pathlib.Path(sys.argv[0]).stem
-SKIPPED = 77  # as CTest shows
+SKIPPED = 77  # CTest's code for a skipped test
 
 
 def parser(description, seeds=False):
-    """With the options that all of them have; with `seeds` also how often, and from which seed on."""
+    """Returns a parser with the common options; with `seeds`, also the number of seeds and the first one."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--bin", default="build/release/bin", type=lambda path: pathlib.Path(path).resolve())
     made.add_argument("--protocol", default="shm")
@@ -30,7 +30,7 @@ def parser(description, seeds=False):
 def conclude(args, run, **found):
     """Calls run(args, folder, found), prints the last line with what it found, and exits.
 
-    `found` has these attributes to begin with. The folder stays if Failed is raised. NotPermitted skips the test.
+    `found` begins with these attributes. The folder stays if Failed is raised. NotPermitted skips the test.
     """
     found, why = types.SimpleNamespace(**found), ""
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"penstock-{NAME}-"))

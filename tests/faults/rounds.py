@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills a trainer, which comes back alone, and workers -9 under coordinated reads of 2 and 4 trainers.
+"""Kills a trainer, which comes back alone, and workers with kill -9 under coordinated reads of 2 and 4 trainers.
 
 All trainers see the same row of the same partition in each round, end at the same
-round, and have every element once; two of a group have each what the other has. The
-last line says how it went.
+round, and have every element once; two trainers of a group have the same elements. The
+last line reports the result.
 """
 import pathlib
 import random
@@ -12,7 +12,7 @@ import random
 import program
 from fleet import Failed, Fleet, differences, history
 
-COUNT = 6001  # leaves a rest for 2 and for 4
+COUNT = 6001  # leaves a remainder for 2 and for 4
 
 
 def read(fleet, consumers, words, workers, rng, group=1):
@@ -38,7 +38,7 @@ def read(fleet, consumers, words, workers, rng, group=1):
     for trainer in trainers:
         if (answer := trainer.hear(120)) != "read":
             raise Failed(f"{trainer.name}: {answer}")
-    # One dies where the others wait, and goes on from its committed state alone.
+    # One dies while the others wait, and goes on alone from its committed state.
     for trainer in trainers:
         if (answer := trainer.ask("commit")) != "committed":
             raise Failed(f"{trainer.name}: {answer}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenes: what a few processes do, one thing after the other, by numbers drawn from a seed."""
+"""Scenes: the actions of a few processes one after the other, with numbers drawn from a seed."""
 import random
 import shutil
 
@@ -32,7 +32,7 @@ class Scene:
 
     @staticmethod
     def whole(reader, *others):
-        """It reads to its end, and all that there is comes once."""
+        """The reader reads to its end, and every element comes once."""
         reader.expect("all", "end", seconds=60)
         lost, doubled = differences([reader.log, *(other.log for other in others)], reader.count)
         if lost or doubled:
@@ -46,7 +46,7 @@ class Scene:
 
 
 def play(scenes, args, folder, found):
-    """Each of `scenes` with a Scene of each seed; counts them in found.scenes."""
+    """Plays each of `scenes` with a Scene of each seed; counts them in found.scenes."""
     for seed in range(args.seed, args.seed + args.seeds):
         for scene in scenes:
             its = folder / f"{scene.__name__}-{seed}"

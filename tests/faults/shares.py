@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two trainers of one job, one of which takes three times as long for a step; by hand, since it goes by the clock.
+"""Two trainers of one job, one of which takes three times as long for a step. Run by hand: it depends on the clock.
 
 Their steps sleep, and each may have one element outstanding. Then their shares are 1 : 3 within 10 %, and when one
-has seen the end, the other gets at most one more. The last line says how it went.
+has seen the end, the other gets at most one more. The last line reports the result.
 """
 import threading
 import time
@@ -16,7 +16,7 @@ STEPS_MS = (60, 20)
 
 
 def shares(fleet):
-    """(elements of each, those given out after the first end)."""
+    """Returns (elements of each, elements given out after the first end)."""
     for _ in range(2):
         fleet.start_worker()
     trainers = [fleet.start_trainer("--step-us", step * 1000, commit_every=1 << 40) for step in STEPS_MS]
@@ -37,7 +37,7 @@ def shares(fleet):
     lost, doubled = differences(logs, COUNT)
     if lost or doubled or not all(ends):
         raise Failed(f"lost={lost} doubled={doubled}")
-    reads = [history(log) for log in logs]  # each is logged behind its step
+    reads = [history(log) for log in logs]  # each is logged after its step
     return [len(of_one) for of_one in reads], sum(
         read.at - step * 1000 > min(ends) for step, of_one in zip(STEPS_MS, reads) for read in of_one)
 

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads small and large elements for a long time and looks whether memory stays flat.
+"""Reads small and large elements for a long time and checks that memory stays flat.
 
 A dispatcher, two workers and a reader, which checks every element. Their resident
 memory, descriptors and threads are sampled each second. After a warm-up of a tenth of
-the time, the second half's largest sample may exceed the first's by little (SPARE). The
-last line says how it went.
+the time, the second half's largest sample may exceed the first's only by SPARE. The
+last line reports the result.
 """
 import time
 
 import program
 from fleet import MOST_OF_GRPC, Failed, Fleet
 
-# By what the second half may exceed the first. Allocators keep some, and slots are made
-# when more elements than ever before are on their way at once.
+# How far the second half may exceed the first. Allocators keep some memory, and slots are made when more elements than
+# ever before are on their way at once.
 SPARE = {"MiB of its own": 4, "MiB shared": 16, "segments": 40, "descriptors of segments": 40, "descriptors": 2,
          "threads": 0, "threads of gRPC": MOST_OF_GRPC}
 
 
 class Held:
-    """What one process held, second by second."""
+    """The resources of one process, second by second."""
 
     def __init__(self, process):
         self.process, self.samples = process, []
@@ -28,7 +28,7 @@ class Held:
         self.samples.append({**self.process.memory(), **self.process.holds()})
 
     def growth(self, what):
-        """Of the largest in the second half over the largest in the first, warm-up left out."""
+        """Returns by how much the largest sample of the second half exceeds that of the first, without the warm-up."""
         values = [sample[what] for sample in self.samples]
         first, second = values[len(values) // 10:len(values) // 2], values[len(values) // 2:]
         return max(second) - max(first)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads small elements and now and then a large one, checks each, and says after
-// every 5,000 how many it has read, until its standard input ends.
+// Reads small elements and now and then a large one, checks each, and prints after every 5,000 how
+// many it has read, until its standard input ends.
 #include <poll.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ struct Options {
   std::string service;
   std::string protocol = "auto";
   int64_t large_words = 20'000;
-  double rate = 0;  // elements a second at most; 0: as many as there are
+  double rate = 0;  // limit of elements a second; 0: none
 };
 
 bool InputEnded() {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process is stopped (SIGSTOP) in the middle of a job and goes on later (SIGCONT).
 
-trainer-too-long: a trainer that holds elements, for longer than its time-out. Others get what it had
-    not committed. When it goes on, the bytes of what it holds are what they were, and it gets no
+trainer-too-long: a trainer that holds elements, for longer than its time-out. Others get the elements
+    that it had not committed. When it goes on, the bytes of its elements are unchanged, and it gets no
     further element: its session is refused.
 trainer: one that holds elements, for 10 s of a longer time-out. Then it reads on.
 worker: for 10 s, longer than its time-out. Its partitions move to the other; then it is back.
@@ -39,7 +39,7 @@ def end(*trainers):
         expect(trainer, "look", "same")
         expect(trainer, "drop", "dropped")
         expect(trainer, "close", "closed")
-        deadline = time.monotonic() + 20  # links are let go of in the background
+        deadline = time.monotonic() + 20  # links are destroyed in the background
         while left := trainer.holds()["segments"]:
             if time.monotonic() > deadline:
                 raise Failed(f"{trainer.name} maps {left} segments")
@@ -50,12 +50,12 @@ def trainer_too_long(fleet, one, other):
     for _ in range(HELD):
         expect(one, "next", "element ")
     expect(one, "commit", "committed")
-    for _ in range(HELD):  # these are not kept
+    for _ in range(HELD):  # these are not committed
         expect(one, "next", "element ")
     one.pause()
     expect(other, "all", "end")  # past the time-out of the stopped one
     log = fleet.folder / "one.log"
-    log.write_text("".join(log.read_text().splitlines(keepends=True)[:1 + HELD]))  # what it had committed
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:1 + HELD]))  # only what it had committed
     expect_each_once(fleet)
     one.go_on()
     expect(one, "look", "same")
@@ -92,7 +92,7 @@ def worker(fleet, one, other):
     expect_each_once(fleet)
 
 
-# What happens, and the trainers' time-out in milliseconds.
+# The function, and the trainers' time-out in milliseconds.
 CASES = {"trainer-too-long": (trainer_too_long, 3000), "trainer": (trainer, 60000), "worker": (worker, 60000)}
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader of a shared job received and did not return goes to the others.
+"""Elements that a reader of a shared job received and did not return go to the others.
 
-A reader leaves, is killed -9, or stays and asks for nothing, in the middle of a job or with all of
-the pass in its window; others read the job to its end. Every record comes once: none is lost, and
-none comes twice but what a killed reader had returned and could not say any more. The last line says
-how it went.
+A reader leaves, is killed with kill -9, or stays and requests nothing, in the middle of a job or with
+all of the pass in its window; others read the job to its end. Every record comes once: none is lost,
+and none comes twice except those that a killed reader had returned but could not report any more. The
+last line reports the result.
 """
 import random
 
@@ -18,14 +18,14 @@ WHOLE_PASS = 0  # a window by bytes, which small elements do not fill
 
 
 class Job:
-    """Readers of one job, which keep = taken."""
+    """Readers of one job with keep = taken."""
 
     def __init__(self, fleet, name, mode, window):
         self.fleet, self.name, self.window = fleet, name, window
         self.options = ["--keep-taken", "--mode", mode]
         self.passes = WORKERS if mode == "off" else 1
         self.readers, self.killed = [], []
-        self.unlogged = 0  # what Next() may have returned to killed readers that had no time to log it
+        self.unlogged = 0  # elements that Next() may have returned to killed readers before they could log them
 
     def open(self):
         self.fleet.window = self.window
@@ -41,7 +41,7 @@ class Job:
         self.unlogged += reading and reader.lines.get() is None  # it had not answered
 
     def end(self):
-        """Checks what all have read together."""
+        """Checks the elements that all readers have read together."""
         lost, doubled = differences([reader.log for reader in self.readers], COUNT, self.passes)
         unsaid = sum(len(history(reader.log)) for reader in self.killed)
         if lost > self.unlogged or doubled > unsaid:
@@ -97,7 +97,8 @@ SCENES = [leaves, is_killed, is_killed_beside_another, asks_for_nothing, take_tu
 
 
 def replace_ended(fleet, workers):
-    """How many workers have ended; only UCX 1.13 may be why, which aborts at some killed peers."""
+    """Replaces workers that have ended; returns their number. Only UCX 1.13 may cause this: it aborts at some killed
+    peers."""
     ended = [worker for worker in workers if worker.child.poll() is not None]
     for worker in ended:
         if fleet.protocol != "ucx":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""More workers than slots to ask for, and a trainer that keeps all it gets: reading goes on to the end.
+"""More workers than slots to request, and a trainer that holds all it gets: reading goes on to the end.
 
-tests/cluster/waits_test.cc has more such circles in one process; here the slots lie between processes.
+tests/cluster/waits_test.cc has more such circles in one process; here the slots are shared between processes.
 """
 import program
 from fleet import Failed, Fleet, differences

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target over the files of its kept corpus, where there is no libFuzzer: each once, and
-// each cut at 16 places.
+// Runs a fuzz target over the files of its corpus, without libFuzzer: each file once, and cut at
+// 16 places.
 //
 //   fuzz_corpus_tests NAME FOLDER…
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-// The targets, each LLVMFuzzerTestOneInput under the name of its program (cmake/Tests.cmake).
+// The targets: each is LLVMFuzzerTestOneInput under the name of its program (cmake/Tests.cmake).
 #define FUZZER(name) extern "C" int name(const uint8_t* data, size_t size);
 #include "fuzzers.inc"
 #undef FUZZER

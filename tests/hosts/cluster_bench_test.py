@@ -20,8 +20,8 @@ import unittest
 import hosts
 
 SKIPPED = 77
-BOUND = 240  # seconds; only what is broken comes near it
-RATE = 2e9 / 8  # bytes a second that the cable lets through
+BOUND = 240  # seconds; only a broken program comes near it
+RATE = 2e9 / 8  # bytes a second over the cable
 LEVELS = "socket,iperf3,ib_read_bw,ib_write_bw,ucx_perftest,tcp,grpc,ucx"
 BIN = None
 
@@ -38,7 +38,8 @@ def start(prefix, args, variables):
 
 
 def write_shell(folder, inside):
-    """A program that runs a command on a host, as ssh: the host, then the command; `inside` is of an address in $host."""
+    """Writes a program like ssh that runs a command on a host; its arguments are the host, then the command. `inside`
+    uses the address in $host."""
     shell = pathlib.Path(folder, "shell")
     shell.write_text(f'#!/bin/sh\nhost=$1\nshift\nexec {" ".join(inside)} "$@"\n')
     shell.chmod(0o700)
@@ -50,7 +51,7 @@ class ClusterBench(unittest.TestCase):
         self.enterContext(hosts.two_hosts("2gbit"))
 
     def rows(self, out):
-        """The summaries by (system, protocol, variant, limit)."""
+        """Returns the summaries by (system, protocol, variant, limit)."""
         lines = [json.loads(line) for line in out.splitlines()]
         return {(line["system"], line["protocol"], line["variant"], line["limit"]): line
                 for line in lines if line.get("summary") and line["workload"] == "link"}
@@ -66,7 +67,7 @@ class ClusterBench(unittest.TestCase):
         self.assertGreaterEqual(len(streams), 3)
         for key, rate in measured.items():
             self.assertGreater(rate, 0)
-            if key[0] in ("socket", "penstock"):  # nothing goes past the cable; what is queued in it may
+            if key[0] in ("socket", "penstock"):  # all bytes pass the cable; some may still be queued
                 self.assertLess(rate, 1.5 * RATE, key)
         machines = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
         self.assertIn(("penstock", "tcp", "", f"socket {machines} x1"), measured)
@@ -108,7 +109,7 @@ class ClusterBench(unittest.TestCase):
 
 
 class AllPairs(unittest.TestCase):
-    """Of three hosts, of which "b" sends little."""
+    """Three hosts; "b" sends slowly."""
 
     LITTLE = 4 * 300e6 / 8  # bytes a second: far above its cable's 300 Mb/s, far below the others'
 
@@ -136,7 +137,7 @@ class AllPairs(unittest.TestCase):
 
     def test_by_agents_that_a_shell_starts(self):
         with tempfile.TemporaryDirectory() as folder:
-            number = "$(echo $host | cut -d. -f3)"  # 10.78.N.1 is the N-th host's
+            number = "$(echo $host | cut -d. -f3)"  # 10.78.N.1 is the address of host N
             shell = write_shell(folder, ("ip", "netns", "exec", f"{self.network.name}-{number}"))
             done = subprocess.run(self.command("a", "socket", "--all-pairs", "--json", "-", "--hosts", ",".join(self.addresses),
                                                "--remote-shell", shell),
@@ -162,4 +163,4 @@ if __name__ == "__main__":
     except hosts.NotPermitted as why:
         print(f"cluster_bench: left out: {why}")
         sys.exit(SKIPPED)
-    unittest.main(warnings="ignore")  # of pipes that the interpreter closes at its end
+    unittest.main(warnings="ignore")  # about pipes that the interpreter closes at its end

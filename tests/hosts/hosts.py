@@ -19,25 +19,25 @@ def name_of(host):
 
 
 def inside(host, *command):
-    """The command line that runs `command` on that host."""
+    """Returns the command line that runs `command` on that host."""
     return ("ip", "netns", "exec", name_of(host), *command)
 
 
 def enter(*kinds):
-    """The command line that leaves namespaces of these kinds behind; before a command."""
+    """Returns the command line that leaves namespaces of these kinds; precedes a command."""
     forks = ("--fork", "--kill-child") if "pid" in kinds else ()
     return ("unshare", *(f"--{kind}" for kind in kinds), *forks)
 
 
 def check_permitted():
-    """NotPermitted, or nothing."""
+    """Raises NotPermitted if namespaces are not permitted."""
     with two_hosts("1gbit"):
         run(*enter("ipc", "pid", "mount"), "true")
 
 
 @contextlib.contextmanager
 def two_hosts(rate):
-    """Hosts "workers" and "trainer"; what either sends goes by tbf at `rate`, as tc writes it."""
+    """Makes hosts "workers" and "trainer"; tbf limits what either sends to `rate`, in tc's notation."""
     hosts = {"workers": (WORKERS, WORKERS_IPV6), "trainer": (TRAINER, TRAINER_IPV6)}
     with contextlib.ExitStack() as undo:
         for host in hosts:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Workers and trainer on two hosts, and on one host in other namespaces of other kinds.
+"""Workers and trainer on two hosts, and on one host in namespaces of different kinds.
 
     two_hosts_test.py BIN [unittest arguments]
 
@@ -20,7 +20,7 @@ import hosts  # noqa: E402
 
 SKIPPED = 77
 COUNT = 2000  # elements
-WORDS = 8 << 10  # int64 of each: 64 KiB
+WORDS = 8 << 10  # int64 values in each: 64 KiB
 BIN = None
 
 
@@ -77,12 +77,11 @@ class HostsTest(unittest.TestCase):
                          "open")
 
     def links(self, trainer):
-        """(protocol, reason) of all links that the trainer has opened."""
+        """Returns (protocol, reason) of all links that the trainer has opened."""
         return re.findall(r'link_opened .*protocol=(\S+) reason="(.*)"', trainer.errors.read_text())
 
     def read_buffers(self, cluster, prefix, workload, protocol):
-        """A trainer of the bench reads buffers of 1 MiB for so long that links have measured themselves, and looks
-        at all bytes."""
+        """A trainer of the bench reads buffers of 1 MiB until links have measured themselves, and checks all bytes."""
         trainer = cluster.start("trainer", *prefix, BIN / "penstock-bench", "bench-trainer")
         setup = {"workload": workload, "protocol": protocol, "element_bytes": 1 << 20, "workers": 2, "consumer": 0,
                  "consumers": 1, "coordinated": False, "last": "", "device": "", "window_s": 3, "source_bytes": 64 << 20, "compress": True,
@@ -91,7 +90,7 @@ class HostsTest(unittest.TestCase):
         self.assertIn("elements", trainer.ask(json.dumps({"seconds": 3}), 60))
 
     def choices(self, cluster, prefix):
-        """Of each worker, the codecs that its links have chosen."""
+        """Returns, for each worker, the codecs that its links have chosen."""
         return [re.findall(r'penstock_link_compression_choices_total\{codec="(snappy|lz4)"\} [1-9]', subprocess.run(
             [*prefix, sys.executable, "-c",
              "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())", worker.page],
@@ -99,7 +98,7 @@ class HostsTest(unittest.TestCase):
 
     def read_some(self, trainer):
         for _ in range(50):
-            self.assertRegex(trainer.ask("next", 60), r"^element \d+$")  # which has looked at all its bytes
+            self.assertRegex(trainer.ask("next", 60), r"^element \d+$")  # it has checked all bytes of the element
             self.assertEqual(trainer.ask("drop"), "dropped")
 
     def read_all(self, trainer):
@@ -126,7 +125,7 @@ class TwoHosts(HostsTest):
         self.read_through_a_kill("25gbit", "tcp")
 
     def test_tcp_over_several_connections_with_a_killed_worker(self):
-        # 512 KiB, which go over all of them.
+        # 512 KiB, which go over all connections.
         self.read_through_a_kill("25gbit", "tcp", 64 << 10, PENSTOCK_CLIENT_TCP_CONNECTIONS=3)
 
     def test_grpc_at_10_gbit_with_a_killed_worker(self):
@@ -169,7 +168,7 @@ class TwoHosts(HostsTest):
 
 class OneHost(HostsTest):
     def link_of_one_in(self, *kinds):
-        """(protocol, reason) of the links of a trainer with namespaces of its own of these kinds."""
+        """Returns (protocol, reason) of the links of a trainer with its own namespaces of these kinds."""
         trainer = self.cluster().trainer(hosts.enter(*kinds), "auto")
         self.open(trainer)
         self.read_all(trainer)
@@ -204,4 +203,4 @@ if __name__ == "__main__":
     except hosts.NotPermitted as why:
         print(f"two_hosts: left out: {why}")
         sys.exit(SKIPPED)
-    unittest.main(warnings="ignore")  # of pipes that the interpreter closes at its end
+    unittest.main(warnings="ignore")  # about pipes that the interpreter closes at its end

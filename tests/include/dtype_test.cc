@@ -84,7 +84,7 @@ TEST(Float16, HasTheValueThatItsFieldsSay) {
 }
 
 TEST(Float16, RoundsHalfWayBetweenNeighboursToTheEvenOne) {
-  for (uint32_t pattern = 0; pattern < 0x7c00; ++pattern) {  // all finite ones from 0 up
+  for (uint32_t pattern = 0; pattern < 0x7c00; ++pattern) {  // all finite values from 0 up
     Float16 low, high;
     low.bits = static_cast<uint16_t>(pattern);
     high.bits = static_cast<uint16_t>(pattern + 1);

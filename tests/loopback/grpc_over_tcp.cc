@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker always offers "grpc"; here it is `tcp` under that name.
+// A worker always offers "grpc"; here `tcp` has that name.
 #include "absl/status/statusor.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/check.h"

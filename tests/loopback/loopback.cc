@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control plane within one process, where gRPC is left out: the listeners of
-// dispatchers by port, and the stubs that reach them. A stream has a thread of its
-// own, on which the core hears its messages, and the peer those of the core.
+// The control plane within one process, for builds without gRPC: the listeners of dispatchers by
+// port, and the stubs that reach them. Each stream has a thread of its own, on which the core gets
+// the peer's messages, and the peer those of the core.
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -43,7 +43,7 @@ class Line {
   explicit Line(Core* core) : core_(core) {}
 
   Core* core() const { return core_; }
-  // False once it was shut.
+  // Returns false after Shut().
   bool Enter(Stoppable* stream = nullptr) {
     std::lock_guard lock(mu_);
     if (shut_) return false;
@@ -57,7 +57,7 @@ class Line {
     --inside_;
     left_.notify_all();
   }
-  // When it returns nobody is inside.
+  // Closes the line; returns when no thread is inside.
   void Shut() {
     std::unique_lock lock(mu_);
     shut_ = true;
@@ -74,14 +74,14 @@ class Line {
   std::set<Stoppable*> streams_;
 };
 
-// Which dispatcher listens at which port.
+// The dispatchers of this process by port.
 class Lines {
  public:
   static Lines& OfThisProcess() {
     static Lines& lines = *new Lines;
     return lines;
   }
-  // 0: any port. Null if it is taken.
+  // Listens at `port`; 0 chooses one. Returns null if the port is taken.
   std::shared_ptr<Line> Open(int& port, Core* core) {
     std::lock_guard lock(mu_);
     if (port == 0) port = ++last_;
@@ -93,7 +93,7 @@ class Lines {
     std::lock_guard lock(mu_);
     by_port_.erase(port);
   }
-  // Null if nobody listens there.
+  // Returns null if nobody listens there.
   std::shared_ptr<Line> At(const std::string& address) {
     int port = 0;
     if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) return nullptr;
@@ -104,7 +104,7 @@ class Lines {
 
  private:
   std::mutex mu_;
-  int last_ = 50'000;  // no port of a service that tests name as one that nobody has
+  int last_ = 50'000;  // avoids ports that tests use as unused ones
   std::map<int, std::shared_ptr<Line>> by_port_;
 };
 
@@ -164,7 +164,7 @@ class Stream final : public StreamWriter<Down>,
     changed_.notify_all();
   }
 
-  // Until either side ends the stream.
+  // Passes messages on until either side ends the stream.
   absl::Status Pump(const std::shared_ptr<Peer>& peer) {
     std::unique_lock lock(mu_);
     while (true) {
@@ -209,13 +209,13 @@ class Stream final : public StreamWriter<Down>,
   std::condition_variable changed_;
   std::deque<Up> up_;
   std::deque<std::pair<Down, uint64_t>> down_;
-  std::optional<absl::Status> finished_;  // by the core
-  bool stopped_ = false;                  // by the peer
+  std::optional<absl::Status> finished_;  // set by the core
+  bool stopped_ = false;                  // set by the peer
   bool over_ = false;
-  std::thread::id event_thread_;  // in an event now
+  std::thread::id event_thread_;  // the thread that runs an event now
 };
 
-// What the peer holds.
+// The peer's end of a stream.
 template <class Up, class Down, class Peer>
 class LoopbackSession final : public Session<Up> {
  public:
@@ -242,7 +242,7 @@ class Awaited {
     answer_ = std::move(answer);
     changed_.notify_all();
   }
-  // Nothing: at the deadline, or stopped.
+  // Returns nothing at the deadline, or when stopped.
   std::optional<Answer> Wait(absl::Time deadline, std::stop_token stop) {
     std::unique_lock lock(mu_);
     changed_.wait_until(lock, std::move(stop), absl::ToChronoTime(deadline),

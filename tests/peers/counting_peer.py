@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A peer without a system behind it: its elements are numbers that it makes itself.
+"""A peer without a system: its elements are numbers that it makes itself.
 
     counting_peer.py SOURCE_DIR counting    counts
     counting_peer.py SOURCE_DIR skipping    leaves a number out

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What bench/peers says and writes, with a peer that has no system behind it.
+"""The output and records of bench/peers, with a peer that has no system.
 
     peers_test.py SOURCE_DIR PENSTOCK [unittest arguments]
 """
@@ -31,14 +31,14 @@ def command(name):
 
 
 def say(argv, *lines):
-    """Its answers and its exit code."""
+    """Runs the peer; returns its answers and its exit code."""
     done = subprocess.run(argv, input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True,
                           text=True, timeout=BOUND, check=False)
     return [json.loads(line) for line in done.stdout.splitlines()], done.returncode
 
 
 def run(*names, **kwargs):
-    """Its records."""
+    """Runs bench/peers; returns its records."""
     done = subprocess.run([sys.executable, PEERS / "run.py", *names, "--size", "65536", *SHORT], capture_output=True,
                           text=True, timeout=BOUND, check=True, **kwargs)
     return [json.loads(line) for line in done.stdout.splitlines()]

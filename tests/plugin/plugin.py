@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads through a plug-in on two workers, one of which is killed -9.
+"""Reads through a plug-in on two workers, one of which is killed with kill -9.
 
-First what is refused: a worker with a plug-in of another release, and one whose
-settings do not admit it. Then a trainer reads from a worker that has no plug-in: its
-error names the kind and the flag. Then two workers that have it, and a trainer that
-commits as it goes; one worker is killed in the middle and none takes its place.
+First the refusals: a worker with a plug-in of another release, and one whose
+settings do not allow it. Then a trainer reads from a worker without the plug-in: its
+error names the kind and the flag. Then two workers have it, and a trainer commits
+repeatedly; one worker is killed in the middle and none takes its place.
 """
 import argparse
 import pathlib
@@ -26,7 +26,7 @@ def expect(condition, what):
 
 
 def refused(args, *flags):
-    """What a worker says that does not start."""
+    """Returns the output of a worker that does not start."""
     worker = subprocess.run([args.penstock, "worker", "--dispatcher-address", "localhost:1", *map(str, flags)],
                             capture_output=True, text=True, timeout=60)
     expect(worker.returncode != 0, f"a worker started with {flags}")
@@ -60,7 +60,7 @@ def lacking(fleet):
     trainer = fleet.start_trainer()
     open_job(fleet, trainer, "lacking")
     said = trainer.hear(60)
-    # Functions are made ready before sources.
+    # Functions are prepared before sources.
     expect("NOT_FOUND" in said and "function 'spread' version 1" in said and "--plugin" in said, said)
     for process in (trainer, worker):
         process.kill()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pipelines of tests/dataplane/dataset/tensorflow, as they were written for TensorFlow and run by it, with
-penstock.tf under TensorFlow's name. Differences that are meant are no pipelines there; docs/datasets.md lists them."""
+"""Runs the pipelines of tests/dataplane/dataset/tensorflow, which were written for TensorFlow and run by it, with
+penstock.tf under TensorFlow's name. Intended differences have no pipelines there; docs/datasets.md lists them."""
 import pathlib
 import sys
 import unittest
@@ -18,7 +18,7 @@ UNKNOWN = f"cardinality={penstock.UNKNOWN_CARDINALITY}"
 
 
 def stored():
-    """The lines of each pipeline by its name."""
+    """Returns the lines of each pipeline by its name."""
     found = {}
     for line in (FOLDER / "expected.txt").read_text().split("\n")[1:-1]:
         if not line.startswith("  "):
@@ -37,15 +37,15 @@ class Comparison(unittest.TestCase):
                 head, *elements = lines_of(name, make(), any_order)
                 wanted, *rows = expected[name]
                 self.assertEqual(elements, rows)
-                # Where TensorFlow knows how many there are, so do we; where it does not, we may. It takes a finite
-                # choice among endless datasets for endless.
+                # If TensorFlow knows the cardinality, it must be the same; otherwise ours may be known. TensorFlow
+                # regards a finite choice among endless datasets as endless.
                 if UNKNOWN not in wanted and name != "choose_documented":
                     self.assertEqual(head, wanted)
 
     def test_elements_are_of_the_same_dtypes_and_shapes(self):
         lines = (FOLDER / "specs.txt").read_text().split("\n")[1:-1]
         expected = dict(line.split(" ", 1) for line in lines)
-        # Here the length of a bucket's batches is known where all buckets have the same.
+        # Here the length of a bucket's batches is known if it is the same for all buckets.
         expected["bucket_by_sequence_length_drop_remainder"] = "int64[2, *]"
         for name, (make, _) in PIPELINES.items():
             with self.subTest(name):

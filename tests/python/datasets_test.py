@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources and transforms from Python, beside what NumPy and Python's own loops give."""
+"""Compares sources and transforms from Python with the results of NumPy and Python's own loops."""
 import collections
 import itertools
 import os
@@ -13,7 +13,7 @@ import penstock as ps
 
 
 def read(dataset):
-    """All elements, as nested lists of Python's values."""
+    """Returns all elements, as nested lists of Python's values."""
 
     def plain(value):
         if isinstance(value, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What replicas read and do together: penstock.distribute."""
+"""Replicas that read and compute together: penstock.distribute."""
 import os
 import socket
 import subprocess
@@ -19,7 +19,7 @@ def mirrored(replicas):
 
 
 def plain(value):
-    """Values of replicas as lists of lists."""
+    """Returns the values of replicas as lists of lists."""
     return [np.asarray(one).tolist() for one in value.values]
 
 
@@ -143,7 +143,7 @@ class ReplicasReading(unittest.TestCase):
         self.assertFalse(step[0].numpy().flags.writeable)
 
 
-# Reads through a service that has no workers yet, until Ctrl-C comes while the engine waits for the step.
+# Reads through a service that has no workers yet; Ctrl-C comes while the engine waits for the step.
 INTERRUPTED = """
 import os, signal, sys, threading
 import penstock as ps
@@ -276,7 +276,7 @@ class ReplicasReductions(unittest.TestCase):
         self.assertEqual(strategy.reduce("MEAN", value, axis=0).numpy(), 3.0)
         both = strategy.reduce("SUM", {"b": value, "a": distribute.PerReplica([1, 2])})
         self.assertEqual((both["b"].numpy().tolist(), both["a"].numpy()), ([4, 8], 3))
-        self.assertEqual(f"{strategy.reduce('SUM', 0.25):.2f}", "0.50")  # each replica's
+        self.assertEqual(f"{strategy.reduce('SUM', 0.25):.2f}", "0.50")  # a value of each replica
         with self.assertRaisesRegex(ValueError, "different shapes"):
             strategy.reduce("SUM", distribute.PerReplica([np.zeros(2), np.zeros(3)]))
 
@@ -303,7 +303,7 @@ class ReplicasReductions(unittest.TestCase):
             strategy.gather(step, axis=1)
 
     def test_processes_of_a_connected_group_reduce_to_the_same(self):
-        # Held, so that nobody else gets the port meanwhile; process 0 may listen there.
+        # Bound, so that nobody else gets the port meanwhile; process 0 may listen there.
         held = socket.socket()
         self.addCleanup(held.close)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

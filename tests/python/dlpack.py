@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DLPack's own description of an array (dlpack.h), written down again, and where it lies in a capsule."""
+"""DLPack's description of an array (dlpack.h), declared again, and its place in a capsule."""
 import ctypes
 
 
@@ -30,7 +30,7 @@ class DLManagedTensorVersioned(ctypes.Structure):
 
 
 def in_capsule(capsule):
-    """The DLTensor of either version."""
+    """Returns the DLTensor of either version."""
     name = "dltensor_versioned" if "versioned" in repr(capsule) else "dltensor"
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

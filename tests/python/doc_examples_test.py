@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of tf.data service's own documentation, written as for TensorFlow: only the import is another."""
+"""The examples of tf.data service's own documentation, written for TensorFlow: only the import differs."""
 import threading
 import unittest
 
@@ -166,7 +166,7 @@ class DocExamples(unittest.TestCase):
 
             def consume(index):
                 iterator = iter(make(index))
-                # What comes out of a window is ragged where its batches are of different widths.
+                # A window's result is ragged if its batches have different widths.
                 widths[index] = [max(map(len, next(iterator).to_list())) for _ in range(steps)]
 
             other = threading.Thread(target=consume, args=(1,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python of README.md and of the pages in docs/ runs as it stands there."""
+"""Runs the Python code of README.md and of the pages in docs/ unchanged."""
 import contextlib
 import io
 import os
@@ -12,10 +12,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 class Docs(unittest.TestCase):
     def setUp(self):
-        os.chdir(ROOT)  # files on the pages are named from there
+        os.chdir(ROOT)  # the pages name files relative to it
 
     def run_page(self, page):
-        """Runs all blocks of a page, one behind the other; what they print."""
+        """Runs all blocks of a page, one after the other; returns what they print."""
         blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
         self.assertTrue(blocks)
         printed = io.StringIO()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that may take little more memory than they have: what needs more is an error, and nothing aborts."""
+"""Processes that may take little more memory than they have: a larger need is an error, and nothing aborts."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fake GPUs for Python's tests, which reach these functions by ctypes. Preloaded, the
-// devices stand in the place of libpenstock's.
+// Fake GPUs for Python's tests, which call these functions by ctypes. When preloaded, the devices
+// replace those of libpenstock.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,7 +28,7 @@ Streams& TheStreams() {
 
 extern "C" {
 
-// A new stream of that device, as its handle.
+// Makes a stream of that device and returns its handle.
 uint64_t fake_stream(int device) {
   using namespace penstock;  // NOLINT
   std::unique_ptr<DeviceStream> stream = FakeGpus().MakeStream(device).value();
@@ -38,7 +38,7 @@ uint64_t fake_stream(int device) {
   return handle;
 }
 
-// Asks `stream`, a handle or 1 or 2, to copy from the device to the host.
+// Queues on `stream`, a handle or 1 or 2, a copy from the device to the host.
 void fake_read(int device, uint64_t stream, void* host, uint64_t from, uint64_t bytes) {
   using namespace penstock;                                   // NOLINT
   const auto* address = reinterpret_cast<const void*>(from);  // NOLINT
@@ -48,12 +48,12 @@ void fake_read(int device, uint64_t stream, void* host, uint64_t from, uint64_t 
   PENSTOCK_CHECK((*wrapped)->CopyToHost(host, address, bytes).ok());
 }
 
-// Does all that the devices' streams can do.
+// Does all work that the devices' streams can do.
 void fake_run() {
   penstock::FakeGpus().Run();
 }
 
-// What a real device would not have forgiven.
+// Returns the number of uses that a real device would not forgive.
 int fake_misuses() {
   return static_cast<int>(penstock::FakeGpus().Misuses().size());
 }

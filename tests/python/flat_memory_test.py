@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading for long takes no more memory than reading for a while.
 
-PENSTOCK_BATCHES says how many (1000000 by hand).
+PENSTOCK_BATCHES sets the number of batches (1000000 by hand).
 """
 import os
 import pathlib
@@ -16,7 +16,7 @@ service = ps.data.service
 
 BATCHES = int(os.environ.get("PENSTOCK_BATCHES", "200000"))
 SAMPLES = 20
-SETTLED = 5  # samples, until when allocators may take what they keep
+SETTLED = 5  # samples until allocators have settled
 MAY_GROW = 4 << 20  # bytes: a leak of a pointer a batch is more, in a million
 
 
@@ -26,7 +26,7 @@ def resident(pid):
 
 class FlatMemory(unittest.TestCase):
     def read(self, iterator, check, *pids):
-        """All of it, by this process; it and `pids` stay as large as they are behind the first samples."""
+        """Reads BATCHES batches; neither this process nor `pids` may grow after the first samples."""
         sizes = {pid: [] for pid in (os.getpid(), *pids)}
         every = BATCHES // SAMPLES
         for number in range(every * SAMPLES):
@@ -64,7 +64,7 @@ class FlatMemory(unittest.TestCase):
         self.read(iter(ps.Dataset.counter().batch(4)), check)
 
     def start(self, *words):
-        """A server of its own, and what it says when it is ready; ends with the test."""
+        """Starts a server that ends with the test; returns its process id and its first line."""
         process = subprocess.Popen([os.environ["PENSTOCK_COMMAND"], *words], stdout=subprocess.PIPE, text=True)
         for end in (process.stdout.close, process.wait, process.kill):
             self.addCleanup(end)
@@ -80,7 +80,7 @@ class FlatMemory(unittest.TestCase):
             self.assertEqual(array[0], number * 512)
 
         ds = ps.Dataset.counter().batch(512)
-        # A bound of its own: the window of AUTO grows, and slots with it, while readers wait for a busy worker.
+        # A fixed bound: the window of AUTO grows, and slots with it, while readers wait for a busy worker.
         ds = ds.distribute("parallel_epochs", f"grpc://{address}", data_transfer_protocol="shm",
                            max_outstanding_requests=16)
         self.read(ds.as_numpy_iterator(), check, worker, dispatcher)

@@ -50,7 +50,7 @@ def read(dataset):
 
 
 def kill_children():
-    """Kills the Python processes that this one has started; one may be reaped just now."""
+    """Kills the Python processes that this one has started; one of them may have been reaped just now."""
     found = []
     for task in glob.glob(f"/proc/{os.getpid()}/task/*/children"):
         with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ class Tracing(unittest.TestCase):
                 call(lambda x: x + 1)
         with self.assertRaisesRegex(TypeError, gives.format("Expr")):
             numbers.interleave(ps.py_function(collatz, INT))
-        # Both ways out are ways.
+        # Both remedies work.
         counts = numbers.map(lambda x: int(x) if x > 1 else 1, output_signature=INT)
         self.assertEqual(read(counts.interleave(lambda n: ps.Dataset.range(n))), [0, 0, 0, 1])
         yielded = numbers.flat_map(lambda x: range(x) if x > 1 else [7], output_signature=INT)
@@ -272,7 +272,7 @@ class Local(unittest.TestCase):
         self.assertRegex(str(errors[1]), r"ended, and the next one too: it was killed by signal 11.*element 4$")
 
     def test_many_functions_one_after_another(self):
-        # More than a process keeps (kMostFunctions in process.cc); the first comes again.
+        # More than a process keeps (kMostFunctions in process.cc); the first is used again.
         first = ps.Dataset.range(2).map(ps.py_function(lambda x: x + 1000, INT))
         self.assertEqual(read(first), [1000, 1001])
         for i in range(300):
@@ -490,7 +490,7 @@ class OnWorkers(unittest.TestCase):
                 read(cluster.distribute(ds))
             with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "python-allow.*ours"):
                 read(cluster.distribute(ps.Dataset.range(1).map(ps.py_function(os.path.getsize, INT))))
-            # What the module has imported is not the module's.
+            # Names that the module has imported are not the module's own.
             with unittest.mock.patch("penstock.functions._ship", return_value=("ours:np.save", b"")):
                 imported = ps.Dataset.range(1).map(ps.py_function(self.ours.collatz, INT))
             with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "'ours:np.save' is not a function of"):
@@ -526,7 +526,7 @@ class OnWorkers(unittest.TestCase):
         wanted = [collatz(x) for x in range(9)]
         self.assertEqual(read_by(by_path, python=1), wanted)
         self.assertEqual(read_by(by_value, python=1), wanted)
-        # This program has processes of its own: they are not its workers'.
+        # This program has its own processes, not its workers'.
         self.assertEqual(read(by_value), wanted)
         with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "setting python"):
             read_by(by_value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of replicas on GPUs, as Python has them; the GPUs are fake (fake_gpus_library.cc)."""
+"""Values of replicas on GPUs, as Python sees them; the GPUs are fake (fake_gpus_library.cc)."""
 
 import ctypes
 import gc
@@ -22,7 +22,7 @@ CUDA = 2
 
 
 def read(address, count, stream, device=0):
-    """int64 values that `stream` was asked for; they are there when the devices have run."""
+    """Queues a read on `stream`; the int64 values are there once the devices have run."""
     values = np.zeros(count, np.int64)
     _gpus.fake_read(device, stream, values.ctypes.data, address, values.nbytes)
     return values
@@ -39,7 +39,7 @@ class Gpus(unittest.TestCase):
         self.assertEqual(_gpus.fake_misuses(), 0)
 
     def batches(self, count=4, devices=("GPU:0",), depth=0):
-        """An iterator over batches of 8 rows for each device."""
+        """Returns an iterator over batches of 8 rows for each device."""
         strategy = distribute.MirroredStrategy(list(devices))
         rows = ps.Dataset.range(8 * count * len(devices)).batch(8 * len(devices))
         self.iterators.append(iter(strategy.experimental_distribute_dataset(rows).prefetch_to_device(depth)))
@@ -66,7 +66,7 @@ class Gpus(unittest.TestCase):
                     self.assertEqual((array.device_type, array.device_id, array.ndim), (CUDA, 0, 1))
                     self.assertEqual((array.code, array.bits, array.lanes), (0, 64, 1))
                     self.assertEqual((array.shape[0], array.strides[0], array.byte_offset), (8, 1, 0))
-                    # Asked for before the device has copied anything: the stream waits by itself.
+                    # Queued before the device has copied anything: the stream itself waits.
                     values = read(array.data, 8, stream or LEGACY)
                     _gpus.fake_run()
                     self.assertEqual(values.tolist(), list(range(8 * step, 8 * step + 8)))
@@ -77,7 +77,7 @@ class Gpus(unittest.TestCase):
         tensor = next(it)
         array = in_capsule(tensor.__dlpack__(stream=NONE))
         early = read(array.data, 8, _gpus.fake_stream(0))
-        self.assertEqual(early.shape, (8,))  # whatever it saw: its order was its own affair
+        self.assertEqual(early.shape, (8,))  # any values: the caller asked for no order
         _gpus.fake_run()
         late = read(array.data, 8, LEGACY)
         del tensor, array
@@ -156,7 +156,7 @@ class Gpus(unittest.TestCase):
         return self.iterators[-1]
 
     def read_all(self, it, gpu, steps=None):
-        """The values of the next `steps` batches of 8, or of all, which lie on that GPU."""
+        """Returns the values of the next `steps` batches of 8, or of all; they must be on that GPU."""
         values = []
         while steps is None or len(values) < 8 * steps:
             tensor = next(it, None)

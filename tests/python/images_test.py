@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on images under their Python names; what they make is held to other libraries in C++ (docs/images.md)."""
+"""Operations on images under their Python names. C++ tests compare their results with other libraries
+(docs/images.md)."""
 import unittest
 
 import numpy as np

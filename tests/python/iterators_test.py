@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading: positions, ends, threads, and a process that goes while something is read."""
+"""Reading: positions, ends, threads, and a process that ends while something is read."""
 import os
 import re
 import subprocess
@@ -10,7 +10,7 @@ import unittest
 
 import penstock as ps
 
-EVENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z \w+ ")  # what servers and clients say, a line each
+EVENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z \w+ ")  # the log lines of servers and clients
 
 
 def pipeline():
@@ -70,7 +70,7 @@ class Positions(unittest.TestCase):
 
 class Waiting(unittest.TestCase):
     def test_others_run_while_one_waits(self):
-        """A reader that waits for ever keeps no other thread from running, and stops when told."""
+        """A reader that waits for ever does not block other threads, and stops when it is told to."""
         never = ps.Dataset.counter().filter(lambda x: x < 0)
         iterator = iter(never)
         failed = []
@@ -111,7 +111,7 @@ class Waiting(unittest.TestCase):
         self.assertEqual(sorted(taken), list(range(400)))
 
 
-# What the programs below begin with: Ctrl-C as soon as the main thread stands in next().
+# The beginning of the programs below: Ctrl-C as soon as the main thread is inside next().
 INTERRUPT = """
 import os, signal, sys, threading
 import penstock as ps
@@ -131,7 +131,7 @@ def next_interrupted(it):
 
 class Interrupting(unittest.TestCase):
     def say(self, program):
-        """What a program says that is interrupted while it waits."""
+        """Returns the output of a program that is interrupted while it waits."""
         done = subprocess.run(
             [sys.executable, "-c", INTERRUPT + program],
             env=dict(os.environ),
@@ -157,7 +157,7 @@ class Interrupting(unittest.TestCase):
 
     def test_a_slow_map(self):
         with tempfile.TemporaryDirectory() as folder:
-            gate = os.path.join(folder, "gate")  # opening it to read waits for who writes
+            gate = os.path.join(folder, "gate")  # opening it for reading waits for a writer
             os.mkfifo(gate)
             said = self.say(
                 f"gate = {gate!r}\n"

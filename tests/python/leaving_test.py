@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that end while they read, in every way there is: at once, with their own exit status, and with nothing left."""
+"""Processes that end while they read, in every possible way: at once, with their own exit status, and with nothing
+left."""
 import itertools
 import os
 import pathlib
@@ -12,7 +13,7 @@ import unittest
 
 from sanitizer import MAY_FORK_BESIDE_THREADS
 
-EVENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z \w+ ")  # what servers and clients say, a line each
+EVENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z \w+ ")  # the log lines of servers and clients
 BOUND = 100  # seconds; only a broken program comes near it
 
 HEAD = """
@@ -49,7 +50,7 @@ SOURCES = {
     ),
 }
 
-# How it ends, and its exit status.
+# How the process ends, and its exit status.
 WAYS = {
     "the program's end": ("it = iter(ds)\nkept = [next(it), next(it).numpy()]\nsay_processes()\n", 0),
     "sys.exit in the loop": ("for x in ds:\n  if int(x) == 20:\n    say_processes()\n    sys.exit(5)\n", 5),
@@ -163,7 +164,7 @@ class Leaving(unittest.TestCase):
             "next(iter(ps.Dataset.counter().map(ps.py_function(outlive, ps.TensorSpec([], 'int64')))))\n"
         )
         done = subprocess.run([sys.executable, "-c", HEAD + outlives], capture_output=True, text=True, timeout=BOUND)
-        self.assertEqual((done.returncode, done.stderr), (-signal.SIGKILL, ""))  # read until that process has ended
+        self.assertEqual((done.returncode, done.stderr), (-signal.SIGKILL, ""))  # run() has waited for its end too
 
     def test_ctrl_c_in_a_call_that_waits(self):
         waits = (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the address sanitizer keeps a test from doing."""
+"""What tests cannot do under the address sanitizer."""
 import os
 
 # A child of fork inherits the locks of the sanitizer's allocator as other threads held them, for good: it may hang at
-# its first allocation (GCC 12; one in some hundred children did). The C library's allocator takes care of that.
+# its first allocation (GCC 12; about one in some hundred children did). The C library's allocator handles that.
 MAY_FORK_BESIDE_THREADS = "asan" not in os.environ.get("LD_PRELOAD", "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scripts written for TensorFlow, run with their import line changed and nothing else, print what they print there."""
+"""Scripts written for TensorFlow print the same when only their import line is changed."""
 import difflib
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data service from Python: signatures, servers in this process and in others, and what is refused."""
+"""The data service from Python: signatures, servers in this process and in others, and refusals."""
 import inspect
 import os
 import re
@@ -90,7 +90,7 @@ class Servers(unittest.TestCase):
     def test_a_stopped_server_says_that_it_stays_so(self):
         with Cluster() as cluster:
             for server in (*cluster.workers, cluster.dispatcher):
-                server.start()  # it runs
+                server.start()  # already running
                 server.stop()
                 with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "stopped.*make another"):
                     server.start()
@@ -292,7 +292,7 @@ class Reading(unittest.TestCase):
 
 
 class Leaving(unittest.TestCase):
-    """Of a job that is read on, what stood behind distribute() where a reader left it."""
+    """A reader leaves a job that others read on, with each kind of nodes after distribute()."""
 
     BEHIND = {
         "nothing": lambda dataset: dataset,
@@ -363,7 +363,7 @@ class Passes(unittest.TestCase):
             taken = [int(next(first)) for _ in range(5)]
             self.assertEqual(sorted(int(x) for x in dataset), list(range(1000)))
             first.stop()
-            rest = [int(x) for x in self.make(cluster)]  # of pass 0, as another trainer's first
+            rest = [int(x) for x in self.make(cluster)]  # of pass 0, as the first iterator of another trainer
             self.assertEqual(sorted(taken + rest), list(range(1000)))
 
     def test_many_that_are_left_early_do_not_hinder_the_next(self):
@@ -400,7 +400,7 @@ class Passes(unittest.TestCase):
 
 
 class Said(unittest.TestCase):
-    """Events on a trainer's standard error: what is hardly meant so, and whom it waits for."""
+    """Events on a trainer's standard error: probable mistakes, and what it waits for."""
 
     def trainer(self, target, reads, **variables):
         script = f"import sys, penstock as ps\nds = ps.Dataset.range(5)\nservice = {target!r}\n{reads}\n"
@@ -416,7 +416,7 @@ class Said(unittest.TestCase):
         return process
 
     def events(self, target, name, reads, **variables):
-        """Those of that name of a trainer that has ended."""
+        """Runs a trainer to its end; returns its events of that name."""
         trainer = self.trainer(target, reads, **variables)
         _, said = trainer.communicate()
         self.assertEqual(trainer.returncode, 0, said)
@@ -450,7 +450,7 @@ class Said(unittest.TestCase):
             )
 
     def waits_for(self, trainer, whom):
-        """Reads until the trainer says that it waits for them."""
+        """Reads until the trainer logs that it waits for `whom`."""
         for line in trainer.stderr:
             if " waits " in line and re.search(whom, line):
                 return
@@ -498,7 +498,7 @@ worker.join()
 
 
 class Processes(unittest.TestCase):
-    """The command's servers, and trainers of their own."""
+    """The command's servers, and trainers in processes of their own."""
 
     def start(self, *arguments):
         process = subprocess.Popen(

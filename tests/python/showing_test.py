@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of batches, and how far reading is."""
+"""Pictures of batches, and the progress of reading."""
 import io
 import pathlib
 import re
@@ -15,13 +15,13 @@ GRID = pathlib.Path(__file__).parent / "show_grid.png"
 
 
 def images(count, height=6, width=8):
-    """A ramp of colours, another for each."""
+    """Returns different ramps of colours."""
     ramp = np.arange(height * width * 3, dtype=np.int64).reshape(height, width, 3)
     return np.stack([ramp * (i + 1) * 37 % 256 for i in range(count)]).astype(np.uint8)
 
 
 def decoded(png):
-    """By the engine's libpng."""
+    """Decodes with the engine's libpng."""
     (pixels,) = ps.Dataset.from_tensors(png).map(lambda x: ps.ops.decode_png(x)).as_numpy_iterator()
     return pixels.copy()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements as arrays on their own memory: who may write, what keeps a slot, and what other libraries are told."""
+"""Elements as arrays on their own memory: which are writable, what keeps a slot, and what other libraries get."""
 import gc
 import os
 import threading
@@ -41,7 +41,7 @@ class Memory(unittest.TestCase):
                 raise RuntimeError("on the way")
             except RuntimeError:
                 pass
-        self.assertLess(len(seen), 200)  # what is read ahead has some too
+        self.assertLess(len(seen), 200)  # elements that are read ahead have some too
 
     def test_elements_of_one_reader_are_writable(self):
         batch = self.batch()
@@ -130,7 +130,7 @@ class Memory(unittest.TestCase):
 
 
 class AsNumpy(unittest.TestCase):
-    """as_numpy_iterator() makes its arrays without tensors where all is numbers."""
+    """as_numpy_iterator() makes arrays without tensors if all leaves are numbers."""
 
     NUMBERS = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
 

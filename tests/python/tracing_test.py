@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that are traced give what the same function gives NumPy's arrays."""
+"""Traced functions give the same results as the same functions on NumPy's arrays."""
 import datetime
 import pathlib
 import random
@@ -16,7 +16,7 @@ import penstock as ps
 
 
 def through(function, *arrays):
-    """function's results over the rows of `arrays`, by a dataset."""
+    """Returns the function's results over the rows of `arrays`, through a dataset."""
     dataset = ps.Dataset.from_tensor_slices(tuple(arrays)).map(function)
     return list(dataset.as_numpy_iterator())
 
@@ -205,7 +205,7 @@ class Tracing(unittest.TestCase):
 
 class TracedByThreads(unittest.TestCase):
     def test_at_once(self):
-        # Each takes the other's turn in the middle of what it converts.
+        # Each thread interrupts the other in the middle of its conversions.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(1e-6)
         failed = []
@@ -226,7 +226,7 @@ class TracedByThreads(unittest.TestCase):
 
 
 class VolatileCalls(unittest.TestCase):
-    """What changes from call to call is one constant in a function that is traced, and a warning says so."""
+    """A value that changes from call to call is one constant in a traced function, and a warning says so."""
 
     def test_clocks_and_draws_warn_and_name_the_way_out(self):
         generator = np.random.default_rng(1)

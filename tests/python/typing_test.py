@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a type checker reads: the stubs of the extension module are the module's, and mypy finds no fault in the package."""
+"""The stubs of the extension module agree with the module, and mypy finds no fault in the package."""
 import ast
 import importlib.util
 import inspect
@@ -42,7 +42,7 @@ MISTAKES = {
 
 
 def named(source):
-    """Every class, function and overload of a stub, with the names of its arguments."""
+    """Returns every class, function and overload of a stub, with the names of its arguments."""
     found = []
 
     def visit(body, within):

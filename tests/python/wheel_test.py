@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel in an environment of its own: all that README.md shows runs there, with no library of the system's but
+"""The wheel in an environment of its own: all examples of README.md run there, with no library of the system but
 those that every system has.
 
-It is made by `./run wheel`; skipped where its tools cannot be had.
+`./run wheel` makes it; skipped where its tools are not available.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import unittest
 
 SKIPPED = 77
 ROOT = pathlib.Path(__file__).parents[2]
-# Of manylinux, by PEP 600.
+# From manylinux, PEP 600.
 EVERYWHERE = re.compile(r"^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libgcc_s|libstdc\+\+|libz)\.so")
 UCX = re.compile(r"^libuc[pstm]\.so")
 BARE = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PENSTOCK", "LD_"))}
@@ -56,7 +56,7 @@ class Wheel(unittest.TestCase):
             for library in needed:
                 if UCX.match(library):
                     self.assertEqual(program.name, "libpenstock_ucx.so")
-        # With all that those need in turn; none is the system's.
+        # Including the libraries that those need in turn; none may be the system's.
         for program in programs:
             if program.name == "libpenstock_ucx.so":
                 continue
@@ -90,7 +90,7 @@ class Wheel(unittest.TestCase):
 
 
 def install(folder):
-    """An environment with the wheel; None where what makes it cannot be had."""
+    """Makes an environment with the wheel; None if the tools for that are not available."""
     made = subprocess.run([ROOT / "run", "wheel"], capture_output=True, text=True, cwd=ROOT)
     if made.returncode != 0:
         said = made.stdout + made.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the virtual machines run from: an initramfs with our programs and all that they open."""
+"""The contents of the virtual machines: an initramfs with our programs and all files that they open."""
 import pathlib
 import re
 import shutil
@@ -13,7 +13,7 @@ PROGRAMS = ("/usr/bin/ibv_devinfo", "/usr/bin/ibv_rc_pingpong", "/sbin/ip", "/sb
 # Opened at run time, so that ldd does not show them. libgcc_s ends threads.
 OPENED = ("libgcc_s.so.1", "libibverbs.so.1", "libibverbs/librxe-rdmav34.so", "libucp.so.0",
           "ucx/libuct_ib.so.0", "ucx/libuct_rdmacm.so.0", "ucx/libuct_cma.so.0")
-# Of Python, what the programs in the guest and the demo import, and what that imports late.
+# Python modules that the programs in the guest and the demo import, and modules that those import late.
 IMPORTS = ("demo, check, machine, pages, workers, workers_machine, trainer_machine, encodings.idna, encodings.ascii, "
            "encodings.latin_1, unittest.mock")
 # Folders and links of every Debian.
@@ -32,7 +32,7 @@ class Image:
             (folder / name).symlink_to(target)
 
     def place(self, path):
-        """Where the guest's `path` lies, with its folder made."""
+        """Makes the folder for the guest's `path`; returns its place here."""
         place = self.folder / str(path).lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         return place
@@ -41,13 +41,13 @@ class Image:
         self.place(path).write_text(text)
 
     def copy(self, source, path=None):
-        """A file, to the same path unless told another; links become what they point to."""
+        """Copies a file, to the same path unless told otherwise; links become the files that they point to."""
         place = self.place(path or source)
         if not place.exists():
             shutil.copy2(source, place)
 
     def add_program(self, source, path=None):
-        """A program or a library, without its symbols, and what it is linked with."""
+        """Adds a program or a library, without its symbols, and the libraries it is linked with."""
         place = self.place(path or source)
         if place.exists():
             return
@@ -60,7 +60,7 @@ class Image:
                 shutil.copy2(library, self.place(library))
 
     def pack(self):
-        """Not compressed: the emulated processor would unpack it slower than it reads it."""
+        """Packs without compression: the emulated processor would unpack it slower than it reads it."""
         names = subprocess.run(["find", ".", "-mindepth", "1", "-print0"], cwd=self.folder, check=True,
                                stdout=subprocess.PIPE).stdout
         with open(self.file, "wb") as archive:
@@ -70,7 +70,7 @@ class Image:
 
 
 def add_python(image):
-    """The interpreter and the files of the modules that the guest imports, compiled where Debian has them so."""
+    """Adds the interpreter and the modules that the guest imports, compiled where Debian has compiled them."""
     source = (f"import sys; sys.path[:0] = ['{HERE}/guest', '{ROOT}/examples/digits']; import {IMPORTS}\n"
               "for module in list(sys.modules.values()):\n"
               "    for name in (getattr(module, '__file__', None), getattr(module, '__cached__', None)):\n"
@@ -86,7 +86,7 @@ def add_python(image):
 
 
 def build(folder, kernel, build_folder, tests):
-    """The archive made in `folder`: the programs of `build_folder`, and of its tests those given by path."""
+    """Makes the archive in `folder`: the programs of `build_folder`, and the tests that are given by path."""
     image = Image(folder)
     for name in ("penstock", "digits_make_shards", "digits_trainer", "digits_evaluate"):
         image.add_program(build_folder / "bin" / name, f"/penstock/bin/{name}")

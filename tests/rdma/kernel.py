@@ -11,17 +11,17 @@ import shutil
 import subprocess
 import tempfile
 
-# In the order of loading; what they need comes before each. crc32 is asked for by
-# name at run time, so it is no dependency of rdma_rxe that depmod knows.
+# In the order of loading: the dependencies of a module come before it. crc32 is requested by name at run time, so
+# depmod does not list it as a dependency of rdma_rxe.
 MODULES = ("crc32_generic", "crc32-pclmul", "virtio_pci", "virtio_net", "dummy", "veth", "sch_netem",
            "ib_uverbs", "rdma_rxe", "rdma_ucm")
-# Of the package, what those can come from.
+# The package's folders in which these modules may be.
 FOLDERS = ("arch/x86/crypto", "crypto", "drivers/infiniband", "drivers/net", "drivers/virtio", "fs/configfs", "lib",
            "net")
 
 
 class Kernel:
-    """image: to boot; modules: files, in the order of loading."""
+    """image: the kernel to boot; modules: files, in the order of loading."""
 
     def __init__(self, folder):
         self.version = folder.name
@@ -35,7 +35,7 @@ def out(*command, **options):
 
 
 def package():
-    """The package of the newest kernel; security updates change its name."""
+    """Returns the package of the newest kernel; security updates change its name."""
     depends = out("apt-cache", "depends", "linux-image-amd64")
     found = re.search(r"Depends: (linux-image-[0-9.]+-[0-9]+-amd64)$", depends, re.MULTILINE)
     if not found:
@@ -44,11 +44,11 @@ def package():
 
 
 def get(cache):
-    """The kernel in the folder `cache`, downloaded if it is not there."""
+    """Returns the kernel in the folder `cache`; downloads it if necessary."""
     name = package()
     folder = cache / name.removeprefix("linux-image-")
     cache.mkdir(parents=True, exist_ok=True)
-    # Both scenes begin at once on a machine that has no kernel yet: the second waits.
+    # Both scenes may start at once on a machine without a kernel: the second waits.
     with open(cache / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "modules").exists():
@@ -74,7 +74,7 @@ def unpack(name, folder):
 
 
 def write_order(folder):
-    """The file `modules`, whose lines are those of modprobe --show-depends, each once."""
+    """Writes the file `modules`, with each line of modprobe --show-depends once."""
     lines = {}
     for module in MODULES:
         shown = out("/sbin/modprobe", "-d", folder, "-S", folder.name, "--show-depends", module)

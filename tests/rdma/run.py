@@ -20,7 +20,7 @@ import kernel
 import vm
 
 SKIPPED = 77
-# What its machines run, of guest/; where there are two, a cable joins them.
+# The programs of guest/ that the scene's machines run; a cable joins two machines.
 SCENES = {"one_machine": ("one_machine",), "demos": ("demos",), "pages": ("pages",),
           "two_machines": ("workers_machine", "trainer_machine")}
 TOOLS = (vm.QEMU, "busybox", "cpio", "/sbin/modprobe", "ibv_devinfo", "/sbin/tc")
@@ -40,7 +40,7 @@ def missing_tools():
 
 
 def boot(linux, archive, programs, cable, logs):
-    """The machines, of which the second finds the first at the other end of the cable."""
+    """Boots the machines; the second finds the first at the other end of the cable."""
     machines = []
     for end, program in enumerate(programs):
         devices = vm.cable(cable, end) if len(programs) > 1 else ()
@@ -51,7 +51,7 @@ def boot(linux, archive, programs, cable, logs):
 
 
 def watch(machines, deadline):
-    """What went wrong, when all have ended or one has failed; empty: nothing."""
+    """Waits until all have ended or one has failed; returns the failure, empty if there is none."""
     while True:
         failures = [machine.failure() for machine in machines if not machine.runs()]
         if any(failures):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer that looks where its elements lie: reads COUNT elements of WORDS int64
+// A trainer that checks the memory of its elements: reads COUNT elements of WORDS int64
 // each over `ucx`, checks their bytes, and fails unless every one is lent out of
-// memory that UCX has registered and this process has copied none of it.
+// memory that UCX has registered and this process has copied none of them.
 //
 //   slots_trainer grpc://HOST:PORT COUNT WORDS
 #include <cstdio>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine, emulated in software: no right of the host is needed but to run qemu."""
+"""A virtual machine, emulated in software: it needs no right of the host except to run qemu."""
 import ctypes
 import mmap
 import os
@@ -8,24 +8,24 @@ import subprocess
 import time
 
 QEMU = "qemu-system-x86_64"
-# Mitigations and timer calibration cost an emulated processor seconds; on a busy host its
-# timer comes too late for the kernel's check, which then panics.
+# Mitigations and timer calibration cost an emulated processor seconds; on a busy host its timer comes too late for the
+# kernel's check, which then panics.
 COMMAND_LINE = "console=ttyS0 panic=-1 quiet tsc=reliable lpj=4000000 no_timer_check mitigations=off nopti"
 READ_TSC = b"\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0\xc3"  # rdtsc; shl rdx, 32; or rax, rdx; ret
-ENDED_WELL = 1  # qemu's exit code for a guest that ends with 0; 0 is a guest that fell over
+ENDED_WELL = 1  # qemu's exit code for a guest that ends with 0; 0 is a guest that crashed
 
 
 def tsc_khz():
-    """The rate of this processor's TSC, which is the guest's too.
+    """Returns the rate of this processor's TSC, which is also the guest's.
 
-    What a guest measures of it on a busy host is off by factors, and its clock runs away.
+    A guest's own measurement of it on a busy host is wrong by factors, and its clock runs away.
     """
     page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(READ_TSC)
     read = ctypes.CFUNCTYPE(ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
 
     def sample():
-        """(width, nanoseconds, ticks) of the reading that was interrupted least."""
+        """Returns (width, nanoseconds, ticks) of the reading that was interrupted least."""
         def once():
             before, ticks, after = time.monotonic_ns(), read(), time.monotonic_ns()
             return after - before, before, ticks
@@ -37,7 +37,7 @@ def tsc_khz():
 
 
 def cable(path, end):
-    """The arguments of one of two machines that are joined through the socket `path`: end 0 listens, 1 connects."""
+    """Returns the arguments of one of two machines joined through the socket `path`: end 0 listens, 1 connects."""
     server = "off" if end else "on"
     return ("-netdev", f"stream,id=cable,server={server},addr.type=unix,addr.path={path}",
             "-device",
@@ -45,7 +45,7 @@ def cable(path, end):
 
 
 def two_nodes(cores):
-    """The arguments of a machine with two NUMA nodes, each with half of the cores and of 2 GiB.
+    """Returns the arguments of a machine with two NUMA nodes, each with half of the cores and of 2 GiB.
 
     It has a second PCI bus, which belongs to the second node, with an empty root port.
     """
@@ -59,7 +59,7 @@ def two_nodes(cores):
 
 
 class Machine:
-    """Runs the scene guest/SCENE.py; what it prints goes to the file `log`."""
+    """Runs the scene guest/SCENE.py; its output goes to the file `log`."""
 
     def __init__(self, kernel, image, scene, log, devices=()):
         self.scene, self.log = scene, log
@@ -80,7 +80,7 @@ class Machine:
         return self.log.read_text(errors="replace").replace("\r", "")
 
     def failure(self):
-        """What went wrong, or None; of a machine that has ended."""
+        """Returns the failure of a machine that has ended, or None."""
         code = self.qemu.returncode
         text = self.text()
         if code != ENDED_WELL:

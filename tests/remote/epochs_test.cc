@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole epochs from servers that are killed −9 and started again over and over,
-// and that fail one request in twenty: every record comes once, in order.
+// Whole epochs from servers that are killed with kill −9 and started again over and over, and that
+// fail one request in twenty: every record comes once, in order.
 #include <poll.h>
 #include <unistd.h>
 
@@ -30,16 +30,16 @@ namespace penstock {
 namespace {
 
 constexpr int kFiles = 8;
-constexpr int kRecords = 600;  // of each
+constexpr int kRecords = 600;  // in each file
 constexpr int kKills = 3;
 constexpr int kFailuresOfAnOutage = 5;
 
-// Number of its file, number in the file, and filling whose length differs.
+// Returns the number of its file, its number in the file, and a filling of varying length.
 std::string RecordOf(int file, int record) {
   return absl::StrCat(file, " ", record, " ", std::string((record * 37) % 8'000, 'x'));
 }
 
-// Folder of the files, certificates, logs and configurations of all tests.
+// The files, certificates, logs and configurations of all tests, in one folder.
 class World : public ::testing::Environment {
  public:
   void SetUp() override {
@@ -95,8 +95,7 @@ int64_t Retries(const std::string& scheme) {
       .value();
 }
 
-// Kills a server while an epoch is read, and starts it again when its clients
-// have noticed.
+// Kills a server while an epoch is read, and starts it again when its clients have noticed.
 class Killer {
  public:
   Killer(ServerProcess& server, std::string scheme)
@@ -105,7 +104,7 @@ class Killer {
     over_ = true;
     thread_.join();
   }
-  // To be told of each record.
+  // Called for each record.
   void Read() { ++read_; }
   int outages() const { return outages_; }
 
@@ -123,7 +122,7 @@ class Killer {
     }
     Becomes([] { return false; });  // the server ends with this thread
   }
-  // False when the epoch is over before.
+  // Waits for the condition; returns false if the epoch is over first.
   bool Becomes(const std::function<bool()>& condition) {
     while (!condition()) {
       if (over_) return false;
@@ -140,10 +139,10 @@ class Killer {
   std::thread thread_;
 };
 
-// What an epoch gave, looked at as it comes.
+// Checks the records of an epoch as they come.
 class Count {
  public:
-  // Each record is whole, comes once, and behind those before it in its file.
+  // Expects that each record is whole, comes once, and comes after the earlier ones in its file.
   void Take(std::string_view record) {
     const std::vector<std::string> parts =
         absl::StrSplit(std::string(record), absl::MaxSplits(' ', 2));
@@ -181,7 +180,7 @@ void ReadInProcess(const Dataset& dataset, ServerProcess& server, const std::str
   Killer killer(server, scheme);
   absl::StatusOr<Iterator> it = dataset.MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
-  // Saved in the middle and taken up by another.
+  // Saved in the middle and restored by another iterator.
   ASSERT_NO_FATAL_FAILURE(ReadEpoch(*it, count, killer, 1'000));
   const State state = it->Save().value();
   absl::StatusOr<Iterator> other = dataset.MakeIterator();

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""moto's S3 on loopback, with the files of a folder in one bucket before it listens.
+"""moto's S3 on loopback; it puts the files of a folder into one bucket before it listens.
 
-So it can be killed and started again, and has the same objects. In front of moto:
-each request's signature is checked by botocore, and every twentieth request is
+So it can be killed and started again, and has the same objects. In front of moto,
+botocore checks each request's signature, and every twentieth request is
 refused or cut off in the middle.
 
 usage: s3_server.py FOLDER BUCKET PORT      prints "ready" once it listens
@@ -24,7 +24,7 @@ FAIL_EVERY = 20
 
 
 def complaint(environ):
-    """What is wrong with the request's signature; None if nothing."""
+    """Returns what is wrong with the request's signature; None if nothing is."""
     given = environ.get("HTTP_AUTHORIZATION", "")
     scheme, _, rest = given.partition(" ")
     if scheme != "AWS4-HMAC-SHA256":
@@ -51,7 +51,7 @@ def refusal(start_response, status, code):
 
 
 def half(body):
-    """The first half of what an application answers, then the connection's end."""
+    """Sends the first half of the application's answer, then ends the connection."""
     whole = b"".join(body)
     yield whole[:len(whole) // 2]
     raise ConnectionAbortedError("by the test")

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// Ends with this thread.
+// Starts the command; it ends with this thread.
 pid_t Spawn(const std::vector<std::string>& command, const std::string& log) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server in a process of its own, killed −9 and started again by a test.
+// A server in a process of its own, which a test kills with kill −9 and starts again.
 #pragma once
 
 #include <sys/types.h>
@@ -9,20 +9,20 @@
 
 namespace penstock {
 
-inline constexpr int kBetweenLooksMs = 5;  // at a server or at what has been read
+inline constexpr int kBetweenLooksMs = 5;  // between checks of a server or of the data read
 
 class ServerProcess {
  public:
-  // Starts `command`, which has to listen on that port of loopback. What it says
-  // goes to the file `log`.
+  // Starts `command`, which has to listen on that port of loopback. Its output goes to the file
+  // `log`.
   ServerProcess(std::vector<std::string> command, int port, std::string log);
   ~ServerProcess();  // kills it
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
   void Kill();
-  // Returns when it listens; a test failure if it ends instead. It ends with the
-  // thread that calls this.
+  // Returns when the server listens; fails the test if it ends instead. It ends with the thread
+  // that calls this.
   void Start();
   int port() const { return port_; }
 
@@ -33,10 +33,10 @@ class ServerProcess {
   pid_t pid_ = 0;
 };
 
-// A port of loopback that nobody listens on.
+// Returns a port of loopback on which nobody listens.
 int FreePort();
 
-// Runs a command to its end; a test failure if that is not 0.
+// Runs a command to its end; fails the test unless it exits with 0.
 void RunCommand(const std::vector<std::string>& command);
 
 }  // namespace penstock

@@ -27,7 +27,7 @@ BOUND = 60  # seconds; only a broken program comes near it
 
 
 def run(*args, env=None):
-    """Runs to its end; (exit code, stdout, stderr)."""
+    """Runs the command to its end; returns (exit code, stdout, stderr)."""
     done = subprocess.run([PENSTOCK, *map(str, args)], capture_output=True, text=True, timeout=BOUND,
                           env={**os.environ, **(env or {})}, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -47,7 +47,7 @@ class Server:
         return int(re.search(r" ready at [^ ]*:(\d+)", self.line)[1])
 
     def metrics(self):
-        """The values of its page, by name."""
+        """Returns the values of its page, by name."""
         page = re.search(r"metrics at (\S+)", self.line)[1]
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         text = direct.open(page, timeout=BOUND).read().decode()
@@ -55,7 +55,7 @@ class Server:
         return {name: float(value) for name, value in samples}
 
     def end(self, sig=signal.SIGTERM):
-        """Sends the signal; (exit code, stderr)."""
+        """Sends the signal; returns (exit code, stderr)."""
         if self.process.poll() is None:
             self.process.send_signal(sig)
         _, err = self.process.communicate(timeout=BOUND)
@@ -86,7 +86,7 @@ class CommandTest(unittest.TestCase):
         return self.start("worker", "--dispatcher-address", f"localhost:{dispatcher.port}", *args)
 
     def assert_fails(self, result, code, *words):
-        """Exit code 1 and one line on stderr that names the status code and has the words."""
+        """Expects exit code 1 and one line on stderr that names the status code and has the words."""
         returncode, _, err = result
         self.assertEqual(returncode, 1, err)
         lines = [line for line in err.splitlines() if line.startswith("penstock ")]
@@ -246,7 +246,7 @@ class CommandTest(unittest.TestCase):
                             env={"PENSTOCK_UCX_MODULE": os.environ["UCX_THREADS_MODULE"]})
         _, err = worker.end()
         counts = re.findall(r"ucx opened by a process of (\d+) thread", err)
-        self.assertEqual(counts[:1], ["1"], err)  # asked again later, it is opened again: there is none
+        self.assertEqual(counts[:1], ["1"], err)  # a later request opens it again, because there is none
 
     def test_top_shows_tables_and_writes_them_anew(self):
         dispatcher = self.dispatcher()
@@ -269,7 +269,7 @@ class CommandTest(unittest.TestCase):
             self.assertEqual(heads[4][2:4], ["WORKER", "PROTOCOL"])
             self.assertEqual([len(table) for table in lines], [3, 1, 1, 1, 1])
             starts = [lines[0][0].index(word) for word in heads[0]]
-            for row in lines[0][1:]:  # each cell stands under its head
+            for row in lines[0][1:]:  # each cell is under its head
                 cells = [row[a:b].strip() for a, b in zip(starts, [*starts[1:], None])]
                 self.assertRegex(cells[0], r"^localhost:\d+$")
                 self.assertRegex(cells[1], r"^[0-9a-f]{16}$")
@@ -300,7 +300,7 @@ class CommandTest(unittest.TestCase):
                                   "--host", "127.0.0.1", "--port", port), "UNAVAILABLE", port)
 
     def test_a_dispatcher_out_of_reach_is_named_within_the_timeout(self):
-        with socket.socket() as closed:  # bound and not listening: refuses
+        with socket.socket() as closed:  # bound, but refuses connections
             closed.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{closed.getsockname()[1]}"
             self.assert_fails(run("status", "--dispatcher-address", address, "--timeout-ms", 300),
@@ -391,7 +391,7 @@ class CommandTest(unittest.TestCase):
         for _ in range(3):
             self.worker(dispatcher).end(signal.SIGINT)
         journal = self.folder / "journal"
-        code, shown, err = run("journal", "print", journal)  # beside the dispatcher
+        code, shown, err = run("journal", "print", journal)  # while the dispatcher runs
         self.assertEqual(code, 0, err)
         self.assertGreaterEqual(len(shown.splitlines()), 3)
         dispatcher.kill()
@@ -401,7 +401,7 @@ class CommandTest(unittest.TestCase):
 
         log = max(journal.glob("changes-*.log"), key=lambda path: path.stat().st_size)
         content = bytearray(log.read_bytes())
-        content[16 + 32] ^= 1  # the first record, behind both headers
+        content[16 + 32] ^= 1  # the first record, after both headers
         log.write_bytes(content)
         for action in ("print", "verify", "repair"):
             self.assert_fails(run("journal", action, journal), "DATA_LOSS", "record 1")
@@ -414,7 +414,7 @@ class CommandTest(unittest.TestCase):
         code, shown, err = run("journal", "print", journal)
         self.assertEqual(code, 0, err)
         number = int(shown.splitlines()[-1].split()[0]) + 1
-        # docs/journal.md: a record by which a worker leaves that was never there.
+        # docs/journal.md: a record in which an unknown worker leaves.
         change = b"\x71" + struct.pack("<Q", 99)
         body = b"\x0a" + bytes([len(change)]) + change
         head = b"PSRK" + struct.pack("<IQQI", len(body), number, number, zlib.crc32(body))
@@ -449,10 +449,10 @@ class CommandTest(unittest.TestCase):
 
 
 class DoctorTest(unittest.TestCase):
-    """On whatever machine this runs: what must hold on each."""
+    """Whatever machine this runs on: properties of each."""
 
     def examine(self, *args):
-        """(exit code, the JSON object)."""
+        """Runs the doctor; returns (exit code, the JSON object)."""
         code, out, err = run("doctor", "--json", *args)
         self.assertEqual(err, "")
         return code, json.loads(out)

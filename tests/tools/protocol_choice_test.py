@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The demo with its protocol said once, by each of those who may say it."""
+"""The demo with its protocol set once, in each place where it can be set."""
 import os
 import pathlib
 import re
@@ -22,8 +22,8 @@ class ProtocolChoiceTest(unittest.TestCase):
         self.config = pathlib.Path(folder.name) / "penstock.toml"
 
     def demo(self, *args, env=None):
-        """A short run; (exit code, all it says)."""
-        # ucx over tcp, since the machines of tests have no NIC.
+        """Runs a short demo; returns (exit code, its output)."""
+        # ucx over tcp, since the test machines have no NIC.
         lanes = {} if "PENSTOCK_UCX_LANES" in (env or {}) else {"PENSTOCK_UCX_LANES": "tcp"}
         done = subprocess.run([PENSTOCK, "demo", "--kill", "none", "--epochs", "1", "--step-ms", "0",
                                "--accuracy", "0.2", *args], capture_output=True, text=True, timeout=BOUND,
@@ -31,7 +31,7 @@ class ProtocolChoiceTest(unittest.TestCase):
         return done.returncode, done.stdout + done.stderr
 
     def assert_links(self, reason, *args, env=None):
-        """The demo ends well, and all its links were over one protocol for this reason."""
+        """The demo ends well, and all its links use one protocol for this reason."""
         code, said = self.demo(*args, env=env)
         self.assertEqual(code, 0, said)
         self.assertIn("demo: ok", said)

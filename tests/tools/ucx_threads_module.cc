@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the place of libpenstock_ucx.so: says how many threads its process has when it is opened.
+// Replaces libpenstock_ucx.so: prints how many threads its process has when it is opened.
 #include <cstdio>
 #include <filesystem>
 #include <iterator>

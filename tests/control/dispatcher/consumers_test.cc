@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of a coordinated read that the dispatcher hears no more, and what others are
-// sent about them; steps that all of them must return alike. The core by a clock that the
-// test sets.
+// Consumers of a coordinated read that the dispatcher no longer hears, the messages that the others
+// get about them, and steps in which all must return the same row. Tests the core with a clock that
+// the test sets.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -24,14 +24,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What was sent over a consumer's stream, in order.
+// The messages sent over a consumer's stream, in order.
 class ConsumerInbox final : public ClientStreamWriter {
  public:
   void Send(ClientDown message, uint64_t) override { messages_.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished_ = status; }
 
-  // The latest list of lost consumers since the last call; "-" : none came. A dead one has a
-  // cross, one whose connection ended a slash, and after each stand the seconds of its silence.
+  // Returns the latest list of lost consumers since the last call; "-" if none came. A dead
+  // consumer is marked with "+", one whose connection ended with "/". The seconds of its silence
+  // follow.
   std::string Lost() {
     std::string text = "-";
     for (const ClientDown& message : messages_) {
@@ -58,7 +59,7 @@ class ConsumerInbox final : public ClientStreamWriter {
   absl::Status finished_;
 };
 
-// What a worker was given to do.
+// The partition that a worker was assigned.
 class Assigned final : public WorkerStreamWriter {
  public:
   void Send(WorkerDown message, uint64_t) override {
@@ -115,7 +116,7 @@ class ConsumersTest : public ::testing::Test {
   void Beat(int64_t number, std::vector<StepMark> marks = {}) {
     core_->OnMessage(consumers_[number].peer, ClientHeartbeat{.marks = std::move(marks)});
   }
-  // Quarters of a second, as the sweeper takes them, in which only `living` are heard.
+  // Lets time pass in quarters of a second, as the sweeper does; only `living` are heard.
   void Pass(absl::Duration time, const std::vector<int64_t>& living) {
     for (const absl::Time until = now_ + time; now_ < until;) {
       now_ += absl::Milliseconds(250);
@@ -172,7 +173,8 @@ TEST_F(ConsumersTest, OneThatFallsSilentIsSuspectedWithinTwoSeconds) {
               HasSubstr("penstock_dispatcher_lost_consumers{state=\"suspected\"} 0"));
 }
 
-// Who is not cancelled yet would take the one before it for a process that ended.
+// Streams are closed one by one. A consumer whose stream is still open would take an earlier one
+// for a process that ended.
 TEST_F(ConsumersTest, NobodyIsSuspectedWhenTheDispatcherEndsTheStreams) {
   core_->BeginToLeave();
   core_->OnClosed(consumers_[2].peer);
@@ -190,7 +192,7 @@ TEST_F(ConsumersTest, OneThatIsSilentAndThenEndsIsToldAgain) {
 TEST_F(ConsumersTest, OneThatStaysAwayIsDeadToTheOthersAfterTheTimeout) {
   core_->OnClosed(consumers_[1].peer);
   Pass(absl::Milliseconds(9750), {0, 2});
-  EXPECT_EQ(consumers_[0].inbox->Lost(), "1/ 0 ");  // said once
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "1/ 0 ");  // sent once
   EXPECT_EQ(Events("consumer_dead"), 0);
   Pass(absl::Milliseconds(250), {0, 2});
   EXPECT_EQ(consumers_[0].inbox->Lost(), "1/+ 10 ");
@@ -209,7 +211,7 @@ TEST_F(ConsumersTest, OneThatComesLaterIsToldWhoIsLost) {
   EXPECT_EQ(consumers_[0].inbox->Lost(), "1/ 0 ");
 }
 
-// It may have heard of some before its connection ended.
+// It may have heard of lost consumers before its connection ended.
 TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
   core_->OnClosed(consumers_[1].peer);
   EXPECT_EQ(consumers_[2].inbox->Lost(), "1/ 0 ");
@@ -219,7 +221,7 @@ TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
   EXPECT_EQ(consumers_[2].inbox->Lost(), "");
 }
 
-// Whose elements it has is its record's, whatever number its process was given.
+// The record decides whose elements a consumer has, not the number its process was given.
 TEST_F(ConsumersTest, AStateIsOfTheConsumerThatSavedIt) {
   const auto inbox = std::make_shared<ConsumerInbox>();
   core_->OnMessage(core_->OpenClient(inbox), ClientHello{.job = job_.job,
@@ -254,7 +256,7 @@ TEST_F(ConsumersTest, StepsThatAreAlikeAreCompared) {
   for (int64_t number = 0; number < kConsumers; ++number) {
     Beat(number, {Mark(6, 6), Mark(4, 4), Mark(0, 0)});
   }
-  EXPECT_EQ(StepsCompared() - before, 6);  // two consumers beside the first, three steps
+  EXPECT_EQ(StepsCompared() - before, 6);  // two consumers after the first, three steps
   EXPECT_EQ(Events("step_torn"), 0);
 }
 
@@ -273,7 +275,7 @@ TEST_F(ConsumersTest, WhoReturnsAnotherRowInAStepIsNamedToAll) {
   EXPECT_EQ(Events("step_torn"), 1);
 }
 
-// A process that begins anew may see other rows in steps that it had not committed.
+// A process that restarts may see other rows in steps that it had not committed.
 TEST_F(ConsumersTest, WhatWasHeardBeforeOneCameBackIsNotHeldAgainstIt) {
   Beat(0, {Mark(8, 8)});
   consumers_[0] = Join(0, /*incarnation=*/1);
@@ -293,7 +295,7 @@ TEST_F(ConsumersTest, WhatWasHeardOfStepsGoesWithTheReading) {
   const int64_t before = StepsCompared();
   Beat(0, {Mark(0, 0)});
   now_ += absl::Milliseconds(250);
-  core_->Sweep();  // it goes on
+  core_->Sweep();  // the mark is kept
   Beat(1, {Mark(0, 0)});
   EXPECT_EQ(StepsCompared() - before, 1);
 
@@ -301,7 +303,7 @@ TEST_F(ConsumersTest, WhatWasHeardOfStepsGoesWithTheReading) {
                             .placement = writer->of->placement,
                             .delivered = IndexSet::Of(0, 1)};
   for (int64_t rounds :
-       {0, 1}) {  // what is agreed on when all have said what they received; that it was delivered
+       {0, 1}) {  // first all agree on what was received, then all report it as delivered
     for (const Consumer& consumer : consumers_) {
       core_->OnMessage(consumer.peer,
                        Report{{all}, protocol::RoundsReport{.delivered = rounds, .known = rounds}});
@@ -311,7 +313,7 @@ TEST_F(ConsumersTest, WhatWasHeardOfStepsGoesWithTheReading) {
   now_ += absl::Milliseconds(250);
   core_->Sweep();
   Beat(2, {Mark(0, 0)});
-  EXPECT_EQ(StepsCompared() - before, 1);  // there was nothing to compare it with
+  EXPECT_EQ(StepsCompared() - before, 1);  // there was no mark to compare it with
 }
 
 TEST(StepAuditTest, RemaindersAreNotCompared) {

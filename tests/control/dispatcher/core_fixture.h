@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatcher's core in this thread, with a clock of the test's own, and what a restart of it
+// A dispatcher's core in this thread, with a clock that the test sets, and the state that a restart
 // would find.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace penstock::control {
 
-// Durable at once, and read back at once.
+// A journal that makes each record durable at once and reads it back at once.
 class ReplayedJournal final : public Journal {
  public:
   explicit ReplayedJournal(State& recovered) : recovered_(recovered) {}
@@ -64,7 +64,7 @@ class CoreTest : public ::testing::Test {
     options.records_per_snapshot = 50;
     core_ = Core::Open(std::move(options), std::make_unique<ReplayedJournal>(recovered_)).value();
   }
-  // A dataset of one source with so many splits.
+  // Registers a dataset of one source with this many splits.
   std::string Register(uint64_t fingerprint, int64_t splits = 100) {
     std::string id;
     core_->RegisterDataset({.definition = "definition",
@@ -109,7 +109,8 @@ class CoreTest : public ::testing::Test {
     core_->OnClosed(reader.peer);
     core_->Sweep();
   }
-  // In steps, as the dispatcher would otherwise be one that stood still.
+  // Lets time pass in steps. The dispatcher takes one long step for a suspension of its own
+  // process.
   void Pass(absl::Duration time, absl::Duration step = absl::Seconds(1)) {
     for (const absl::Time end = now_ + time; now_ < end;) {
       now_ += step;

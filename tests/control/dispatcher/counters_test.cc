@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dispatcher counts of itself, seen as whoever scrapes it does.
+// The counters of a dispatcher, as a scraper sees them.
 #include "control/dispatcher/counters.h"
 
 #include <memory>
@@ -59,7 +59,7 @@ TEST_F(CountersTest, WorkersThatJoinAndAreLost) {
   };
   const auto lost = [] { return Value("penstock_dispatcher_events_total", {{"event", "lost"}}); };
   const int64_t joined_before = joined(), lost_before = lost();
-  for (uint64_t id : {1, 2, 2}) {  // the second stream of one is no other worker
+  for (uint64_t id : {1, 2, 2}) {  // the second stream of a worker does not count as another worker
     const auto worker = core_->OpenWorker(std::make_shared<Deaf<WorkerDown>>());
     core_->OnMessage(worker, WorkerHello{.worker = WorkerId(id), .address = "worker:1"});
     if (id == 1) core_->OnMessage(worker, WorkerLeave{});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatcher in this process, driven over real streams by hand (peers.h).
+// A dispatcher in this process. Tests drive it over real streams by hand (peers.h).
 #pragma once
 
 #include <filesystem>
@@ -32,7 +32,7 @@ class DispatcherTest : public ::testing::Test {
     ASSERT_TRUE(stub.ok()) << stub.status();
     stub_ = *std::move(stub);
   }
-  // The same address and journal, another life.
+  // Starts another dispatcher at the same address and journal.
   void Restart(DispatcherConfig config) {
     config.port = server_->port();
     stub_.reset();
@@ -58,7 +58,7 @@ class DispatcherTest : public ::testing::Test {
     return job.value_or(JobAnswer());
   }
 
-  // A journal of this test's own; the same in each call.
+  // Returns a config with this test's own journal, the same in each call.
   DispatcherConfig Journaled() {
     if (folder_.empty()) {
       folder_ = ::testing::TempDir() + "/dispatcher_" +

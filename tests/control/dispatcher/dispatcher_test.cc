@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 // --- Reading -----------------------------------------------------------------------
 
-// A worker runs one partition to its end, a client takes all of it.
+// A worker runs one partition to its end, a client receives all of it.
 TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
   Start();
   JobAnswer job = MakeJob("run");
@@ -52,7 +52,7 @@ TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
   client.Send(Leave{{{assign.of.partition, IndexSet::Of(0, 10)}}});
   client.Next<Left>();
 
-  // Who comes late sees the end at once.
+  // A late client sees the end at once.
   HandClient late(*stub_, job, 6);
   late.Next<Welcome>();
   late.Next<End>();
@@ -78,7 +78,7 @@ TEST_F(DispatcherTest, WhoJoinsWhenAllWorkersAreLostHearsThatPartitionsWait) {
   {
     HandWorker worker(*stub_, 1);
     Assign assign = worker.Next<Assign>();
-    worker.Send(Ended{assign.of, 4});  // and not read
+    worker.Send(Ended{assign.of, 4});  // and the message is not read
     client.Next<ReportAtOnce>();
     worker.Send(WorkerLeave{});
     client.Next<Fence>();
@@ -136,7 +136,7 @@ TEST_F(DispatcherTest, APartitionMovesOnlyWhenItsReadersHaveAnswered) {
 TEST_F(DispatcherTest, AWorkerWhosePortRefusesIsDeadAtOnce) {
   Start({.worker_timeout = absl::Hours(1)});
   JobAnswer job = MakeJob("dies");
-  // Port 1 of loopback: nobody listens there.
+  // Nobody listens at port 1 of loopback.
   HandWorker worker(*stub_, 1, 1, {}, "127.0.0.1:1");
   HandClient client(*stub_, job, 5);
   worker.Next<Assign>();
@@ -156,7 +156,7 @@ TEST_F(DispatcherTest, ASilentClientsElementsGoToOthers) {
   absl::Status error = silent.Next<SessionError>().status;
   EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
 
-  // Another reader is owed what was not committed.
+  // Another reader must get the elements that were not committed.
   HandClient other(*stub_, job, 6);
   Assign again = worker.NextThat<Assign>([](const Assign& a) { return !a.readers.empty(); });
   EXPECT_EQ(again.of.placement, Placement(2));
@@ -178,7 +178,7 @@ TEST_F(DispatcherTest, ARestartInTheMiddleOfAMoveAsksAgainUnderTheNextPlacement)
   worker->Send(WorkerLeave{});
   Fence fence = answers->Next<Fence>();
   answers->Send(FenceAnswer{{fence.partition, fence.placement, IndexSet::Of(0, 1), {}}});
-  silent->Next<Fence>();  // and does not answer
+  silent->Next<Fence>();  // and it does not answer
 
   worker.reset();
   answers.reset();
@@ -238,7 +238,8 @@ TEST_F(DispatcherTest, ARestoredTrainerReplacesItsSessionAtOnce) {
   EXPECT_EQ(again.readers[0].incarnation, Incarnation(2));
 }
 
-// It has more than its state says: to take that up again would deliver twice.
+// The process has more elements than its state. To restore the state there would deliver elements
+// twice.
 TEST_F(DispatcherTest, AWelcomedProcessThatWasDeclaredDeadCannotPassForARestartedOne) {
   Start({.client_timeout = absl::Milliseconds(300)});
   JobAnswer job = MakeJob("dead", ShardingPolicy::kDynamic, Keep::kCommitted);
@@ -258,7 +259,7 @@ TEST_F(DispatcherTest, ALeaveWhoseAnswerWasLostIsAnsweredOnTheNextStream) {
   auto client = std::make_unique<HandClient>(*stub_, job, 5);
   const Assign assign = worker->Next<Assign>();
   client->Send(Leave{{{assign.of.partition, IndexSet::Of(0, 2)}}});
-  client->Next<Left>();  // which the process did not get to see
+  client->Next<Left>();  // the process did not see this answer
   worker.reset();
   client.reset();
   Restart(Journaled());
@@ -334,7 +335,7 @@ TEST_F(DispatcherTest, WhatFewerWorkersHaveNoRoomForWaitsUntilSomeOfTheirsHaveEn
 
 constexpr bool kEndless = true;  // no partition waits for others to end
 
-// Worker 1 with the partitions of three that have drained.
+// Worker 1 with its own partition and those of three workers that have drained.
 struct Laden {
   Laden(DispatcherStub& stub, const JobAnswer& job) : worker(stub, 1), client(stub, job, 5) {
     assigned.push_back(worker.Next<Assign>().of);
@@ -352,7 +353,7 @@ struct Laden {
       assigned.push_back(worker.Next<Assign>().of);
     }
   }
-  // Has nothing of the next partition that it is asked for.
+  // Answers the next fence: the client has nothing of that partition.
   PartitionId Answer() { return AnswerOf(client); }
   static PartitionId AnswerOf(HandClient& client) {
     const Fence fence = client.Next<Fence>();
@@ -373,7 +374,7 @@ TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
   EXPECT_EQ(laden.Answer(), PartitionId(2));
   EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(1));
   EXPECT_EQ(joiner.Next<Assign>().of.partition, PartitionId(2));
-  // Partitions 3 and 4 were left where they are: one more is asked for only now.
+  // Partitions 3 and 4 stayed on their worker: one more is recalled only now.
   laden.worker.Send(PartitionFailed{laden.assigned[3], absl::UnavailableError("no file")});
   EXPECT_EQ(laden.Answer(), PartitionId(4));
   EXPECT_EQ(joiner.Next<Assign>().of, (PlacedPartition{laden.assigned[3].iteration, PartitionId(4),
@@ -413,7 +414,7 @@ TEST_F(DispatcherTest, ShardsAreNotCountedBeforeThereIsAWorker) {
   JobAnswer job = MakeJob("sharded", ShardingPolicy::kData);
   HandClient early(*stub_, job, 5);
   const absl::Status status = early.WaitClosed();
-  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;  // it comes again
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;  // the client comes again
   EXPECT_THAT(status.message(), HasSubstr("worker_addresses"));
   HandWorker first(*stub_, 1);
   HandWorker second(*stub_, 2);
@@ -455,7 +456,7 @@ TEST_F(DispatcherTest, ASecondDispatcherOnTheSameJournalRefusesToStart) {
   EXPECT_THAT(second.status().message(), HasSubstr(folder_));
 }
 
-// A limit on the size of files is a disk that is full at that point.
+// A size limit for files acts as a disk that is full at that point.
 TEST_F(DispatcherTest, AFullDiskEndsItAndNobodyIsToldWhatIsNotWritten) {
   Start(Journaled());
   ASSERT_TRUE(stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce).ok());

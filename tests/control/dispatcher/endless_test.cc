@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs that repeat their dataset without end before it is distributed: which splits are kept.
+// Jobs that repeat their dataset without end before it is distributed: which splits the dispatcher
+// keeps.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -35,7 +36,7 @@ class Endless : public CoreTest {
     reader_ = Come(job_, 0, 5);
     first_.of = first_.worker.inbox->Take<Assign>().value().of;
   }
-  // The splits that it gets of a pass when it asks for all there are.
+  // Returns the splits of a pass that the runner gets when it requests all.
   std::vector<int64_t> Ask(Runner& runner, int64_t pass) {
     std::vector<int64_t> numbers;
     for (bool more = true; more;) {
@@ -55,7 +56,7 @@ class Endless : public CoreTest {
     }
     return numbers;
   }
-  // All of the pass was made and delivered, and it is at the beginning of the next one.
+  // Reports all of the pass as delivered, and a bookmark at the beginning of the next one.
   void Passes(Runner& runner, int64_t pass, size_t elements) {
     runner.index += static_cast<Index>(elements);
     core_->OnMessage(reader_.peer, Report{{{.partition = runner.of.partition,
@@ -84,7 +85,7 @@ TEST_F(Endless, SplitsThatNoBookmarkNeedsAreGone) {
   EXPECT_LE(Iteration().splits[0].given.size(), 2u);
   EXPECT_LE(Iteration().handed_out.size(), 2u);
   EXPECT_GE(Iteration().PassesOverOf(0), 198);
-  // Nor does the next worker get them.
+  // The next worker does not get them either.
   core_->OnMessage(first_.worker.peer, WorkerLeave{});
   const Worker next = Work(2);
   const auto fence = reader_.inbox->Take<Fence>();
@@ -108,7 +109,7 @@ TEST_F(Endless, APartitionThatComesLaterFindsNothingOfPassesThatAreOver) {
   const size_t before = SnapshotSize();
   for (int64_t pass = 0; pass < 20; ++pass) EXPECT_THAT(Ask(second, pass), IsEmpty()) << pass;
   EXPECT_LE(SnapshotSize(), before + 64) << "what it finds nothing of is not kept either";
-  std::vector<int64_t> all = Ask(second, 20);  // they share that one
+  std::vector<int64_t> all = Ask(second, 20);  // the two share this pass
   ASSERT_THAT(all, Not(IsEmpty()));
   all.insert(all.end(), part.numbers.begin(), part.numbers.end());
   EXPECT_THAT(std::set<int64_t>(all.begin(), all.end()), SizeIs(kSplits));
@@ -132,7 +133,7 @@ TEST_F(Endless, WhatOnePartitionStillNeedsStays) {
     EXPECT_TRUE(second.worker.inbox->Take<Splits>().has_value());
     Passes(first_, pass, Ask(first_, pass).size());
   }
-  // The second has no bookmark: it would begin anew.
+  // The second has no bookmark: it would begin from the start.
   EXPECT_EQ(Iteration().PassesOverOf(0), 0);
   EXPECT_THAT(Iteration().splits[1].given, SizeIs(20));
   EXPECT_LE(Iteration().splits[0].given.size(), 2u);
@@ -140,7 +141,7 @@ TEST_F(Endless, WhatOnePartitionStillNeedsStays) {
     EXPECT_EQ(Iteration().handed_out.at({0, pass}), kSplits);
 }
 
-// A job that goes on behind the states of all ranks, on another service.
+// A job that goes on from the states of all ranks, on another service.
 TEST_F(Endless, RestoredItGivesNoSplitAgain) {
   Begin(Keep::kCommitted);
   Runner second{Work(2), {}};
@@ -156,7 +157,7 @@ TEST_F(Endless, RestoredItGivesNoSplitAgain) {
       kept.push_back({runner->of.partition, IndexSet::Of(0, runner->index)});
     core_->OnMessage(reader_.peer, Commit{pass + 1, {{0, kept}}});
   }
-  // One is further, and needs its part of pass 20 no more.
+  // The first is further, and no longer needs its part of pass 20.
   core_->OnMessage(first_.worker.peer, SplitRequest{first_.of, 0, 20, 0, 16});
   const SplitRun part = first_.worker.inbox->Take<Splits>().value().run;
   given.insert(part.numbers.begin(), part.numbers.end());

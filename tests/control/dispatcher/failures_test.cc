@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitions that workers cannot run: how long they go from one to another, and when the job ends.
+// Partitions that workers cannot run: how often they move, and when the job ends.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 struct Worker {
   std::shared_ptr<Inbox<WorkerStreamWriter, WorkerDown>> inbox;
   std::shared_ptr<WorkerPeer> peer;
-  absl::Status fails;  // OK: it runs whatever it is given
+  absl::Status fails;  // OK: it runs every partition it gets
   std::vector<PartitionId> tried;
   std::map<PartitionId, PlacedPartition> runs;
   std::vector<PlacedPartition> runs_of_others;  // partitions of other jobs
@@ -66,14 +66,14 @@ class FailuresTest : public ::testing::Test {
     client_ = core_->OpenClient(client_inbox_);
     Hello(client_, job_);
   }
-  // Another job, with a reader of its own.
+  // Makes another job, with a reader of its own.
   void MakeAnotherJob() {
     other_inbox_ = std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
     other_client_ = core_->OpenClient(other_inbox_);
     Hello(other_client_, MakeJob("other"));
   }
 
-  // Another reader of the same job.
+  // Adds another reader of the same job.
   void JoinReader() {
     other_inbox_ = std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
     other_client_ = core_->OpenClient(other_inbox_);
@@ -100,7 +100,7 @@ class FailuresTest : public ::testing::Test {
     refuses_ = false;
     Run();
   }
-  // All that run get further, but that one.
+  // Lets all running partitions get further, except `but`.
   void Progress(PartitionId but) {
     ++index_;
     for (auto& [id, worker] : workers_) {
@@ -129,7 +129,7 @@ class FailuresTest : public ::testing::Test {
     core_->OnMessage(worker.peer, PartitionFailed{worker.runs.at(partition), std::move(why)});
     Run();
   }
-  // Until nobody has anything to do.
+  // Delivers messages until no process has anything to do.
   void Run() {
     for (bool busy = true; busy;) {
       busy = false;
@@ -250,7 +250,7 @@ TEST_F(FailuresTest, APartitionWhoseWorkersDieTakesNoFleetAlong) {
                         "no further than its bookmark at index 0"));
 }
 
-// Its reader has much of the partition, and returns it while worker after worker dies.
+// The reader has received much of the partition, and delivers it while worker after worker dies.
 TEST_F(FailuresTest, WhatWasReceivedBeforeTheDeathsIsNoProgress) {
   const PartitionId bad(1);
   for (uint64_t id : {1, 2, 3}) Join(id);
@@ -278,7 +278,7 @@ TEST_F(FailuresTest, WhatALivingReaderGetsOfItIsProgress) {
     Kill(IdOfRunner(bad));
     ASSERT_TRUE(JobGoesOn()) << "killed " << killed;
     Join(static_cast<uint64_t>(10 + killed));
-    const IndexSet more = IndexSet::Of(killed, killed + 1);  // received, returned, and then said
+    const IndexSet more = IndexSet::Of(killed, killed + 1);  // received, delivered, reported
     core_->OnMessage(client_, Report{{{.partition = bad,
                                        .placement = RunnerOf(bad).runs.at(bad).placement,
                                        .delivered = more}}});
@@ -296,7 +296,7 @@ TEST_F(FailuresTest, WhereThereIsNoOtherWorkerItGoesOnThereForLonger) {
   EXPECT_EQ(killed, 8);
 }
 
-// Each worker ends before anything else on it has got further.
+// Each worker ends before any other partition on it has got further.
 TEST_F(FailuresTest, WhereWorkersComeOneByOneNoOtherJobIsTakenAlong) {
   MakeAnotherJob();
   int killed = 0;
@@ -315,7 +315,7 @@ TEST_F(FailuresTest, WhereWorkersComeOneByOneNoOtherJobIsTakenAlong) {
   EXPECT_FALSE(other_inbox_->finished.has_value()) << *other_inbox_->finished;
 }
 
-// As workers on a cheap machine that is preempted.
+// Workers on preemptible machines die like this.
 TEST_F(FailuresTest, WorkersThatDieForOtherReasonsEndNothing) {
   const PartitionId one(1);
   for (uint64_t id : {1, 2, 3}) Join(id);
@@ -339,7 +339,7 @@ TEST_F(FailuresTest, PartitionsMoveFromAWorkerThatAReaderCannotReach) {
   EXPECT_EQ(Events("unreached"), 1);
   EXPECT_EQ(workers_.at(1).runs.size(), 0u);
   EXPECT_EQ(workers_.at(2).runs.size(), 2u);
-  // Nor does it come back there, while there is another.
+  // The partition does not return to that worker while there is another.
   Join(3);
   EXPECT_EQ(workers_.at(1).runs.size(), 0u);
   core_->OnMessage(workers_.at(3).peer, WorkerLeave{});
@@ -348,8 +348,8 @@ TEST_F(FailuresTest, PartitionsMoveFromAWorkerThatAReaderCannotReach) {
   EXPECT_EQ(workers_.at(1).runs.size(), 2u);
 }
 
-// Others wait for what is in doubt on the broken links, and get it once its partition is placed
-// anew: also on the same worker.
+// Others wait for the elements in doubt on the broken links. They get them once the partition is
+// placed again, even on the same worker.
 TEST_F(FailuresTest, WhereNoOtherWorkerIsReachedOtherReadersGetWhatIsInDoubt) {
   Join(1);
   JoinReader();
@@ -400,7 +400,7 @@ TEST_F(FailuresTest, NothingMovesWhileAReaderIsAwayWhoseMessageWasRefused) {
   EXPECT_EQ(workers_.at(3).tried.size(), 1u);
 }
 
-// The host's mounts or credentials may be what is wrong.
+// The host's mounts or credentials may be wrong.
 TEST_F(FailuresTest, AWorkerThatMayNotReadGivesWayToOneThatMay) {
   for (const absl::Status& why :
        {absl::PermissionDeniedError("/data/a"), absl::UnauthenticatedError("no credentials")}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream writer that keeps what a dispatcher in this thread says.
+// A stream writer that keeps the messages of a dispatcher in this thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Inbox final : public Writer {
  public:
   void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
   void Finish(const absl::Status& status) override { finished = status; }
-  // The next of that type; those of other types before it are dropped.
+  // Returns the next message of that type and drops messages of other types before it.
   template <class M>
   std::optional<M> Take() {
     while (!messages.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold of a job and does not: that job ends, named, and the others go on.
+// Invariants of a job that do not hold: that job ends with a named error, and the others go on.
 #include <stdexcept>
 
 #include "control/dispatcher/transaction.h"
@@ -38,14 +38,14 @@ class InvariantsTest : public CoreTest {
     EXPECT_EQ(of_broken_.inbox->finished->code(), absl::StatusCode::kInternal);
     EXPECT_THAT(std::string(of_broken_.inbox->finished->message()), HasSubstr("cannot be"));
     EXPECT_TRUE(worker_.inbox->Take<Unassign>().has_value());
-    // Whoever comes back gets the same, and the other job is read as before.
+    // A reader that comes back gets the same error, and the other job is read as before.
     const Reader back = Come(broken_, 0, 1, std::nullopt, 2);
     ASSERT_TRUE(back.inbox->finished.has_value());
     EXPECT_EQ(back.inbox->finished->code(), absl::StatusCode::kInternal);
     EXPECT_FALSE(of_sound_.inbox->finished.has_value());
     EXPECT_TRUE(Come(sound_, 0, 3).inbox->Take<Welcome>().has_value());
     Pass(absl::Seconds(5));
-    // And so after a restart.
+    // The same holds after a restart.
     EXPECT_TRUE(recovered_.FindIteration(broken_.job, 0)->failure.has_value());
     EXPECT_FALSE(recovered_.FindIteration(sound_.job, 0)->failure.has_value());
   }

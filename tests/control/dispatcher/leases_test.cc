@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom the dispatcher takes for dead: the core by a clock that the test sets.
+// Which processes the dispatcher declares dead. Tests the core with a clock that the test sets.
 #include <algorithm>
 #include <filesystem>
 #include <future>
@@ -21,8 +21,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Takes what is appended, and makes nothing durable while it stands still, as that of a dispatcher
-// whose folder another one has, or whose file server is gone.
+// Accepts records and makes nothing durable while it stands still, like the journal of a dispatcher
+// whose folder another dispatcher has taken, or whose file server is gone.
 class StandingJournal final : public Journal {
  public:
   Recovered TakeRecovered() override { return {}; }
@@ -51,7 +51,7 @@ class StandingJournal final : public Journal {
   Durable durable_;
 };
 
-// What renews a client's lease.
+// Counts the messages that renew a client's lease.
 class Renewed final : public ClientStreamWriter {
  public:
   void Send(ClientDown message, uint64_t) override {
@@ -65,7 +65,7 @@ class Renewed final : public ClientStreamWriter {
 
   int welcomes = 0;
   int answers = 0;
-  uint64_t heartbeat = 0;  // the last that was answered
+  uint64_t heartbeat = 0;  // the latest that was answered
 };
 
 class LeasesTest : public ::testing::Test {
@@ -93,7 +93,7 @@ class LeasesTest : public ::testing::Test {
     return peer;
   }
 
-  // The sweeper's seconds, in which only `living` is heard.
+  // Lets the sweeper's seconds pass; only `living` is heard.
   void Pass(int seconds, const std::shared_ptr<WorkerPeer>& living) {
     for (int second = 0; second < seconds; ++second) {
       now_ += absl::Seconds(1);
@@ -103,7 +103,7 @@ class LeasesTest : public ::testing::Test {
   }
 
   std::vector<uint64_t> Workers() {
-    std::promise<DispatcherStatus> said;  // when all before it is durable
+    std::promise<DispatcherStatus> said;  // set when all earlier records are durable
     core_->GetStatus([&said](const auto& status) { said.set_value(status.value()); });
     std::vector<uint64_t> ids;
     for (const WorkerStatus& worker : said.get_future().get().workers)
@@ -136,7 +136,7 @@ TEST_F(LeasesTest, RunOutWhileAProbeTakesLong) {
     EXPECT_THAT(Workers(), ElementsAre(1, 2, 3));
     Pass(1, living);
     EXPECT_THAT(Workers(), ElementsAre(1));
-    return true;  // of one that is gone already
+    return true;  // the process is already gone
   };
   core_->ProbeBrokenWorkers();
   EXPECT_THAT(Workers(), ElementsAre(1));
@@ -191,7 +191,7 @@ TEST_F(LeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
   now_ += absl::Seconds(1);
   core_->OnMessage(living, WorkerHeartbeat{});
   std::thread beat;
-  at_now_ = [&] {  // the sweep has the lock
+  at_now_ = [&] {  // the sweep holds the lock
     beat = std::thread([&] { core_->OnMessage(waiting, WorkerHeartbeat{}); });
     EXPECT_TRUE(Eventually([&] { return waiting->arriving > 0; }));
   };
@@ -200,7 +200,7 @@ TEST_F(LeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
   EXPECT_THAT(Workers(), ElementsAre(1, 2));
 }
 
-// More comes than can be dealt with: a beat may stand before the door.
+// More messages come than can be handled: a heartbeat may still be waiting.
 TEST_F(LeasesTest, HoldAsLongAsSomethingIsAlwaysBeingDealtWith) {
   const auto living = Join(1);
   Join(2);
@@ -227,7 +227,7 @@ TEST_F(LeasesTest, HoldAsLongAsSomethingIsAlwaysBeingDealtWith) {
   EXPECT_THAT(Workers(), ElementsAre(1));
 }
 
-// A thousand that come back take longer than each of them may be silent.
+// A thousand workers that come back take longer than the lease of each.
 TEST_F(LeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
   const std::string folder = ::testing::TempDir() + "/leases_of_those_in_the_journal";
   std::filesystem::remove_all(folder);
@@ -273,7 +273,7 @@ class ClientLeasesTest : public LeasesTest {
                                        .token = job_.token});
     return peer;
   }
-  // The sweeper's seconds, in which only `living` is heard.
+  // Lets the sweeper's seconds pass; only `living` is heard.
   void PassReading(int seconds, const std::shared_ptr<ClientPeer>& living) {
     for (int second = 0; second < seconds; ++second) {
       now_ += absl::Seconds(1);
@@ -287,7 +287,7 @@ class ClientLeasesTest : public LeasesTest {
   JobAnswer job_;
 };
 
-// They go by the lease that they got last.
+// The clients go by the lease that they got last.
 TEST_F(ClientLeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
   Read(5);
   Restart(absl::Seconds(10));
@@ -298,7 +298,7 @@ TEST_F(ClientLeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
   EXPECT_EQ(DeadClients(), 1u);
 }
 
-// A thousand that come back take longer than each of them may be silent.
+// A thousand clients that come back take longer than the lease of each.
 TEST_F(ClientLeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
   for (uint64_t id = 5; id <= 7; ++id) Read(id);
   Restart(absl::Seconds(60));
@@ -321,7 +321,7 @@ TEST_F(ClientLeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
   now_ += absl::Seconds(1);
   core_->OnMessage(living, ClientHeartbeat{});
   std::thread beat;
-  at_now_ = [&] {  // the sweep has the lock
+  at_now_ = [&] {  // the sweep holds the lock
     beat = std::thread([&] { core_->OnMessage(waiting, ClientHeartbeat{}); });
     EXPECT_TRUE(Eventually([&] { return waiting->arriving > 0; }));
   };
@@ -365,7 +365,7 @@ class RenewingTest : public LeasesTest {
   uint64_t beats_ = 0;
 };
 
-// Another dispatcher may have the folder, and count the time.
+// Another dispatcher may have the folder and count the time.
 TEST_F(RenewingTest, NoHeartbeatRenewsALeaseWithoutARecordBehindIt) {
   Beat(30);
   EXPECT_GE(inbox_->heartbeat, 19u);

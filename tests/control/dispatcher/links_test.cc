@@ -70,7 +70,7 @@ TEST_F(LinksTest, WorkersAreFoundAgainInWhateverOrderTheyCome) {
 
 TEST_F(LinksTest, RatesAreSinceTheHeartbeatBefore) {
   HearAfter(absl::Seconds(1), {Counts(10, 1000)});
-  EXPECT_EQ(TheLink().elements_per_s, 0);  // nothing to compare with
+  EXPECT_EQ(TheLink().elements_per_s, 0);  // no earlier count to compare with
   HearAfter(absl::Seconds(2), {Counts(110, 5000)});
   EXPECT_EQ(TheLink().elements_per_s, 50);
   EXPECT_EQ(TheLink().bytes_per_s, 2000);
@@ -94,8 +94,8 @@ TEST_F(LinksTest, AnotherIncarnationBeginsAnew) {
 TEST_F(LinksTest, TheMetricsAddUpWhatIsNewByProtocol) {
   HearAfter(absl::Seconds(1), {Counts(10, 1000, "swift")});
   HearAfter(absl::Seconds(1), {Counts(15, 1500, "swift")});
-  HearAfter(absl::Seconds(1), {Counts(17, 1700, "slow")});  // it fell back
-  HearAfter(absl::Seconds(1), {Counts(1, 100, "slow")});    // makes no sense
+  HearAfter(absl::Seconds(1), {Counts(17, 1700, "slow")});  // the count fell
+  HearAfter(absl::Seconds(1), {Counts(1, 100, "slow")});    // counts cannot fall
   HearAfter(absl::Seconds(1), {Counts(5, 500, "slow")}, 2);
   EXPECT_EQ(Total("penstock_link_elements_total", "swift"), 15);
   EXPECT_EQ(Total("penstock_link_bytes_total", "swift"), 1500);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatcher that began without its journal, from an older copy of it, or beside another: whoever
-// heard of another life is refused, and what was said to another is not heard.
+// A dispatcher that began without its journal, from an older copy of it, or beside another.
+// Processes that have heard of another life are refused, and messages to another life are ignored.
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -27,7 +27,7 @@ class LivesTest : public DispatcherTest {
   static Heard HeardBy(Peer& peer, const Life& life) {
     return {life, peer.sequence()};
   }
-  // What a client is refused with.
+  // Returns the error with which a client is refused.
   static absl::Status Refusal(HandClient& client) { return client.Next<SessionError>().status; }
 };
 
@@ -98,7 +98,7 @@ TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfThoseThatAreAheadOfIt) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("an older copy of the journal"), HasSubstr("the newest copy"),
                     HasSubstr("another run_id")));
-  // What it has would be given to whoever comes.
+  // A late client would get the elements that the first one has.
   HandClient late(*stub_, job, 6);
   EXPECT_THAT(std::string(Refusal(late).message()), HasSubstr("an older copy of the journal"));
   HandClient untouched(*stub_, other, 7);
@@ -106,8 +106,7 @@ TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfThoseThatAreAheadOfIt) {
 }
 
 // A reader may have elements of splits that were given out after the copy, and have heard of
-// nothing.
-// What its reader took would not fit to the splits and bookmarks of the answer.
+// nothing. Its elements would not match the splits and bookmarks of the answer.
 TEST_F(LivesTest, AStateGetsNothingOfAnotherLife) {
   Start(Journaled());
   const JobAnswer job = MakeJob("saved", ShardingPolicy::kDynamic, Keep::kCommitted);
@@ -149,7 +148,7 @@ TEST_F(LivesTest, AWorkerAheadOfTheJournalEndsWhatEarlierLivesRead) {
   EXPECT_TRUE(back.Next<Welcome>().iteration);
   HandClient later(*stub_, MakeJob("later"), 6);
   EXPECT_TRUE(later.Next<Welcome>().iteration);
-  HandWorker ahead(*stub_, 1, 1, {}, "", heard);  // has let go of the partition meanwhile
+  HandWorker ahead(*stub_, 1, 1, {}, "", heard);  // has lost the partition meanwhile
   EXPECT_THAT(std::string(ahead.Next<WorkerRefused>().status.message()),
               HasSubstr("an older copy of the journal"));
   EXPECT_THAT(std::string(Refusal(back).message()),
@@ -174,7 +173,7 @@ TEST_F(LivesTest, ACopyThatHasAllThatWasSaidIsAsGoodAsTheJournal) {
   EXPECT_EQ(welcome.life.term, Term(life.term.value() + 1));
 }
 
-// Also where its numbers are higher by now than those that it is behind.
+// Even if the old dispatcher's numbers are higher by now than those of the newer life.
 TEST_F(LivesTest, WhoHeardANewerLifeIsRefusedByTheOldOne) {
   Start(Journaled());
   const JobAnswer job = MakeJob("job");

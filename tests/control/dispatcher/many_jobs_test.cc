@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs beside each other: namespaces, quotas, what is collected, and jobs whose
-// readers share windows. Driven over real streams by hand.
+// Several jobs at once: namespaces, quotas, garbage collection, and jobs whose readers share
+// windows. Driven by hand over real streams.
 #include <filesystem>
 #include <string>
 
@@ -45,7 +45,7 @@ class ManyJobs : public ::testing::Test {
     return stub_->GetOrCreateJob(
         {.name = name, .dataset_id = dataset_id, .terms = terms, .name_space = name_space}, kOnce);
   }
-  // A job on a dataset of its own, in the default namespace.
+  // Makes a job on a dataset of its own, in the default namespace.
   JobAnswer AJob(const JobTerms& terms) {
     absl::StatusOr<JobAnswer> job = Job("job", Register("")->dataset_id, terms);
     EXPECT_TRUE(job.ok()) << job.status();
@@ -62,7 +62,7 @@ TEST_F(ManyJobs, OfTwoNamespacesDoNotSeeEachOther) {
   Start();
   EXPECT_EQ(Register("")->dataset_id, "1000");
   EXPECT_EQ(Register("vision")->dataset_id, "vision/1001");
-  EXPECT_EQ(Register("vision")->dataset_id, "vision/1001");  // equal within its own
+  EXPECT_EQ(Register("vision")->dataset_id, "vision/1001");  // equal within its own namespace
   EXPECT_EQ(Register("vision", "vision/digits")->dataset_id, "vision/digits");
   const JobAnswer plain = *Job("resnet", "1000", {});
   const JobAnswer other = *Job("vision/resnet", "vision/1001", {}, "vision");
@@ -136,7 +136,7 @@ TEST_F(ManyJobs, ComputeNoMorePartitionsAtOnceThanTheirPermits) {
 
 // --- Collecting --------------------------------------------------------------------
 
-// Under one name and repetition there is one iteration, whatever was collected before.
+// There is one iteration under a name and repetition, whatever was collected before.
 TEST_F(ManyJobs, WhatWasCollectedDoesNotComeBackWithARestart) {
   const std::string folder = ::testing::TempDir() + "/collected_journal";
   std::filesystem::remove_all(folder);
@@ -207,7 +207,7 @@ TEST_F(ManyJobs, WhatSomebodyMayComeBackForIsNotCollected) {
     left.clear();
     const DispatcherStatus status = *stub_->GetStatus(kOnce);
     for (const JobStatus& job : status.jobs) left.push_back(job.name);
-  } while (left.size() == 4);  // one goes: the others had the same sweep
+  } while (left.size() == 4);  // the others are in the same sweep as the one that goes
   EXPECT_THAT(left, testing::ElementsAre("dynamic", "committed", "unread"));
 }
 
@@ -223,7 +223,7 @@ TEST_F(ManyJobs, DynamicOnesAreCollectedWhereTheConfigSaysSo) {
   }
 }
 
-// --- What holds them up --------------------------------------------------------------
+// --- Waits ---------------------------------------------------------------------------
 
 TEST_F(ManyJobs, SayWhomTheyWaitFor) {
   Start();

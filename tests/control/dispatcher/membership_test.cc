@@ -10,7 +10,7 @@ namespace {
 
 class MembershipTest : public CoreTest {
  protected:
-  // Worker 1 comes, with what it holds.
+  // Worker 1 connects and lists the partitions it holds.
   void Hello(Worker& worker, const std::string& address, std::vector<PlacedPartition> held = {}) {
     if (worker.peer != nullptr) core_->OnClosed(worker.peer);
     worker.peer = core_->OpenWorker(worker.inbox);
@@ -19,7 +19,8 @@ class MembershipTest : public CoreTest {
   }
 };
 
-// A fleet of which each worker's hello sent each reader the whole list took hours to come back.
+// When each worker's hello sent the whole list to each reader, a large fleet took hours to come
+// back.
 TEST_F(MembershipTest, IsToldForAHelloThatChangesSomethingAlone) {
   Start();
   const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});

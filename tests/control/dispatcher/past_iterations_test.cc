@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stays of finished iterations: how much, and what those get who come late.
+// The records of finished iterations: how large they are, and the answers that late readers get.
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +29,7 @@ class PastIterations : public CoreTest {
     job_ = Job("job", Register(11, kElements), {.mode = ShardingPolicy::kOff, .keep = keep});
     worker_ = Work(1);
   }
-  // So many readers read it to its end and go.
+  // This many readers read the repetition to its end and leave.
   void Epoch(int64_t repetition, Index readers) {
     std::vector<Reader> all;
     for (Index r = 0; r < readers; ++r)
@@ -62,7 +62,7 @@ TEST_F(PastIterations, AreEndsAndCountsHoweverTheirReadersSharedThem) {
     for (int64_t epoch = 100; epoch < 200; ++epoch) Epoch(epoch, 4);
     EXPECT_TRUE(recovered_.iterations.empty());
     EXPECT_EQ(recovered_.past.size(), 200u);
-    // Where states may be restored, a mark of each reader's history.
+    // Where states may be restored, the record has a mark of each reader's history.
     EXPECT_LE(SnapshotSize() - after_100, keep == Keep::kTaken ? 100u * 16 : 100u * (16 + 4 * 40));
     const JobStatus job = Status().jobs.at(0);
     EXPECT_EQ(job.earlier_iterations, 100);
@@ -88,7 +88,7 @@ TEST_F(PastIterations, ToldTheEndIsWhoComesLate) {
     EXPECT_TRUE(late.inbox->Take<Welcome>().has_value());
     EXPECT_TRUE(late.inbox->Take<End>().has_value());
     core_->Sweep();
-    EXPECT_EQ(recovered_.iterations.size(), 1u);  // somebody is connected
+    EXPECT_EQ(recovered_.iterations.size(), 1u);  // a client is connected
     Go(late);
     Go(same);
     EXPECT_TRUE(recovered_.iterations.empty());
@@ -149,7 +149,7 @@ TEST_F(PastIterations, ACommitMayNameThem) {
   EXPECT_EQ(recovered_.past.size(), 1u);
 }
 
-// At the end of a large epoch that many share, what all of them have is journaled together.
+// At the end of a large epoch that many readers share, the elements of all are journaled together.
 TEST_F(PastIterations, EndWhereTheirReadersTogetherAreTooMuchForOneRecord) {
   constexpr Index kReaders = 10;
   Begin(Keep::kCommitted, /*record_bytes=*/350);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers and clients driven by hand over real streams: what a test sends, and a
-// queue of what came. Waits are for messages, never for time.
+// Workers and clients driven by hand over real streams: messages that a test sends, and a queue of
+// those received. They wait for messages, never for time.
 #pragma once
 
 #include <condition_variable>
@@ -32,7 +32,7 @@ class Peer {
   void Send(Up message) { session_->Send(std::move(message)); }
   void Disconnect() { session_->Stop(); }
 
-  // The next message of that type; those of other types before it are dropped.
+  // Returns the next message of that type and drops messages of other types before it.
   template <class Message>
   Message Next() {
     std::unique_lock lock(mu_);
@@ -50,7 +50,7 @@ class Peer {
     }
   }
 
-  // The next message of that type for which `holds`.
+  // Returns the next message of that type for which `holds`.
   template <class Message, class Predicate>
   Message NextThat(Predicate holds) {
     while (true) {
@@ -68,7 +68,7 @@ class Peer {
     return *closed_;
   }
 
-  // Of the latest message, also of one that was not read from here yet.
+  // Returns the sequence number of the latest message, even if it was not read from here yet.
   uint64_t sequence() {
     std::lock_guard lock(mu_);
     return sequence_;
@@ -81,7 +81,8 @@ class Peer {
   std::unique_ptr<Session<Up>> session_;
 
  private:
-  // Not the peer itself: events come while it is being destroyed, until it has stopped the session.
+  // Not the peer itself: events come while the peer is being destroyed, until it has stopped the
+  // session.
   class Events final : public SessionEvents<Down> {
    public:
     explicit Events(Peer& peer) : peer_(peer) {}

@@ -12,7 +12,7 @@
 namespace penstock::control {
 namespace {
 
-// A port of the loopback at which somebody listens until Leave().
+// A port of the loopback with a listener until Leave().
 class Port {
  public:
   explicit Port(int family) : fd_(socket(family, SOCK_STREAM, 0)) {
@@ -56,7 +56,7 @@ TEST(PortRefuses, KnowsNumbersOfBothFamilies) {
   EXPECT_TRUE(PortRefuses(six.Of("[::1]")));
 }
 
-// It has addresses of both families, of which a machine may speak one.
+// The name has addresses of both families; a machine may support only one.
 TEST(PortRefuses, KnowsNames) {
   Port port(AF_INET);
   ASSERT_TRUE(port.there());

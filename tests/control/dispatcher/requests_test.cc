@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets are registered, and jobs made of them.
+// Requests that register datasets and make jobs of them.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/dispatcher_fixture.h"
@@ -34,7 +34,7 @@ TEST_F(DispatcherTest, AnotherDefinitionUnderATakenIdNamesTheFirstNodeThatDiffer
   EXPECT_EQ(stub_->GetDataset("mine", 0, kOnce)->summary.fingerprint, 2u);
 }
 
-// Its fingerprint has the pattern of its files, not their names.
+// Its fingerprint contains the pattern of its files, not their names.
 TEST_F(DispatcherTest, FilesAreListedAnewForReplaceAlone) {
   Start();
   RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
@@ -80,7 +80,7 @@ TEST_F(DispatcherTest, AnUnknownDatasetIsNotFound) {
   EXPECT_EQ(status.message(), "Dataset id 7 not found");
 }
 
-// As each iterator of each epoch does.
+// Each iterator does this in each epoch.
 TEST_F(DispatcherTest, WhoJoinsWhatIsThereAddsNothingToTheJournal) {
   Start();
   const JobAnswer job = MakeJob("job");
@@ -108,7 +108,7 @@ TEST_F(DispatcherTest, AJobIsOfTheDatasetThatWasRegisteredOrOfNone) {
   Start();
   MakeJob("named");
   GetOrCreateJobRequest job{.request = NewRequest(), .dataset_id = "1000"};
-  job.dataset_fingerprint = 12345;  // of one that an older life gave this id
+  job.dataset_fingerprint = 12345;  // from a dataset that had this id in an older life
   const absl::Status other = stub_->GetOrCreateJob(job, kOnce).status();
   EXPECT_EQ(other.code(), absl::StatusCode::kNotFound) << other;
   EXPECT_THAT(std::string(other.message()), HasSubstr("register it again"));

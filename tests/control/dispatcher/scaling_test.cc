@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From heartbeats to the estimate that people see: the core by a clock that the test sets.
+// From heartbeats to the estimate that users see. Tests the core with a clock that the test sets.
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long datasets and jobs stay that nobody reads, and where that is shown.
+// How long datasets and jobs stay when nobody reads them, and where that is shown.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -29,7 +29,7 @@ class TimeToLive : public CoreTest {
     for (const DatasetStatus& dataset : Status().datasets) ids.push_back(dataset.dataset_id);
     return ids;
   }
-  // The fields of the last event of that name.
+  // Returns the fields of the last event of that name.
   std::vector<std::pair<std::string, std::string>> EventsNamed(const std::string& name) const {
     std::vector<std::pair<std::string, std::string>> fields;
     for (const Event& event : events_->All())
@@ -48,7 +48,7 @@ TEST_F(TimeToLive, ADatasetGoesThatNoJobReadsForSoLong) {
   EXPECT_EQ(status.datasets[0].goes_in, absl::InfiniteDuration());
   EXPECT_EQ(status.datasets[1].jobs, 0);
   EXPECT_LE(status.datasets[1].goes_in, absl::Minutes(2));
-  EXPECT_EQ(Register(2), unread);  // who asks for it is about to read it
+  EXPECT_EQ(Register(2), unread);  // a client that asks for it is about to read it
   Pass(absl::Minutes(9));
   EXPECT_THAT(Datasets(), ElementsAre(read, unread));
   Pass(absl::Minutes(2));
@@ -93,7 +93,7 @@ TEST_F(TimeToLive, AJobThatMayOweSomethingStaysUnlessItIsSaidForHowLong) {
   }
 }
 
-// Nothing goes in silence.
+// Nothing is dropped without an event.
 TEST_F(TimeToLive, WhatAJobOwedThatGoesIsNamed) {
   Start({.abandoned_job_ttl = absl::Minutes(20)});
   const JobAnswer job =
@@ -114,7 +114,7 @@ TEST_F(TimeToLive, WhatAJobOwedThatGoesIsNamed) {
               Contains(Pair("owed", "5 elements of repetition 0 not committed")));
 }
 
-// Of a trainer whose own nodes held the last elements when it died, and after which nobody came.
+// The trainer's own nodes held the last elements when it died, and no reader came after it.
 TEST_F(TimeToLive, WhatIsGivenUpIsNamed) {
   Start();
   const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});

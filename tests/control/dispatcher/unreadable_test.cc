@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that are no message, and messages whose numbers are wrong, over real streams: each costs
-// its stream, and no worker.
+// Bytes that are no message, and messages whose numbers are wrong, over real streams. Each ends its
+// stream, but no worker.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
@@ -160,7 +160,7 @@ TEST_F(UnreadableTest, WhatALaterReleaseMaySayIsPassedOver) {
   while (!HasFailure() && !down.has_assign()) down = worker.Next();
 }
 
-// A peer that ends its stream, or breaks it, has said nothing that cannot be read.
+// A peer that ends or breaks its stream has sent nothing unreadable.
 TEST_F(UnreadableTest, AStreamThatBreaksIsNotOne) {
   const Counter& unreadable = ProcessMetrics().GetCounter("penstock_dispatcher_events_total", "",
                                                           {{"event", "unreadable"}});
@@ -175,12 +175,12 @@ TEST_F(UnreadableTest, AStreamThatBreaksIsNotOne) {
   EXPECT_EQ(unreadable.value(), before);
 }
 
-// As dataplane/worker/agent.h does it.
+// A worker's session, kept open as in dataplane/worker/agent.h.
 class KeptWorker : ReconnectingWorkerEvents {
  public:
   explicit KeptWorker(DispatcherStub& stub) : session_(stub.KeepWorkerSession(this).value()) {}
   void Send(WorkerUp message) { session_->Send(std::move(message)); }
-  // The next of what came and happened: "welcome", "assign", or why the stream was lost.
+  // Returns the next event: "welcome", "assign", or why the stream was lost.
   std::string Next() {
     std::unique_lock lock(mu_);
     if (!changed_.wait_for(lock, kPatience, [&] { return !notes_.empty(); })) return "nothing";

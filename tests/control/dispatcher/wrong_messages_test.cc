@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that no program of ours sends: whoever sends one is refused, and nobody else notices.
+// Messages that our programs never send. Their sender is refused, and no other process notices.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -98,7 +98,7 @@ TEST_F(WrongMessagesTest, StatesOfShardsThatTheModeDoesNotHaveAreRefused) {
               HasSubstr("they cannot begin a job in mode DYNAMIC"));
 }
 
-// Numbers whose sum is a small one again.
+// The sum of these numbers wraps around to a small one.
 TEST_F(WrongMessagesTest, StatesOfMoreSplitsThanANumberCanSayAreRefused) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   for (const std::vector<int64_t>& firsts :
@@ -176,7 +176,7 @@ TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsClientWhichHearsWhy)
   EXPECT_TRUE(Status().jobs.empty()) << "a job that nobody reads is forgotten";
 }
 
-// Row by row that took for ever, with the dispatcher's lock held.
+// To handle this row by row would take for ever, with the dispatcher's lock held.
 TEST_F(WrongMessagesTest, AConsumerThatSaysItIsFarAheadHoldsNobodyUp) {
   const JobAnswer job = MakeJob(/*consumers=*/2);
   auto inbox = std::make_shared<WorkerInbox>();
@@ -200,14 +200,14 @@ class AgreeingConsumersTest : public WrongMessagesTest {
     core_->OnMessage(worker_, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
     for (size_t c = 0; c < 2; ++c) core_->OnMessage(peers_[c], HelloOf(job, 5 + c, int64_t(c)));
   }
-  // Both have received rows [0, rows) of the only partition.
+  // Both consumers have received rows [0, rows) of the only partition.
   void ReportReceived(int64_t rows, const protocol::RoundsReport& rounds) {
     const IndexSet received = IndexSet::Of(0, rows);
     for (const auto& peer : peers_) {
       core_->OnMessage(peer, Report{{{PartitionId(1), Placement(1), {}, received}}, rounds});
     }
   }
-  // Those that were announced to the consumer.
+  // Returns the number of rounds that were announced to the consumer.
   size_t RoundsAnnouncedTo(size_t consumer) const {
     size_t rounds = 0;
     for (const ClientDown& message : inbox_[consumer]->messages) {
@@ -223,7 +223,7 @@ class AgreeingConsumersTest : public WrongMessagesTest {
   const std::shared_ptr<WorkerPeer> worker_ = core_->OpenWorker(std::make_shared<WorkerInbox>());
 };
 
-// Round by round that took for ever, with the dispatcher's lock held.
+// To handle this round by round would take for ever, with the dispatcher's lock held.
 TEST_F(AgreeingConsumersTest, AreRefusedRoundsThatWereNotAnnounced) {
   ReportReceived(2, {});
   EXPECT_EQ(RoundsAnnouncedTo(0), 2u);
@@ -264,7 +264,7 @@ TEST_F(AgreeingConsumersTest, AreRefusedErrorsOfMoreRoundsThanThereAre) {
   EXPECT_THAT(std::string(inbox_[1]->finished->message()), HasSubstr("none of this iteration's"));
 }
 
-// One who has every other row, and one who has those between.
+// One consumer has the even rows, the other has the odd rows.
 TEST_F(AgreeingConsumersTest, WhoHaveNoRowInCommonHoldNobodyUp) {
   for (size_t c = 0; c < 2; ++c) {
     IndexSet rows;

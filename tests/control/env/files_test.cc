@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Somewhere to put files, for each implementation of Files.
+// A place for files, one for each implementation of Files.
 class Place {
  public:
   virtual ~Place() = default;
@@ -105,7 +105,7 @@ TEST(LocalFiles, ADirectoryIsNoFile) {
 }
 
 TEST(LocalFiles, AnErrorOfTheDiskIsNotTheDatas) {
-  // Where nothing is mapped, reading this one is EIO.
+  // Reading this file where nothing is mapped is EIO.
   std::unique_ptr<File> file = LocalFiles().Open("/proc/self/mem").value();
   char byte;
   const absl::Status status = file->ReadAt(0, {&byte, 1}).status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written is read again: each change, and the state they make.
+// Changes that are written are read again: each change, and the state they make.
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
 #include "gmock/gmock.h"
@@ -12,7 +12,7 @@ namespace p = ::penstock::protocol;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// One change of each kind, in an order in which they fit.
+// Returns one change of each kind, in an order in which they fit.
 std::vector<Change> OneOfEach() {
   auto dataset = std::make_shared<const DatasetRecord>(
       DatasetRecord{"1000",
@@ -136,7 +136,7 @@ TEST(Changes, WhatDoesNotFitEndsItsIterationAndNoOther) {
     return IterationAltered{IterationId(iteration),
                             p::ReaderJoined{ClientId(client), Incarnation(1)}};
   };
-  // The second does not fit, and the third comes too late for that.
+  // The second change does not fit and ends iteration 1, so the third is passed over.
   const std::string record =
       *EncodeChanges({joins(1, 50), IterationAltered{IterationId(1), p::ReaderEnded{ClientId(99)}},
                       joins(1, 51), joins(3, 52), WorkerGone{WorkerId(99)}},
@@ -158,7 +158,7 @@ TEST(Changes, WhatDoesNotFitEndsItsIterationAndNoOther) {
   EXPECT_FALSE(other.failure.has_value());
   EXPECT_TRUE(other.record.FindReader(ClientId(52)));
   EXPECT_TRUE(DecodeState(*EncodeState(state)).ok());
-  // Later records of it are passed over too, and nothing is said of them.
+  // Later records of that iteration are passed over too, without a message.
   EXPECT_EQ(ApplyWhatFits(*EncodeChanges({joins(1, 53)}, state), state, ends)->size(), 0u);
   EXPECT_FALSE(state.FindIteration(IterationId(1))->record.FindReader(ClientId(53)));
 }
@@ -215,7 +215,7 @@ TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
   }
 }
 
-// SQLite and Protobuf bound what they take at once.
+// SQLite and Protobuf limit the size of one piece.
 TEST(Changes, ALargeSnapshotComesInPieces) {
   State state;
   for (int i = 0; i < 5; ++i) {
@@ -277,7 +277,7 @@ TEST(Changes, AJobKeepsADefinitionThatWasReplaced) {
   EXPECT_EQ(decoded->FindDataset("id")->definition, "second");
 }
 
-// Older releases knew a dataset by its fingerprint alone.
+// Older releases identified a dataset by its fingerprint alone.
 TEST(Changes, ADatasetWithoutEditionHasItsFingerprintForOne) {
   State state;
   auto first =

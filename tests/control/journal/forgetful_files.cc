@@ -29,8 +29,8 @@ using Call = ForgetfulFiles::Call;
 
 std::atomic<ForgetfulFiles*> recording = nullptr;
 
-// Which of some things that were not synced the device has when power is lost: the first, the last
-// (some, none or all of them), or any.
+// Decides which unsynced things the device has after a power loss: the first ones, the last ones
+// (some, none or all), or any.
 class Fate {
  public:
   Fate(size_t things, std::mt19937_64& random)
@@ -39,7 +39,7 @@ class Fate {
     if (kind_ == 2) return random_() % 2 == 0;
     return (i < bound_) == (kind_ == 0);
   }
-  // Of one that it does not keep.
+  // For a thing that it does not keep: whether it is torn.
   bool Tears(size_t i) { return kind_ == 2 ? random_() % 2 == 0 : kind_ == 0 && i == bound_; }
 
  private:
@@ -49,7 +49,7 @@ class Fate {
 };
 
 struct Node {
-  // A change of names: the one before goes, the new one is for `node`.
+  // A change of names: name `gone` is removed, name `made` refers to `node`.
   struct Naming {
     std::string gone;
     std::string made;
@@ -65,7 +65,7 @@ struct Node {
   std::vector<const Call*> writes;                      // not synced
   std::map<std::string, std::shared_ptr<Node>> names;   // of a folder, on the device
   std::vector<Naming> namings;                          // not synced
-  std::map<std::string, std::shared_ptr<Node>> latest;  // names with namings
+  std::map<std::string, std::shared_ptr<Node>> latest;  // `names` with `namings` applied
 };
 
 void Apply(const Call& call, size_t size, char fill, std::string& bytes) {
@@ -74,7 +74,7 @@ void Apply(const Call& call, size_t size, char fill, std::string& bytes) {
   bytes.replace(call.at, size, call.bytes, 0, size);
 }
 
-// The tree after some calls: what is on the device, and what was not synced.
+// The tree after some calls: the contents of the device, and unsynced changes.
 class Tree {
  public:
   void Apply(const Call& call) {
@@ -250,14 +250,14 @@ int ForgetfulFiles::Sync(const std::string& path) {
 
 }  // namespace penstock::control
 
-// --- In the place of libc's ---------------------------------------------------------
+// --- Replacements of libc's functions -----------------------------------------------
 
 namespace {
 
 using penstock::control::ForgetfulFiles;
 using Call = ForgetfulFiles::Call;
 
-// The function of that name that would be called without this file.
+// Returns the function of that name that would be called without this file.
 template <typename Function>
 Function* Real(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a log, as a record and as a snapshot: read or refused, never worse.
+// Any bytes as a log, as a record and as a snapshot must be read or refused, nothing worse.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

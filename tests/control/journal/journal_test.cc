@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One suite for all journals, then what only the one on disk promises.
+// One suite for all journals, then the promises of the one on disk.
 #include "control/journal/journal.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ void WriteFile(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// Appends records 'record 1' … one by one, each durable before the next.
+// Appends records 'record 1' …, each durable before the next.
 void Fill(Journal& journal, uint64_t first, uint64_t last) {
   for (uint64_t i = first; i <= last; ++i) {
     journal.Append(i, absl::StrCat("record ", i));
@@ -116,7 +116,7 @@ class SqliteJournalTest : public ::testing::Test {
     std::string number = absl::StrCat(first);
     return absl::StrCat(folder_, "/changes-", std::string(20 - number.size(), '0'), number, ".log");
   }
-  // The log of six records that each were a group, as a kill before any mark leaves it.
+  // Returns a log of six records that each were a group, as a kill before any mark leaves it.
   static std::string SixGroups() {
     std::string log = LogHeader();
     for (uint64_t i = 1; i <= 6; ++i) AppendRecord(i, i, absl::StrCat("record ", i), log);
@@ -153,11 +153,11 @@ TEST_F(SqliteJournalTest, GoesOnBehindASnapshot) {
   EXPECT_EQ(Reopen().last_sequence(), 6u);
 }
 
-// No file can be opened while it lives.
+// No file can be opened while this object lives.
 class NoDescriptors {
  public:
   NoDescriptors() {
-    // A sanitizer opens a pipe where it meets an object's type for the first time.
+    // A sanitizer opens a pipe when it first meets an object's type.
     StderrEventLog()->Write({"no_descriptors", {}});
     getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
@@ -190,7 +190,7 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotWhereThereIsNoDescriptorForIt) {
   EXPECT_EQ(recovered.last_sequence(), 6u);
 }
 
-// The log of what follows it is there already.
+// The log after the snapshot exists already.
 TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
   std::signal(SIGXFSZ, SIG_IGN);
   {
@@ -206,7 +206,7 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
     Fill(**journal, 4, 5);
     setrlimit(RLIMIT_FSIZE, &before);
     EXPECT_TRUE(fs::exists(Log(4)));
-    const std::string copy = folder_ + "_copy";  // as after kill -9
+    const std::string copy = folder_ + "_copy";  // the same as after kill -9
     fs::remove_all(copy);
     fs::copy(folder_, copy);
     auto restarted = OpenSqliteJournal(copy);
@@ -219,7 +219,7 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
   EXPECT_EQ(Reopen().last_sequence(), 6u);
 }
 
-// As it would be with a snapshot.
+// The same holds with a snapshot.
 TEST_F(SqliteJournalTest, ARecordBeforeASkippedSnapshotIsKnownToBeDurable) {
   {
     auto journal = OpenSqliteJournal(folder_);
@@ -241,7 +241,7 @@ TEST(SnapshotDb, WritesAgainOnceThereAreDescriptors) {
   const std::string folder = NewFolder();
   fs::create_directories(folder);
   ASSERT_TRUE(SnapshotDb::Open(folder + "/journal.db").ok());
-  // One that has written nothing yet opens a file for its first transaction.
+  // A database that has written nothing yet opens a file for its first transaction.
   absl::StatusOr<SnapshotDb> db = SnapshotDb::Open(folder + "/journal.db");
   ASSERT_TRUE(db.ok()) << db.status();
   {
@@ -254,7 +254,7 @@ TEST(SnapshotDb, WritesAgainOnceThereAreDescriptors) {
   EXPECT_THAT(db->Read()->pieces, ElementsAre("two"));
 }
 
-// Killed between the snapshot and the removal of what it stands for.
+// The process was killed between the snapshot and the removal of the log that it contains.
 TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
   Write(1, 3);
   const std::string old = ReadFile(Log(1));
@@ -272,7 +272,7 @@ TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
   EXPECT_EQ(recovered.records[0].sequence, 4u);
 }
 
-// Power was lost between the snapshot's log and its commit, with a part of the mark before on disk.
+// Power was lost between the snapshot's log and its commit, with a part of the last mark on disk.
 TEST_F(SqliteJournalTest, ATornMarkBeforeAWholeLogLosesNothing) {
   Write(1, 3);
   std::string mark;
@@ -283,13 +283,13 @@ TEST_F(SqliteJournalTest, ATornMarkBeforeAWholeLogLosesNothing) {
     WriteFile(Log(1), old.substr(0, old.size() - mark.size() + left));
     WriteFile(Log(4), std::string(LogHeader()));
     EXPECT_EQ(Reopen().last_sequence(), 3u) << left;
-    // But not where a record is missing.
+    // Not if a record is missing.
     WriteFile(Log(1), old.substr(0, old.size() - mark.size() - 1));
     EXPECT_EQ(OpenSqliteJournal(folder_).status().code(), absl::StatusCode::kDataLoss);
   }
 }
 
-// Nobody may be told of what nobody can read again.
+// No record counts as durable that cannot be read again.
 TEST_F(SqliteJournalTest, ALogThatWasDeletedOrReplacedEndsIt) {
   for (const bool replaced : {false, true}) {
     auto journal = OpenSqliteJournal(folder_);
@@ -306,7 +306,7 @@ TEST_F(SqliteJournalTest, ALogThatWasDeletedOrReplacedEndsIt) {
   }
 }
 
-// The logs that the snapshot would stand for have all of it.
+// The logs that the snapshot would replace still contain everything.
 TEST_F(SqliteJournalTest, ASnapshotWhoseFileWasDeletedOrReplacedTakesNoLogAlong) {
   for (const bool replaced : {false, true}) {
     auto journal = OpenSqliteJournal(folder_);
@@ -339,7 +339,7 @@ TEST_F(SqliteJournalTest, OnlyItsOwnerMayReadIt) {
   }
 }
 
-// What a process before could not sync may be in the page cache alone.
+// Data that an earlier process could not sync may be only in the page cache.
 TEST_F(SqliteJournalTest, TheEndOfTheLogIsWrittenAnewAtEachStart) {
   Write(1, 3);
   const auto inode = [&] {
@@ -370,7 +370,7 @@ TEST_F(SqliteJournalTest, CutAtAnyByteOfItsLastThreeRecordsKeepsTheRestAndSaysSo
     EXPECT_EQ(recovered.cut.empty(), !torn) << "cut at " << size;
     if (torn) {
       EXPECT_THAT(recovered.cut, HasSubstr(absl::StrCat("record ", kept + 1)));
-      // What was cut is gone, and appending goes on there.
+      // The torn part is removed, and appending goes on there.
       EXPECT_EQ(ReadFile(Log()).size(), kLogHeaderBytes + kept * record);
     }
   }
@@ -387,7 +387,7 @@ TEST_F(SqliteJournalTest, AnyFlippedBitInTheMiddleIsDataLossNamingTheRecord) {
     std::string flipped = whole;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     absl::Status status = ParseLog(flipped, 1, /*next=*/std::nullopt, Log()).status();
-    if (bit % 61 == 0) {  // the same through the whole journal, which syncs and takes its time
+    if (bit % 61 == 0) {  // the same through the whole journal, which syncs and is slow
       WriteFile(Log(), flipped);
       status = OpenSqliteJournal(folder_).status();
     }
@@ -510,7 +510,7 @@ TEST_F(SqliteJournalTest, OfANewerReleaseIsLeftAlone) {
   EXPECT_EQ(newer_log.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(newer_log.message(), HasSubstr("version 2"));
 
-  // SQLite keeps the database's own version at offset 60 of its file.
+  // SQLite stores the user version at offset 60 of its file.
   std::string db = ReadFile(folder_ + "/journal.db");
   db[63] = 9;
   WriteFile(folder_ + "/journal.db", db);
@@ -519,7 +519,7 @@ TEST_F(SqliteJournalTest, OfANewerReleaseIsLeftAlone) {
   EXPECT_THAT(status.message(), HasSubstr("version 9"));
 }
 
-// A limit on the size of files is a disk that is full at that point.
+// A size limit for files acts as a disk that is full at that point.
 TEST_F(SqliteJournalTest, AFullDiskStopsItAndSaysSo) {
   auto journal = OpenSqliteJournal(folder_);
   ASSERT_TRUE(journal.ok());
@@ -538,7 +538,7 @@ TEST_F(SqliteJournalTest, AFullDiskStopsItAndSaysSo) {
   absl::Status status = (*journal)->WaitDurable(3);
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  // At record 3, or at the mark behind record 2.
+  // At record 3, or at the mark after record 2.
   EXPECT_THAT(status.message(), HasSubstr("free space and start again"));
   EXPECT_TRUE((*journal)->WaitDurable(2).ok());
   journal->reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The journal on disk when power is lost behind any of its calls: it opens again, with all that it
-// had said to be durable. And when a call fails.
+// The journal on disk when power is lost after any of its calls: it opens again, with every record
+// that it reported as durable. Also when a call fails.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -33,7 +33,7 @@ std::vector<std::string> SnapshotOf(uint64_t sequence) {
   return {absl::StrCat("the first ", sequence), std::string(6000 + sequence, 's')};
 }
 
-// A journal whose folder is made two folders below that of `files`, and what it said.
+// A journal in a folder two levels below that of `files`, and the records it reported as durable.
 class Life {
  public:
   explicit Life(ForgetfulFiles& files) : files_(files) {
@@ -78,7 +78,7 @@ class Life {
     files_.WaitForWrite(mark);
   }
   void Snapshot() { journal_->Snapshot(appended_, SnapshotOf(appended_)); }
-  // The groups of a dispatcher that is busy now and idle then.
+  // Appends groups as a dispatcher does that is first busy and then idle.
   void Work() {
     Append(1);
     EXPECT_TRUE(WaitDurable().ok());
@@ -91,7 +91,7 @@ class Life {
   }
   void End() { journal_.reset(); }
 
-  // The last record that it said to be durable in those calls.
+  // Returns the last record that was reported as durable within those calls.
   uint64_t ReportedAt(size_t calls) const {
     std::lock_guard lock(mu_);
     uint64_t last = 0;
@@ -112,8 +112,8 @@ class Life {
 
 class PowerLossTest : public ::testing::Test {
  protected:
-  // Loses power behind each call from `first` on, `times` times with other remains, and opens the
-  // journal again. After some of them that one works, and loses power, too.
+  // Loses power after each call from `first` on, `times` times with different remains, and opens
+  // the journal again. Some of these journals then work on and lose power too.
   void LosePowerAnywhere(const ForgetfulFiles& files, const Life& life, size_t first, int times) {
     for (size_t calls = first; calls <= files.calls(); ++calls) {
       for (int time = 0; time < times && !HasFailure(); ++time) {
@@ -156,7 +156,7 @@ TEST_F(PowerLossTest, LosesNothingThatWasSaidToBeDurable) {
   LosePowerAnywhere(files, life, 0, 2);
 }
 
-// Linux takes what it could not write for written, and the next process reads it.
+// Linux treats data that it failed to write as written, and the next process reads it.
 TEST_F(PowerLossTest, LosesNothingOfWhatAnEarlierProcessCouldNotSync) {
   const std::string folder = NewFolder("folder");
   fs::create_directory(folder);
@@ -176,7 +176,7 @@ TEST_F(PowerLossTest, LosesNothingOfWhatAnEarlierProcessCouldNotSync) {
   LosePowerAnywhere(files, second, opened, 2);
 }
 
-// The device may have the second of two removals and not the first.
+// The device may have done the second of two removals and not the first.
 TEST_F(PowerLossTest, OldLogsMayGoInAnyOrder) {
   const std::string folder = NewFolder("folder");
   fs::create_directory(folder);

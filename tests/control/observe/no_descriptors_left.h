@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process at its limit of descriptors, and what it does meanwhile.
+// A process at its limit of descriptors, and the CPU time it uses meanwhile.
 #pragma once
 
 #include <sys/resource.h>
@@ -12,11 +12,11 @@
 
 namespace penstock {
 
-// While it lives, this process gets no descriptor beyond those that it has.
+// While it lives, this process gets no new descriptors.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
-    const int lowest = dup(STDERR_FILENO);  // all below it are taken
+    const int lowest = dup(STDERR_FILENO);  // all lower descriptors are in use
     close(lowest);
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
     const rlimit fewer{static_cast<rlim_t>(lowest), before_.rlim_max};
@@ -34,7 +34,7 @@ inline absl::Duration CpuTime() {
   return absl::DurationFromTimespec(used);
 }
 
-// What this process uses of a core within a second.
+// Returns the CPU time that this process uses within a second.
 inline absl::Duration CpuTimeOfASecond() {
   const absl::Duration before = CpuTime();
   usleep(1'000'000);

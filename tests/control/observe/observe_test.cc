@@ -32,7 +32,7 @@ int NewSocket() {
   return socket(AF_INET, SOCK_STREAM, 0);
 }
 
-// `fd`; nothing can be sent over it if nobody listens there.
+// Connects and returns `fd`. If nobody listens, nothing can be sent over it.
 int Connect(int port, int fd = NewSocket()) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -43,7 +43,7 @@ int Connect(int port, int fd = NewSocket()) {
   return fd;
 }
 
-// The whole answer to one request.
+// Returns the whole answer to one request.
 std::string AskOver(int fd, const std::string& request) {
   EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
   std::string answer;
@@ -125,7 +125,7 @@ TEST(TextServer, ServesItsPagesAndListsThem) {
             absl::StatusCode::kUnavailable);
 }
 
-// A byte now and then: others are answered meanwhile, and the server ends.
+// It sends a byte now and then. Others are answered meanwhile, and the server can stop.
 TEST(TextServer, OneThatNeverEndsItsRequestHoldsNobodyUp) {
   auto server = TextServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
   ASSERT_TRUE(server.ok()) << server.status();
@@ -220,7 +220,7 @@ TEST(WaitLines, SayAtOnceWhenItIsAnother) {
   EXPECT_EQ(events->All().back().field("for"), "b");
 }
 
-// As of elements that all take a while.
+// All elements take a while.
 TEST(WaitLines, AreNotOneForEachOfManyWaits) {
   const auto events = CapturedEvents::Make();
   WaitLines lines(events);

@@ -145,7 +145,7 @@ TEST_F(PolicyTest, AllPartitionsTogetherGetEachSplitOnce) {
   EXPECT_EQ(std::set<int64_t>(all.begin(), all.end()).size(), 103u);
 }
 
-// However that came about: it was journaled once, and comes back with the journal.
+// However it came about: the record is in the journal and comes back with it.
 TEST_F(PolicyTest, ARecordOfMoreSplitsThanThereAreEndsItsJob) {
   for (const bool shuffled : {false, true}) {
     state_ = State();
@@ -294,7 +294,8 @@ TEST_F(PolicyTest, AWorkerIsGivenNoMoreThanItMayHoldOpenUntilSomeHaveEnded) {
   EXPECT_EQ(Choose(), WorkerId(2));
 }
 
-// Others would wait for ever: for an end that does not come, or for elements that are next in turn.
+// Others would wait for ever: for an end that does not come, or for elements that are next in
+// order.
 TEST_F(PolicyTest, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
   for (const auto& [terms, ends] :
        {std::pair(JobTerms{}, false), std::pair(JobTerms{.num_consumers = 2}, true),
@@ -317,7 +318,7 @@ TEST_F(PolicyTest, AJoinerTakesItsShareFromThoseWithMoreThanTheirPermits) {
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(1), PartitionId(2)));
   context_.partitions[0].ended = 5;
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(2), PartitionId(3)));
-  AddWorker(3, 4);  // four times as much of it
+  AddWorker(3, 4);  // with four times the permits, four times the share
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(2), PartitionId(3), PartitionId(4)));
 }
 
@@ -336,7 +337,7 @@ TEST_F(PolicyTest, MovingWhatIsRelievedLeavesNothingToRelieve) {
       SCOPED_TRACE(absl::StrCat("permits ", permits, " partitions ", partitions));
       state_ = State();
       usable_.clear();
-      Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // none waits for others
+      Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // no partition waits for others
       AddWorker(1, 1);
       for (int i = 0; i < partitions; ++i) Place(1);
       AddWorker(2, permits);
@@ -354,7 +355,7 @@ TEST_F(PolicyTest, MovingWhatIsRelievedLeavesNothingToRelieve) {
 }
 
 TEST_F(PolicyTest, SeveralArePlacedByCountsThatAreKeptInStep) {
-  Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // none waits for others
+  Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // no partition waits for others
   for (uint64_t id : {1, 2, 3}) AddWorker(id, static_cast<int>(id));
   Place(2);
   PartitionCounts counts(state_, iteration(), context_);

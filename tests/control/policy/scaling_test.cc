@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainers and workers of known speed on simulated time, and what is made of their reports.
+// Trainers and workers of known speed in simulated time, and the estimates from their reports.
 #include "control/policy/scaling.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ using ::testing::Le;
 
 constexpr absl::Duration kBeat = absl::Seconds(1);
 
-// Something that does one element after the other, `own` seconds each and never more than
-// `most` a second, as far as whole elements tell.
+// A client or worker that handles one element after the other: `own` seconds each, and at most
+// `most` a second, rounded to whole elements.
 class Source {
  public:
   Source(double own, double jitter, uint64_t seed) : own_(own), jitter_(jitter), random_(seed) {}
@@ -38,7 +38,7 @@ class Source {
       ++elements_;
     }
   }
-  // An evaluation, a checkpoint: so long for nothing, counted as its own.
+  // An evaluation or a checkpoint: time without elements that counts as the client's own.
   void Pause(double seconds) {
     now_ += seconds;
     busy_ += seconds;
@@ -56,8 +56,8 @@ class Source {
   int64_t elements_ = 0;
 };
 
-// A job of trainers with steps of so many seconds; of workers each of which makes an element
-// in so many seconds, one at a time.
+// A job: the seconds that each trainer takes for a step, and the seconds that each worker takes for
+// an element, one at a time.
 struct Load {
   std::vector<double> steps;
   double element = 0.1;
@@ -72,7 +72,7 @@ class ScalingTest : public ::testing::Test {
     std::vector<Source> clients, workers;
   };
 
-  // Its clients have the numbers from 1 on, in each job.
+  // The clients of each job are numbered from 1 on.
   void AddJob(const Load& load) {
     const JobId job(jobs_.size() + 1);
     auto dataset = std::make_shared<DatasetRecord>();
@@ -99,12 +99,12 @@ class ScalingTest : public ::testing::Test {
       for (Job& job : jobs_) job.workers.pop_back();
     }
   }
-  // What a trainer of the job gets a second, were it alone: its share of what there is.
+  // Returns the elements a second that all workers make for the job if it is alone.
   static double Supply(const Job& job, size_t workers) {
     return static_cast<double>(workers) / job.load.element;
   }
 
-  // Lets the time pass; the last estimate. `each` is called with every one.
+  // Lets time pass and calls `each` with every estimate.
   template <class Each>
   void Run(absl::Duration time, const Each& each) {
     for (const absl::Time end = now_ + time; now_ < end;) {
@@ -140,8 +140,8 @@ class ScalingTest : public ::testing::Test {
     }
   }
 
-  // The smallest number of workers with which the trainers of `load` are busy for 0.9 of
-  // their time: they share what there is.
+  // Returns the smallest number of workers with which the trainers of `load` are busy for 0.9 of
+  // their time; they share the elements.
   static int64_t Enough(const Load& load) {
     double demand = 0;
     for (double step : load.steps) demand += 1 / step;
@@ -164,7 +164,7 @@ struct Rates {
   int trainers;
   double step;
   double element;
-  int workers;  // that there are
+  int workers;  // registered workers
 };
 
 class ManyRates : public ScalingTest, public ::testing::WithParamInterface<Rates> {};
@@ -231,7 +231,7 @@ TEST_F(ScalingTest, AWorkerThatIsFarOffCountsAsFourTimesTheOthersAtMost) {
   SetWorkers(5);
   jobs_[0].workers[0] = Source(1e-5, 0.2, 77);
   Run(absl::Seconds(30));
-  // Four make 2 a second, the fifth 100,000: counted as 8.
+  // Four workers make 2 a second, the fifth makes 100,000, which counts as 8.
   EXPECT_NEAR(scaling_.latest().jobs.at(JobId(1)).worker_per_s, (4 * 2 + 8) / 5.0, 0.4);
 }
 
@@ -273,7 +273,7 @@ TEST_F(ScalingTest, MoreWorkersThanAJobMayHavePartitionsAreNotAskedFor) {
   EXPECT_EQ(wanted(), 3);
 }
 
-// A worker of 4 permits that gives a job one partition still has three for others.
+// A worker of 4 permits that runs one partition of a job still has three for others.
 TEST_F(ScalingTest, JobsThatUseAPartOfAWorkerShareIt) {
   AddJob({{0.5}, 0.5});  // 0.9 workers, a quarter of each
   AddJob({{0.5}, 0.5});
@@ -282,7 +282,7 @@ TEST_F(ScalingTest, JobsThatUseAPartOfAWorkerShareIt) {
   EXPECT_EQ(wanted(), 1);
 }
 
-// --- What is reported --------------------------------------------------------------------
+// --- Reports -----------------------------------------------------------------------------
 
 TEST_F(ScalingTest, WithoutBothKindsOfReportThereIsNone) {
   EXPECT_EQ(scaling_.Decide(state_, 3, now_).workers, 0);
@@ -290,7 +290,7 @@ TEST_F(ScalingTest, WithoutBothKindsOfReportThereIsNone) {
   SetWorkers(2);
   Run(absl::Seconds(30));
   EXPECT_EQ(wanted(), 0);
-  AddJob({{}, 0.5});  // no worker says anything of it
+  AddJob({{}, 0.5});  // no worker reports on it
   for (int64_t second = 1; second <= 30; ++second) {
     now_ += kBeat;
     scaling_.OnClientSteps(JobId(2), ClientId(1), Incarnation(1),
@@ -329,7 +329,7 @@ TEST_F(ScalingTest, AFinishedJobWantsNoWorkers) {
   EXPECT_TRUE(scaling_.latest().changed);
 }
 
-// Its session ends with each pass, and the next begins.
+// Its session ends with each pass, and another begins.
 TEST_F(ScalingTest, ATrainerBetweenTwoRepetitionsStillCounts) {
   AddJob({{0.2}, 0.5});
   SetWorkers(3);
@@ -350,8 +350,8 @@ TEST_F(ScalingTest, AWorkerThatGoesTakesItsReportsAlong) {
   EXPECT_NEAR(scaling_.latest().jobs.at(JobId(1)).worker_per_s, 2, 0.2);
 }
 
-// While the trainer is slow its partition only empties what nodes have ready, which takes no
-// time; its busiest node says what an element really takes.
+// While the trainer is slow, its partition only empties the buffers of nodes, which takes no time.
+// The busiest node shows how long an element really takes.
 TEST_F(ScalingTest, WhatNodesReadAheadDoesNotMakeAWorkerQuick) {
   AddJob({{1.0}, 0.5});
   SetWorkers(1);

@@ -139,7 +139,7 @@ class Sharded : public ::testing::Test {
         PartitionCounts(state_, iteration(), p::MakeIterationContext(iteration().record)),
         PartitionId(partition), usable_);
   }
-  // All splits of a partition, asked for by three.
+  // Returns all splits of a partition; asks for three at a time.
   std::vector<int64_t> SplitsOf(uint64_t partition, int64_t repetition = 0) {
     std::vector<int64_t> all;
     for (bool more = true; more;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to their wire form and back.
+// Converts messages to their wire form and back.
 #include "control/proto/messages_proto.h"
 #include "control/protocol/session_messages.h"
 #include "gmock/gmock.h"
@@ -148,7 +148,7 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   huge.add_gaps_and_lengths(UINT64_MAX);
   huge.add_gaps_and_lengths(2);
   EXPECT_FALSE(FromWire(huge).ok());
-  // Products with numbers of consumers or partitions are numbers yet.
+  // Products with numbers of consumers or partitions must not overflow.
   wire::IndexSet far;
   far.add_gaps_and_lengths(0);
   far.add_gaps_and_lengths(uint64_t{1} << 62);
@@ -162,7 +162,7 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   EXPECT_FALSE(FromWire(nobody).ok());
   wire::Positions positions;
   positions.set_partitions(8);
-  EXPECT_FALSE(FromWire(positions).ok());  // of no consumers
+  EXPECT_FALSE(FromWire(positions).ok());  // without a number of consumers
   positions.set_consumers(3);
   EXPECT_TRUE(FromWire(positions).ok());
   positions.set_first(-1);

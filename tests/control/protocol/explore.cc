@@ -17,12 +17,12 @@ struct Key {
   uint64_t high;  // its lowest bit: the state is on the search's stack
 };
 
-// Open addressing; a key is never taken out.
+// A hash set with open addressing; keys are never removed.
 class Visited {
  public:
   Visited() : slots_(size_t{1} << 16) {}
 
-  // The slot of `key` (without its mark); `fresh`: it was put there now.
+  // Returns the slot of `key` (without its mark). `fresh`: the key was inserted by this call.
   size_t Insert(Key key, bool& fresh) {
     if (count_ * 10 >= slots_.size() * 7) Grow();
     const size_t slot = Find(key);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All interleavings of small scenes (docs/exactly_once.md, "What was explored").
-// Each line printed is a row of the table there. PENSTOCK_STATES=N visits N states of each scene
-// at most.
+// All interleavings of small scenes (docs/exactly_once.md, "What was explored"). Each line printed
+// is a row of the table there. PENSTOCK_STATES=N visits at most N states of each scene.
 #include "tests/control/protocol/explore.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ std::string NameOf(const testing::TestParamInfo<Named>& info) {
   return info.param.name;
 }
 
-// Finds no fault, in all states unless PENSTOCK_STATES says how many are enough.
+// Expects no fault, in all states unless PENSTOCK_STATES limits their number.
 Explored ExpectNoFault(const Scene& scene) {
   const char* enough = std::getenv("PENSTOCK_STATES");
   Explored explored = Explore(scene, enough ? std::atoll(enough) : kMostStates);
@@ -71,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"Waits", {.workers = 1, .budget = {.waits = 1}}}),
     NameOf);
 
-// Without failures there is only the order of things.
+// Without failures only the order of steps varies.
 constexpr Budget kNothing = {};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -194,9 +193,9 @@ INSTANTIATE_TEST_SUITE_P(
                .budget = {.worker_stops = 1, .client_joins = 1, .empty_starts = 1}}}),
     NameOf);
 
-// Two dispatchers are alive. One that has taken over the other's folder, or has a copy of it, hears
-// sooner or later from whoever is with the other; where nothing names an error, nothing is lost or
-// doubled in the end.
+// Two dispatchers are alive. One that has taken over the other's folder, or has a copy of it,
+// sooner or later hears from the processes that are with the other. Scenes without an expected
+// error lose and double nothing in the end.
 INSTANTIATE_TEST_SUITE_P(UnitTwo, Exploring,
                          testing::Values(Named{"TakenOver",
                                                {.workers = 1,
@@ -332,7 +331,7 @@ INSTANTIATE_TEST_SUITE_P(Long, Exploring,
                                                 .budget = {.client_deaths = 1}}}),
                          NameOf);
 
-// By hand: --gtest_also_run_disabled_tests --gtest_filter='Hand/*'.
+// Run by hand: --gtest_also_run_disabled_tests --gtest_filter='Hand/*'.
 class ExploringByHand : public Exploring {};
 TEST_P(ExploringByHand, DISABLED_NothingIsLostDoubledOrStuck) {
   const Explored explored = Explore(GetParam().scene, 20 * kMostStates);
@@ -374,7 +373,7 @@ struct Mutation {
   const char* name;
   Broken broken;
   Scene scene;
-  const char* fault;  // what must be seen
+  const char* fault;  // that must be found
 };
 
 void PrintTo(const Mutation& mutation, std::ostream* out) {
@@ -511,7 +510,8 @@ INSTANTIATE_TEST_SUITE_P(
                               .beside = Beside::kEmpty,
                               .budget = {.client_joins = 1, .second_lives = 1}},
                              "lost"},
-                    // No rule: what none of them tells (docs/exactly_once.md, "Lives").
+                    // Not a rule: none of these processes can notice it (docs/exactly_once.md,
+                    // "Lives").
                     Mutation{"NothingWhereTwoFromCopiesDeclareDead",
                              Broken::kNone,
                              {.elements = 1,

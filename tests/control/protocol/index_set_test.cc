@@ -104,7 +104,7 @@ TEST(IndexSet, IsItsOwnSumAndLeavesNothingOfItself) {
   EXPECT_TRUE(set.empty());
 }
 
-// Two readers that take turns: in a time that grows with the square this would take minutes.
+// Two readers with alternating indices: in quadratic time this would take minutes.
 TEST(IndexSet, JoinsTwoThatInterleaveInLinearTime) {
   IndexSet even, odd;
   constexpr Index kIndices = 2'000'000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the iteration coordinator decides, one behaviour each; how the behaviours go together is
-// explored in explore_test.cc.
+// The decisions of the iteration coordinator, one behaviour each. explore_test.cc explores how they
+// work together.
 #include "control/protocol/iteration_coordinator.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ class Harness {
   void Ends(Index end) {
     Do(OnEnded(record, context, kWorker, kPartition, record.partition(kPartition).placement, end));
   }
-  // The messages of one kind, removed.
+  // Removes and returns the messages of one kind.
   template <class M>
   std::vector<M> Sent() {
     std::vector<M> some;
@@ -86,7 +86,7 @@ IndexSet Range(Index begin, Index end) {
 
 TEST(IterationCoordinator, AssignsANewPartitionWithoutAFence) {
   Harness harness;
-  EXPECT_TRUE(Assignable(harness.record, harness.context).empty());  // nobody reads
+  EXPECT_TRUE(Assignable(harness.record, harness.context).empty());  // there is no reader
   harness.Joins(kAnna);
   EXPECT_THAT(Assignable(harness.record, harness.context), testing::ElementsAre(kPartition));
   harness.Assign();
@@ -106,7 +106,7 @@ TEST(IterationCoordinator, WaitsForEveryAnswerBeforeItAssignsAgain) {
   EXPECT_EQ(harness.Sent<Fence>().size(), 2u);
   harness.Reports(kAnna, Placement(2), Range(0, 2), Range(4, 5));
   EXPECT_TRUE(Assignable(harness.record, harness.context).empty());
-  harness.Reports(kBert, Placement(1), Range(2, 3));  // said before the fence reached it
+  harness.Reports(kBert, Placement(1), Range(2, 3));  // sent before the fence arrived
   EXPECT_TRUE(Assignable(harness.record, harness.context).empty());
   harness.Reports(kBert, Placement(2), Range(3, 4));
   harness.Sent<struct Assign>();
@@ -230,7 +230,7 @@ TEST(IterationCoordinator, KeepsWhatAReaderTookThatLeaves) {
   EXPECT_EQ(harness.record.partition(kPartition).placement, Placement(2));
 }
 
-// What told it so was lost with its stream, or with the dispatcher's process.
+// The answer was lost with the client's stream, or with the dispatcher's process.
 TEST(IterationCoordinator, TellsWhoHasLeftSoAgain) {
   Harness harness;
   harness.Joins(kAnna);
@@ -331,7 +331,7 @@ TEST(IterationCoordinator, RefusesAStateThatIsNotTheCommittedOneOfTheDead) {
   EXPECT_EQ(harness.record.readers[0].status, ReaderStatus::kActive);
 }
 
-// Where the sets are gone their marks tell.
+// When the sets are forgotten, their marks still tell.
 TEST(IterationCoordinator, RefusesAStateThatIsNotWhatWasCommittedOfAFinishedIteration) {
   for (const bool forgets : {false, true}) {
     Harness harness(CommitPolicy::kExplicit);

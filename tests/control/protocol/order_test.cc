@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order kDeterministic with several consumers: whose an element is, who gets which next, and what
-// comes behind states that other numbers of consumers go on from.
+// Order kDeterministic with several consumers: which consumer an element belongs to, which one a
+// consumer gets next, and the elements after a restore by another number of consumers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ TEST(RowUnionTest, IsTheIndicesOfAllConsumersRows) {
             indices.size());
 }
 
-// What is said may be wrong: it costs neither time nor memory without bounds.
+// A wrong report must not cost unbounded time or memory.
 TEST(RowUnionTest, OfOneThatSaysItIsFarAheadTheLowestCount) {
   RowUnion row_union({.partitions = 1, .consumers = 2}, PartitionId(1));
   row_union.Add(0, IndexSet::Of(0, int64_t{1} << 45));
@@ -90,7 +90,7 @@ TEST(OrderQueueTest, WaitsForTheEndOfThePartitionThatIsNext) {
   EXPECT_EQ(*queue.Next(), (PartitionRow{PartitionId(2), 0}));
   queue.Pop();
   EXPECT_EQ(*queue.Next(), (PartitionRow{PartitionId(1), 0}));  // index 1
-  EXPECT_FALSE(queue.Expects(PartitionId(1), 0));               // the other's
+  EXPECT_FALSE(queue.Expects(PartitionId(1), 0));               // it is the other consumer's
   EXPECT_TRUE(queue.Expects(PartitionId(1), 1));
   queue.SetEnd(PartitionId(1), 1);
   EXPECT_EQ(*queue.Next(), (PartitionRow{PartitionId(3), 0}));
@@ -101,18 +101,18 @@ TEST(OrderQueueTest, WaitsForTheEndOfThePartitionThatIsNext) {
 
 // --- Restores ------------------------------------------------------------------------
 
-// What several consumers do, one launch behind the other, with nothing that fails.
+// The reads of several consumers, one launch after the other, without failures.
 class Launches {
  public:
   Launches(std::vector<Index> lengths) : lengths_(std::move(lengths)) {
     committed_.resize(lengths_.size());
   }
 
-  // Each consumer takes its elements of steps below `steps`; all save there.
+  // Each consumer takes its elements of the steps below `steps`, and all save there.
   void Run(int64_t consumers, int64_t steps) {
     Run(std::vector<int64_t>(static_cast<size_t>(consumers), steps));
   }
-  // Below those of each consumer.
+  // Each consumer has its own number of steps.
   void Run(const std::vector<int64_t>& steps) {
     const auto consumers = static_cast<int64_t>(steps.size());
     const IterationRecord record = Begun(consumers);
@@ -165,7 +165,7 @@ class Launches {
   }
 
   const std::vector<Element>& order() const { return order_; }
-  // The order of one reader.
+  // Returns the order of a single reader.
   std::vector<Element> OfOne() const {
     std::vector<Element> order;
     for (Index index = 0; index < *std::max_element(lengths_.begin(), lengths_.end()); ++index) {
@@ -177,7 +177,7 @@ class Launches {
   }
 
  private:
-  // As a job begins behind states.
+  // Returns the record of a job that begins from states.
   IterationRecord Begun(int64_t consumers) const {
     IterationRecord record;
     record.order_consumers = consumers;
@@ -289,7 +289,7 @@ TEST_F(OrderOfConsumers, SaysWhoIsMissingUntilAllAreThere) {
   EXPECT_EQ(Sent<Agreed>().back().waits_for, "consumer 0 has not joined");
   Join(2, 0);
   EXPECT_EQ(Sent<Agreed>().back().waits_for, "");
-  EXPECT_EQ(Sent<Agreed>().size(), 3u);  // to both
+  EXPECT_EQ(Sent<Agreed>().size(), 3u);  // one to each
   Settle(OnReaderExpired(record_, context_, ClientId(2)));
   EXPECT_EQ(Sent<Agreed>().back().waits_for, "consumer 0 is gone and has not come back");
   EXPECT_EQ(Sent<Agreed>().back().client, ClientId(1));
@@ -304,9 +304,9 @@ TEST_F(OrderOfConsumers, ANumberIsOneProcesss) {
   ASSERT_EQ(Sent<Refused>().size(), 1u);
   EXPECT_EQ(Sent<Refused>()[0].why, Refusal::kConsumerTaken);
   Settle(OnReaderExpired(record_, context_, ClientId(1)));
-  Join(2, 1);  // follows
+  Join(2, 1);  // follows the expired client
   EXPECT_EQ(record_.readers.size(), 2u);
-  Join(1, 1, ReceivedSets());  // and the one before comes too late
+  Join(1, 1, ReceivedSets());  // and the earlier client comes too late
   ASSERT_EQ(Sent<Refused>().size(), 3u);
   EXPECT_EQ(Sent<Refused>()[2].why, Refusal::kConsumerTaken);
 }
@@ -318,7 +318,7 @@ TEST_F(OrderOfConsumers, APartitionGoesAsFarAsAllWhoShareItHaveRoom) {
   ASSERT_EQ(Sent<Assign>().size(), 2u);
   EXPECT_EQ(Sent<Assign>()[0].positions, (Positions{2, 2, 0}));
   EXPECT_EQ(Sent<Assign>()[0].rows, 0);
-  // Of two partitions and two consumers each partition is one consumer's.
+  // With two partitions and two consumers, each partition belongs to one consumer.
   OnReceiveLimit(record_, context_, ClientId(2), Incarnation(2), PartitionId(2), 6);
   Settle({});
   ASSERT_EQ(Sent<AllowRows>().size(), 1u);
@@ -348,7 +348,7 @@ TEST(OrderOfThree, APartitionGoesAsFarAsTheOneWithTheLeastRoom) {
   settle(AssignTo(record, context, PartitionId(1), WorkerId(1)));
   OnReceiveLimit(record, context, ClientId(1), Incarnation(1), PartitionId(1), 30);
   OnReceiveLimit(record, context, ClientId(2), Incarnation(1), PartitionId(1), 31);
-  EXPECT_TRUE(settle({}).empty());  // nobody knows of the third yet
+  EXPECT_TRUE(settle({}).empty());  // the third's room is not known yet
   OnReceiveLimit(record, context, ClientId(3), Incarnation(1), PartitionId(1), 5);
   EXPECT_EQ(settle({}).at(0).rows, 5);
   OnReceiveLimit(record, context, ClientId(3), Incarnation(1), PartitionId(1), 50);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The merge of all ranks' states: by hand, and over random histories in which
-// each rule is broken once.
+// The merge of all ranks' states: by hand, and over random histories. Each rule is also broken
+// once.
 #include "control/protocol/restore.h"
 
 #include <gmock/gmock.h>
@@ -121,13 +121,13 @@ TEST(MergeRankStates, NeedsSplitsFromWhereAReplayBegins) {
 
 // --- Random histories -----------------------------------------------------------
 
-// Clients that take elements of one partition, commit, save and die, with the
-// dispatcher's view of them; then a restore from the last states of those alive.
+// Clients that take elements of one partition, commit, save and die, and the dispatcher's view of
+// them. Then a restore from the last states of the living clients.
 class History {
  public:
   explicit History(uint32_t seed) : random_(seed) {}
 
-  // "" if what was restored is exactly what the histories contain; else what is wrong.
+  // Returns "" if the restored indices are exactly those of the histories, else the fault.
   std::string Run(Broken broken) {
     for (int step = 0; step < 60; ++step) Step();
     std::vector<RankState> states;
@@ -138,14 +138,14 @@ class History {
       const size_t back = Chance(8) && rank.states.size() > 1 ? 2 : 1;
       states.push_back(rank.states[rank.states.size() - back]);
     }
-    if (states.empty()) return "";  // nobody is left to go on
+    if (states.empty()) return "";  // no client is left to go on
     if (states.size() > 1 && Chance(8)) states.pop_back();
-    if (states.size() > 1 && Chance(8)) {  // a state that another's bytes were written into
+    if (states.size() > 1 && Chance(8)) {  // a state that was overwritten with another's bytes
       states[0].repetitions[0].delivered = states[1].repetitions[0].delivered;
     }
     const absl::StatusOr<Restoration> merged = MergeRankStates(states, 0, broken);
     if (!merged.ok()) return "";
-    // The histories: of the given states; of the gone, what they committed.
+    // The histories are those of the given states, and the committed ones of clients that are gone.
     IndexSet histories;
     std::string wrong;
     auto add = [&](const IndexSet& its) {
@@ -153,7 +153,7 @@ class History {
       histories.Add(its);
     };
     for (const RankState& state : states) add(state.repetitions[0].delivered[0].indices);
-    // Whom the states know of is among them, or has a history that ended.
+    // A client in the states is one of the given ranks, or its history has ended.
     std::map<uint64_t, const Rank*> known;
     for (const RankState& state : states) {
       for (const SavedRepetition::Reader& reader : state.repetitions[0].saved.readers) {
@@ -202,14 +202,14 @@ class History {
         break;
       case 2:
         if (!Chance(10)) break;
-        rank.gone = true;  // what it had not committed is owed to others
+        rank.gone = true;  // others get what it had not committed
         break;
       default:
         Take(rank);
     }
   }
 
-  // An index that nobody has: the lowest that is owed, or a later one.
+  // Takes an index that no client has: the lowest one, or the next.
   void Take(Rank& rank) {
     IndexSet has;
     for (const auto& [client, other] : ranks_)
@@ -241,7 +241,7 @@ class History {
   std::map<uint64_t, Rank> ranks_;
 };
 
-// The first fault in this many histories; "" if there is none.
+// Returns the first fault in this many histories; "" if there is none.
 std::string FirstFault(Broken broken, int64_t histories = 20'000) {
   for (uint32_t seed = 0; seed < histories; ++seed) {
     const std::string fault = History(seed).Run(broken);

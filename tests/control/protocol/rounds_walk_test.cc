@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every order of events of a small coordinated read: no round is torn, and whoever
-// waits comes to the end, which all reach at one step.
+// Every order of events of a small coordinated read: no round is torn, and every waiting consumer
+// gets to the end, which all reach at the same step.
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -75,8 +75,8 @@ void Holds(const RoundsScene& scene) {
   std::printf("[  states  ] %zu\n", explored.states);
 }
 
-// Steps by chance, from `seed`; failures as often as other steps, or, by every other seed, seldom:
-// so they come in the midst of a reading, too.
+// Takes random steps from `seed`. Failures are as frequent as other steps or, for every other seed,
+// rare, so that they also happen in the middle of a reading.
 RoundsExplored Walk(const RoundsScene& scene, uint64_t seed) {
   RoundsExplored explored;
   std::mt19937_64 random(seed);
@@ -97,7 +97,7 @@ RoundsExplored Walk(const RoundsScene& scene, uint64_t seed) {
   return explored;
 }
 
-// By hand, more of them: PENSTOCK_WALKS=100000 protocol_rounds_test --gtest_filter=RoundsWalks.*
+// More of them by hand: PENSTOCK_WALKS=100000 protocol_rounds_test --gtest_filter=RoundsWalks.*
 void WalksHold(const RoundsScene& scene) {
   const char* asked = std::getenv("PENSTOCK_WALKS");
   const uint64_t walks = asked ? std::strtoull(asked, nullptr, 10) : 3000;
@@ -122,7 +122,7 @@ TEST(RoundsWalks, WithoutFailures) {
   WalksHold({.ends = {1, 1, 1}});
   WalksHold({.ends = {0, 3}});
 }
-// Partition 2 joins, and then nothing of it is received until 5 rounds were delivered.
+// Partition 2 joins, and none of it is received until 5 rounds were delivered.
 TEST(RoundsWalks, ALatePartitionIsSkipped) {
   const RoundsScene scene{.ends = {16, 6}};
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -168,7 +168,7 @@ TEST(RoundsWalks, ConsumersGoBack) {
              .consumer_deaths = 2,
              .state_every = 1});
 }
-// What they took and never committed is nobody else's: they go on from it.
+// Rounds that were delivered but not committed go to nobody else: the consumers go on from there.
 TEST(RoundsWalks, LeasesRunOut) {
   WalksHold({.ends = {9, 4}, .consumer_deaths = 2, .leases_run_out = 2, .state_every = 2});
   WalksHold({.ends = {9, 4},
@@ -228,7 +228,7 @@ TEST(RoundsExplore, TwoPartitions) {
 TEST(RoundsExplore, TwoPartitionsAndAWorkerThatDies) {
   Holds({.ends = {2, 2}, .worker_deaths = 1, .receive_budget = 1});
 }
-// Half a minute: in the slow tier.
+// Takes half a minute, so it is in the slow tier.
 TEST(SlowRoundsExplore, TwoPartitionsAndARestart) {
   Holds({.ends = {2, 2}, .dispatcher_restarts = 1, .receive_budget = 1});
 }

@@ -275,7 +275,7 @@ void RoundsWorld::Take(const RoundsStep& step) {
       consumer.says = true;
       int64_t held = 0;
       for (const Receiver& its : consumer.receivers) held += its.received().size();
-      // What failures bring on top: docs/exactly_once.md, rule 24.
+      // Failures may add more: docs/exactly_once.md, rule 24.
       if (scene_->receive_budget > 0 && held > scene_->receive_budget &&
           kills_ + restarts_ + deaths_ == 0)
         Fault(absl::StrCat(held, " elements are held at consumer ", step.a));
@@ -296,7 +296,7 @@ void RoundsWorld::Take(const RoundsStep& step) {
       return;
     }
     case Kind::kReport:
-      // A heartbeat: under keep = kTaken what was delivered is said as well.
+      // A heartbeat: under keep = kTaken it also reports what was delivered.
       return Report(step.a, /*all=*/true);
     case Kind::kConnect: {
       consumer.presented = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coordinated read in small: the dispatcher's record and context, the consumers'
-// Receivers and RoundQueues as they are, and workers that send what they may. What is
-// on its way to a consumer waits in a queue; what a consumer or a worker has to say it
-// says at some later step. So each order of events is a path of steps.
+// A small coordinated read: the dispatcher's record and context, the consumers' real Receivers and
+// RoundQueues, and workers that send whatever they may. Messages to a consumer wait in a queue; a
+// consumer or a worker sends its own at some later step. So each order of events is a path of
+// steps.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace penstock::protocol {
 
 struct RoundsScene {
   std::vector<Index> ends;  // elements of each partition
-  int late = 0;             // of them, the last ones, that workers bring which join later
+  int late = 0;             // number of last partitions, whose workers join later
   int consumers = 2;
   Rests rests = Rests::kPad;
   int worker_deaths = 0;
@@ -26,7 +26,7 @@ struct RoundsScene {
   int consumer_deaths = 0;  // each comes back with the state it wrote last
   int leases_run_out = 0;   // of consumers that have died and are not back
   int broken_streams = 0;
-  int64_t receive_budget = 0;  // elements that a consumer holds; 0: it does not say
+  int64_t receive_budget = 0;  // elements that a consumer holds; 0: not reported
   int state_every = 0;         // rounds between two states; 0: none are written
   Broken broken = Broken::kNone;
 };
@@ -36,23 +36,23 @@ struct RoundsStep {
     kDeliver,  // the next message to consumer `a`
     kReceive,  // an element of partition `b` at consumer `a`
     kTake,     // consumer `a` takes a round
-    kReport,   // consumer `a` says what is new
+    kReport,   // consumer `a` reports news
     kConnect,  // consumer `a` opens its stream
-    kAtEnd,    // of partition `b`, is said
-    kEnded,    // of partition `b`, is said
+    kAtEnd,    // the worker reports the end of partition `b`
+    kEnded,    // the worker reports that partition `b` ended
     kLeave,    // consumer `a`, at its end
     kCommit,   // consumer `a` commits the state it wrote last
-    kKill,     // the worker of partition `b`
-    kRestart,  // the dispatcher
-    kBreak,    // consumer `a`'s stream
+    kKill,     // of the worker of partition `b`
+    kRestart,  // of the dispatcher
+    kBreak,    // of consumer `a`'s stream
     kGoBack,   // consumer `a` dies, and starts from its state
     kExpire,   // consumer `a`'s lease runs out before it is back
-    kJoin,     // a worker, with a partition more
+    kJoin,     // a worker joins with one more partition
   };
   Kind kind;
   int a = 0;
   int b = 0;
-  bool failure() const { return kind >= Kind::kKill; }  // it need not come
+  bool failure() const { return kind >= Kind::kKill; }  // optional: the end is reached without it
 };
 std::string ToString(const RoundsStep& step);
 
@@ -62,13 +62,13 @@ class RoundsWorld {
 
   std::vector<RoundsStep> Next() const;
   void Take(const RoundsStep& step);
-  // What does not hold here; empty: everything does.
+  // Returns the fault in this state; empty if there is none.
   const std::string& fault() const { return fault_; }
   bool Done() const;
   int64_t delivered(int consumer) const {
     return consumers_[static_cast<size_t>(consumer)].queue.delivered();
   }
-  // One came back at a round that others are past: nothing more is given out.
+  // A consumer came back at a round that others are past: no more rounds are agreed on.
   bool WaitsForStates() const;
   std::string Describe() const;  // equal for equal states
 
@@ -79,18 +79,18 @@ class RoundsWorld {
     std::deque<Message> inbox;
     std::vector<Receiver> receivers;  // by partition
     RoundQueue queue;
-    bool says = false;  // something is to be reported
+    bool says = false;  // there is something to report
     bool end = false;
     bool left = false;
     int64_t rounds = 0;
-    ReceivedSets state;  // the last written
+    ReceivedSets state;  // the last one written
     int64_t state_rounds = 0;
     int64_t committed_rounds = 0;
   };
   struct Sending {  // a partition's worker
     WorkerId worker;
     Placement placement;
-    IndexSet skip;  // and what was delivered
+    IndexSet skip;  // and delivered indices
     int64_t rows = 0;
     std::optional<Remainder> remainder;
     bool sent_end = false;
@@ -120,7 +120,7 @@ class RoundsWorld {
   int deaths_ = 0;
   int expired_ = 0;
   int breaks_ = 0;
-  std::vector<std::vector<PartitionRow>> announced_;  // by round, the first word of it, by consumer
+  std::vector<std::vector<PartitionRow>> announced_;  // by round, the first one, by consumer
   std::string fault_;
 };
 

@@ -11,9 +11,9 @@
 namespace penstock::protocol::schedule {
 namespace {
 
-constexpr int64_t kTooLong = 200'000;  // a run that lasts so long is stuck
+constexpr int64_t kTooLong = 200'000;  // a run that lasts this long is stuck
 
-// What strikes by chance; links break twice as often.
+// The faults to draw from; links break twice as often.
 constexpr Fault kFaults[] = {
     Fault::kKillWorker,        Fault::kStopWorker,  Fault::kKillClient, Fault::kStopClient,
     Fault::kRestartDispatcher, Fault::kBreakLink,   Fault::kBreakLink,  Fault::kBreakStream,
@@ -95,7 +95,7 @@ void Run::Strike(Fault fault, Worker& worker, Client& client, bool last_client) 
         StartClient();
       } else if (!client.end) {
         client.leaving = true;
-        OpenStream(client);  // says Leave
+        OpenStream(client);  // to send Leave
       }
       break;
     case Fault::kAddOrRemoveWorker: {
@@ -120,7 +120,7 @@ void Run::Drain(Worker& worker) {
 
 bool Run::Done() const {
   if (failures_left_ > 0) return false;
-  // Closed; or opened again, and nobody is left to read what is owed.
+  // All partitions have ended. Or they are open again, but no reader is left.
   for (const PartitionRecord& partition : durable_.record.partitions)
     if (!partition.end) return false;
   for (const ReaderRecord& reader : durable_.record.readers)
@@ -129,7 +129,7 @@ bool Run::Done() const {
     auto reader = durable_.record.FindReader(id);
     const bool active = reader && durable_.record.readers[*reader].status == ReaderStatus::kActive;
     if (!client.running) {
-      if (active && !durable_.record.finished) return false;  // to be declared dead
+      if (active && !durable_.record.finished) return false;  // it must still be declared dead
       continue;
     }
     if (client.paused || client.leaving || !client.welcomed || !client.end) return false;
@@ -179,7 +179,7 @@ std::string Run::Describe() const {
   return text;
 }
 
-// By element: each in one history.
+// Checks that each element is in exactly one history.
 void Run::Check() {
   const auto partitions = durable_.record.partitions.size();
   std::vector<int> split_uses(rows_.size(), 0);

@@ -43,7 +43,7 @@ void Run::Send(Client& client, std::function<void()> arrives) {
   client.to_dispatcher.Send(clock_, [this, id = client.id, incarnation = client.incarnation,
                                      arrives = std::move(arrives)] {
     if (client_stream_[id] == incarnation) client_seen_[id] = clock_.now();
-    clients_.at(id).last_heard = clock_.now();  // the answer of a heartbeat, say
+    clients_.at(id).last_heard = clock_.now();  // as a heartbeat's answer would
     arrives();
   });
 }
@@ -81,7 +81,7 @@ void Run::Report(Client& client) {
       });
 }
 
-// A client's process: takes, reports, writes, commits, dials.
+// One step of a client's process: takes, reports, writes, commits, dials.
 void Run::Act(ClientId id, Incarnation incarnation) {
   Client& client = clients_.at(id);
   if (!client.running || client.incarnation != incarnation) return;
@@ -91,7 +91,7 @@ void Run::Act(ClientId id, Incarnation incarnation) {
   if (!client.welcomed) return;
   for (auto& [worker_id, worker] : workers_)
     if (worker.running && !worker.links[id].up) Dial(client, worker);
-  // Rule 6: without word from the dispatcher it stops before it is declared dead.
+  // Rule 6: without a message from the dispatcher it stops before it is declared dead.
   const bool leased = clock_.now() - client.last_heard < kLease;
   std::vector<std::pair<PartitionId, Index>> received;
   for (auto& [partition, receiver] : client.receivers)
@@ -112,7 +112,7 @@ void Run::Act(ClientId id, Incarnation incarnation) {
   ReceivedSets state;
   for (auto& [partition, receiver] : client.receivers) At(state, partition) = receiver.delivered();
   client.written = state;
-  if (client.pending || clock_.OneIn(3)) return;  // written, and not (yet) committed
+  if (client.pending || clock_.OneIn(3)) return;  // written but not (yet) committed
   client.pending = Commit{++client.commits, state};
   Send(client, [this, id, incarnation, commit = *client.pending] {
     Settle(OnCommit(durable_.record, context_, id, incarnation, commit));
@@ -127,7 +127,7 @@ void Run::Dial(Client& client, Worker& worker) {
   link.dialled = ++link.dials;
   link.to_worker.Send(clock_, [&worker, &link, id = client.id, i = client.incarnation,
                                number = link.dialled, received = link.received] {
-    if (!worker.running || link.accepted == number) return;  // or said twice
+    if (!worker.running || link.accepted == number) return;  // or a repeated message
     link.accepted = number;
     link.open = true;
     link.incarnation = i;

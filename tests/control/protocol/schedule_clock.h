@@ -14,7 +14,7 @@
 
 namespace penstock::protocol::schedule {
 
-// A clock that is set forward to the next thing to happen.
+// A clock that jumps to the next event.
 class Clock {
  public:
   explicit Clock(uint64_t seed) : random_(seed) {}
@@ -52,8 +52,8 @@ class Clock {
   std::priority_queue<Event> queue_;
 };
 
-// One direction between two processes: in order, delayed, sometimes twice, and
-// nothing any more once it broke.
+// One direction between two processes: in order, delayed, sometimes twice; delivers nothing once it
+// is broken.
 class Pipe {
  public:
   void Send(Clock& clock, const std::function<void()>& deliver) {

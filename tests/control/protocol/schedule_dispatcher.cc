@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher of a schedule: its journal, what leaves when that is durable, its
-// clock, its restart.
+// The dispatcher of a schedule: its journal, the messages that leave once it is durable, its clock,
+// its restart.
 #include <utility>
 
 #include "tests/control/protocol/schedule_run.h"
@@ -84,7 +84,7 @@ void Run::Deliver(const Message& message) {
       KillClient(client);
       const auto reader = durable_.record.FindReader(client.id);
       client.over = !reader || durable_.record.readers[*reader].status != ReaderStatus::kActive;
-      if (!client.over && clock_.OneIn(2))  // with what it wrote
+      if (!client.over && clock_.OneIn(2))  // with its written state
         clock_.After(clock_.Draw(1, 3 * kLease), [this, id = client.id] { Restart(id); });
     });
   } else if (const auto* m = std::get_if<Assign>(&message)) {
@@ -129,7 +129,7 @@ void Run::OnSplitRequest(WorkerId worker, PartitionId partition, Placement place
   });
 }
 
-// What the dispatcher does by itself: make durable, look for the dead, place.
+// The dispatcher's own work: makes records durable, finds dead clients, places partitions.
 void Run::Tick() {
   Flush();
   for (const auto& [id, seen] : std::map(client_seen_)) {
@@ -155,7 +155,7 @@ void Run::Tick() {
           durable_.record, context_, partition,
           able[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(able.size()) - 1))]));
   }
-  // Somebody comes to read on in the end, where all have died.
+  // If all clients have died, a new one comes to read on at the end.
   if (failures_left_ <= 0 && std::none_of(clients_.begin(), clients_.end(),
                                           [](const auto& entry) { return entry.second.running; }))
     StartClient();
@@ -174,7 +174,7 @@ void Run::RestartDispatcher() {
   worker_seen_.clear();
   client_seen_.clear();
   client_stream_.clear();
-  // Lease clocks start anew.
+  // Lease clocks restart.
   for (const ReaderRecord& reader : durable_.record.readers)
     client_seen_[reader.client] = clock_.now();
   for (const PartitionRecord& partition : durable_.record.partitions)

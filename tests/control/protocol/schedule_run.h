@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One schedule being played: its dispatcher, clients and workers, each with what
-// surrounds the protocol's machines in the program.
+// One schedule being played: its dispatcher, clients and workers, with the code that surrounds the
+// protocol's machines in the program.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace penstock::protocol::schedule {
 
-inline constexpr int64_t kLease = 400;  // silence after which somebody is declared dead
+inline constexpr int64_t kLease = 400;  // silence after which a process is declared dead
 
 struct SplitGiven {
   PartitionId partition;
@@ -30,11 +30,11 @@ struct SplitGiven {
 };
 using Journaled = std::variant<IterationChange, SplitGiven>;
 
-// What the dispatcher's journal makes.
+// The state that the dispatcher's journal makes.
 struct Durable {
   IterationRecord record;
-  std::vector<std::vector<int64_t>> given;  // splits, by partition
-  std::vector<Index> retired;               // nothing below is replayed, by partition
+  std::vector<std::vector<int64_t>> given;  // splits of each partition
+  std::vector<Index> retired;               // by partition: no replay goes below this index
   int64_t next_split = 0;
 
   void Apply(const Journaled& change) {
@@ -63,13 +63,13 @@ class Run {
     ClientId id;
     Incarnation incarnation;
     bool running = false;  // the process
-    bool over = false;     // the session: refused, left, or dead for good
+    bool over = false;     // the session was refused, has left, or is dead for good
     bool paused = false;
-    bool slow = false;  // takes little: others wait for what it has
+    bool slow = false;  // takes rarely: others wait for its elements
     bool leaving = false;
     bool welcomed = false;
     bool end = false;
-    int64_t last_heard = 0;  // by its own clock: its lease
+    int64_t last_heard = 0;  // for its lease, by its own clock
     std::optional<ReceivedSets> from_state;
     ReceivedSets written;  // the newest state on its disk
     std::optional<Commit> pending;
@@ -85,9 +85,9 @@ class Run {
     int accepted = 0;   // the newest one the worker knows
     int dials = 0;
     Incarnation incarnation;
-    // What came on the newest connection on which anything did, and under which placement: that
-    // is all the client says on the next (rule 5). What came under an earlier placement may have
-    // been given back.
+    // The elements received on the newest connection that carried any, and their placements. The
+    // client presents only these on the next connection (rule 5): elements of an earlier placement
+    // may have been given back.
     std::map<std::pair<PartitionId, Placement>, IndexSet> received;
     int received_on = 0;
     Pipe to_client, to_worker;
@@ -147,9 +147,9 @@ class Run {
   void Fail();
   void Strike(Fault fault, Worker& worker, Client& client, bool last_client);
   std::vector<ClientId> Living() const;
-  // --- what must hold ---
+  // --- checks -----------
   bool Done() const;
-  std::string Describe() const;  // how it stands, for a fault to be understood
+  std::string Describe() const;  // the state of the run, to explain a fault
   void Check();
   int64_t RowsBefore(const std::vector<int64_t>& splits, size_t count) const;
 
@@ -162,11 +162,11 @@ class Run {
   int failures_left_ = 0;
   uint64_t names_ = 0;
 
-  Durable durable_;  // as the dispatcher has it in memory
+  Durable durable_;  // the dispatcher's copy in memory
   IterationContext context_;
   std::vector<Journaled> journal_;
   size_t flushed_ = 0;
-  std::deque<std::pair<size_t, std::function<void()>>> outbox_;  // leaves at that length
+  std::deque<std::pair<size_t, std::function<void()>>> outbox_;  // (journal length needed, message)
   std::map<ClientId, int64_t> client_seen_;
   std::map<ClientId, Incarnation> client_stream_;
   std::map<WorkerId, int64_t> worker_seen_;

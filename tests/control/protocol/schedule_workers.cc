@@ -64,13 +64,13 @@ void Run::Request(Worker& worker, PartitionId partition, Task& task) {
                 have = task.splits.size()] { OnSplitRequest(id, partition, g, have); });
 }
 
-// A worker's process: produces, sends, says where it is and when it is done.
+// One step of a worker's process: produces, sends, reports its position and its end.
 void Run::Act(WorkerId id) {
   Worker& worker = workers_.at(id);
   if (!worker.running) return;
   clock_.After(clock_.Draw(1, 4), [this, id] { Act(id); });
   if (worker.paused) return;
-  Send(worker, [this, id] {  // heartbeat; one declared dead by mistake registers anew
+  Send(worker, [this, id] {  // heartbeat; a worker declared dead by mistake registers again
     Worker& sender = workers_.at(id);
     if (!registered_.contains(id) && sender.running) Register(sender);
   });
@@ -129,14 +129,14 @@ void Run::SendOne(Worker& worker, PartitionId partition, Task& task) {
   }
 }
 
-// Both ends notice, at different times; what was under way is gone.
+// Both ends notice the break at different times; messages under way are lost.
 void Run::BreakLink(Worker& worker, ClientId id) {
   Link& link = worker.links[id];
   link.to_client.Break();
   link.to_worker.Break();
   link.dialled = 0;
   clock_.After(clock_.Draw(0, 30), [&link] { link.up = false; });
-  if (clock_.OneIn(4)) return;  // the worker learns it only when the client dials again
+  if (clock_.OneIn(4)) return;  // the worker notices only when the client dials again
   link.open = false;
   for (auto& [partition, task] : worker.tasks)
     if (task.sender) task.sender->OnLinkBroken(id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded random schedules of all that can fail. By hand, more of them or one
-// again:
+// Seeded random schedules with every kind of failure. To run more of them, or one of
+// them again, by hand:
 //   PENSTOCK_SCHEDULES=100000 protocol_schedules_test    (and PENSTOCK_SCHEDULES_FROM)
 //   PENSTOCK_SCHEDULE_SEED=1234 protocol_schedules_test --gtest_filter=*KillWorker
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-// Plays the seeds that are asked for, and says what there was.
+// Plays the requested seeds and prints a summary.
 void Play(uint64_t unless_said, const std::function<Outcome(uint64_t seed)>& play) {
   const uint64_t one = FromEnvironment("PENSTOCK_SCHEDULE_SEED", 0);
   const uint64_t first = one ? one : FromEnvironment("PENSTOCK_SCHEDULES_FROM", 1);
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, SchedulesOf,
                            }
                          });
 
-// The schedules can see: a rule that is broken is noticed within a few of them.
+// The schedules must find faults: a broken rule is noticed within a few of them.
 class BrokenSchedules : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenSchedules, AreNoticed) {

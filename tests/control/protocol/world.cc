@@ -43,10 +43,10 @@ void World::OpenRecord() {
   for (int p = 0; p < scene_->partitions; ++p) Settle(OpenPartition(record_, context_));
 }
 
-// --- At once ---------------------------------------------------------------------
+// --- Immediate effects -----------------------------------------------------------
 
 void World::Tidy() {
-  if (older_ && older_->failed)  // its readers are told
+  if (older_ && older_->failed)  // its readers get an error
     for (Client& client : clients_)
       if (client.with_old && client.process == Process::kRunning && client.other == IsOfTwoJobs())
         client.process = Process::kGone;
@@ -54,9 +54,9 @@ void World::Tidy() {
   Clear();
 }
 
-// A message said as soon as there is cause, and delivered late, does all that one
-// said late does: only its delivery is a step. Reports to be delivered one after
-// the other are one.
+// A message that is sent as soon as possible and delivered late has the same effects as one that is
+// sent late, so only its delivery is a step. Reports that would be delivered one after the other
+// are merged into one.
 void World::SendPending() {
   for (int c = 0; c < kMaxClients; ++c) {
     Client& client = clients_[c];
@@ -175,15 +175,15 @@ void World::Clear() {
   }
 }
 
-// --- What must hold --------------------------------------------------------------
+// --- Checks ----------------------------------------------------------------------
 
 const ReaderRecord* World::ReaderOf(int c) const {
   auto found = record_.FindReader(ClientName(c));
   return found ? &record_.readers[*found] : nullptr;
 }
 
-// What it took, if it lives; what was committed, if it went. A process that is down
-// has what it wrote, until it is declared dead.
+// A living client's history is what it took; that of a client that went is what it committed. The
+// history of a process that is down is its written state, until it is declared dead.
 World::Masks World::HistoryOf(int c) const {
   const ReaderRecord* reader = ReaderOf(c);
   const Client& client = clients_[c];
@@ -204,7 +204,8 @@ std::string World::Fault() const {
   if (replays_what_is_gone_) return "lost: a replay begins below what was retired";
   if (served_by_old_) return "old: who heard the newer life is heard by the older one";
   if (took_when_dead_) return "delivered: to a client that was declared dead";
-  // What each of two that go on gives out is doubled at once; all end, or somebody is told.
+  // Two dispatchers that both go on give elements out twice; that is fine if all end or get an
+  // error.
   if (older_ && scene_->beside == Beside::kCopy && !Done()) return "";
   std::string fault = FaultOfOne();
   if (!fault.empty() || !older_ || !IsOfTwoJobs()) return fault;
@@ -214,7 +215,7 @@ std::string World::Fault() const {
 }
 
 std::string World::FaultOfOne() const {
-  bool limbo = false;  // somebody's history is still to be decided
+  bool limbo = false;  // some history is still undecided
   Masks histories = {};
   Masks received = {};
   for (int c = 0; c < kMaxClients; ++c) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small world around the protocol's machines: a dispatcher (record and context),
 // workers (senders) and clients (receivers), joined by FIFO channels, with a
-// budget of what may go wrong. The machines are those of control/protocol; what
-// this file adds is what surrounds them in the program: processes, streams,
-// links, who is asked to do what.
+// budget of failures. The machines are those of control/protocol; this file adds
+// their surroundings in the program: processes, streams, links, and the order in
+// which they act.
 //
 // A world is a value: a step makes the next one. tests/control/protocol/explore.h
 // visits all of them.
 //
-// Two dispatchers may be alive at once (Scene::beside): a newer life, and the older one with
-// whoever has not turned to the newer. What the world has of a dispatcher is the newer one's, but
-// while the older one acts (Older).
+// Two dispatchers may be alive at once (Scene::beside): a newer life, and the older one with the
+// processes that have not turned to the newer. The world's members are the newer dispatcher's,
+// except while the older one acts (Older).
 #pragma once
 
 #include <array>
@@ -31,9 +31,9 @@ namespace penstock::protocol {
 inline constexpr int kMaxPartitions = 2;
 inline constexpr int kMaxWorkers = 3;
 inline constexpr int kMaxClients = 3;
-inline constexpr int kMaxElements = 8;  // of a partition
+inline constexpr int kMaxElements = 8;  // in a partition
 
-// What may go wrong or come unasked, each at most so often.
+// How often each failure or unrequested event may happen at most.
 struct Budget {
   uint8_t worker_stops = 0;  // declared dead while running; goes on with what it has
   uint8_t client_deaths = 0;
@@ -43,47 +43,46 @@ struct Budget {
   uint8_t client_joins = 0;
   uint8_t worker_joins = 0;
   uint8_t leaves = 0;
-  uint8_t waits = 0;         // said by a client that has nothing to take
-  uint8_t old_copies = 0;    // the dispatcher begins again from a copy of its record
-  uint8_t empty_starts = 0;  // … without any: another job has this one's numbers
+  uint8_t waits = 0;         // sent by a client that has nothing to take
+  uint8_t old_copies = 0;    // the dispatcher restarts from a copy of its record
+  uint8_t empty_starts = 0;  // … without any record: another job has this one's numbers
   uint8_t second_lives = 0;  // another dispatcher begins, as Scene::beside says
   uint8_t returns = 0;       // of a client or worker to the older of two dispatchers
-  uint8_t split_deaths = 0;  // one of two declares dead who has word from the other
+  uint8_t split_deaths = 0;  // one of two dispatchers declares dead a client that is with the other
 };
 
-// What a dispatcher begins from while the one before it is alive.
+// The journal with which a dispatcher begins while the earlier one is alive.
 enum class Beside : uint8_t {
-  kNothing,  // there is one at a time
-  // The other's folder, of which it has lost the lock: what that one appends from then on is not
-  // durable, so it says nothing that follows from it, and nothing behind that.
+  kNothing,  // there is only one at a time
+  // The other's folder, of which the other has lost the lock. Records that the other appends from
+  // then on are not durable, so it sends no message that depends on them, nor any later one.
   kTakenOver,
-  kCopy,   // a copy of the folder, as it is or as it was: both go on
+  kCopy,   // a copy of the folder, current or old: both go on
   kEmpty,  // no journal: both go on, and another job has this one's numbers
 };
 
 struct Scene {
   int elements = 2;  // of each partition
-  int lacks = 0;     // of them, in the last partition
+  int lacks = 0;     // how many fewer there are in the last partition
   int partitions = 1;
   int workers = 2;  // from the start
   int clients = 2;
   bool states = false;         // keep = committed: clients write, commit and restart from states
-  bool bookmarks = false;      // workers say where they are; replays start there
+  bool bookmarks = false;      // workers send positions; replays start there
   bool at_least_once = false;  // elements may be in two histories
   // Order kDeterministic: each client is a consumer with room for one element of each partition,
   // and another follows one that is gone.
   bool order_consumers = false;
-  // What stands behind Distribute: nothing; nodes that give on what they hold in any order, at any
-  // time; or only once they were told the end, as a large shuffle does.
+  // The nodes after Distribute: none; nodes that return the elements they hold in any order at any
+  // time; or only once they have got the end, as a large shuffle does.
   enum Behind : uint8_t { kNothing, kSomeNodes, kUntilTheEnd } behind = kNothing;
-  bool idle = false;  // the first client takes nothing, and is sent nothing once it gave that back
+  bool idle = false;  // the first client takes nothing, and gets nothing once it gave that back
   Beside beside = Beside::kNothing;
   Budget budget;
   Broken broken = Broken::kNone;
 };
 
-// What goes over a channel of the model: sets as bit masks, so that a world is
-// small.
+// A message on a channel of the model. Sets are bit masks, so that a world is small.
 struct Wire {
   enum Kind : uint8_t {
     // client → dispatcher
@@ -94,7 +93,7 @@ struct Wire {
     kWaits,    // a: incarnation
     // dispatcher → client
     kWelcome,  // m: placements
-    kFence,    // p, g, a: asks for what is not delivered
+    kFence,    // p, g, a: asks for undelivered elements
     kEnd,
     kCommitDone,
     kLeaveDone,
@@ -111,12 +110,12 @@ struct Wire {
     // worker → client
     kElement,  // p, g, a: index, b: incarnation of the link
   };
-  static constexpr uint8_t kWhole = 0x80;  // beside the incarnation
-  // What `life` tells of the journal that the sender, or what it says, is of.
+  static constexpr uint8_t kWhole = 0x80;  // added to the incarnation
+  // `life` describes the journal of the sender or of the message.
   static constexpr uint8_t kBeyond =
-      1;  // to it: rests on what the copy lacks; from it: it heard that
+      1;  // to it: depends on what the copy lacks; from it: it heard that
   static constexpr uint8_t kOther = 2;  // of another journal
-  static constexpr uint8_t kNewer = 4;  // of the newer of two lives; to one: it heard of that
+  static constexpr uint8_t kNewer = 4;  // of the newer of two lives; to one: sender heard of that
   Kind kind;
   uint8_t p = 0;  // from 0
   uint8_t g = 0;
@@ -138,7 +137,7 @@ struct Step {
     kElement,     // worker, client: the head of a link is received or dropped
     kSend,        // worker, client, partition
     kTake,        // client, partition, index
-    kHand,        // client, partition, index: to nodes behind Distribute
+    kHand,        // client, partition, index: to nodes after Distribute
     kWrite,
     kCommit,  // client
     kDial,    // worker, client: a new link for a broken one
@@ -147,13 +146,13 @@ struct Step {
     kRestart,  // client
     kFollow,   // client, index: as the consumer of that number
     kWaits,    // client
-    // Of two dispatchers; `old`: the older one.
+    // With two dispatchers; `old`: the older one acts.
     kTurn,        // client: to the newer one
     kTurnWorker,  // worker
-    kLeftClient,  // client: the head of what it sent to the one that it turned from arrives
+    kLeftClient,  // client: the head of its messages to the earlier dispatcher arrives
     kLeftWorker,  // worker
-    kLoseWorker,  // worker: which is with the other one
-    // Not needed for the end to be reached:
+    kLoseWorker,  // worker, which is with the other dispatcher
+    // Optional, the end is reached without them:
     kLateRestart,
     kStopWorker,
     kKillClient,
@@ -169,7 +168,7 @@ struct Step {
     kBeginBeside,
     kReturn,  // client: to the older dispatcher
     kReturnWorker,
-    kDeclareSplit,  // client: dead, by the dispatcher that it is not with
+    kDeclareSplit,  // client: declared dead by the dispatcher that it is not with
   };
   Kind kind;
   uint8_t worker = 0;
@@ -186,15 +185,15 @@ class World {
  public:
   explicit World(const Scene& scene);
 
-  // All that can happen next.
+  // Appends all steps that are possible next.
   void Next(Steps& steps) const;
   void Take(const Step& step);
-  // Whether everybody that lives has shown the end, or nobody lives.
+  // True if all living processes have got the end, or none is alive.
   bool Done() const;
-  // What is wrong in this state: "doubled …", "lost …"; empty if nothing.
+  // Returns the fault in this state: "doubled …", "lost …"; empty if there is none.
   std::string Fault() const;
-  // The state up to renaming of workers and clients, as bytes; what cannot
-  // matter any more is left out. Returns the number of bytes written.
+  // Writes the state as bytes, up to renaming of workers and clients and without what can no longer
+  // matter. Returns the number of bytes written.
   size_t Pack(uint8_t* bytes) const;
   static constexpr size_t kMaxPacked = 2048;
   std::string ToString() const;
@@ -207,30 +206,30 @@ class World {
     Process process = Process::kAbsent;
     uint8_t incarnation = 0;
     int8_t consumer = -1;
-    Masks passed = {};  // rows: told with its Welcome
+    Masks passed = {};  // rows: given with its Welcome
     bool welcomed = false;
     bool end = false;
     bool commit_pending = false;
-    bool from_state = false;    // names it until welcomed
+    bool from_state = false;    // presents it until welcomed
     bool gave_back = false;     // and is idle
-    bool beyond = false;        // it heard what the copy lacks
-    bool wrote_beyond = false;  // as it wrote its state
+    bool beyond = false;        // it heard records that the copy lacks
+    bool wrote_beyond = false;  // `beyond` when it wrote its state
     bool other = false;         // it reads the job that had these numbers before
     bool with_old = false;      // its stream is the older dispatcher's
     bool newer = false;         // it heard the newer life
     bool lapsed = false;        // its lease has run out
     Masks written = {};
-    Masks committed = {};  // last asked for
+    Masks committed = {};  // in the last request
     absl::InlinedVector<Receiver, 1> receivers;
     Channel in;    // from the dispatcher
     Channel out;   // to it
-    Channel left;  // to the one that it turned from
+    Channel left;  // to the earlier dispatcher
   };
   struct Worker {
     bool joined = false;
     bool lost = false;        // declared dead; runs on
     bool registered = false;  // the dispatcher knows its stream
-    bool beyond = false;      // as a client
+    bool beyond = false;      // as in Client
     bool other = false;       // its senders are of that job
     bool with_old = false;
     bool newer = false;
@@ -252,9 +251,9 @@ class World {
     Masks retired = {};
     bool changed = false;
     bool failed = false;
-    bool hung = false;  // it waits for its journal
+    bool hung = false;  // waits for its journal
   };
-  // The world's dispatcher is the older one as long as this lives, if `old`.
+  // While this lives, the world's dispatcher is the older one if `old`.
   class Older {
    public:
     Older(World& world, bool old);
@@ -264,7 +263,7 @@ class World {
     World* const world_;
   };
   void Exchange();
-  // The older one says and hears nothing any more.
+  // The older one neither sends nor receives any more.
   bool OlderIsDone() const { return older_ && (hung_ || older_->failed); }
   bool IsFrozen() const { return acts_old_ && scene_->beside == Beside::kTakenOver; }
 
@@ -292,7 +291,7 @@ class World {
   void FailJob();
   bool IsClientRefused(int c, const Wire& wire);
   bool IsWorkerRefused(int w, const Wire& wire);
-  // What a client or worker says that it heard.
+  // Encodes what a client or worker says that it heard.
   static uint8_t LifeOf(const auto& its) {
     return static_cast<uint8_t>((its.beyond ? Wire::kBeyond : 0) | (its.other ? Wire::kOther : 0) |
                                 (its.newer ? Wire::kNewer : 0));
@@ -305,12 +304,12 @@ class World {
   void TurnWorker(int w);
   void AddStepsOfTwo(Steps& steps) const;
   bool IsOfTwoJobs() const { return scene_->beside == Beside::kEmpty; }
-  bool IsOf(const Client& client) const;  // of the job of the dispatcher that acts
+  bool IsOf(const Client& client) const;  // of the job of the acting dispatcher
   std::string FaultOfOne() const;
   bool IsDone() const;
   void ConnectLinks(int w, int p);
-  // What happens at once: the next message that is due anyway is put on its
-  // channel; what can have no effect any more is cleared.
+  // Does what happens at once: puts the next due message on its channel, and clears what can have
+  // no effect any more.
   void Tidy();
   void SendPending();
   void Clear();
@@ -320,14 +319,14 @@ class World {
   int ElementsOf(int p) const {
     return p + 1 == scene_->partitions ? scene_->elements - scene_->lacks : scene_->elements;
   }
-  // Rows of the client as indices; without consumers of an order they are the same.
+  // Returns the client's rows as indices; they are the same without consumers of an order.
   uint8_t IndicesOf(int c, int p, uint8_t rows) const;
   uint8_t RowOf(int index) const;
   OrderQueue QueueOf(int c) const;
   bool HasRoom(int p, int index) const;
   bool IsIdle(int c) const { return scene_->idle && c == 0; }
   bool MayWait(int c) const;
-  bool HasReceived(int c) const;  // and not handed on
+  bool HasReceived(int c) const;  // and not handed to nodes
   void AddTakes(int c, Steps& steps) const;
   void AddFollowers(Steps& steps) const;
   size_t PackClient(int c, uint8_t* bytes) const;
@@ -342,20 +341,20 @@ class World {
   IterationContext context_;
   std::array<Client, kMaxClients> clients_;
   std::array<Worker, kMaxWorkers> workers_;
-  Masks excused_ = {};  // owed under states after closing, when nobody could read
-  Masks retired_ = {};  // nothing below can be replayed any more
+  Masks excused_ = {};  // undelivered after closing, under states, when nobody could read
+  Masks retired_ = {};  // nothing lower can be replayed any more
   bool replays_what_is_gone_ = false;
   struct Copy {
     IterationRecord record;
     Masks retired = {};
   };
-  std::optional<Copy> copy_;  // of the record, as it was
-  bool changed_ = false;      // since then
-  bool failed_ = false;  // the job ended with an error: its journal lacks what somebody was told
+  std::optional<Copy> copy_;  // of an earlier record
+  bool changed_ = false;      // since the copy
+  bool failed_ = false;       // the job ended with an error: its journal lacks what a process heard
   std::optional<Dispatcher> older_;
   bool acts_old_ = false;
-  bool hung_ = false;           // of the older one
-  bool served_by_old_ = false;  // who heard the newer life
+  bool hung_ = false;           // the older one's
+  bool served_by_old_ = false;  // served a process that heard the newer life
   bool took_when_dead_ = false;
 };
 

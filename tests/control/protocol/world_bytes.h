@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ids and sets of the protocol as the small numbers of the world
+// Converts the protocol's ids and sets to the small numbers of the world
 // (tests/control/protocol/world.h), and back.
 #pragma once
 
@@ -66,7 +66,7 @@ ReceivedSets ReceivedSetsOf(const Masks& masks, int partitions) {
   return sets;
 }
 
-// Two bits for each client: the incarnation that is a reader.
+// Two bits for each client: the incarnation that reads.
 inline uint8_t ReadersByte(const Readers& readers) {
   unsigned byte = 0;
   for (const Reader& reader : readers) byte |= Byte(reader.incarnation) << (2 * At(reader.client));

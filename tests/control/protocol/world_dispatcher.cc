@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world's dispatcher: what arrives at it, what it decides and posts.
+// The world's dispatcher: messages that arrive, its decisions, and messages that it posts.
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -22,7 +22,7 @@ void World::Settle(Decision decision) {
       changed_ = copy_.has_value() || acts_old_;
       if (const auto* retired = std::get_if<BookmarksRetired>(&change))
         retired_[static_cast<size_t>(At(retired->partition))] = Byte(retired->below);
-      if (std::holds_alternative<IterationReopened>(change)) excused_ = {};  // somebody reads it
+      if (std::holds_alternative<IterationReopened>(change)) excused_ = {};  // a reader is there
     }
     for (const Message& message : decision.messages) Post(message);
     decision = Consequences(record_, context_);
@@ -35,7 +35,7 @@ void World::Post(const Message& message) {
     wire.life = life;
     Client& client = clients_[At(id)];
     if (client.with_old != acts_old_) return;
-    // Over a stream of which it knows.
+    // The dispatcher has not got the hello of the client's new stream yet.
     if (older_ && !client.out.empty() && client.out.front().kind == Wire::kConnect) return;
     if ((client.process == Process::kRunning || client.process == Process::kLeaving) &&
         client.incarnation == Byte(incarnation))
@@ -93,7 +93,7 @@ void World::Post(const Message& message) {
         } else if constexpr (std::is_same_v<M, Unassign>) {
           to_worker(m.worker,
                     {.kind = Wire::kUnassign, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
-        } else {  // of coordinated reads: rounds_world.h
+        } else {  // in coordinated reads only: rounds_world.h
           static_assert(std::is_same_v<M, Agreed> || std::is_same_v<M, AllowRows>);
         }
       },
@@ -106,7 +106,7 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
   switch (wire.kind) {
     case Wire::kConnect: {
       if (IsClientRefused(c, wire)) return;
-      // A lease is given by a dispatcher whose journal took a record behind the hello.
+      // A dispatcher gives a lease only after its journal took a record after the hello.
       if (IsFrozen() && scene_->broken != Broken::kRenewWithoutJournal) {
         hung_ = true;
         return;
@@ -180,7 +180,7 @@ void World::DeclareDead(int c) {
 
 void World::NoteWhatNobodyCanRead() {
   for (int p = 0; p < scene_->partitions; ++p) excused_[p] = 0;
-  // All is committed then, but for what is in states or with nodes behind Distribute.
+  // All is committed then, except elements in states or in nodes after Distribute.
   if (!record_.closed || (record_.shared() && !scene_->states && !scene_->behind)) return;
   for (const ReaderRecord& reader : record_.readers)
     if (reader.reads()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lives of the world's dispatcher: who is refused, as by Core::CheckLife and
+// The lives of the world's dispatcher: refusals, as in Core::CheckLife and
 // Core::OnHello(WorkerHello); how it begins again, and a second one beside it.
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@ control::Life Begun(uint64_t term) {
   return {.journal = kJournal, .id = term, .term = Term(term)};
 }
 
-// What a process says that it heard last.
+// Returns the position that a process heard last.
 control::Heard HeardOf(uint8_t life) {
   if (life & Wire::kNewer) return {Begun(2), kForked + 1};
   return {Begun(1), life & Wire::kBeyond ? kForked : kForked - 1};
@@ -25,9 +25,9 @@ control::Heard HeardOf(uint8_t life) {
 
 }  // namespace
 
-// --- Who is refused ----------------------------------------------------------------
+// --- Refusals ----------------------------------------------------------------------
 
-// Of one that is not foreign.
+// Requires that `life` is not foreign.
 control::Origin World::OriginOf(uint8_t life) const {
   std::vector<control::BegunLife> lives = {{.life = Begun(1), .begins = 1, .lease = {}}};
   if (!acts_old_) lives.push_back({.life = Begun(2), .begins = kForked, .lease = {}});
@@ -39,7 +39,7 @@ bool World::IsForeign(uint8_t life) const {
   return ((life & Wire::kOther) != 0) != old;
 }
 
-// The older one hears a process that heard the newer one.
+// True if this is the older dispatcher and the process heard the newer one.
 bool World::HearsNewer(uint8_t life) const {
   return acts_old_ && !IsForeign(life) && (life & Wire::kNewer) != 0;
 }
@@ -72,7 +72,7 @@ bool World::IsWorkerRefused(int w, const Wire& wire) {
   if (worker.with_old != acts_old_) return true;  // it has turned since, and does not hear of it
   worker.lost = true;
   worker.in.clear();
-  for (Worker& next : workers_) {  // it ends, and another process is started in its place
+  for (Worker& next : workers_) {  // it ends, and another process starts in its place
     if (std::exchange(next.joined, true)) continue;
     next.registered = true;
     next.with_old = acts_old_;
@@ -82,7 +82,7 @@ bool World::IsWorkerRefused(int w, const Wire& wire) {
   return true;
 }
 
-// --- How it begins again -------------------------------------------------------------
+// --- Restarts ------------------------------------------------------------------------
 
 void World::BeginFromCopy() {
   record_ = std::move(copy_->record);
@@ -129,7 +129,7 @@ void World::RestartDispatcher() {
   }
 }
 
-// Over a new stream.
+// Opens a new stream.
 void World::ReopenStream(int c) {
   Client& client = clients_[c];
   if (client.process != Process::kRunning && client.process != Process::kLeaving) return;
@@ -151,7 +151,7 @@ void World::Register(int w) {
   worker.out.push_back(registers);
 }
 
-// --- Two of them ---------------------------------------------------------------------
+// --- Two dispatchers -----------------------------------------------------------------
 
 World::Older::Older(World& world, bool old) : world_(old ? &world : nullptr) {
   if (world_) world_->Exchange();
@@ -171,7 +171,7 @@ void World::Exchange() {
   std::swap(failed_, older_->failed);
 }
 
-// All are with the older one, and turn to the newer one sooner or later: it ends.
+// All processes are with the older dispatcher, and turn to the newer one sooner or later.
 void World::BeginBeside() {
   older_ = Dispatcher{record_, context_, excused_, retired_, changed_, failed_};
   for (Client& client : clients_) client.with_old = client.process != Process::kAbsent;

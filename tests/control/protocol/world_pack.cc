@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world as bytes, up to renaming of workers and clients.
+// Packs the world into bytes, up to renaming of workers and clients.
 #include <algorithm>
 #include <cstring>
 
@@ -90,7 +90,7 @@ uint8_t* World::PutReader(int c, const IterationRecord& record, const IterationC
   return at;
 }
 
-// Its part of the copy.
+// Packs the client's part of the copy.
 uint8_t* World::PutCopied(int c, uint8_t* at) const {
   const auto found = copy_->record.FindReader(ClientName(c));
   *at++ = found.has_value();
@@ -125,7 +125,7 @@ size_t World::PackWorker(int w, const std::array<uint8_t, kMaxClients>& order,
     *at++ = Byte(sender.placement());
     *at++ = Byte(sender.next());
     *at++ = Byte(worker.sent_end[p] | sender.end().has_value() << 1 | worker.sent_bookmark[p] << 2);
-    // What it passed is sent or was skipped: only the rest of skip matters.
+    // Earlier indices were sent or skipped: only the rest of `skip` matters.
     *at++ = Byte(Mask(sender.skip()) >> sender.next());
     *at++ = Mask(sender.again());
     for (uint8_t c : order) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world's clients and workers: what arrives at them, their starts, their links.
+// The world's clients and workers: messages that arrive, their starts, their links.
 #include <utility>
 
 #include "penstock/check.h"
@@ -37,7 +37,7 @@ void World::Restart(int c) {
   client.welcomed = client.end = client.commit_pending = false;
   client.from_state = true;
   client.beyond = client.wrote_beyond;
-  client.committed = client.written;  // a state it asks to be committed is a new one
+  client.committed = client.written;  // it asks to commit a new state
   for (Worker& worker : workers_) worker.link_broken[c] = false;
   client.receivers.clear();
   for (int p = 0; p < scene_->partitions; ++p)
@@ -131,7 +131,7 @@ void World::ArrivesAtWorker(int w, const Wire& wire) {
   }
 }
 
-// Links that are up serve a placement that is new, or new readers of it.
+// Lets links that are up serve a new placement, or new readers of one.
 void World::ConnectLinks(int w, int p) {
   std::optional<Sender>& sender = workers_[w].senders[p];
   if (!sender) return;
@@ -141,7 +141,7 @@ void World::ConnectLinks(int w, int p) {
     if (!client.welcomed || workers_[w].link_broken[c] || client.process == Process::kDown ||
         client.process == Process::kAbsent)
       continue;
-    bool served = false;  // already, by this link
+    bool served = false;  // by this link already
     for (const Sender::Served& s : sender->readers())
       served |= s.reader.client == ClientName(c) && s.linked;
     if (!served) sender->OnLinkUp(ClientName(c), Incarnation(client.incarnation), {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can happen next, and its happening.
+// The possible next steps, and their effects.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -200,7 +200,7 @@ void World::Take(const Step& step) {
       for (int q = 0; q < scene_->partitions; ++q)
         delivered[q] = Mask(client.receivers[q].delivered());
       client.out.push_back({.kind = Wire::kLeave, .a = client.incarnation, .m = delivered});
-      if (scene_->states) {  // what it wrote may come back
+      if (scene_->states) {  // its written state may come back
         client.process = Process::kDown;
       } else {
         client.process = Process::kLeaving;
@@ -268,7 +268,7 @@ void World::Next(Steps& steps) const {
       if (active) add(Step::kDeclareDead, 0, c);
       add(active ? Step::kRestart : Step::kLateRestart, 0, c);
     }
-    // Of whom the copy does not know that it is gone.
+    // The copy does not know that this client is gone.
     if (scene_->budget.old_copies && client.process == Process::kGone && reader &&
         reader->status == ReaderStatus::kActive && !record_.finished)
       add(Step::kDeclareDead, 0, c);
@@ -316,7 +316,8 @@ void World::Next(Steps& steps) const {
       }
 }
 
-// Beside an idle one it says so whenever that was not heard, or something was given back for it.
+// Beside an idle client, it sends Waits whenever the last one was not heard, or something was given
+// back for it.
 bool World::MayWait(int c) const {
   const Client& client = clients_[c];
   if (client.end || record_.closed || HasReceived(c) || IsIdle(c)) return false;
@@ -333,8 +334,8 @@ bool World::HasReceived(int c) const {
   return false;
 }
 
-// What Next() may return: anything received, or the element that is next. Of what nodes hold,
-// anything.
+// Adds what Next() may return: any received element, or the one that is next in order. Nodes may
+// return any element that they hold.
 void World::AddTakes(int c, Steps& steps) const {
   const Client& client = clients_[c];
   if (client.lapsed) return;
@@ -380,7 +381,7 @@ OrderQueue World::QueueOf(int c) const {
   return queue;
 }
 
-// Whether each that reads got all of its elements of the partition below the last row.
+// Whether every reader has got all its elements of the partition below the last row.
 bool World::HasRoom(int p, int index) const {
   if (!scene_->order_consumers) return true;
   const Positions positions = PositionsOf(record_);
@@ -393,7 +394,7 @@ bool World::HasRoom(int p, int index) const {
   return true;
 }
 
-// A new process under the number of a consumer that will not come back.
+// Adds new processes with the number of a consumer that will not come back.
 void World::AddFollowers(Steps& steps) const {
   if (record_.closed) return;
   for (int number = 0; number < record_.order_consumers; ++number) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The world in words, for a fault to be understood.
+// Describes the world as text, to explain a fault.
 #include "absl/strings/str_cat.h"
 #include "tests/control/protocol/world.h"
 #include "tests/control/protocol/world_bytes.h"

@@ -24,7 +24,7 @@ TEST(PrepareGrpc, NothingStaysOfMutexesThatAreFreedWithoutTheirDestructors) {
   PrepareGrpc();
   constexpr size_t kMutexes = 100'000;
   const auto places =
-      std::make_unique<std::array<std::byte, sizeof(absl::Mutex)>[]>(kMutexes);  // touches them
+      std::make_unique<std::array<std::byte, sizeof(absl::Mutex)>[]>(kMutexes);  // uses the mutexes
   const int64_t before = ResidentKib();
   for (size_t i = 0; i < kMutexes; ++i) {
     auto* mutex = new (&places[i]) absl::Mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatcher that says what cannot be read, as one of another release may.
+// A dispatcher that sends unreadable messages, as one of another release may.
 #include <grpcpp/grpcpp.h>
 
 #include <deque>
@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// Says these, and leaves the stream open.
+// Sends these bytes and leaves the stream open.
 class Says final : public Reactor {
  public:
   explicit Says(std::deque<std::string> texts) : texts_(std::move(texts)) { OnWriteDone(true); }
@@ -73,7 +73,7 @@ class Client : public Peer<ClientUp, ClientDown> {
   explicit Client(DispatcherStub& stub) { session_ = stub.OpenClientSession(events()); }
 };
 
-// gRPC itself would leave the stream open, with nothing to be heard on it any more.
+// gRPC itself would leave the stream open, on which nothing could arrive any more.
 TEST(Unreadable, BytesEndTheStreamWithWordsThatNameThem) {
   Service service({"\xff\xff\xff"});
   const absl::Status of_worker = Worker(service.stub()).WaitClosed();

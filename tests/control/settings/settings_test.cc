@@ -51,7 +51,7 @@ class SettingsTest : public testing::Test {
                     return value->second;
                   });
   }
-  // What is wrong with a file of that text.
+  // Returns the error for a file of that text.
   std::string Complaint(const std::string& text) {
     WriteFile(text);
     const absl::Status status = SettleIt({}, path_).status();

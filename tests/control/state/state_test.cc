@@ -73,12 +73,12 @@ TEST(State, SplitsAreRetiredWithTheBookmarksThatNeededThem) {
   state.Apply(IterationAltered{kIteration, p::BookmarksRetired{kOne, 20}});
   EXPECT_EQ(Given(state).first_ordinal, 2);
   EXPECT_THAT(Given(state).numbers, ElementsAre(9, 4));
-  // The next ones follow on.
+  // The next ones continue the sequence.
   state.Apply(Give(4, {5}));
   EXPECT_THAT(Given(state).numbers, ElementsAre(9, 4, 5));
 }
 
-// What is finished, failed or cancelled is never replayed.
+// A finished, failed or cancelled iteration is never replayed.
 TEST(State, AnIterationThatIsOverKeepsOnlyHowManySplitsItGave) {
   State open = WithAnIteration();
   open.Apply(Give(0, {7, 3}, /*no_more=*/true));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams that come back, without a network.
+// Streams that are opened again after a break, without a network.
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -40,7 +40,7 @@ class HandNetworkOf {
       return stream;
     };
   }
-  // The events of the stream number `n`, from 1, when it is opened.
+  // Waits for stream number `n`, from 1; returns its events.
   SessionEvents<Down>* WaitForStream(size_t n) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return streams_.size() >= n; });
@@ -124,7 +124,7 @@ TEST(KeepOpen, ARefusalIsFinal) {
   auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events);
   network.WaitForStream(1)->OnClosed(absl::FailedPreconditionError("declared dead"));
   EXPECT_EQ(events.Wait(1), "given up: declared dead");
-  (*session)->Send(ClientHeartbeat{1});  // goes nowhere
+  (*session)->Send(ClientHeartbeat{1});  // is lost
 }
 
 TEST(KeepOpen, WhatOnlyAProxyCanHaveSaidIsNot) {
@@ -151,10 +151,10 @@ TEST(KeepOpen, MemoryThatRunsOutIsFinal) {
   auto session = KeepOpen<ClientUp, ClientDown>(open, &events, {.address = "head:5050"});
   EXPECT_EQ(events.Wait(1),
             "given up: the session at head:5050: the process has no memory left for it");
-  (*session)->Send(ClientHeartbeat{1});  // goes nowhere
+  (*session)->Send(ClientHeartbeat{1});  // is lost
 }
 
-// Sends nothing for want of memory.
+// A session that sends nothing for lack of memory.
 class Exhausted final : public Session<ClientUp> {
  public:
   explicit Exhausted(std::atomic<bool>& stopped) : stopped_(stopped) {}
@@ -186,7 +186,7 @@ TEST(KeepOpen, AStreamThatEndsWithoutAReasonIsOpenedAgain) {
   network.WaitForStream(2);
 }
 
-// Else a message that cannot be read ends the worker, and then the next one that gets the same
+// Otherwise an unreadable message would end the worker, and then the next one that gets the same
 // work.
 TEST(KeepOpen, OfAWorkerOnlyTheDispatchersRefusalIsFinal) {
   HandNetworkOf<WorkerUp, WorkerDown> network;
@@ -204,7 +204,7 @@ TEST(KeepOpen, OfAWorkerOnlyTheDispatchersRefusalIsFinal) {
   EXPECT_EQ(events.Wait(5), "given up: too many permits");
 }
 
-// A message that is said on each stream and cannot be read.
+// A message that cannot be read is sent on each stream.
 TEST(KeepOpen, PausesGrowWhereTheDispatcherEndsEachStreamThatItWelcomed) {
   HandNetwork network;
   Recorded events;
@@ -218,7 +218,7 @@ TEST(KeepOpen, PausesGrowWhereTheDispatcherEndsEachStreamThatItWelcomed) {
     stream->OnClosed(absl::AbortedError("cannot read a message"));
   }
   network.WaitForStream(6);
-  EXPECT_GE(absl::Now() - begun, (1 + 2 + 4 + 8 + 16) * kFirst / 2);  // a pause is half at least
+  EXPECT_GE(absl::Now() - begun, (1 + 2 + 4 + 8 + 16) * kFirst / 2);  // pauses are halved at most
 }
 
 TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {

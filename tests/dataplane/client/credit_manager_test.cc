@@ -27,7 +27,7 @@ TEST(CreditManagerTest, AsksForNoMoreThanTheWindow) {
   EXPECT_EQ(Granted(credits.TakeGrants(), kA), 10);
   EXPECT_THAT(credits.TakeGrants(), IsEmpty());
   for (int i = 0; i < 10; ++i) credits.OnReceived(kA, 100);
-  EXPECT_THAT(credits.TakeGrants(), IsEmpty());  // what is held counts
+  EXPECT_THAT(credits.TakeGrants(), IsEmpty());  // held elements count
   EXPECT_EQ(credits.held(), 10);
 }
 
@@ -170,7 +170,7 @@ TEST(CreditManagerTest, AWorkerThatGaveBackIsPassedOverMoreAndMoreButNotForGood)
   }
   EXPECT_GT(of_b, 370);
   EXPECT_GT(of_a, 10);
-  // As soon as it sends, it has its turn again.
+  // As soon as A sends, it has its turn again.
   while (credits.TakeGrants()[0].worker != kA) {
     credits.OnReceived(kB, 100);
     credits.OnReleased(kB, 100);
@@ -187,7 +187,7 @@ TEST(CreditManagerTest, AWorkerWhoseElementIsNotReleasedYetDoesNotStarve) {
   credits.AddLink(kA);
   credits.AddLink(kB);
   credits.TakeGrants();
-  credits.OnReceived(kA, 100);  // B has data too, and has not come to send it
+  credits.OnReceived(kA, 100);  // B has data too, but has not sent it yet
   EXPECT_FALSE(credits.Starving());
   for (int look = 0; look < 3; ++look) EXPECT_THAT(credits.TakeRecalls(), IsEmpty());
   credits.OnReleased(kA, 100);
@@ -200,7 +200,7 @@ TEST(CreditManagerTest, ASlotGoesBackToTheWorkerWhoseElementWasInIt) {
   const WorkerId kC(3);
   for (const WorkerId worker : {kA, kB, kC}) credits.AddLink(worker);
   credits.TakeGrants();
-  // Whoever is first, and however long the others have waited.
+  // Whichever is first, and however long the others have waited.
   for (const WorkerId taken : {kC, kB, kC, kA, kB}) {
     for (const WorkerId worker : {kA, kB, kC}) {
       if (credits.asked(worker) == 1) credits.OnReceived(worker, 100);
@@ -222,7 +222,7 @@ TEST(CreditManagerTest, WhatTheLinkBeforeItHasHereIsNotOfTheLinkDialledAnew) {
   credits.OnReleased(kA, 100);
   EXPECT_EQ(credits.held(), 0);
   while (Granted(credits.TakeGrants(), kB) == 0) credits.OnRecalled(kA, 1);
-  EXPECT_TRUE(credits.Starving());  // A
+  EXPECT_TRUE(credits.Starving());  // A starves
 }
 
 TEST(CreditManagerTest, AWorkerThatSendsIsNotRecalled) {

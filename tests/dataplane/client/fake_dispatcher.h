@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatcher that says what a test tells it to, and writes down what it hears.
+// A dispatcher that sends what a test tells it to, and records what it receives.
 #pragma once
 
 #include <algorithm>
@@ -31,24 +31,24 @@ class FakeDispatcher final : public control::DispatcherStub {
     thread_.join();
   }
 
-  // --- The test's side ---------------------------------------------------------
+  // --- Functions for tests -----------------------------------------------------
 
-  // Says it on the present stream, if there is one.
+  // Sends the message on the current stream, if there is one.
   void Say(control::ClientDown message) {
     Post([message = std::move(message)](control::ClientSessionEvents& events) {
       events.OnMessage(message, 0);
     });
   }
-  // Whether a session listens to what is said.
+  // True if a session listens to the stream.
   bool has_stream() {
     std::lock_guard lock(mu_);
     return events_ != nullptr;
   }
-  // Breaks the present stream.
+  // Breaks the current stream.
   void Break(absl::Status status = absl::UnavailableError("broken on purpose")) {
     Post([status](control::ClientSessionEvents& events) { events.OnClosed(status); });
   }
-  // Message number `i` of that type heard so far; waits for it. The test fails if it does not come.
+  // Waits for message number `i` of that type and returns it. The test fails if it does not come.
   template <class Message>
   Message Heard(size_t i = 0) {
     std::unique_lock lock(mu_);
@@ -66,7 +66,7 @@ class FakeDispatcher final : public control::DispatcherStub {
     ADD_FAILURE() << "not heard within a minute";
     return Message();
   }
-  // How many messages of that type were heard so far.
+  // Returns how many messages of that type were received so far.
   template <class Message>
   size_t Count() {
     std::lock_guard lock(mu_);
@@ -190,11 +190,11 @@ class FakeDispatcher final : public control::DispatcherStub {
   std::mutex mu_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  control::ClientSessionEvents* events_ = nullptr;   // of the present stream
+  control::ClientSessionEvents* events_ = nullptr;   // of the current stream
   control::ClientSessionEvents* running_ = nullptr;  // inside an event
   std::deque<Action> actions_;
   std::vector<control::ClientUp> heard_;
-  std::thread thread_;  // the last: uses all above
+  std::thread thread_;  // last, because it uses all members above
 };
 
 }  // namespace penstock::client

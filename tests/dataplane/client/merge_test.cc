@@ -46,7 +46,7 @@ TEST(MergeTest, FairForgetsAWorkerOfWhomNothingIsLeft) {
   merge.Push(From(2, 20));
   EXPECT_FALSE(merge.Forget(WorkerId(1)));
   EXPECT_EQ(merge.Pop().identity.index, 10);
-  EXPECT_TRUE(merge.Forget(WorkerId(1)));  // whose turn was
+  EXPECT_TRUE(merge.Forget(WorkerId(1)));  // it was worker 1's turn
   merge.Push(From(3, 30));
   EXPECT_THAT(Drain(merge), ElementsAre(20, 30));
 }
@@ -84,7 +84,7 @@ ReceivedElement At(uint64_t partition, Index index) {
   return {.identity = {.partition = PartitionId(partition), .index = index}};
 }
 
-// Partition and index of all that may be returned now.
+// Returns partition and index of all elements that may be returned now.
 std::vector<std::pair<uint64_t, Index>> DrainOrdered(Merge& merge) {
   std::vector<std::pair<uint64_t, Index>> order;
   while (merge.ready()) {
@@ -149,7 +149,7 @@ TEST(OrderedMergeTest, WhatWasNotReceivedAtTheEndIsNotThere) {
 
 TEST(OrderedMergeTest, OfOneConsumerHasItsElementsAlone) {
   Merge merge(MergeOrder::kDeterministic);
-  // Positions 3, 4, 5 … are of consumers 0, 1, 0 …; 5, of partition 2, was delivered before.
+  // Positions 3, 4, 5 … belong to consumers 0, 1, 0 …; 5, of partition 2, was delivered before.
   merge.ordered().Open({.partitions = 3, .consumers = 2, .first = 3}, 0,
                        {{}, IndexSet::Of(0, 1), {}});
   EXPECT_FALSE(merge.ordered().Expects(PartitionId(2), 1));
@@ -173,7 +173,7 @@ TEST(ReceiveLimitsTest, DividesTheWindowBetweenPartitions) {
 
 TEST(ReceiveLimitsTest, CountsTheElementsOfThisReader) {
   ReceiveLimits limits(64, 1 << 30);
-  limits.Open(4, 2, 3);  // each third of two partitions
+  limits.Open(4, 2, 3);  // every third element of two partitions
   EXPECT_EQ(limits.partition_budget(), 32);
   EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 1), 97);
   EXPECT_EQ(limits.TakeUpdate(PartitionId(1), 46), std::nullopt);

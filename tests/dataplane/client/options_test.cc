@@ -60,7 +60,8 @@ TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndWhatIsNotAsUsual) {
               HasSubstr("  | compression=LZ4 fallback=[\"shm\", \"tcp\"] job_name=\"j\" "
                         "keep=COMMITTED max_permits=2 order=FAIR processing_mode=FILE_OR_DATA "
                         "service=\"grpc://localhost:5050\" timeout=1m30s\n"));
-  for (const Dataset& last : {numbers.Prefetch(2), numbers.Prefetch(2).WithOptions({.threads = 1})}) {
+  for (const Dataset& last :
+       {numbers.Prefetch(2), numbers.Prefetch(2).WithOptions({.threads = 1})}) {
     EXPECT_THAT(last.Distribute(Good()).Explain(),
                 HasSubstr("(its window stands for the Prefetch before it)\n"));
   }
@@ -217,7 +218,7 @@ const bool kRegistered =
                  .deterministic = false})
         .ok();
 
-// Every worker has to see the same above the cut.
+// Every worker must see the same elements above the cut.
 TEST(DistributeOptionsTest, WhatIsNotDeterministicIsNotCutByElements) {
   ASSERT_TRUE(kRegistered);
   const Dataset data =
@@ -289,7 +290,7 @@ TEST(DistributeOptionsTest, AFixedOrderOfSeveralConsumersHasNoRounds) {
   good.order = MergeOrder::kDeterministic;
   good.num_consumers = 4;
   good.consumer_index = 3;
-  good.max_outstanding_requests = 2;  // partitions of the 8 that are this consumer's
+  good.max_outstanding_requests = 2;  // of the 8 partitions, this consumer's
   EXPECT_TRUE(Dataset::Range(3).Distribute(good).status().ok());
   const auto refused = [&](const std::function<void(DistributeOptions&)>& change) {
     DistributeOptions options = good;

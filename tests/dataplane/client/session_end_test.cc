@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sessions end: what they say of what they took, and commits, also behind the end.
+// How sessions end: their reports of delivered elements, and commits, also after the end.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/client/session_fixture.h"
@@ -29,7 +29,7 @@ TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
   auto link = Link();
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
   EXPECT_EQ(NextValue(), 0);
-  session_->Leave(absl::Minutes(1));  // not yet: it may still commit
+  session_->Leave(absl::Minutes(1));  // does not leave yet: it may still commit
   EXPECT_EQ(NextValue(), 1);
   auto destroyed = std::async(std::launch::async, [&] { session_.reset(); });
   EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
@@ -38,7 +38,7 @@ TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
   destroyed.get();
 }
 
-// One whose place another takes does not leave, so the links are there to its end.
+// A session whose place another takes does not leave, so its links stay until its end.
 TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) {
   Begin();
   auto link = Link();
@@ -72,8 +72,8 @@ TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
   EXPECT_TRUE(*said);
 }
 
-// The last repetition, of which it took nothing, has ended; what it took of the one before is only
-// kept when the dispatcher says so.
+// The last repetition has ended without any element for this session. Elements of the one before
+// are committed only when the dispatcher says so.
 TEST_F(SessionTest, OneThatHasLeftDoesNotSayThatAnotherRepetitionIsCommitted) {
   keep_ = Keep::kCommitted;
   Begin();
@@ -176,13 +176,13 @@ TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
   dispatcher_.Heard<control::Leave>();
   dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("not known")});
   dispatcher_.Break();
-  ASSERT_TRUE(Eventually([&] { return !dispatcher_.has_stream(); }));  // the error came before
+  ASSERT_TRUE(Eventually([&] { return !dispatcher_.has_stream(); }));  // the error was received before
   end = session_->Next();
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_FALSE(end->has_value());
 }
 
-// Its end and that of others need not wait until what it received is delivered.
+// Neither its end nor that of others has to wait until the received elements are delivered.
 TEST_F(SessionTest, WithAnEarlyEndItGivesNothingBack) {
   early_end_ = true;
   Begin();

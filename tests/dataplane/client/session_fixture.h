@@ -22,7 +22,7 @@ namespace penstock::client {
 
 inline constexpr PartitionId kPartition(1);
 inline constexpr WorkerId kWorker(9);
-// For those that wait until it is over.
+// For tests that wait until it has passed.
 inline constexpr absl::Duration kShortTimeout = absl::Milliseconds(400);
 
 class SessionTest : public testing::Test {
@@ -76,7 +76,7 @@ class SessionTest : public testing::Test {
     dispatcher_.Say(Welcome(lease));
     if (served) dispatcher_.Say(Membership());
   }
-  // The worker's end of link number `i`, once it has credits.
+  // Returns the worker's end of link number `i`, once it has credits.
   std::shared_ptr<transfer::WorkerEnd> Link(size_t i = 0) {
     std::shared_ptr<transfer::WorkerEnd> end = worker_.Link(i);
     EXPECT_NE(end, nullptr);
@@ -103,7 +103,8 @@ class SessionTest : public testing::Test {
     return (*element)->tensor(0).scalar<int64_t>();
   }
 
-  // Whether so many heartbeats more are heard: turns of the agent that began after this call.
+  // Waits for this many more heartbeats. They are sent in rounds of the agent that began after this
+  // call.
   bool HeartbeatsGoOn(size_t count = 3) {
     const size_t next = dispatcher_.Count<control::ClientHeartbeat>() + count;
     return dispatcher_.Heard<control::ClientHeartbeat>(next).counter != 0;
@@ -116,7 +117,7 @@ class SessionTest : public testing::Test {
     return HeartbeatsGoOn();
   }
 
-  // What reports said so far of that set; waits until it is all of `wanted`.
+  // Collects that set from the reports; waits until it equals `wanted`.
   template <class Set>
   bool Reported(Set control::PartitionReport::*set, const IndexSet& wanted) {
     IndexSet said;
@@ -132,8 +133,8 @@ class SessionTest : public testing::Test {
   absl::Duration heartbeat_interval_ = absl::Milliseconds(5);
   bool delivers_later_ = false;
   bool early_end_ = false;
-  std::string token_ = "sesame";      // of the job, which workers know
-  std::optional<int64_t> consumers_;  // of which it is number 0
+  std::string token_ = "sesame";      // of the job; workers know it
+  std::optional<int64_t> consumers_;  // the session is number 0 of them
   transfer::TransportPreference transport_preference_;
   std::atomic<bool> cancelled_{false};
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();

@@ -41,7 +41,7 @@ TEST_F(SessionTest, AConsumerThatIsSuspectedIsNamedAndTheCallWaitsForIt) {
   EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
 }
 
-// Whatever the timeout.
+// The length of the timeout does not matter.
 TEST_F(SessionTest, AConsumerThatIsDeclaredDeadEndsTheWaitAtOnce) {
   consumers_ = 8;
   Begin({}, absl::Hours(1), /*timeout=*/absl::Hours(1));
@@ -67,7 +67,7 @@ TEST_F(SessionTest, AConsumerThatWasDeadBeforeIsWaitedFor) {
       ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 3 is dead: not"));
 }
 
-// As an evaluation between two steps would see it.
+// An evaluation between two steps would see it like this.
 TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
   consumers_ = 8;
   Begin({}, absl::Hours(1), /*timeout=*/absl::Milliseconds(200));
@@ -80,7 +80,7 @@ TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
               ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 4 is not"));
 }
 
-// While the trainer's own thread sits in a collective.
+// The trainer's own thread may be inside a collective.
 TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
   using State = LostConsumer::State;
   consumers_ = 8;
@@ -96,7 +96,7 @@ TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
   dispatcher_.Say(Lost(3, /*dead=*/false));  // before the session: it may be on its way back
   dispatcher_.Say(control::ConsumersLost{{{4, absl::Seconds(2), false, "silent for 1.75s"}}});
   dispatcher_.Say(Lost(4, /*dead=*/false));
-  dispatcher_.Say(Lost(4, /*dead=*/false));  // as known
+  dispatcher_.Say(Lost(4, /*dead=*/false));  // no change
   dispatcher_.Say(Lost(4, /*dead=*/true));
   dispatcher_.Say(control::ConsumersLost());
 
@@ -117,7 +117,7 @@ TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
   EXPECT_EQ(watch.Next(), std::nullopt);
 }
 
-// Without the dispatcher nobody could say that it is back.
+// Without the dispatcher the client cannot hear that it is back.
 TEST_F(SessionTest, ThatAConsumerEndedIsInDoubtWhileTheStreamIsBroken) {
   using State = LostConsumer::State;
   consumers_ = 8;
@@ -147,7 +147,7 @@ class RoundsSessionTest : public SessionTest {
     consumers_ = 2;
     heartbeat_interval_ = absl::Hours(1);  // a heartbeat reports whatever there is
   }
-  // This consumer's elements of rows `begin` to `end`, each of them one round.
+  // Sends this consumer's elements of rows `begin` to `end`; each belongs to one round.
   void SendElements(transfer::SendLink& link, int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) ASSERT_TRUE(Send(link, row * 2).ok());
   }
@@ -160,17 +160,18 @@ class RoundsSessionTest : public SessionTest {
   void Take(int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) ASSERT_EQ(NextValue(), row * 2);
   }
-  // Eight rows, as many as the window has, and a report of each.
+  // Sends eight rows, which fill the window, and expects a report of each.
   void SendOneByOne(transfer::SendLink& link) {
     SendElements(link, 0, 1);
-    size_t report = 0;  // those of the welcome come first
+    size_t report = 0;  // the welcome's reports come first
     while (ReceivedOf(report).empty()) ++report;
     for (int64_t row = 1; row < 8; ++row) {
       SendElements(link, row, row + 1);
       EXPECT_EQ(ReceivedOf(++report), IndexSet::Of(row, row + 1));
     }
   }
-  // Takes one of eight rows that were received and are agreed on; the number of the next report.
+  // Takes one of eight rows that were received and agreed on. Returns the number of the next
+  // report.
   size_t TakeOneOfEight(transfer::SendLink& link) {
     SendOneByOne(link);
     const size_t next = dispatcher_.Count<control::Report>();
@@ -199,7 +200,7 @@ TEST_F(RoundsSessionTest, WhatNobodyWaitsForIsReportedTogether) {
   const size_t next = dispatcher_.Count<control::Report>();
   const absl::Time begin = BootTime();
   dispatcher_.Say(AgreedOn(0, 8));
-  Take(0, 4);  // of a window of 8: the dispatcher gets to know its receive budget
+  Take(0, 4);  // half the window of 8: the dispatcher gets its receive budget
   size_t last = next;
   while (DeliveredIn(last) < 4) ++last;
   SendElements(link->link(), 8, 12);
@@ -208,12 +209,12 @@ TEST_F(RoundsSessionTest, WhatNobodyWaitsForIsReportedTogether) {
   for (++last; DeliveredIn(last) < 7; ++last) received.Add(ReceivedOf(last));
   received.Add(ReceivedOf(last));
   EXPECT_EQ(received, IndexSet::Of(8, 12));
-  // Where this thread stood still, the time was up for some more.
+  // If this thread was suspended, more reports are sent by time.
   const int64_t by_time = (BootTime() - begin) / absl::Milliseconds(50);
   EXPECT_LE(last + 1 - next, 2 + static_cast<size_t>(by_time));
 }
 
-// Others may have fewer places than this consumer, so that a worker sends no more before.
+// Others may have fewer places than this consumer; a worker sends no more until they have room.
 TEST_F(RoundsSessionTest, WhatWasDeliveredIsReportedSoonByOneThatWaits) {
   Begin();
   auto link = Link();
@@ -227,7 +228,7 @@ TEST_F(RoundsSessionTest, WhatWasDeliveredIsReportedSoonByOneThatWaits) {
   EXPECT_EQ(waits.get(), 4);
 }
 
-// As of a consumer that evaluates for a while, and for which the others wait.
+// The consumer may evaluate for a while, and the others wait for it.
 TEST_F(RoundsSessionTest, WhatWasReceivedIsReportedSoonThoughNobodyCalls) {
   Begin();
   auto link = Link();
@@ -238,7 +239,7 @@ TEST_F(RoundsSessionTest, WhatWasReceivedIsReportedSoonThoughNobodyCalls) {
   EXPECT_EQ(received, IndexSet::Of(8, 9));
 }
 
-// Before its worker may be replaced, after which nobody sends it again.
+// Its worker may be replaced later, and then nobody sends it again.
 TEST_F(RoundsSessionTest, AnErrorIsReportedAtOnce) {
   Begin();
   auto link = Link();

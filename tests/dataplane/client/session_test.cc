@@ -40,7 +40,7 @@ TEST_F(SessionTest, WhatAWorkerSendsOfAPartitionThatCannotBeIsDropped) {
     element.set_identity(identity);
     ASSERT_TRUE(link->link().Send(std::move(element)).ok());
   }
-  Index opened = 7;  // the dispatcher's word of it comes later
+  Index opened = 7;  // the dispatcher announces it later
   Element element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &opened)}, Scalar(kInt64));
   Identity identity = IdentityOf(0);
   identity.partition = PartitionId(kPartition.value() + 1);
@@ -124,8 +124,8 @@ TEST_F(SessionTest, AFenceIsAnsweredAndWhatIsOlderIsDropped) {
   dispatcher_.Say(control::Fence{kPartition, Placement(2)});
   control::PartitionReport answer = dispatcher_.Heard<control::FenceAnswer>().report;
   EXPECT_EQ(answer.placement, Placement(2));
-  ASSERT_TRUE(Send(link->link(), 3).ok());                // from before: dropped
-  ASSERT_TRUE(Send(link->link(), 4, Placement(2)).ok());  // from after
+  ASSERT_TRUE(Send(link->link(), 3).ok());                // old placement: dropped
+  ASSERT_TRUE(Send(link->link(), 4, Placement(2)).ok());  // new placement
   EXPECT_EQ(NextValue(), 1);
   EXPECT_EQ(NextValue(), 2);
   EXPECT_EQ(NextValue(), 4);
@@ -145,7 +145,7 @@ TEST_F(SessionTest, HalfOfWhatIsNotDeliveredIsGivenBackToAFenceThatAsksForIt) {
   EXPECT_EQ(answer.returned, IndexSet::Of(3, 5));
   dispatcher_.Say(control::Fence{kPartition, Placement(2), /*give_back=*/true});
   EXPECT_TRUE(dispatcher_.Heard<control::FenceAnswer>(1).report.returned.empty()) << "said again";
-  ASSERT_TRUE(Send(link->link(), 4, Placement(2)).ok());  // here again, as to anybody
+  ASSERT_TRUE(Send(link->link(), 4, Placement(2)).ok());  // once more, as to any client
   EXPECT_EQ(NextValue(), 1);
   EXPECT_EQ(NextValue(), 2);
   EXPECT_EQ(NextValue(), 4);
@@ -174,7 +174,8 @@ TEST_F(SessionTest, NearTheEndTheDispatcherIsToldThatACallWaits) {
   EXPECT_EQ(next.get(), 0);
 }
 
-// From the first time on, also where it waited before it was near the end: 5 ms, 10, 20 and so on.
+// From the first report after ReportAtOnce on, even if the call waited before: after 5 ms, 10, 20
+// and so on.
 TEST_F(SessionTest, TheDispatcherIsToldEverMoreRarelyThatACallWaits) {
   Begin();
   auto link = Link();
@@ -223,7 +224,7 @@ TEST_F(SessionTest, AProtocolThatLacksTheMeansAgainAndAgainGivesWayToTheFallback
   transport_preference_ = {"local", {"grpc"}, "DistributeOptions"};
   Begin(std::nullopt, absl::Hours(1), absl::Minutes(1), /*served=*/false);
   control::Membership membership = Membership();
-  // A worker of whom this process has not said yet that it falls back.
+  // A worker for which this process has not logged the fallback yet.
   membership.partitions[0].worker = membership.workers[0].worker = WorkerId(10);
   const transfer::TransportOffer offer = other.offer("grpc");
   membership.workers[0].offers.push_back({offer.protocol, offer.address, offer.compatibility});
@@ -332,7 +333,7 @@ TEST_F(SessionTest, WithoutALeaseNothingIsReturned) {
   EXPECT_TRUE(session_->delivered().empty());
 }
 
-// As nodes behind Distribute do, which hold what they were given.
+// Nodes after Distribute hold the elements that they get.
 class SessionBehindNodesTest : public SessionTest {
  protected:
   SessionBehindNodesTest() { delivers_later_ = true; }
@@ -371,7 +372,7 @@ TEST_F(SessionBehindNodesTest, WhatTheyHoldIsNotTakenAlongWhenItLeaves) {
   session_->Leave(absl::Milliseconds(1));
   EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 1)}));
-  EXPECT_TRUE(absl::IsCancelled(pending_.Deliver()));  // others get them
+  EXPECT_TRUE(absl::IsCancelled(pending_.Deliver()));  // others get the elements
 }
 
 TEST_F(SessionBehindNodesTest, StaysUntilTheyHaveGivenAll) {
@@ -400,7 +401,7 @@ TEST_F(SessionBehindNodesTest, WhatTheyHoldIsOthersOnceTheSessionHasFailed) {
   dispatcher_.Heard<control::ClientHello>(1);
   const size_t reports = dispatcher_.Count<control::Report>();
   dispatcher_.Say(Welcome(/*lease=*/absl::ZeroDuration()));
-  dispatcher_.Heard<control::Report>(reports);  // behind the welcome
+  dispatcher_.Heard<control::Report>(reports);  // after the welcome
   auto given = std::async(std::launch::async, [&] { return pending_.Deliver(); });
   dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("declared dead")});
   EXPECT_EQ(given.get(), absl::FailedPreconditionError("declared dead"));
@@ -430,7 +431,7 @@ TEST_F(SessionTest, AWallClockThatIsSetForwardIsNoTimeThatWasWaited) {
   EXPECT_EQ(NextValue(), 0);
 }
 
-// As when one worker is killed and started again and again.
+// One worker may be killed and started again and again.
 TEST_F(SessionTest, WorkersThatAreGoneAreForgotten) {
   Begin();
   Link();
@@ -463,7 +464,7 @@ TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
   EXPECT_EQ(NextValue(), 0);
 }
 
-// As an evaluation between two steps would see it.
+// An evaluation between two steps would see it like this.
 TEST_F(SessionTest, AWantOfWorkersThatIsOverBeforeTheNextCallIsNotReturned) {
   Begin(std::nullopt, absl::Hours(1), kShortTimeout, /*served=*/false);
   dispatcher_.Say(control::Membership{.version = 1});
@@ -485,7 +486,7 @@ TEST_F(SessionTest, AWorkerThatIsWantedAgainIsWaitedForAsLongAsANewOne) {
   dispatcher_.Say(Membership());
   ASSERT_TRUE(HeartbeatsGoOn());
   control::Membership without = Membership();
-  without.partitions[0].worker = WorkerId(10);  // of whom nothing else is known
+  without.partitions[0].worker = WorkerId(10);  // nothing else is known of that worker
   dispatcher_.Say(without);
   ASSERT_TRUE(HeartbeatsGoOnFor(kShortTimeout));
   const absl::Time wanted = BootTime();

@@ -21,7 +21,7 @@ TEST(StepTimes, AWaitIsOfTheWorkerUntilItsElementIsReceivedAndOfTheHandOverFromT
   const int64_t before = Value("penstock_client_trainer_microseconds_total");
   now += microseconds(1000);  // the trainer's step
   EXPECT_FALSE(times.waiting());
-  times.OnReceived();  // before anybody waits
+  times.OnReceived();  // before any call waits
   times.Waits();
   now += microseconds(300);
   times.Waits();
@@ -74,11 +74,11 @@ TEST(StepTimes, StepsAreWholeAndCountFromTheFirstElementOn) {
     times.Goes("w:3", "tcp");
     times.Returns();
   }
-  // As of the first call behind the last Steps(): one step, and no part of the second.
+  // Counts up to the first call after the last Steps(): one step, and no part of the second.
   EXPECT_EQ(times.Steps(), (control::StepCounts{1, absl::Microseconds(1000), absl::Duration()}));
   now += microseconds(1000);
   times.Called();
-  now += microseconds(50);  // some other thread asks amid a call
+  now += microseconds(50);  // another thread asks during a call
   EXPECT_EQ(times.Steps(),
             (control::StepCounts{3, absl::Microseconds(3000), absl::Microseconds(600)}));
 }
@@ -117,7 +117,7 @@ TEST(StepTimes, CountsWaitsByTheirLengthAndTheTimeToTheFirstElement) {
     now += microseconds(20'000);
     times.Goes("w:6", "ucx");
     times.Returns();
-    times.Returns();  // one that was there
+    times.Returns();  // for an element that was there
   }
   EXPECT_EQ(waits.count() - waits_before, 3);
   EXPECT_EQ(waits.count_up_to(9) - waits.count_up_to(8), 3);  // above 10 ms, up to 30 ms

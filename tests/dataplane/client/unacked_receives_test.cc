@@ -115,7 +115,7 @@ TEST(UnackedReceivesTest, AMillionElementsWithGapsMakeNoLongHello) {
   EXPECT_LE(longest, 16 * (kWindow + 100) + 200);
 }
 
-// A longer one is refused, each time that the link is dialled again.
+// A longer hello would be refused, each time that the link is dialled again.
 TEST(UnackedReceivesTest, AllThatOneWorkerMayBeAskedForFitsIntoAHello) {
   UnackedReceives unacked_receives;
   unacked_receives.OnDialled();
@@ -128,9 +128,8 @@ TEST(UnackedReceivesTest, AllThatOneWorkerMayBeAskedForFitsIntoAHello) {
   EXPECT_LE(HelloBytes(unacked_receives), transfer::ucx::kMaxGreetingBytes);
 }
 
-// A worker and a client that talk in messages, and a link that breaks at any
-// moment: whatever the worker holds for unconfirmed and the client has, must be
-// in what is told.
+// A worker and a client exchange messages over a link that breaks at any moment. Whatever the
+// worker has unconfirmed and the client has received must be reported.
 TEST(UnackedReceivesTest, WhateverTheWorkerIsInDoubtOfAndIsHereIsReported) {
   struct Update {
     int64_t received = 0;
@@ -143,15 +142,15 @@ TEST(UnackedReceivesTest, WhateverTheWorkerIsInDoubtOfAndIsHereIsReported) {
     UnackedReceives unacked_receives;
     IndexSet has;
     Index next = 0;
-    int64_t most = 0;  // outstanding at a time, on any of the links
+    int64_t most = 0;  // outstanding at a time, on any link
     for (int link = 0; link < 4; ++link) {
       unacked_receives.OnDialled();
       std::deque<Update> to_worker;
-      std::deque<Index> to_client;  // below 0: that many credits came back
+      std::deque<Index> to_client;  // a negative value returns that many credits
       std::deque<Index> unconfirmed;
       int64_t credits = 0;
       int64_t outstanding = 0;
-      int64_t received = 0;  // in the event that runs, or not reported yet
+      int64_t received = 0;  // in the current event, or not reported yet
       for (int step = 0; step < 400; ++step) {
         switch (random() % 5) {
           case 0: {  // one event: one to four elements

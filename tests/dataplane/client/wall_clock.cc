@@ -11,7 +11,7 @@ namespace {
 std::atomic<int64_t> step_seconds{0};
 }  // namespace
 
-// In place of the library's, for all of this program.
+// Replaces the library's function in this program.
 extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
   const int failed = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
   if (failed == 0 && clock == CLOCK_REALTIME) now->tv_sec += step_seconds.load();

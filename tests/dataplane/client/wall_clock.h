@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wall clock of this process, set wrong for a while, as a time service may set the machine's.
+// Sets this process's wall clock wrong for a while, as a time service may do with the machine's.
 #pragma once
 
 #include "absl/time/time.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definitions from outside: parsed or refused; what is parsed is written again
-// as an equal one. Nothing is read: a pattern might name any file.
+// Definitions from outside are parsed or refused; a parsed one is written again as an equal one.
+// Nothing is read: a pattern might name any file.
 #include <cstddef>
 #include <cstdint>
 #include <string>

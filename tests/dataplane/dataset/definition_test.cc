@@ -47,7 +47,7 @@ TEST(Definition, HowManyCallsRunAtOnceIsNotWhatADatasetIs) {
 }
 
 TEST(Definition, FingerprintsStayAsTheyAre) {
-  // Journals and states hold these: a change makes them those of another dataset.
+  // Journals and states contain these fingerprints: after a change they would name another dataset.
   EXPECT_EQ(Dataset::Range(1, 7, 2).fingerprint(), 12917521636745452728u);
   EXPECT_EQ(Dataset::FromTensorSlices<std::string>({"a", "bc"}).fingerprint(),
             5821767781044259604u);

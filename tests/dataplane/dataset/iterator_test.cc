@@ -192,7 +192,8 @@ TEST(Iterator, WhatIsNoStateIsRefused) {
   EXPECT_EQ(iterator.Restore(state).code(), absl::StatusCode::kDataLoss);
 }
 
-// Until a Restore() succeeds: nothing is read from where the last one left it.
+// Expects that reading fails until a Restore() succeeds: nothing is read from where the failed one
+// left it.
 void ExpectNeedsRestore(Iterator& iterator, std::string_view why) {
   for (int i = 0; i < 2; ++i) {
     const absl::Status next = iterator.Next().status();
@@ -246,7 +247,7 @@ TEST(Iterator, StoppedItGivesCancelled) {
   EXPECT_EQ(kept->tensor(0).scalar<int64_t>(), 0);
 }
 
-// A source that waits until the test lets it go on, and hears of commits.
+// Makes a source wait until the test lets it go on. Records saves and commits.
 class Gate {
  public:
   void Open(int elements) {
@@ -254,7 +255,7 @@ class Gate {
     open_ += elements;
     changed_.notify_all();
   }
-  // False when cancelled.
+  // Returns false when cancelled.
   bool Pass(const std::atomic<bool>& cancelled) {
     std::unique_lock lock(mu_);
     while (open_ == 0 && !cancelled) changed_.wait_for(lock, std::chrono::milliseconds(1));
@@ -270,7 +271,7 @@ class Gate {
     std::lock_guard lock(mu_);
     committed_ = save;
   }
-  // What a state of it has to ask of others.
+  // Sets the function that a saved state needs the answer of.
   void Asks(std::function<void()> others) { others_ = std::move(others); }
   const std::function<void()>& others() const { return others_; }
   uint64_t saved() {
@@ -459,7 +460,7 @@ TEST_F(GatedTest, ACommitReachesTheNodesByTheNumberOfTheSave) {
   EXPECT_EQ(gate_.committed(), number);
 }
 
-// How many elements of `dataset` lie in RunContext::output.
+// Returns how many elements of `dataset` are in RunContext::output.
 int64_t MadeInOutput(const Dataset& dataset, bool output_ahead, bool sent_ahead = false) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   const std::shared_ptr<Pool> output = Pool::Create();

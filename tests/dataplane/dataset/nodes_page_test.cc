@@ -21,7 +21,7 @@ constexpr size_t kColumns = 8;
 constexpr size_t kNode = 0, kSplits = 2, kCases = 7;
 using Row = std::vector<std::string>;
 
-// What stands between backquotes.
+// Returns the parts of the text between backquotes.
 std::vector<std::string> Quoted(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, '`');
   std::vector<std::string> quoted;
@@ -29,7 +29,7 @@ std::vector<std::string> Quoted(const std::string& text) {
   return quoted;
 }
 
-// The rows of the tables of nodes, by node.
+// Returns the rows of the tables of nodes, by node.
 std::map<std::string, Row> PageRows() {
   std::map<std::string, Row> rows;
   std::ifstream page(NODES_PAGE);
@@ -40,7 +40,7 @@ std::map<std::string, Row> PageRows() {
     Row cells;
     for (absl::string_view cell : absl::StrSplit(line, '|'))
       cells.emplace_back(absl::StripAsciiWhitespace(cell));
-    cells = Row(cells.begin() + 1, cells.end() - 1);  // outside the bars
+    cells = Row(cells.begin() + 1, cells.end() - 1);  // drops the parts outside the bars
     if (cells.size() != kColumns) continue;           // another table
     const std::string node = Quoted(cells[kNode]).at(0);
     EXPECT_FALSE(rows.contains(node)) << node << " has two rows";
@@ -51,10 +51,10 @@ std::map<std::string, Row> PageRows() {
 
 TEST(NodesPage, HasARowForEveryKindAndNoOther) {
   std::map<std::string, Row> rows = PageRows();
-  EXPECT_EQ(rows.erase("Distribute"), 1);  // of a layer above, with tests of its own
+  EXPECT_EQ(rows.erase("Distribute"), 1);  // in a layer above, with tests of its own
   for (const NodeKind* kind : NodeKinds())
     EXPECT_EQ(rows.erase(kind->op), 1) << kind->op << " has no row in docs/datasets.md";
-  for (const char* optional : {"Parquet", "ParquetOf"})  // only where there is Arrow
+  for (const char* optional : {"Parquet", "ParquetOf"})  // only in builds with Arrow
     if (FindNodeKind(optional) == nullptr) rows.erase(optional);
   for (const auto& [node, row] : rows) ADD_FAILURE() << node << " is no kind of node";
 }

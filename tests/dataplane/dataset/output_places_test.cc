@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The n-th element lies in the block that was lent for the n-th: nodes that read ahead name the
-// element that they make, not the one that is asked for.
+// The n-th element is in the block that was lent for the n-th: nodes that read ahead name the
+// element that they make, not the one that is requested.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kElements = 48;
 
-// Lends from the heap, and knows which element each block was lent for.
+// Lends from the heap, and records for which element each block was lent.
 class PlacesPool : public Pool {
  public:
   absl::StatusOr<Loan> Lend(size_t bytes) override { return heap_->Lend(bytes); }
@@ -42,7 +42,7 @@ class PlacesPool : public Pool {
   PoolCounters counters() const override { return heap_->counters(); }
 
   void Gives(int64_t given) { given_ = given; }
-  // -1: it lies elsewhere.
+  // Returns the number for which the element's block was lent; -1 if it is in another block.
   int64_t Of(const Element& element) const {
     MutexLock lock(mu_);
     const auto found = places_.find(element.block().data());
@@ -52,7 +52,7 @@ class PlacesPool : public Pool {
  private:
   const std::shared_ptr<Pool> heap_ = Pool::Create();
   const std::thread::id reader_ = std::this_thread::get_id();
-  int64_t given_ = 0;  // of the reader's thread
+  int64_t given_ = 0;  // used by the reader's thread only
   mutable Mutex mu_;
   std::map<const std::byte*, int64_t> places_ GUARDED_BY(mu_);
 };
@@ -72,7 +72,7 @@ Dataset Numbers(int64_t count) {
 Expr Next(const Expr& x) {
   return x + 1;
 }
-// A leaf whose size is known when it is made.
+// Returns a leaf whose size is only known once it is made.
 Expr Text(const Expr& x) {
   return AsString(x);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a service's elements counts as delivered, whatever nodes stand behind Distribute: that of
-// which something was returned, and what was dropped before it.
+// Which elements of a service count as delivered, whatever nodes follow Distribute: those of which
+// something was returned, and those that were dropped before it.
 #include "dataplane/dataset/engine/pending_deliveries.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ namespace {
 
 using Values = std::multiset<int64_t>;
 
-// A service that gives 0, 1, 2, …: says what is delivered.
+// A service that gives 0, 1, 2, … and records which are delivered.
 class Service final : public GivesElements {
  public:
   static Service& Instance() {
@@ -101,8 +101,8 @@ constexpr int64_t kCount = 100;
 
 struct Behind {
   std::string name;
-  std::function<Dataset(const Dataset&)> nodes;  // what they give is made of numbers as they came
-  std::set<int64_t> dropped = {};                // numbers that come to nothing
+  std::function<Dataset(const Dataset&)> nodes;  // their results consist of the numbers themselves
+  std::set<int64_t> dropped = {};                // numbers that the nodes drop
 };
 
 void PrintTo(const Behind& behind, std::ostream* out) {
@@ -162,7 +162,7 @@ std::vector<Behind> All() {
   };
 }
 
-// The numbers of the service in an element's first leaf.
+// Returns the numbers of the service in an element's first leaf.
 Values NumbersOf(const Element& element) {
   Values numbers;
   for (int64_t n : element.tensor(0).data<int64_t>())
@@ -174,7 +174,7 @@ class DeliveredBehind : public testing::TestWithParam<Behind> {
  protected:
   DeliveredBehind() { Service::Instance().Begin(); }
   Dataset Nodes() const { return GetParam().nodes(FromService(kCount)); }
-  // What is neither in `returned` nor was dropped.
+  // Returns the delivered numbers that are neither in `returned` nor dropped.
   Values Beyond(const Values& delivered, const Values& returned) const {
     Values beyond;
     for (int64_t n : delivered)

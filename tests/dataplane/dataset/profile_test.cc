@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Iterator::Stats() says of a dataset that was read.
+// The output of Iterator::Stats() for a dataset that was read.
 #include <gtest/gtest.h>
 
 #include <string>

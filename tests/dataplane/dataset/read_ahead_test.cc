@@ -91,7 +91,7 @@ TEST(ReadAhead, ABudgetWithinAnotherKeepsToBoth) {
     for (int i = 0; i < 10; ++i) FallShortOften(outside);
     EXPECT_EQ(outside.depth(), 8);
     EXPECT_EQ(whole.claimed(), 800);
-    whole.SetLimit(500);  // whoever gives an element next makes room
+    whole.SetLimit(500);  // the next node that gives an element makes room
     inside.Gave(100);
     EXPECT_EQ(inside.depth(), 2);
     EXPECT_EQ(part.claimed(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running pipeline keeps of the states that it gave: nothing but what later ones need.
+// How much a running pipeline remembers of the states that it gave: only what later ones need.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -24,7 +24,7 @@ void PrintTo(const Case& its, std::ostream* out) {
 
 class Saving : public testing::TestWithParam<Case> {
  protected:
-  // Of this process, in bytes.
+  // In this process, in bytes.
   static int64_t Allocated() { return static_cast<int64_t>(mallinfo2().uordblks); }
 };
 
@@ -43,7 +43,7 @@ TEST_P(Saving, KeepsNothingOfStatesThatWereGiven) {
   save_behind(2000);
   const int64_t before = Allocated();
   save_behind(8000);
-  EXPECT_LT(Allocated() - before, 200'000);  // 25 bytes a state
+  EXPECT_LT(Allocated() - before, 200'000);  // 25 bytes per state
 }
 
 Expr Same(const Expr& n) {

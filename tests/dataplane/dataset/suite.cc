@@ -123,7 +123,7 @@ std::unique_ptr<SplitFeed> AssignSplitsAtRandom(const SplitPlan& plan, uint64_t 
   return std::make_unique<RandomSplitFeed>(plan, seed, partitions, partition);
 }
 
-// Has nothing of what lies before the splits that are needed.
+// Gives no split before the first that is needed.
 class RetiringFeed final : public SplitFeed {
  public:
   explicit RetiringFeed(std::unique_ptr<SplitFeed> feed) : feed_(std::move(feed)) {}

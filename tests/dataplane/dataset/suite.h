@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every source and transform must hold. A node kind registers datasets
-// that end in it (sources/cases.cc, transforms/cases.cc); suite_test.cc runs
-// every promise of node_iterator.h and split.h over all of them:
+// Checks of every source and transform. A node kind registers datasets that end in
+// it (sources/cases.cc, transforms/cases.cc); suite_test.cc checks every promise of
+// node_iterator.h and split.h for all of them:
 //
 //   same seed, same order · saving and restoring at every index · Skip(n) is
 //   n × Next · parallelism changes nothing · a definition gives the same
@@ -29,21 +29,21 @@ namespace penstock::suite {
 
 struct Case {
   std::string name;  // letters and digits
-  // The kinds this case stands for: the last node's op, and those of bodies.
+  // The kinds that this case covers: the last node's op, and those of bodies.
   std::vector<std::string> kinds;
-  // The dataset. Files lie in TestFiles() below.
+  // Makes the dataset. Its files are in TestFiles() below.
   std::function<Dataset()> make;
   // How many elements are read at most; needed for infinite datasets.
   int64_t limit = 1000;
-  // Whether partitions are together the whole dataset: not so for nodes that
-  // count their own elements (Take, Enumerate, …).
+  // True if the partitions are together the whole dataset. False for nodes that count their own
+  // elements (Take, Enumerate, …).
   bool divides = true;
-  // What must be found once in the whole and once in the partitions together:
-  // the element, or for batches their rows. nullptr: Contents().
+  // Returns the parts that must be found once in the whole and once in the partitions together: the
+  // element, or for batches their rows. nullptr: Contents().
   std::function<std::vector<std::string>(const Element&)> parts = nullptr;
 };
 
-// A case whose partitions are not together the whole.
+// Returns a case whose partitions are not together the whole.
 inline Case Counting(Case c) {
   c.divides = false;
   return c;
@@ -51,8 +51,8 @@ inline Case Counting(Case c) {
 
 std::vector<Case> SourceCases();
 std::vector<Case> TransformCases();
-std::vector<Case> BatchingCases();   // transforms too
-std::vector<Case> CombiningCases();  // transforms too
+std::vector<Case> BatchingCases();   // transforms, too
+std::vector<Case> CombiningCases();  // transforms, too
 std::vector<Case> PluginCases();
 std::vector<Case> AllCases();
 
@@ -60,19 +60,19 @@ std::vector<Case> AllCases();
 // records "a0" …), /data/a.txt, b and c (the same as lines).
 FakeFiles& TestFiles();
 
-// All values of an element, exactly.
+// Returns all values of an element, exactly.
 std::string Contents(const Element& element);
-// The values of each row of a batch: leaves are cut along their first dimension.
+// Returns the values of each row of a batch: leaves are cut along their first dimension.
 std::vector<std::string> Rows(const Element& batch);
 
-// Assigns the splits of a plan to partitions 1 … `partitions` by `seed`, anew
-// in each repetition.
+// Assigns the splits of a plan to partitions 1 … `partitions` by `seed`, differently in each
+// repetition.
 std::unique_ptr<SplitFeed> AssignSplitsAtRandom(const SplitPlan& plan, uint64_t seed,
                                                 int partitions, int partition);
 
 class RetiringFeed;
 
-// A dataset at work, with what it needs.
+// A dataset that is being read, and its context.
 class Reading {
  public:
   struct Options {
@@ -82,21 +82,21 @@ class Reading {
     int partitions = 0;
     int partition = 0;
     uint64_t split_seed = 0;      // seed of the assignment of splits
-    bool same_elsewhere = false;  // RunContext's
+    bool same_elsewhere = false;  // as in RunContext
   };
   Reading(const Dataset& dataset, const Options& options);
   ~Reading();
 
-  // The next element; "end", or "error: …" in its place.
+  // Returns the next element; "end", or "error: …" in its place.
   std::string Next();
-  // The same for up to `limit` elements, "end" left out.
+  // Returns up to `limit` elements like Next(), without "end".
   std::vector<std::string> Rest(int64_t limit);
-  // What Case::parts says of the rest.
+  // Returns Case::parts of the remaining elements.
   std::vector<std::string> Parts(const Case& c);
   int64_t Skip(int64_t count);
   std::string Save();
   absl::Status Restore(const std::string& bytes);
-  // The same, where splits that are not needed behind the position are not to be had any more.
+  // Saves; after Restore(), splits that are not needed after the position cannot be had any more.
   ReplayPoint SaveForReplay();
   absl::Status Restore(const ReplayPoint& point);
   void Cancel() { cancelled_ = true; }

@@ -20,7 +20,7 @@ using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using Strings = std::vector<std::string>;
 
-// Of the positions and divisions that are tried, each one or each PENSTOCK_EVERY-th.
+// Every how many positions and divisions are tested: 1, or PENSTOCK_EVERY.
 size_t Every() {
   const char* every = std::getenv("PENSTOCK_EVERY");
   return every ? std::strtoul(every, nullptr, 10) : 1;
@@ -189,7 +189,7 @@ TEST_P(Suite, BookmarksOfPartitionsReplayExactly) {
 INSTANTIATE_TEST_SUITE_P(Nodes, Suite, ::testing::ValuesIn(AllCases()),
                          [](const auto& info) { return info.param.name; });
 
-// What stands for itself elsewhere: nodes of layers above have suites there.
+// Nodes of layers above have suites there.
 TEST(SuiteTable, EveryKindHasACase) {
   std::set<std::string> missing;
   for (const NodeKind* kind : NodeKinds()) missing.insert(kind->op);

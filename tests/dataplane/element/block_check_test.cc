@@ -50,7 +50,7 @@ class Hostile {
   }
 
  private:
-  // The bytes as they were: sizes in the head may be false now.
+  // Returns the original bytes: sizes in the head may be wrong now.
   absl::Span<const std::byte> block_at_first() const {
     return absl::MakeConstSpan(element_.loan().bytes().data(), bytes_);
   }
@@ -234,7 +234,7 @@ TEST(CheckBlock, TellsANestWithOtherKeysFromTheExpectedOne) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Reads all that a reader may read, so that a sanitizer sees what lies outside.
+// Reads everything that a reader may read, so that a sanitizer sees accesses outside the block.
 uint64_t ReadAll(const Element& element) {
   uint64_t sum = element.ToString().size();
   for (size_t i = 0; i < element.size(); ++i) {
@@ -259,7 +259,7 @@ TEST(CheckBlock, LetsNothingOutsideBeReadAfterAnyFlippedBit) {
     if ((PrefixOf(block).flags & (kFlagEnd | kFlagError)) == 0) ReadAll(element);
     ++passed;
   }
-  EXPECT_GT(passed, 0);  // a flipped value is not damage that can be seen
+  EXPECT_GT(passed, 0);  // a flipped value cannot be detected
 }
 
 TEST(CheckBlock, LetsNothingOutsideBeReadAfterRandomDamage) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the blocks and frames from which block_fuzz starts:
-// block_corpus tests/fuzz/corpus/block_fuzz
+// Writes the initial blocks and frames of block_fuzz: block_corpus tests/fuzz/corpus/block_fuzz
 #include <cstdio>
 #include <fstream>
 #include <string>

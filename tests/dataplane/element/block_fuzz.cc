@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from outside as a block and as a frame: what the check lets through is
-// read in full. The kept corpus is what block_corpus.cc writes, and what earlier
-// runs found.
+// Bytes from outside as a block and as a frame: a block that passes the check is read in full. The
+// corpus has the output of block_corpus.cc and the findings of earlier runs.
 #include <cstdint>
 #include <cstring>
 
@@ -50,8 +49,8 @@ void Read(const Element& element) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock;  // NOLINT
   static const Spec& spec = *new Spec(SampleSpec());
-  // A slot is larger than what came; what lies behind it must not be read. The
-  // check is given the bytes alone, in a slot of their own size.
+  // A real slot is larger than the received bytes, and the rest must not be read. Here the slot has
+  // just the size of the bytes.
   const size_t slot_bytes = AlignUp(std::max<size_t>(size, 1), kBlockAlignment);
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kBlockAlignment, slot_bytes));
   if (size > 0) std::memcpy(memory, data, size);
@@ -66,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Loan loan(&slot);
   const bool whole = CheckBlock(absl::MakeConstSpan(memory, size), spec).ok();
   if (whole) Read(Element(loan.Share(), memory, spec));
-  // The head alone, with a body of any size elsewhere.
+  // Checks only the head, with a body of any size elsewhere.
   static const Spec& flat = *new Spec(TensorSpec{kInt64, Shape()});
   for (const size_t body_bytes : {size_t{0}, size_t{64}, size - size % 64})
     CheckBlockHead(absl::MakeConstSpan(memory, size), body_bytes, flat).IgnoreError();

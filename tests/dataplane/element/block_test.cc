@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A slot full of what an earlier element left behind.
+// A slot full of the bytes of an earlier element.
 Loan DirtySlot(Pool& pool, size_t bytes) {
   Loan loan = pool.Lend(bytes).value();
   std::memset(loan.bytes().data(), 0xee, loan.bytes().size());

@@ -19,7 +19,7 @@ TEST(CopyBytes, CopiesAllAndNothingElseHoweverTheTwoLie) {
     for (const size_t begin : {0, 7, 64}) {
       for (size_t ahead = 0; ahead <= 65; ++ahead) {
         std::vector<std::byte> memory(4 * kPage, kUntouched);
-        // As far ahead of `from` as that, modulo a page.
+        // `ahead` bytes after the source, modulo a page.
         const uintptr_t place = reinterpret_cast<uintptr_t>(from.data()) + begin + ahead;
         const size_t at = (place - reinterpret_cast<uintptr_t>(memory.data())) % kPage;
         CopyBytes(memory.data() + at, from.data() + begin, bytes);
@@ -33,7 +33,7 @@ TEST(CopyBytes, CopiesAllAndNothingElseHoweverTheTwoLie) {
   }
 }
 
-// Copies of 4 MiB and more take another way, past the caches.
+// Copies of 4 MiB and more bypass the caches.
 TEST(CopyBytes, CopiesAllOfManyBytesAndNothingElse) {
   constexpr size_t kMany = (4 << 20) + 1234;
   constexpr size_t kRoom = 128;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/element.md and the code say the same.
+// Checks docs/element.md against the code.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -30,7 +30,7 @@ Element ExampleElement() {
   return element;
 }
 
-// The bytes of the lines "00000000: 50 53 … " of a page.
+// Returns the bytes of the lines "00000000: 50 53 … " of a page.
 std::vector<std::byte> HexdumpOf(const std::string& path) {
   std::ifstream page(path);
   EXPECT_TRUE(page) << path;

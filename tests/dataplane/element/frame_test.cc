@@ -20,7 +20,7 @@ Element Number(int64_t value) {
   return element;
 }
 
-// A frame of numbers 0 … count − 1 in a slot.
+// Returns a frame of the numbers 0 … count − 1 in a slot.
 Loan FrameOf(int64_t count, size_t* bytes) {
   Loan loan = DefaultPool().Lend(64 << 10).value();
   FrameWriter writer(loan.bytes());
@@ -64,7 +64,7 @@ TEST(Frame, TakesWhatFitsAndRefusesTheRest) {
   EXPECT_FALSE(writer.Append(Number(3).block()));
   EXPECT_EQ(writer.count(), 2u);
   EXPECT_EQ(writer.Seal().size(), 64 + 2 * 192u);
-  EXPECT_FALSE(writer.Open(128).empty());  // a smaller one still does
+  EXPECT_FALSE(writer.Open(128).empty());  // a smaller one still fits
 }
 
 TEST(Frame, MixesElementsWithErrors) {
@@ -112,7 +112,7 @@ TEST(Frame, LetsGoOfSmallElementsByCopyingThem) {
   EXPECT_EQ(element.tensor(0).scalar<int64_t>(), 0);
   const std::byte* block = element.block().data();
   element = CopyOutOfFrame(*pool, std::move(element)).value();
-  EXPECT_EQ(element.block().data(), block);  // in a slot of its own: the element itself
+  EXPECT_EQ(element.block().data(), block);  // the slot is the element's own: nothing is copied
 }
 
 TEST(FrameReader, RefusesADamagedPrefix) {

@@ -22,7 +22,7 @@ std::vector<std::byte> Pattern(size_t bytes, int seed) {
   return pattern;
 }
 
-// Whole pages, as segments are.
+// Whole pages, as in segments.
 struct Pages {
   explicit Pages(size_t bytes) : memory(std::aligned_alloc(kPage, bytes)), bytes(bytes) {
     std::memset(memory, 0, bytes);
@@ -34,14 +34,14 @@ struct Pages {
   size_t bytes;
 };
 
-// Memory, a stream and an event, as nearly every test wants them.
+// Memory, a stream and an event, which nearly every test needs.
 struct Lane {
   explicit Lane(DeviceBackend& device, size_t bytes = kBytes)
       : memory(device.Allocate(0, bytes).value()),
         stream(device.MakeStream(0).value()),
         event(device.MakeEvent(0).value()) {}
 
-  // What the device memory holds.
+  // Returns the contents of the device memory.
   std::vector<std::byte> Read(size_t bytes) {
     std::vector<std::byte> read(bytes);
     EXPECT_TRUE(stream->CopyToHost(read.data(), memory->address(), bytes).ok());
@@ -124,7 +124,7 @@ TEST_P(DeviceConformance, CopiesOddPiecesAndNothing) {
 TEST_P(DeviceConformance, RefusesACopyFromWhatIsNotThere) {
   Lane lane(device());
   EXPECT_FALSE(lane.stream->CopyToDevice(nullptr, Pattern(64, 0).data(), 64).ok());
-  // The next call is not told of that one's failure.
+  // The next call does not report that failure.
   const std::vector<std::byte> right = Pattern(64, 4);
   ASSERT_TRUE(lane.stream->CopyToDevice(lane.memory->address(), right.data(), 64).ok());
   EXPECT_EQ(lane.Read(64), right);
@@ -178,7 +178,7 @@ TEST_P(DeviceConformance, WorksOnAStreamOfAnothers) {
     EXPECT_EQ(wrapped->native(), lane.stream->native());
     ASSERT_TRUE(wrapped->CopyToDevice(lane.memory->address(), bytes.data(), kBytes).ok());
   }
-  EXPECT_EQ(lane.Read(kBytes), bytes);  // behind the copy, as it is the same stream
+  EXPECT_EQ(lane.Read(kBytes), bytes);  // on the same stream, so after the copy
 }
 
 TEST_P(DeviceConformance, PageLocksMemoryOnceAtATime) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every device backend must do (dataplane/memory/device.h). One suite for the
-// fake and the real ones:
+// Checks of every device backend (dataplane/memory/device.h). One suite for the fake
+// and the real ones:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance, testing::Values(LinkedDevice));
 #pragma once
@@ -13,11 +13,11 @@
 
 namespace penstock {
 
-// The backend to test; nullptr: there is no device here, and the test is skipped, or
+// Returns the backend to test. nullptr: this machine has no device, and the test is skipped, or
 // fails if DeviceRequired().
 using MakeBackend = std::shared_ptr<DeviceBackend> (*)();
 
-// Whether PENSTOCK_REQUIRE_GPU is set: this machine is meant to have one.
+// Whether PENSTOCK_REQUIRE_GPU is set: this machine should have one.
 bool DeviceRequired();
 
 class DeviceConformance : public testing::TestWithParam<MakeBackend> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random schedules of copies, readers, completions, failures and ends: a slot is
-// never free, and a place on the device never written, while the device may still
-// read it; the host never waits; and in the end everything is back. Of a copy engine, and of
-// a queue with copies ahead.
+// Random schedules of copies, readers, completions, failures and ends. A slot is never
+// free, and a place on the device never written, while the device may still read it; the
+// host never waits; and at the end all slots and places are back. Tests a copy engine, and a
+// queue with copies ahead.
 //   PENSTOCK_SCHEDULES=1000000 memory_device_copy_engine_schedules_test
-// With threads of their own 200, or as many as that says and at most 2000.
+// Runs with threads of their own are 200, or PENSTOCK_SCHEDULES of at most 2000.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 using testing::IsEmpty;
 
-constexpr int kSteps = 30;  // of one schedule
+constexpr int kSteps = 30;  // in one schedule
 constexpr int kSlots = 4;
 constexpr int64_t kScheduledValues = 100;
 
@@ -98,7 +98,7 @@ class Schedule {
     if (Pick(20) == 0) device_.FailNext(FakeDevice::Call::kCopy, absl::InternalError("copy"));
     if (Pick(20) == 0) device_.FailNext(FakeDevice::Call::kRecord, absl::InternalError("record"));
     absl::StatusOr<DeviceElement> copied = engine_->CopyToDevice(std::move(element));
-    device_.FailNext(FakeDevice::Call::kCopy, absl::OkStatus());  // if it was not asked
+    device_.FailNext(FakeDevice::Call::kCopy, absl::OkStatus());  // in case no call was made
     device_.FailNext(FakeDevice::Call::kRecord, absl::OkStatus());
     if (copied.ok()) held_.push_back({*std::move(copied), value});
   }
@@ -124,7 +124,7 @@ class Schedule {
     held_.pop_back();
   }
 
-  // The device fails, or is reset. What it had is lost then, and only slots are looked at.
+  // The device fails, or is reset. Its work is lost then, so only slots are checked.
   void Break() {
     if (Pick(6) != 0) return;
     if (broken_) {
@@ -176,7 +176,7 @@ TEST(DeviceCopyEngineSchedules, NoSlotIsUsedAgainBeforeItsEvent) {
   }
 }
 
-// What a pipeline and a trainer do with a queue, in any order, and what a device does.
+// The actions of a pipeline and a trainer on a queue in any order, and those of a device.
 class QueueSchedule {
  public:
   QueueSchedule(FakeDevice& device, uint32_t seed)
@@ -228,7 +228,7 @@ class QueueSchedule {
         return Break();
       case 10:
         if (Pick(8) == 0) queue_->Forget();
-        if (Pick(8) == 0 && !waiting_.empty()) waiting_.pop_front();  // it is never taken
+        if (Pick(8) == 0 && !waiting_.empty()) waiting_.pop_front();  // that element is never taken
         return;
       default:
         if (const size_t ready = device_.Ready(); ready > 0) device_.Step(random_() % ready);
@@ -240,7 +240,7 @@ class QueueSchedule {
     Element element = slots_.Fill(value);
     if (!element) return;  // all are lent
     FailNext();
-    if (Pick(8) > 0) queue_->Prefetch(element);  // else it comes from elsewhere
+    if (Pick(8) > 0) queue_->Prefetch(element);  // else it comes from another place
     FailNoMore();
     waiting_.push_back({std::move(element), value});
   }
@@ -258,8 +258,8 @@ class QueueSchedule {
     waiting_.pop_front();
   }
 
-  // Not while the device says nothing: nobody knows then how long it is read, and the
-  // place is lost for good.
+  // Does nothing while the device is broken: nobody could know then how long it reads, and the
+  // place would be lost for good.
   void LetGoOfOne() {
     if (held_.empty() || broken_) return;
     held_.erase(held_.begin() + Pick(static_cast<int>(held_.size())));

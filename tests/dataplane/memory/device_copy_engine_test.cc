@@ -32,7 +32,7 @@ class DeviceCopyEngineTest : public testing::Test {
   }
   DeviceElement Copy(uint8_t value) { return engine_->CopyToDevice(slots_.Fill(value)).value(); }
 
-  // What `element` holds, read on a stream of its own.
+  // Returns the contents of `element`, read on a stream of its own.
   std::vector<uint8_t> Read(DeviceElement& element) {
     const auto stream = device_.MakeStream(0).value();
     const auto event = device_.MakeEvent(0).value();
@@ -80,7 +80,7 @@ TEST_F(DeviceCopyEngineTest, EveryKindOfLeafKeepsItsShape) {
     if (here.kind() == TensorSpec::Kind::kSparse) {
       EXPECT_EQ(there.indices(), here.indices());
     }
-    // The fake's memory can be looked at, as it is the host's.
+    // The fake's memory can be compared, because it is the host's.
     if (here.present() && here.byte_count() > 0) {
       EXPECT_NE(there.raw(), here.raw());
       EXPECT_EQ(std::memcmp(there.raw(), here.raw(), here.byte_count()), 0);
@@ -94,7 +94,7 @@ TEST_F(DeviceCopyEngineTest, TheSlotGoesBackWhenTheCopyIsDoneAndNotBefore) {
   device_.Step(0);  // the copy
   EXPECT_EQ(engine_->Progress(), 1);
   EXPECT_EQ(slots_.lent(), 1);
-  device_.Step(0);  // the event behind it
+  device_.Step(0);  // the event after it
   EXPECT_EQ(engine_->Progress(), 0);
   EXPECT_EQ(slots_.lent(), 0);
 }
@@ -120,7 +120,7 @@ TEST_F(DeviceCopyEngineTest, APlaceIsFreeWhenItsReadersAreDone) {
   ASSERT_TRUE(element.ReadBy(*slow).ok());
   element = DeviceElement();
   EXPECT_TRUE(absl::IsResourceExhausted(engine_->CopyToDevice(slots_.Fill(2)).status()));
-  EXPECT_EQ(slots_.lent(), 0);  // the refused element's too
+  EXPECT_EQ(slots_.lent(), 0);  // the refused element's slot too
   device_.Run();
   element = Copy(3);
   EXPECT_THAT(Read(element), Each(3));
@@ -133,7 +133,7 @@ TEST_F(DeviceCopyEngineTest, AReaderWaitsForTheBody) {
   ASSERT_TRUE(element.ReadyOn(*stream).ok());
   ASSERT_TRUE(stream->CopyToHost(read.data(), element.tensor(0).raw(), kValues).ok());
   ASSERT_TRUE(element.ReadBy(*stream).ok());
-  EXPECT_EQ(device_.Ready(), 1u);  // the copy alone: the reader is behind it
+  EXPECT_EQ(device_.Ready(), 1u);  // only the copy: the reader comes after it
   device_.Run();
   EXPECT_THAT(read, Each(9));
 }
@@ -168,7 +168,7 @@ TEST_F(DeviceCopyEngineTest, ACopyThatIsRefusedMayHaveBegunSoItsSlotWaits) {
 TEST_F(DeviceCopyEngineTest, AnEventThatIsRefusedIsRecordedLater) {
   device_.FailNext(FakeDevice::Call::kRecord, absl::InternalError("not now"));
   EXPECT_TRUE(absl::IsInternal(engine_->CopyToDevice(slots_.Fill(1)).status()));
-  device_.Step(0);  // the copy, done, and nobody knows
+  device_.Step(0);  // the copy, which is done without an event
   EXPECT_EQ(engine_->Progress(), 1);
   device_.Run();
   EXPECT_EQ(engine_->Progress(), 0);
@@ -193,7 +193,7 @@ TEST_F(DeviceCopyEngineTest, AFailedDeviceKeepsTheSlotsItMayReadAndTakesNoMore) 
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(absl::IsInternal(engine_->CopyToDevice(slots_.Fill(2)).status()));
   }
-  EXPECT_EQ(engine_->Progress(), 2);  // the first of the five could not be told to have begun
+  EXPECT_EQ(engine_->Progress(), 2);  // the first of the five may have begun
   EXPECT_EQ(slots_.lent(), 2);
   device_.Recover();
   engine_->Progress();
@@ -257,8 +257,8 @@ TEST_F(DeviceCopyEngineTest, AReaderOfEveryPlaceNeedsNoNewEvent) {
   device_.Run();
 }
 
-// Each question costs a call into the driver. Copies of one stream are done in its order, so that
-// the oldest answers for all.
+// Each query costs a call into the driver. Copies of one stream are done in order, so the oldest
+// event answers for all.
 TEST_F(DeviceCopyEngineTest, TheDeviceIsAskedFewTimesForEachElement) {
   constexpr int kElements = 100;
   const auto engine = DeviceCopyEngine::Create(device_, Options(/*places=*/8)).value();
@@ -275,8 +275,8 @@ TEST_F(DeviceCopyEngineTest, TheDeviceIsAskedFewTimesForEachElement) {
   EXPECT_LE(device_.queries() - before, 5 * kElements);
 }
 
-// Copies reach all of it; what a NIC would write to is asked for its kind by
-// transfer/ucx/gpu_direct.h.
+// Copies reach all such memory. transfer/ucx/gpu_direct.h asks for the kind of memory that a NIC
+// would write to.
 TEST_F(DeviceCopyEngineTest, PlacesMayBeOfMemoryThatTheDriverTakesForAnotherKind) {
   device_.SayKind(MemoryKind::kMapped);
   engine_ = DeviceCopyEngine::Create(device_, Options()).value();
@@ -293,14 +293,14 @@ TEST_F(DeviceCopyEngineTest, AStreamThatWasToldOfAnElementIsWaitedForWhenItIsLet
   ASSERT_TRUE(stream->CopyToHost(read.data(), element.tensor(0).raw(), kValues).ok());
   element = DeviceElement();
   engine_->Progress();
-  EXPECT_EQ(engine_->counters().places_in_use, 1);  // nobody said ReadBy(), and it reads
+  EXPECT_EQ(engine_->counters().places_in_use, 1);  // the stream still reads, without a ReadBy()
   device_.Run();
   engine_->Progress();
   EXPECT_EQ(engine_->counters().places_in_use, 0);
   EXPECT_THAT(read, Each(7));
 }
 
-// The default stream of a thread is another one on the thread that lets go of the element.
+// A thread's default stream is a different one on the thread that releases the element.
 TEST_F(DeviceCopyEngineTest, AThreadsOwnStreamIsWaitedForWhicheverThreadLetsGo) {
   DeviceElement element = Copy(7);
   ASSERT_TRUE(element.ReadyOn(PerThreadDefaultStream()).ok());

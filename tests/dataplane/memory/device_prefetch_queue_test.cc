@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of several devices in a time of the test's own: how fast each goes, and that
-// none waits for another.
+// Queues of several devices in simulated time: the speed of each, and that none waits for another.
 #include "dataplane/memory/device_prefetch_queue.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kQueuedBytes = 1000;  // of an element
+constexpr int64_t kQueuedBytes = 1000;  // in an element
 
 Element ElementOf(uint8_t value, int64_t bytes = kQueuedBytes) {
   const std::vector<uint8_t> values(static_cast<size_t>(bytes), value);
@@ -30,14 +29,14 @@ Element ElementOf(uint8_t value, int64_t bytes = kQueuedBytes) {
       .value();
 }
 
-// Does the devices' work in the order of a clock, with a duration for each copy.
+// Does the devices' work in the order of a clock; `duration` gives the time of each copy.
 class Clock {
  public:
   using Duration = std::function<double(const FakeDevice::ReadyWork&)>;
   Clock(FakeDevice& device, Duration duration) : device_(device), duration_(std::move(duration)) {}
 
   double now() const { return now_; }
-  // To the next end of a copy; false if there is none.
+  // Advances to the next end of a copy; returns false if there is none.
   bool Advance() {
     Begin();
     if (ends_.empty()) return false;
@@ -52,7 +51,7 @@ class Clock {
   }
 
  private:
-  // Of all that is ready: places are reached at once, copies begin.
+  // Starts all work that is ready: places are reached at once, copies begin.
   void Begin() {
     for (bool again = true; again;) {
       again = false;
@@ -73,7 +72,7 @@ class Clock {
   double now_ = 0;
 };
 
-// A loop of steps on one device: take, compute, let go.
+// A loop of steps on one device: take, compute, release.
 class Trainer {
  public:
   Trainer(FakeDevice& fake, int device, int depth)
@@ -83,7 +82,7 @@ class Trainer {
         computed_(fake.MakeEvent(device).value()),
         scratch_(kQueuedBytes) {}
 
-  // All that can be done now, without a wait.
+  // Does all that is possible now without a wait.
   void Poll() {
     while (computed_->Done().value()) {
       if (batch_) {
@@ -102,7 +101,7 @@ class Trainer {
       read_ahead_.pop_front();
       batch_ = **std::move(taken);
       ASSERT_TRUE(batch_.ReadyOn(stream_->native()).ok());
-      // It computes by copying: what it read can be looked at.
+      // A computation is a copy, so that its input can be checked.
       ASSERT_TRUE(stream_->CopyToHost(scratch_.data(), batch_.tensor(0).raw(), kQueuedBytes).ok());
       ASSERT_TRUE(stream_->Record(*computed_).ok());
     }
@@ -128,7 +127,7 @@ struct Outcome {
   std::vector<DeviceLandingStats> stats;
 };
 
-// Steps of each device in a time of 1000, where a copy takes 1 and a step 1; both
+// Returns the steps of each device in a time of 1000. A copy takes 1 and a step 1; both take
 // `slowness` times as long on device 0.
 Outcome Train(int devices, int depth, double slowness) {
   FakeDevice fake(devices);
@@ -146,13 +145,13 @@ Outcome Train(int devices, int depth, double slowness) {
     } while (clock.Advance() && clock.now() < 1000);
     for (size_t i = 0; i < trainers.size(); ++i) {
       const DeviceLandingStats stats = trainers[i]->stats();
-      EXPECT_EQ(stats.events, events[i]);  // a steady state makes none
+      EXPECT_EQ(stats.events, events[i]);  // a steady state makes no events
       EXPECT_EQ(stats.grown, 0);
       outcome.steps.push_back(trainers[i]->steps());
       outcome.stats.push_back(stats);
     }
     EXPECT_EQ(fake.host_waits(), 0);
-    EXPECT_EQ(fake.allocations(), devices);  // of the places of each, once
+    EXPECT_EQ(fake.allocations(), devices);  // one for the places of each device
     fake.Run();
   }
   DeviceCopyEngine::ProgressLeftOver();
@@ -163,8 +162,7 @@ Outcome Train(int devices, int depth, double slowness) {
 TEST(DevicePrefetchQueueDepths, CopiesRunBesideStepsFromDepthOneOn) {
   for (const int depth : {0, 1, 2, 4}) {
     const Outcome outcome = Train(1, depth, 1);
-    const int64_t expected =
-        depth == 0 ? 500 : 1000;  // copy and step behind, or beside, each other
+    const int64_t expected = depth == 0 ? 500 : 1000;  // copy and step in sequence, or in parallel
     EXPECT_NEAR(static_cast<double>(outcome.steps[0]), static_cast<double>(expected), 5) << depth;
     EXPECT_EQ(outcome.stats[0].places, depth + 2);
     EXPECT_EQ(outcome.stats[0].ahead > 0, depth > 0);
@@ -206,7 +204,8 @@ class DevicePrefetchQueueTest : public testing::Test {
 };
 
 TEST_F(DevicePrefetchQueueTest, WhatWasNotTakenIsForgottenAndNeverMistaken) {
-  // Of three that were read ahead only the last is taken, and one that was not is, too.
+  // Of three elements that were read ahead only the last is taken. Then one that was not read ahead
+  // is taken.
   for (uint8_t value : {1, 2}) queue_->Prefetch(ElementOf(value));
   const Element third = ElementOf(3);
   queue_->Prefetch(third);

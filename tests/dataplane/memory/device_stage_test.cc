@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host form of a stage's steps against formulas written down here.
+// Compares the host form of a stage's steps with formulas written here.
 #include "penstock/device_stage.h"
 
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@ namespace {
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-// x.transpose(0, 3, 1, 2) * scale + offset, as exact numbers rounded to float32 once and
-// to `dtype` after.
+// Returns x.transpose(0, 3, 1, 2) * scale + offset, computed exactly, then rounded to float32 once
+// and to `dtype` after that.
 uint32_t BitsOf(double exact, DType dtype) {
   const auto value = static_cast<float>(exact);
   if (dtype == kFloat16) return Float16(value).bits;
@@ -43,7 +43,7 @@ TEST(DeviceStage, ImagesBecomePlanesBitByBit) {
     for (int64_t n = 0; n < sample.batch; ++n) {
       for (int c = 0; c < sample.channels; ++c) {
         for (int64_t p = 0; p < pixels; ++p) {
-          // A product of 8 and 24 bits and a sum of about as large numbers are exact in a double.
+          // A product of 8 and 24 bits and a sum of similar size are exact in a double.
           const double exact = static_cast<double>(images[(n * pixels + p) * sample.channels + c]) *
                                    static_cast<double>(step.scale[c]) +
                                static_cast<double>(step.offset[c]);

@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// Of one event: which recording is the present one, and which was reached.
+// The recordings of one event: how many there were, and how many were reached.
 struct Mark {
   int64_t recorded = 0;
   int64_t reached = 0;
@@ -39,8 +39,8 @@ struct Work {
 struct Queue {
   int64_t number = 0;
   int device = 0;
-  void* named = nullptr;        // its handle, if it is one of CUDA's names for default streams
-  std::thread::id thread = {};  // whose it is, if each thread has its own by that name
+  void* named = nullptr;        // its handle, if it is one of CUDA's names of default streams
+  std::thread::id thread = {};  // its thread, if each thread has its own stream of that name
   std::deque<Work> work = {};
 };
 
@@ -55,7 +55,7 @@ bool Overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
   return from < other + b_bytes && other < from + a_bytes;
 }
 
-// Pieces of memory by where they begin.
+// Pieces of memory by their first address.
 class Ranges {
  public:
   void Add(const void* at, size_t bytes) { ranges_[at] = bytes; }
@@ -81,8 +81,8 @@ class Ranges {
 
 struct FakeDevice::World {
   mutable std::mutex mu;
-  std::condition_variable came;  // work, or a reason to look
-  // Guarded by mu, all of it.
+  std::condition_variable came;  // signals work, or a reason to look
+  // All members below are guarded by mu.
   int devices;
   std::vector<std::shared_ptr<Queue>> queues;
   Ranges memory;
@@ -92,7 +92,7 @@ struct FakeDevice::World {
   absl::Status failure;
   std::map<Call, absl::Status> next;
   std::vector<std::string> misuses;
-  MemoryKind kind = MemoryKind::kDevice;  // of memory
+  MemoryKind kind = MemoryKind::kDevice;  // that Allocate() memory reports
   std::string pci_address;
   bool used = true;  // by this process
   int64_t host_waits = 0;
@@ -135,7 +135,7 @@ struct FakeDevice::World {
     queue.work.pop_front();
     if (work.kind == Work::Kind::kCopy) std::memcpy(work.to, work.from, work.bytes);
     if (work.kind == Work::Kind::kRecord) work.mark->reached = work.recording;
-    came.notify_all();  // another stream may wait for that
+    came.notify_all();  // another stream may wait for the event
   }
 
   void DoAll() {
@@ -151,7 +151,7 @@ struct FakeDevice::World {
     came.notify_all();
   }
 
-  // The calling thread's, where each has its own by that name.
+  // Returns the stream of that name; the calling thread's own, if each thread has one.
   std::shared_ptr<Queue> NamedQueue(int device, void* native) {
     const std::thread::id thread =
         native == PerThreadDefaultStream() ? std::this_thread::get_id() : std::thread::id();
@@ -163,8 +163,7 @@ struct FakeDevice::World {
         Queue{.number = ++streams, .device = device, .named = native, .thread = thread}));
   }
 
-  // The legacy default stream goes on when the default streams of all threads have done what they
-  // have.
+  // Makes the legacy default stream wait for the present work of all threads' default streams.
   void WaitForThreads(Queue& legacy) {
     for (const auto& queue : queues) {
       if (queue->named != PerThreadDefaultStream() || queue->device != legacy.device) continue;
@@ -296,7 +295,7 @@ class FakeStream final : public DeviceStream {
     if (world_->memory.Touch(host, bytes)) {
       return absl::InvalidArgumentError("a copy's host memory is the device's");
     }
-    // As CUDA: registered wholly or not at all.
+    // As in CUDA: registered wholly or not at all.
     if (world_->locked.Touch(host, bytes) && !world_->locked.Contain(host, bytes)) {
       return absl::InvalidArgumentError("a copy's host memory is page-locked in part");
     }
@@ -307,7 +306,7 @@ class FakeStream final : public DeviceStream {
   }
 
   const std::shared_ptr<World> world_;
-  const std::shared_ptr<Queue> queue_;  // whose work goes on without the stream
+  const std::shared_ptr<Queue> queue_;  // its work goes on without the stream
 };
 
 class FakeLocked final : public Registration {
@@ -523,7 +522,7 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> FakeDevice::MakeStream(int device)
   std::lock_guard lock(world_->mu);
   RETURN_IF_ERROR(world_->CheckDevice(device));
   world_->used = true;
-  // Queues of streams that are gone, once their work is done.
+  // Removes queues of destroyed streams once their work is done.
   std::erase_if(world_->queues,
                 [](const auto& queue) { return queue.use_count() == 1 && queue->work.empty(); });
   auto queue = std::make_shared<Queue>(Queue{.number = ++world_->streams, .device = device});

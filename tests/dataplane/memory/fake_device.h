@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device in host memory. Its streams do nothing until the test says so, and do it
-// in the order the test says: late, in any order between streams, or never.
+// A device in host memory. Its streams do their work only when the test says so, and in the order
+// the test says: late, in any order between streams, or never.
 #pragma once
 
 #include <atomic>
@@ -19,55 +19,55 @@ class FakeDevice final : public DeviceBackend {
   explicit FakeDevice(int devices = 1);
   ~FakeDevice() override;
 
-  // --- What the test says ------------------------------------------------------------
+  // --- Control by the test -----------------------------------------------------------
 
-  // Streams whose next piece of work could be done now; a stream that waits for an
-  // event is none of them.
+  // Returns the number of streams whose next piece of work could be done now. A stream that waits
+  // for an event does not count.
   size_t Ready() const;
   // Does the next piece of work of one of them. REQUIRES: which < Ready().
   void Step(size_t which);
-  // Does all that can be done.
+  // Does all work that can be done.
   void Run();
-  // The same again and again as work comes, until `stop` is set: on a thread of its own.
+  // Does all work repeatedly, until `stop` is set. Runs on a thread of its own.
   void RunUntil(const std::atomic<bool>& stop);
-  void Wake();  // who waits in RunUntil() looks at its `stop`
+  void Wake();  // makes RunUntil() check its `stop`
 
-  // The same for tests that keep a time of their own: the next piece of each such stream.
+  // The next piece of work of a ready stream, for tests with simulated time.
   struct ReadyWork {
     int64_t stream = 0;  // its number
     int device = 0;
-    size_t bytes = 0;  // that it copies; 0: it only reaches a place
+    size_t bytes = 0;  // size of its copy; 0: it only reaches a place
     bool to_host = false;
   };
   std::vector<ReadyWork> ListReady() const;
   void StepStream(int64_t stream);  // REQUIRES: it is ready
 
-  // From now on nothing is done, and every event and call says `why`.
+  // Stops all work; every event and call returns `why` from now on.
   void Fail(absl::Status why);
-  // The device is reset: what its streams had is dropped, and all events are done.
+  // Resets the device: drops the work of its streams; all events are done.
   void Recover();
 
   enum class Call { kAllocate, kMakeEvent, kCopy, kRecord, kPageLock };
-  // The next such call fails with `why`. A copy or record that fails is not done.
+  // Makes the next such call fail with `why`. A copy or record that fails is not done.
   void FailNext(Call call, absl::Status why);
 
-  // As in a process that uses no device: until memory, a stream or an event of one is made, and
-  // page-locking before is a misuse.
+  // Acts as in a process that uses no device yet, until memory, a stream or an event of one is
+  // made. Page-locking before that is a misuse.
   void SayUnused();
-  // What Allocate() gives from now on is said to be of that kind.
+  // Makes later memory of Allocate() report that kind.
   void SayKind(MemoryKind kind);
-  void SayPciAddress(std::string address);  // of all its devices; they are on no bus before
+  void SayPciAddress(std::string address);  // of all its devices; before, they are on no bus
 
-  // --- What the test sees --------------------------------------------------------------
+  // --- Observation by the test ---------------------------------------------------------
 
-  // Whether some copy that is not done yet reads or writes host memory there.
+  // Returns whether an unfinished copy reads or writes host memory there.
   bool Touches(const void* memory, size_t bytes) const;
   int64_t page_locked_bytes() const;
   int64_t host_waits() const;   // calls of DeviceEvent::Wait()
   int64_t queries() const;      // calls of DeviceEvent::Done()
   int64_t allocations() const;  // of device memory, so far
-  // What a real device does not forgive, in words: memory given back or no longer
-  // page-locked under a copy, an event destroyed before its place was reached.
+  // Returns uses that a real device does not forgive: memory freed or no longer page-locked during
+  // a copy, an event destroyed before its place was reached.
   std::vector<std::string> Misuses() const;
 
   // --- The backend -----------------------------------------------------------------------
@@ -83,12 +83,12 @@ class FakeDevice final : public DeviceBackend {
   absl::StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent(int device) override;
   absl::Status WithContext(int device, absl::FunctionRef<absl::Status()> call) override;
   absl::StatusOr<MemoryKind> KindOf(const void* address) override;
-  // Whether this thread is in a WithContext() of any fake device.
+  // True if this thread is inside a WithContext() of any fake device.
   static bool HasContext();
 
   static constexpr size_t kMemoryBytes = size_t{1} << 30;  // of each device
 
-  struct World;  // what streams, events and memory share, and may outlive the FakeDevice
+  struct World;  // shared by streams, events and memory; may outlive the FakeDevice
 
  private:
   class PageLock;

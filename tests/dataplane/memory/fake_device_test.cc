@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake is a device as the suite wants it, and beyond that as bad as a test asks.
+// The fake passes the suite of devices, and fails as a test tells it to.
 #include "tests/dataplane/memory/fake_device.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ struct FakeLane {
       : memory(device.Allocate(0, kLaneBytes).value()),
         stream(device.MakeStream(0).value()),
         event(device.MakeEvent(0).value()) {}
-  // Reads what the host has when the copy is done, not before.
+  // The copy reads the host memory when it is done, not before.
   void Copy(const std::array<std::byte, kLaneBytes>& host) {
     EXPECT_TRUE(stream->CopyToDevice(memory->address(), host.data(), kLaneBytes).ok());
     EXPECT_TRUE(stream->Record(*event).ok());

@@ -28,7 +28,7 @@ class FreeSlotsTest : public testing::Test {
     for (int i = 0; i < 8; ++i) slots_[static_cast<size_t>(i)].number = i;
   }
   NumberedSlot& slot(int number) { return slots_[static_cast<size_t>(number)]; }
-  // What Take() gives until it gives none.
+  // Calls Take() until it returns none; returns the results.
   static std::vector<int> TakeAll(FreeSlots<NumberedSlot>& free) {
     std::vector<int> taken;
     while (NumberedSlot* const slot = free.Take()) taken.push_back(slot->number);
@@ -36,7 +36,7 @@ class FreeSlotsTest : public testing::Test {
   }
 
   std::array<NumberedSlot, 8> slots_;
-  FreeSlots<NumberedSlot> thirds_{RestBytes() / 3 + 1};  // three take the rest
+  FreeSlots<NumberedSlot> thirds_{RestBytes() / 3 + 1};  // three slots fill the rest
 };
 
 TEST_F(FreeSlotsTest, TheLastOnePutIsTheFirstTaken) {
@@ -72,7 +72,7 @@ TEST_F(FreeSlotsTest, WhoTakesAnyGetsTheOneThatHasRestedLongest) {
   EXPECT_EQ(thirds_.TakeAny(), nullptr);
 }
 
-// So that many large ones do not take the cache that all cores share.
+// So that many large slots do not fill the cache that all cores share.
 TEST_F(FreeSlotsTest, OfManyTheFewThatWereUsedLastAreUsedAgain) {
   for (int i = 0; i < 8; ++i) thirds_.Rest(slot(i));
   for (int i = 0; i < 20; ++i) {
@@ -90,7 +90,7 @@ TEST_F(FreeSlotsTest, WhatIsRemovedIsGoneFromBoth) {
   EXPECT_THAT(left, ElementsAre(3, 1, 5, 7));
 }
 
-// How many different slots a pool lends one after the other, each given back at once.
+// Returns how many different slots a pool lends when each is returned at once.
 size_t SlotsUsed(Pool& pool, size_t bytes, bool on_another_thread) {
   std::vector<const void*> slots;
   for (size_t used = 0; used < 4 * RestBytes(); used += bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places for what something else writes to a device: when they are opened, and what becomes
-// of them. How links use them: tests/dataplane/transfer/gpu_direct_receive_test.cc.
+// Places that another device writes to: when they are opened, and how they end. Their use by links:
+// tests/dataplane/transfer/gpu_direct_receive_test.cc.
 #include "dataplane/memory/gpu_direct_pool.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,8 @@ class Opened final : public Registration {
 
 class GpuDirectPoolTest : public ::testing::Test {
  protected:
-  // A place for a body of so many bytes, once places for it are open; nullopt if it is off.
+  // Returns a place for a body of this many bytes, once places for it are open; nullopt if the pool
+  // is off.
   std::optional<DevicePlace> Lend(size_t body_bytes) {
     std::optional<DevicePlace> place;
     EXPECT_TRUE(Eventually([&] {

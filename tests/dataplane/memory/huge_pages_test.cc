@@ -25,7 +25,7 @@
 namespace penstock {
 namespace {
 
-// How many bytes of `memory` this process has mapped by huge pages: smaps, see proc(5).
+// Returns how many bytes of `memory` this process has mapped by huge pages: smaps, see proc(5).
 size_t MappedHuge(absl::Span<const std::byte> memory) {
   std::ifstream smaps("/proc/self/smaps");
   const auto begin = reinterpret_cast<uintptr_t>(memory.data());
@@ -56,13 +56,14 @@ bool GivesHugePages() {
   return given;
 }
 
-// Maps that many bytes for good; 0, or errno.
+// Maps that many bytes for good; returns 0 or errno.
 int ErrorOfMapping(size_t bytes) {
   void* const memory = MapAligned(bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   return memory == MAP_FAILED ? errno : 0;
 }
 
-// In a process that may take 128 MiB more than it has; which expectation did not hold, or 0.
+// Runs in a process that may take 128 MiB more than it has. Returns the number of the failed
+// expectation, or 0.
 int MapNearTheLimit() {
   constexpr size_t kMiB = 1 << 20;
   int64_t pages = 0;
@@ -72,7 +73,7 @@ int MapNearTheLimit() {
   if (::setrlimit(RLIMIT_AS, &limits) != 0) return 1;
   if (ErrorOfMapping(120 * kMiB) != ENOMEM) return 2;
   if (ErrorOfMapping(64 * kMiB) != 0) return 3;
-  // What others take leaves less than MapAligned() does.
+  // Other mappings may take the part that MapAligned() leaves.
   if (::mmap(nullptr, 50 * kMiB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
     return 4;
   if (ErrorOfMapping(kHugePageBytes) != ENOMEM) return 5;
@@ -93,8 +94,8 @@ TEST(HugePages, ASharedSegmentHasThemOnBothSides) {
   EXPECT_GE(MappedHuge(segment->memory()), whole / 2);  // a full machine gives fewer
   const absl::StatusOr<SlotView> view = SlotView::Map(segment->fd(), layout);
   ASSERT_TRUE(view.ok()) << view.status();
-  // A private page lies before each body; the huge pages of the file that it interrupts are
-  // mapped by small ones.
+  // A private page precedes each body; the huge pages of the file that it interrupts are mapped by
+  // small ones.
   EXPECT_GE(MappedHuge(view->memory()), layout.slots * kHugePageBytes);
 }
 
@@ -104,7 +105,7 @@ TEST(HugePages, AnOwnersPagesComeHugeWhenTheyAreMadePresent) {
       SharedSegment::Create(8 * kHugePageBytes, SharedSegment::Writers::kOwner);
   ASSERT_TRUE(segment.ok()) << segment.status();
   EXPECT_EQ(MappedHuge(segment->memory()), 0u);
-  // From the middle of one to the middle of another: two whole ones lie between.
+  // From the middle of one huge page to the middle of another: two whole ones are between them.
   ASSERT_TRUE(
       segment->MakePresent(segment->memory().subspan(kHugePageBytes / 2, 3 * kHugePageBytes)).ok());
   EXPECT_EQ(MappedHuge(segment->memory()), 2 * kHugePageBytes);
@@ -135,7 +136,7 @@ TEST(HugePages, WhatAReaderWritesIntoThemIsItsOwnUntilItIsDropped) {
   }
 }
 
-// In a child, since there is no way back.
+// Runs in a child, because the change cannot be undone.
 TEST(HugePages, WithoutThemAllPagesAreThereToo) {
   const pid_t child = ::fork();
   if (child == 0) {

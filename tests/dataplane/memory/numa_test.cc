@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On machines with two nodes, as the virtual ones of tests/rdma; each test in a child, since a
-// process does not forget its node.
+// Needs a machine with two nodes, such as the virtual ones of tests/rdma. Each test runs in a
+// child, because a process keeps its node.
 #include "dataplane/memory/numa.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kBytes = 3 * kHugePageBytes + 5 * kPageBytes;
 
-// "0" where there is no NUMA, else "0-1" or the like.
+// Returns "0" on a machine without NUMA, else "0-1" or similar.
 std::string NodesOnline() {
   std::ifstream file("/sys/devices/system/node/online");
   std::string nodes = "0";
@@ -35,7 +35,8 @@ std::string NodesOnline() {
   return nodes;
 }
 
-// Whether all pages of `memory` lie on that node: move_pages(2), which without nodes only tells.
+// Returns whether all pages of `memory` are on that node. move_pages(2) with nodes = nullptr only
+// reports.
 bool LiesOn(int node, absl::Span<std::byte> memory) {
   std::vector<void*> pages;
   for (size_t at = 0; at < memory.size(); at += kPageBytes) pages.push_back(memory.data() + at);
@@ -46,8 +47,7 @@ bool LiesOn(int node, absl::Span<std::byte> memory) {
   return nodes == std::vector<int>(pages.size(), node);
 }
 
-// The child runs on processor 0, next to node 0: what lies on node 1 does so because it was asked
-// for.
+// Runs the test in a child on processor 0, next to node 0: memory is on node 1 only by request.
 bool InAChild(bool (*test)(int node), int node) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -106,7 +106,7 @@ TEST(Numa, ALargeSlotOnTheHeapLiesOnTheDevicesNode) {
   }
 }
 
-// A device on the PCI bus next to that node; empty if there is none.
+// Returns a device on the PCI bus next to that node; empty if there is none.
 std::string PciDeviceNextTo(int node) {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator("/sys/bus/pci/devices", none)) {
@@ -129,7 +129,7 @@ TEST(Numa, ASharedSegmentLiesNextToTheDeviceThatIsUsed) {
       1));
 }
 
-// What sysfs says of each device that there is: -1 on most machines with one node.
+// Checks each device in sysfs: -1 on most machines with one node.
 TEST(Numa, TheNodeOfADeviceIsWhatSysfsSays) {
   EXPECT_EQ(NodeOfPci(""), -1);
   EXPECT_EQ(NodeOfPci("ffff:ff:1f.7"), -1);

@@ -47,7 +47,7 @@ TEST_F(PageLockedPoolTest, ASegmentThatIsRefusedIsLentAllTheSameAndItIsSaidWhy) 
   Loan refused = pool->Lend(1 << 20).value();
   EXPECT_EQ(KindOf(refused), MemoryKind::kHost);
   refused.bytes()[0] = std::byte{1};
-  Loan other = pool->Lend(2 << 20).value();  // of another segment
+  Loan other = pool->Lend(2 << 20).value();  // in another segment
   EXPECT_EQ(KindOf(other), MemoryKind::kPageLocked);
   EXPECT_EQ(pool->counters().registrations, 1);
   ASSERT_THAT(events_->All(), SizeIs(1));

@@ -88,7 +88,7 @@ TEST_F(PageLockingTest, MemoryWaitsUntilADeviceIsNamed) {
   PageLocking locking(PageLockMode::kAuto, device_, events_);
   const int64_t made = CountRegistrations().made;
   auto waiting = locking.LockOnceInUse(segment_.memory());
-  locking.LockOnceInUse(SharedSegment::Create(kPageBytes)->memory()).reset();  // and is gone
+  locking.LockOnceInUse(SharedSegment::Create(kPageBytes)->memory()).reset();  // destroyed at once
   EXPECT_EQ(locking.Lock(segment_.memory()), nullptr);
   EXPECT_EQ(locking.state(), "off: this process uses no device yet");
   EXPECT_FALSE(device_.InUse());

@@ -78,7 +78,7 @@ TEST(Pool, CountsWhatItDid) {
 TEST(Pool, AllocatesNothingInASteadyState) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   const auto run = [&](int elements) {
-    std::deque<Loan> window;  // as many at once as ever
+    std::deque<Loan> window;  // always this many at once
     for (int i = 0; i < elements; ++i) {
       window.push_back(pool->Lend(200 + i % 7 * 1000).value());
       if (window.size() > 40) window.pop_front();
@@ -99,7 +99,7 @@ TEST(Pool, RefusesMoreThanItsBoundAndNamesBothNumbers) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("2048 bytes does not fit"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("3072 of the pool's 4096"));
-  EXPECT_TRUE(pool->Lend(1000).ok());  // what is left still serves
+  EXPECT_TRUE(pool->Lend(1000).ok());  // the rest can still be lent
 }
 
 TEST(Pool, StaysWithinItsBound) {
@@ -116,10 +116,10 @@ TEST(Pool, GivesUpFreeSlotsOfOtherSizesBeforeItRefuses) {
   { const Loan small = pool->Lend(256).value(); }
   EXPECT_TRUE(pool->Lend(4096).ok());
   const Loan small = pool->Lend(256).value();
-  EXPECT_FALSE(pool->Lend(4096).ok());  // now one of them is lent
+  EXPECT_FALSE(pool->Lend(4096).ok());  // one of the small slots is lent now
 }
 
-// As with batches that grow from one length of their elements to the next.
+// Batches may grow from one length of their elements to the next.
 TEST(Pool, DoesNotKeepWhatEachSizeOnceNeeded) {
   constexpr size_t kAtATime = size_t{64} << 20;  // bytes
   const std::shared_ptr<Pool> pool = Pool::Create();
@@ -187,7 +187,7 @@ TEST(Pool, OutlivesItsMakerUntilTheLastSlotIsBack) {
   pool.reset();
   std::memset(small.bytes().data(), 1, small.bytes().size());
   std::thread([kept = std::move(small)] {}).join();
-  large = Loan();  // the pool goes with it; the leak sanitizer would see it otherwise
+  large = Loan();  // destroys the pool, or the leak sanitizer would report it
 }
 
 TEST(Pool, TakesBackFromOtherThreads) {
@@ -248,7 +248,7 @@ TEST(Pool, ServesManyThreadsThatGrowShareAndLeaveAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Registers pieces until it is told to refuse.
+// Registers pieces until a test makes it refuse.
 class Registering : public Registrar {
  public:
   std::string_view name() const override { return "a test's"; }
@@ -286,7 +286,7 @@ TEST(RegisteredPool, RegistersEachSegmentOnceWhileItIsThere) {
     loans.push_back(pool->Lend(bytes).value());
     EXPECT_TRUE(registrar->Knows(loans.back().bytes())) << bytes;
   }
-  EXPECT_EQ(pool->counters().registrations, 3);  // the two of one size lie together
+  EXPECT_EQ(pool->counters().registrations, 3);  // the two of one size share a segment
   EXPECT_EQ(registrar->pieces.size(), 3u);
   loans.clear();
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(pool->Lend(1 << 20).ok());

@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMiB = 1 << 20;
-// What pages may be more than a block, also where the machine gives huge ones.
+// Rounding to pages may add this much to a block, even with huge pages.
 constexpr size_t kRounding = 4 * kMiB;
 
 Spec BlobSpec() {
@@ -115,7 +115,7 @@ TEST(SharedPool, WhatFindsNoRoomLiesElsewhere) {
     held.push_back(Blob(*pool, kMiB, static_cast<uint8_t>(i)));
     shared += PlaceOf(held.back()).has_value();
   }
-  EXPECT_EQ(shared, 3);  // each with a page for its head
+  EXPECT_EQ(shared, 3);  // each needs a page for its head
   EXPECT_LE(pool->counters().bytes_reserved, int64_t{4 * kMiB});
   for (int i = 0; i < 8; ++i) EXPECT_EQ(held[i].tensor(0).data<uint8_t>()[kMiB - 1], i);
 }
@@ -131,7 +131,7 @@ TEST(SharedPool, AnIdleSegmentMakesRoomForAnotherSize) {
   const Element large = Blob(*pool, 6 * kMiB);
   ASSERT_TRUE(PlaceOf(large).has_value());
   EXPECT_TRUE(idle->given_up);
-  EXPECT_EQ(idle->memory.memory().size(), idle->layout.bytes());  // kept by who keeps it
+  EXPECT_EQ(idle->memory.memory().size(), idle->layout.bytes());  // its holder keeps it
 }
 
 TEST(SharedPool, SmallOnesAndThoseOfOtherPoolsAreNotFound) {

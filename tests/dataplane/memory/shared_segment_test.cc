@@ -24,7 +24,7 @@
 namespace penstock {
 namespace {
 
-// The descriptor as another process would get it.
+// Returns the descriptor as another process would get it.
 Descriptor Passed(const SharedSegment& segment) {
   return Descriptor(::fcntl(segment.fd(), F_DUPFD_CLOEXEC, 0));
 }
@@ -126,7 +126,7 @@ TEST(SharedSegment, WhatIsOpenedCountsAndIsNeverFilled) {
   EXPECT_EQ(CountShared().bytes_reserved, with_mine + 2 * static_cast<int64_t>(kPageBytes));
 }
 
-// What `test` gives in a child whose madvise() of that kind fails with that error.
+// Returns the result of `test` in a child whose madvise() of that kind fails with that error.
 bool InAChildWhoseMadviseFails(int advice, int error, bool (*test)()) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -211,7 +211,7 @@ TEST(SlotView, SharesBodiesAndKeepsHeads) {
     std::memset(written, static_cast<int>(slot) + 1, layout.body_bytes);
     std::byte* head = view->body(slot) - kHeadRoom;
     std::memcpy(head, written - kHeadRoom, kHeadRoom);
-    std::memset(written - kHeadRoom, 0xee, kHeadRoom);  // the writer, later
+    std::memset(written - kHeadRoom, 0xee, kHeadRoom);  // the writer changes it later
     EXPECT_EQ(head[0], std::byte{0});
     EXPECT_EQ(head[kHeadRoom - 1], std::byte{0});
     EXPECT_EQ(view->body(slot)[0], static_cast<std::byte>(slot + 1));
@@ -232,7 +232,7 @@ TEST(SlotView, WhatIsWrittenIntoAnothersSlotsIsOnesOwnUntilItIsDropped) {
     theirs[last] = std::byte{3};
     EXPECT_EQ(view->memory()[last], std::byte{3});
     view->memory()[last] = std::byte{4};
-    view->body(slot)[-1] = std::byte{5};  // of the head
+    view->body(slot)[-1] = std::byte{5};  // in the head
     EXPECT_EQ(theirs[last], std::byte{3});
     theirs[last] = std::byte{6};
     EXPECT_EQ(view->memory()[last], std::byte{4});

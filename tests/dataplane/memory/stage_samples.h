@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of a stage's steps, odd ones too, for the host form and for kernels.
+// Inputs of a stage's steps, including unusual ones, for the host form and for kernels.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ inline std::vector<uint8_t> RandomBytes(int64_t count, uint32_t seed = 1) {
 inline constexpr std::array<float, 4> kMean = {0.485F, 0.456F, 0.406F, 0.5F};
 inline constexpr std::array<float, 4> kDeviation = {0.229F, 0.224F, 0.225F, 0.25F};
 
-// Rows of lengths 0 to 9, of which some are longer than the padded width of 6.
+// Returns rows of lengths 0 to 9; some are longer than the padded width of 6.
 inline std::vector<int64_t> SampleSplits(int64_t rows) {
   std::vector<int64_t> splits = {0};
   for (int64_t row = 0; row < rows; ++row) splits.push_back(splits.back() + row * 7 % 10);

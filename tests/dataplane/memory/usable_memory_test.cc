@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMachine = int64_t{64} << 30;
 
-// The files of a machine, in a folder of the test's.
+// The system files of a machine, in a folder of the test.
 class UsableMemoryTest : public ::testing::Test {
  protected:
   UsableMemoryTest() {

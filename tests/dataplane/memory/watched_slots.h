@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots that look, when they come back, whether a device still reads them.
+// Slots that check, when they are returned, whether a device still reads them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// Like a pool that lends a returned slot to the next at once: what comes back is
-// overwritten. One element per slot: `values` uint8 and one string. Any thread.
+// Acts like a pool that lends a returned slot again at once: a returned slot is overwritten. One
+// element per slot: `values` uint8 and one string. Any thread.
 class WatchedSlots final : public SlotOwner {
  public:
   static constexpr size_t kBytes = 4096;
@@ -35,7 +35,7 @@ class WatchedSlots final : public SlotOwner {
     return Spec::Dict({{"image", Dense(kUInt8, {kUnknownDim})}, {"name", Scalar(kString)}});
   }
 
-  // An element whose bytes all are `value`, in a slot that is free; empty if none is.
+  // Returns an element in a free slot whose bytes are all `value`; empty if no slot is free.
   Element Fill(uint8_t value) {
     std::lock_guard lock(mu_);
     for (Place& place : slots_) {
@@ -72,7 +72,7 @@ class WatchedSlots final : public SlotOwner {
     for (const Place& place : slots_) lent += place.lent;
     return lent;
   }
-  // Slots that came back with a copy from them still to be done.
+  // Returns how many slots were returned with an unfinished copy from them.
   int too_early() const {
     std::lock_guard lock(mu_);
     return too_early_;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that do to their process what functions of users do. PENSTOCK_TEST_FOLDER is the test's own."""
+"""Functions that do to their process what users' functions do. PENSTOCK_TEST_FOLDER is the test's own folder."""
 import os
 import signal
 
@@ -25,7 +25,7 @@ def dies_once(x):
 
 
 def hangs(x):
-    with open(f"{FOLDER}/hangs", "wb") as fifo:  # once the test looks
+    with open(f"{FOLDER}/hangs", "wb") as fifo:  # waits until the test reads
         fifo.write(b"!")
     while True:
         signal.pause()

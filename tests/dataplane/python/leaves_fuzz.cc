@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Python process wrote where its results are looked for: the first byte chooses what was
-// promised. What is taken for leaves makes an element that is written and read as itself.
+// Results that a Python process wrote: the first byte chooses the promised specs. Accepted leaves
+// make an element that is written and read as itself.
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock::python_host;
   if (size == 0) return 0;
   const penstock::Spec& spec = Promises()[data[0] % Promises().size()];
-  // Aligned as a segment is, and of its own size.
+  // Aligned as a segment is, and without spare bytes.
   const std::vector<uint8_t> memory(data + 1, data + size);
   const std::optional<penstock::Element> element = Read(absl::MakeConstSpan(memory), spec);
   if (!element.has_value()) return 0;

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What was given, by leaf.
+// Collects the outputs by leaf.
 class Given final : public ElementOutputs {
  public:
   absl::StatusOr<absl::Span<std::byte>> Output(size_t i, absl::Span<const int64_t> dims) override {
@@ -37,10 +37,10 @@ class Given final : public ElementOutputs {
 const std::vector<TensorSpec> kSpecs = {Dense(kInt32, {kUnknownDim}), Dense(kString, {kUnknownDim}),
                                         Scalar(kInt32)};
 
-// Words, since leaves lie at multiples of 8.
+// Returns words, because leaves are at multiples of 8 bytes.
 std::vector<uint64_t> Written() {
   const std::vector<int32_t> values = {1, 2, 3};
-  const std::vector<uint64_t> offsets = {5, 7, 7, 10};  // of a part of a larger tensor
+  const std::vector<uint64_t> offsets = {5, 7, 7, 10};  // this tensor is part of a larger one
   const int32_t scalar = -4;
   const std::vector<int64_t> three = {3};
   const std::vector<Tensor> leaves = {Tensor(kInt32, three, values.data()),
@@ -71,15 +71,15 @@ TEST(Leaves, ThatAreCutShortAreAnError) {
   Given whole;
   size_t bytes = memory.size() * 8;
   while (Read(memory, bytes, whole).ok()) --bytes;
-  EXPECT_GT(bytes, memory.size() * 8 - 16);  // what is left out at first is padding
+  EXPECT_GT(bytes, memory.size() * 8 - 16);  // the first bytes cut off are padding
   for (; bytes > 0; --bytes) {
     Given given;
     EXPECT_EQ(Read(memory, bytes, given).code(), absl::StatusCode::kInternal) << bytes;
   }
 }
 
-// Any word of the head or of the strings' offsets, changed to any of these, is an error or
-// something else that lies inside; the address sanitizer sees that it does.
+// Changes any word of the head or of the strings' offsets to any of these values. The result is an
+// error or another leaf inside the memory; the address sanitizer checks that.
 TEST(Leaves, ThatAreWrongAreNeverReadFromElsewhere) {
   const std::vector<uint64_t> memory = Written();
   for (size_t word = 0; word < memory.size(); ++word) {

@@ -19,7 +19,7 @@
 namespace penstock::python_host {
 namespace {
 
-// Of one element, 7, which that function of behaviours.py is called on.
+// One element, 7, on which that function of behaviours.py is called.
 Dataset Mapped(const std::string& function) {
   return Dataset::Range(7, 8).Map([&](Expr x) {
     return CallPython({.name = absl::StrCat("behaviours:", function),
@@ -39,7 +39,7 @@ absl::StatusOr<int64_t> ValueOf(const std::string& function) {
   return (*element)->tensor(0).scalar<int64_t>();
 }
 
-// With one process.
+// A host with one process.
 class ProcessHostTest : public testing::Test {
  protected:
   ProcessHostTest() {
@@ -59,7 +59,7 @@ TEST_F(ProcessHostTest, AFunctionThatHangsHoldsUpNobodyOnceItsReadingIsStopped) 
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   Iterator hangs = Mapped("hangs").MakeIterator().value();
   auto hung = std::async(std::launch::async, [&] { return hangs.Next().status(); });
-  ASSERT_EQ(std::ifstream(fifo).get(), '!');  // it is there
+  ASSERT_EQ(std::ifstream(fifo).get(), '!');  // the function has begun
   auto waits = std::async(std::launch::async, [&] { return ValueOf("same"); });
   hangs.Stop(absl::Seconds(60)).IgnoreError();
   EXPECT_EQ(hung.get().code(), absl::StatusCode::kCancelled);

@@ -20,8 +20,8 @@ TEST(BatchSizesTest, OneListForOnePipeline) {
   EXPECT_THAT(BatchSizes(4, {3}), ElementsAre(ElementsAre(2, 1, 1)));
 }
 
-// In every step the replicas of all pipelines have the global batch, and no two
-// differ by more than a row; over a turn of all steps the large parts are everybody's.
+// In every step the replicas of all pipelines have the global batch, and no two differ by more than
+// a row. Over the whole list of steps every replica gets the large parts equally often.
 TEST(BatchSizesTest, EveryStepIsAGlobalBatchInEqualParts) {
   for (const std::vector<int>& replicas :
        {std::vector<int>{1}, {4}, {1, 1}, {2, 2}, {2, 1}, {3, 1, 2}, {4, 2, 2}, {1, 1, 1, 1, 1}}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every host communicator does, of threads and of connected processes.
+// Checks of every host communicator: of threads and of connected processes.
 #include "dataplane/replica/collective.h"
 
 #include <gmock/gmock.h>
@@ -74,7 +74,7 @@ TEST_P(HostCollectives, ARankThatLeavesEarlyIsNamedToTheOthers) {
       const absl::Status started = own->Start(CollectiveOp::kSum, {1});
       const absl::StatusOr<std::vector<int64_t>> sum =
           started.ok() ? own->Finish() : absl::StatusOr<std::vector<int64_t>>(started);
-      // A rank that has got its last result may leave: the others get theirs.
+      // A rank that has got its last result may leave; the others get theirs.
       if (round < 10) {
         ASSERT_TRUE(sum.ok()) << sum.status();
         continue;
@@ -125,7 +125,7 @@ TEST_P(HostCollectives, SplitsHaveRanksAndEndsOfTheirOwn) {
   });
 }
 
-// --- Coming together ---------------------------------------------------------------------
+// --- Connecting --------------------------------------------------------------------------
 
 TEST(ConnectingRanks, MissingOnesAreNamedToAllThatCame) {
   const std::string address = FreeAddress();

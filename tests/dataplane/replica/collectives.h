@@ -19,21 +19,21 @@ namespace penstock::replica {
 
 using Collectives = std::vector<std::unique_ptr<Collective>>;
 
-// An address that nobody listened at a moment ago.
+// Returns an address at which nobody listened a moment ago.
 inline std::string FreeAddress() {
   absl::StatusOr<transfer::tcp::Bound> bound = transfer::tcp::ListenAt({"127.0.0.1", 0});
   EXPECT_TRUE(bound.ok()) << bound.status();
   return absl::StrCat("127.0.0.1:", bound->port);
 }
 
-// fn(rank) on a thread each; returns when all have.
+// Calls fn(rank) on one thread per rank; returns when all have returned.
 inline void OnRanks(int ranks, const std::function<void(int)>& fn) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(fn, rank);
   for (std::thread& thread : threads) thread.join();
 }
 
-// As of as many processes, over loopback.
+// Connects as many ranks as if they were processes, over loopback.
 inline Collectives CollectiveOfConnections(int ranks) {
   Collectives all(static_cast<size_t>(ranks));
   const std::string address = FreeAddress();

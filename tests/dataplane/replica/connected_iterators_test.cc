@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterators of two processes, here threads, that are connected.
+// Connected iterators of two processes, which are threads here.
 #include <functional>
 #include <future>
 #include <optional>
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// fn(rank, iterator) in each of two processes with a replica each.
+// Calls fn(rank, iterator) in each of two processes with a replica each.
 void OnIterators(const Dataset& dataset, const InputOptions& options,
                  const std::function<void(int, DistributedIterator&)>& fn) {
   const std::string address = replica::FreeAddress();
@@ -26,12 +26,12 @@ void OnIterators(const Dataset& dataset, const InputOptions& options,
     absl::StatusOr<DistributedIterator> it = distributed->MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     fn(rank, *it);
-    // None leaves while others need it.
+    // No rank leaves while the other needs it.
     EXPECT_TRUE(group->Reduce(ReduceOp::kSum, PerReplica<int>({rank})).ok());
   });
 }
 
-// Nobody knows how many steps it makes: 5 and 10.
+// The number of steps is unknown in advance: 5 and 10.
 Dataset Uneven() {
   return Dataset::Range(40)
       .Shard(kShardHint, kShardHint)
@@ -93,7 +93,7 @@ TEST(ConnectedIterators, StopEndsAStepThatOthersDoNotMake) {
     absl::StatusOr<DistributedDataset> distributed =
         DistributeDataset(*group, dataset, ByHint(PartialBatches::kDrop));
     ASSERT_TRUE(distributed.ok()) << distributed.status();
-    // Stopped at many moments, most of them while it waits.
+    // Stopped at many moments, mostly while it waits.
     for (int round = 0; round < 30; ++round) {
       absl::StatusOr<DistributedIterator> it = distributed->MakeIterator();
       ASSERT_TRUE(it.ok()) << it.status();

@@ -54,14 +54,14 @@ TEST_F(DevicePrefetch, EachReplicaHasItsValuesOnItsDeviceAtEveryDepth) {
       EXPECT_EQ(stats.places, depth + 2);
       EXPECT_EQ(stats.grown, 0);
       EXPECT_EQ(stats.ahead > 0, depth > 0);
-      // Page-locking is off here, for a reason, and everything works without.
+      // This process has page-locking off, and everything works without it.
       EXPECT_EQ(stats.not_page_locked, stats.elements);
       EXPECT_EQ(stats.page_locking, "off: it was set to off");
     }
   }
 }
 
-// Each step's element once, and its values on each of the devices that share it.
+// Each step's element comes once, and its values are on each of the devices that share it.
 TEST_F(DevicePrefetch, ReplicasThatShareAnElementCopyItEachForItself) {
   InputOptions options;
   options.replicas_per_element = 2;
@@ -95,7 +95,7 @@ TEST_F(DevicePrefetch, ASharedSlotGoesBackBehindTheLastCopy) {
         DistributeDataset(Gpus(4), batches, options)->PrefetchToDevice(2)->MakeIterator().value();
     for (int i = 0; i < 20; ++i) {
       ReadOnDevices(it, 100);
-      // Of those ahead and under way, which are few; what was read is no more.
+      // Only the few elements ahead and under way are lent; those that were read are not.
       EXPECT_LT(DefaultPool().counters().bytes_lent - lent, 64 << 10);
     }
   }
@@ -136,7 +136,7 @@ TEST_F(DevicePrefetch, AStateIsThatBehindTheStepGivenHoweverManyAreAhead) {
     Steps steps = ReadOnDevices(first, 17);
     const State state = first.Save().value();
     ReadOnDevices(first, 3);
-    ASSERT_TRUE(first.Restore(state).ok());  // also where copies of other steps are ahead
+    ASSERT_TRUE(first.Restore(state).ok());  // even while copies of other steps are ahead
     DistributedIterator second = first_pass();
     ASSERT_TRUE(second.Restore(state).ok());
     const Steps rest = ReadOnDevices(second);

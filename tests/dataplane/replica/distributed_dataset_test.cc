@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each replica reads of a dataset of this process's own.
+// The parts of a dataset of this process that each replica reads.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +22,7 @@ InputOptions Sharded(AutoShardPolicy policy) {
   return options;
 }
 
-// Files of so many lines each, the numbers from 0.
+// Files of this many lines each: the numbers from 0.
 class Files {
  public:
   Files(const std::string& name, int files, int lines)
@@ -53,7 +53,7 @@ TEST(RebatchOfReplicas, RefillsAcrossBatches) {
             (Steps{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
   EXPECT_EQ(ReadSteps(DistributeDataset(second, batches, Sharded(AutoShardPolicy::kOff)), 2),
             (Steps{{{0, 1}, {2}}, {{3, 4}, {5, 6}}}));
-  // A batch that comes short is filled up from the next: no part is smaller for it.
+  // A short batch is filled from the next one, so that no part is smaller.
   const Dataset with_short_ones = Dataset::Range(10).Batch(7).Repeat();
   EXPECT_EQ(ReadSteps(DistributeDataset(first, with_short_ones, Sharded(AutoShardPolicy::kOff)), 3),
             (Steps{{{0, 1}, {2, 3}}, {{4, 5}, {6}}, {{7, 8}, {9, 0}}}));
@@ -95,7 +95,7 @@ TEST(AutoShard, UnseededShufflesAreAlikeInAllProcesses) {
       absl::StatusOr<DistributedDataset> dataset =
           DistributeDataset(Process(process, {1, 1}), batches);
       ASSERT_TRUE(dataset.ok()) << dataset.status();
-      ReadSteps(dataset, pass);  // the passes before
+      ReadSteps(dataset, pass);  // the earlier passes
       for (const auto& step : ReadSteps(dataset))
         for (const Rows& rows : step) seen.insert(rows.begin(), rows.end());
     }
@@ -174,7 +174,8 @@ TEST(ReplicationModes, PerReplicaHasAPipelineForEach) {
   options.replication_mode = ReplicationMode::kPerReplica;
   EXPECT_EQ(ReadSteps(DistributeDataset(Mirrored(2), Dataset::Range(6).Batch(4), options)),
             (Steps{{{0, 1}, {2, 3}}, {{4}, {5}}}));
-  // Under kOff each reads all; who ends first gets empty batches until all have ended.
+  // Under kOff each pipeline reads everything; one that ends first gives empty batches until all
+  // have ended.
   options.auto_shard = AutoShardPolicy::kOff;
   EXPECT_EQ(ReadSteps(DistributeDataset(Mirrored(2), Dataset::Range(4).Batch(3), options)),
             (Steps{{{0, 1}, {0}}, {{2}, {1, 2}}, {{3}, {3}}}));
@@ -270,7 +271,7 @@ TEST(Iterating, AnErrorOfOneReplicaIsTheSteps) {
   EXPECT_TRUE(it->Next().ok());
 }
 
-// Parts of 3, 3 and 2 rows: those behind an error are as large as its own would have been.
+// Parts have 3, 3 and 2 rows. Those after an error are as large as its own would have been.
 TEST(Iterating, AnErrorTakesItsPlaceAmongPartsOfUnevenSizes) {
   for (const PartialBatches policy :
        {PartialBatches::kEmpty, PartialBatches::kDrop, PartialBatches::kPad,
@@ -287,7 +288,7 @@ TEST(Iterating, AnErrorTakesItsPlaceAmongPartsOfUnevenSizes) {
     absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
     EXPECT_EQ(ReadSteps(*it, 1), (Steps{{{0, 1, 2}, {3, 4, 5}, {6, 7}}}));
     EXPECT_EQ(it->Next().status().code(), absl::StatusCode::kInvalidArgument);
-    // Of the replicas behind the first, whose rows are used in the step of the error.
+    // The other replicas' rows of the step with the error are used in this step.
     EXPECT_EQ(ReadSteps(*it, 1), (Steps{{{21, 22, 23}, {24, 25, 26}, {27, 28}}}))
         << static_cast<int>(policy);
   }

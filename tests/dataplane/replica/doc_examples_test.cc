@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The examples of tf.distribute's own documentation, as cases: X10 to X16 of our
-// list (X1 to X9: tests/cluster).
+// The examples of tf.distribute's own documentation as test cases: X10 to X16 of our list (X1 to
+// X9: tests/cluster).
 #include "tests/dataplane/replica/replicas.h"
 
 namespace penstock {
@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Two replicas on GPUs, whose values stay in host memory.
+// Two replicas on GPUs. Their values stay in host memory.
 DistributedDataset Distributed(const ReplicaGroup& group, const Dataset& dataset) {
   InputOptions options;
   options.fetch_to_device = false;
@@ -17,7 +17,7 @@ DistributedDataset Distributed(const ReplicaGroup& group, const Dataset& dataset
   return *distributed;
 }
 
-// A tuple of tensors of one value each.
+// Returns a tuple of tensors of one value each.
 template <class A, class B>
 Dataset Pair(A a, B b) {
   const int64_t dims[] = {1};
@@ -25,7 +25,7 @@ Dataset Pair(A a, B b) {
                               Spec::Tuple({Dense(DTypeOf<A>, {1}), Dense(DTypeOf<B>, {1})}));
 }
 
-// X10's step, labels - 0.3 * features, of its only step.
+// Returns the result of X10's only step: labels - 0.3 * features.
 DistributedValues X10Result(int64_t& steps) {
   const ReplicaGroup group = TwoGpus();
   const DistributedDataset dataset = Distributed(group, Pair(1.0f, 1.0f).Repeat(4).Batch(4));

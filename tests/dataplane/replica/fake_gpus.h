@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fake devices in the place of the backend that is linked in, for tests through the
-// public interface. A program that links fake_gpus.cc links no other backend.
+// Fake devices in place of the linked backend, for tests through the public interface. A program
+// that links fake_gpus.cc links no other backend.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,10 @@ namespace penstock {
 
 inline constexpr int kFakeGpus = 4;
 
-// What LinkedDeviceBackend() gives in such a program.
+// Returns the LinkedDeviceBackend() of such a program.
 FakeDevice& FakeGpus();
 
-// What LinkedGpuDirectDriver() gives from now on; nullptr: one that says no NIC may write to
-// such devices.
+// Sets the LinkedGpuDirectDriver(). nullptr: a driver that allows no NIC to write to such devices.
 void UseGpuDirectDriver(GpuDirectDriver* driver);
 
 // Does the devices' work on a thread of its own while it lives.

@@ -20,7 +20,7 @@ using transfer::tcp::Socket;
 constexpr std::chrono::seconds kSilence(3);
 constexpr size_t kPrefixBytes = 4;
 
-// Two ends of one connection, the first as a loop wants it.
+// Returns two ends of one connection, the first as a loop needs it.
 std::pair<Socket, Socket> Connection() {
   int ends[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -28,8 +28,8 @@ std::pair<Socket, Socket> Connection() {
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
-// The loop's own beats, one of each 200 ms, tell how long the frame takes to come: more than
-// the silence.
+// The loop's own heartbeats, one every 200 ms, measure how long the frame takes: longer than the
+// allowed silence.
 TEST(FrameLoop, AFrameThatTakesLongToComeIsNoSilence) {
   auto [near, far] = Connection();
   std::promise<std::string> heard;

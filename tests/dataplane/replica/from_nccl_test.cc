@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of the ranks of a communicator, with host communicators in NCCL's place.
+// Groups of the ranks of a communicator, with host communicators in place of NCCL.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -46,7 +46,7 @@ TEST(FromNccl, HasAReplicaPerRankOnItsDevice) {
   }
 }
 
-// So processes shuffle alike, and launches do not.
+// So processes of a launch shuffle alike, and two launches do not.
 TEST(FromNccl, RanksAgreeOnALaunchThatNoOtherHas) {
   std::set<std::string> launches;
   for (int time = 0; time < 3; ++time) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replicas get on the devices of the backend that is linked in, fake or real.
+// Reads the values of replicas on the devices of the linked backend, fake or real.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline ReplicaGroup Gpus(int count) {
   return *ReplicaGroup::Mirrored(devices);
 }
 
-// The int64 rows of an element on a device, as a stream of that device reads them.
+// Returns the int64 rows of an element on a device, as a stream of that device reads them.
 inline Rows RowsOnDevice(const DeviceElement& element) {
   DeviceBackend& backend = LinkedDeviceBackend();
   const auto stream = backend.MakeStream(element.device()).value();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pipelines of the process make for devices lies in page-locked memory.
+// Values that pipelines of the process make for devices are in page-locked memory.
 #include "tests/dataplane/replica/fake_gpus.h"
 #include "tests/dataplane/replica/replicas.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-// Reads all of it; what became of the values of all replicas on their way.
+// Reads all of it; returns the sum of all replicas' stats.
 DeviceLandingStats ReadToDevices(const absl::StatusOr<DistributedDataset>& dataset) {
   EXPECT_TRUE(dataset.ok()) << dataset.status();
   DistributedIterator it = dataset->MakeIterator().value();
@@ -26,7 +26,7 @@ DeviceLandingStats ReadToDevices(const absl::StatusOr<DistributedDataset>& datas
   return all;
 }
 
-// 100 rows of so many bytes each.
+// 100 rows of this many bytes each.
 Dataset RowsOfBytes(int64_t bytes) {
   return Dataset::Range(100).Map(
       [bytes](Expr x) { return BroadcastTo(Cast(x, kUInt8), std::vector<int64_t>{bytes}); });
@@ -55,7 +55,8 @@ TEST_F(PageLockedPrefetch, ForALoneReplicaToo) {
   const ReplicaGroup group = *ReplicaGroup::Mirrored({"GPU:0"});
   const Dataset batches = RowsOfBytes(4096).Batch(10).Prefetch(2);
   EXPECT_EQ(ReadToDevices(DistributeDataset(group, batches)).not_page_locked, 0);
-  // A Shuffle hands on what others made, in ordinary memory, and is copied all the same.
+  // A Shuffle passes on values that other nodes made in ordinary memory; they are copied all the
+  // same.
   const DeviceLandingStats shuffled = ReadToDevices(DistributeDataset(group, batches.Shuffle(4)));
   EXPECT_EQ(shuffled.elements, 10);
   EXPECT_EQ(shuffled.not_page_locked, 10);
@@ -74,7 +75,7 @@ TEST_F(PageLockedPrefetch, AndWhatFillsUpTheLastStep) {
   options.partial_batches = PartialBatches::kPad;
   const DeviceLandingStats stats =
       ReadToDevices(DistributeDataset(TwoGpus(), RowsOfBytes(4096).Batch(18), options));
-  EXPECT_EQ(stats.elements, 12 + 1);  // what comes short is on its way before it is filled up
+  EXPECT_EQ(stats.elements, 12 + 1);  // the short batch is sent before it is filled up
   EXPECT_EQ(stats.not_page_locked, 0);
 }
 
@@ -88,7 +89,7 @@ TEST_F(PageLockedPrefetch, ASteadyStateLocksNothingMore) {
 }
 
 TEST_F(PageLockedPrefetch, StepsDownWhereMemoryCannotBeLocked) {
-  // Of a size that no segment was made for yet.
+  // No segment was made for this size yet.
   FakeGpus().FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no more to lock"));
   const DeviceLandingStats stats =
       ReadToDevices(DistributeDataset(TwoGpus(), RowsOfBytes(100'000).Batch(20)));

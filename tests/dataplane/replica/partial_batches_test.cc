@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of steps for which data is missing: equal numbers of steps for all
-// replicas, by each policy, in one process and as seen by each of several.
+// Steps in which some replicas lack data: all replicas make equal numbers of steps by each policy,
+// in one process and as seen by each of several.
 #include <algorithm>
 
 #include "tests/dataplane/replica/replicas.h"
@@ -52,7 +52,7 @@ TEST(PartialBatches, EmptyOnesHaveTheOtherDimensions) {
 TEST(PartialBatches, DroppedForAll) {
   EXPECT_EQ(ReadSteps(Distributed(Mirrored(3), Batches(7, 6), PartialBatches::kDrop)),
             (Steps{{{0, 1}, {2, 3}, {4, 5}}}));
-  // A short batch is none that is missing: it is dropped with its step, too.
+  // A short batch does not count as missing, but is dropped with its step.
   EXPECT_EQ(ReadSteps(Distributed(Mirrored(2), Batches(7, 4), PartialBatches::kDrop)),
             (Steps{{{0, 1}, {2, 3}}}));
 }
@@ -92,7 +92,7 @@ TEST(PartialBatches, WeightsEnterSumsAndMeansOverRows) {
 TEST(PartialBatches, RepeatedFromTheFront) {
   EXPECT_EQ(ReadSteps(Distributed(Mirrored(3), Batches(7, 6), PartialBatches::kRepeat)),
             (Steps{{{0, 1}, {2, 3}, {4, 5}}, {{6, 0}, {1, 2}, {3, 4}}}));
-  // Fewer rows than are missing go round again.
+  // If there are fewer rows than are missing, they are repeated.
   EXPECT_EQ(ReadSteps(Distributed(Mirrored(3), Batches(2, 6), PartialBatches::kRepeat)),
             (Steps{{{0, 1}, {0, 1}, {0, 1}}}));
 }
@@ -149,8 +149,8 @@ TEST(PartialBatches, DroppingCannotMakeStepsThatThereAreNot) {
 class AcrossProcesses
     : public ::testing::TestWithParam<std::tuple<PartialBatches, AutoShardPolicy>> {};
 
-// Ten sizes of data, cut in all ways: every process makes as many steps, and those
-// that all replicas have a part in hold each row as often as they should.
+// Ten sizes of data, cut in all ways. Every process makes as many steps, and the steps in which all
+// replicas have a part contain each row as often as they should.
 TEST_P(AcrossProcesses, MakeAsManySteps) {
   const auto [policy, shard] = GetParam();
   for (const std::vector<int>& replicas :
@@ -191,7 +191,7 @@ TEST(StepsOfOthers, ThatCannotBeKnownAreRefusedInWords) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   for (const char* way : {"InputOptions::steps", "kData", "consumer_index", "Repeat"})
     EXPECT_THAT(std::string(status.message()), HasSubstr(way));
-  // Each of the ways out.
+  // All remedies that the message names.
   EXPECT_EQ(ReadSteps(Distributed(Process(0, {1, 1}), unknown, PartialBatches::kEmpty,
                                   AutoShardPolicy::kOff, 5))
                 .size(),

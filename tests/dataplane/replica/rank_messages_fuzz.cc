@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from another rank: whatever decodes encodes to what decodes to the same.
+// Bytes from another rank: a decoded message encodes to bytes that decode to the same message.
 #include <cstdint>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight processes, of which each is one replica, in step over a host communicator.
+// Eight processes with one replica each, in step over a host communicator.
 #include <cstdlib>
 #include <sstream>
 
@@ -18,7 +18,7 @@ constexpr int kRanks = 8;
 
 // --- In a child ----------------------------------------------------------------------
 
-// "STEPS STATUS" of a loop that has data for 5 + 3 × rank steps.
+// Returns "STEPS STATUS" of a loop that has data for 5 + 3 × rank steps.
 std::string AlignSteps(const ReplicaGroup& group, PartialBatches policy) {
   absl::StatusOr<StepAligner> aligner = StepAligner::Make(group, {.partial_batches = policy});
   if (!aligner.ok()) return absl::StrCat("- ", aligner.status().ToString());
@@ -35,7 +35,7 @@ std::string AlignSteps(const ReplicaGroup& group, PartialBatches policy) {
   return absl::StrCat(steps, " ", status.ToString());
 }
 
-// Rows 0 … 159 of which rank r has those that are r modulo 8 and below 20 (r + 1).
+// Reads rows 0 … 159, of which rank r has those that are r modulo 8 and below 20 (r + 1). Returns
 // "STEPS ROWS WEIGHT STATUS".
 std::string ReadUneven(const ReplicaGroup& group, PartialBatches policy, int64_t batch) {
   InputOptions options;
@@ -48,7 +48,7 @@ std::string ReadUneven(const ReplicaGroup& group, PartialBatches policy, int64_t
   return CountsOfPass(group, dataset, options);
 }
 
-// What Reduce() and Gather() make of values that are told by the rank.
+// Returns the results of Reduce() and Gather() on values that depend on the rank.
 std::string ReduceAndGather(const ReplicaGroup& group) {
   const int rank = group.process();
   absl::StatusOr<int> sum = group.Reduce(ReduceOp::kSum, PerReplica<int>({rank}));
@@ -189,7 +189,7 @@ TEST(AlignedProcesses, ThoseThatReadSomethingElseAreNamed) {
     EXPECT_THAT(answer, HasSubstr(" in process(es) 5"));
     EXPECT_THAT(answer, HasSubstr(" in process(es) 0, 1, 2, 3, 4, 6, 7"));
   }
-  // They may go on together.
+  // The processes may go on with another policy.
   for (size_t rank = 0; rank < kRanks; ++rank)
     launch[rank].Say(Ask("align", rank == 2 ? PartialBatches::kDrop : PartialBatches::kPad));
   for (const std::string& answer : launch.Hear()) {
@@ -213,7 +213,7 @@ TEST(ConnectedProcesses, ReduceAndGatherTheSameBits) {
   EXPECT_THAT(launch.Hear(), ::testing::Each(absl::StrCat("28 1.75 8 28 ", rows, " ", sum)));
 }
 
-// All but `rank` are in a step that it does not make.
+// Brings all ranks but `rank` into a step that it does not make.
 void LetAllWaitFor(Launch& launch, size_t rank) {
   for (size_t each = 0; each < kRanks; ++each) launch[each].Say(each == rank ? "hold" : "wait");
   EXPECT_THAT(launch.Hear(), ::testing::Each("is there"));
@@ -227,7 +227,7 @@ void ExpectItsEndIsHeard(Launch& launch, size_t rank, const std::string& how) {
   }
 }
 
-// No silence would tell them in this test's time, so they hear of it by its connection.
+// The allowed silence is longer than this test, so the others notice the broken connection.
 TEST(LostProcesses, OneThatIsKilledIsNamedToTheOthers) {
   Launch launch;
   LetAllWaitFor(launch, 3);

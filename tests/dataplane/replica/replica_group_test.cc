@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// Variables of the launchers, as they are given and no others, for one test.
+// Sets the launchers' variables to the given ones and no others, for one test.
 class Environment {
  public:
   explicit Environment(Variables set = {}) {

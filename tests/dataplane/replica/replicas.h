@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups and what their replicas read, for tests.
+// Groups of replicas for tests, and reading by their replicas.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// All replicas in this process.
+// Returns a group with all replicas in this process.
 inline ReplicaGroup Mirrored(int replicas) {
   std::vector<std::string> devices;
   for (int i = 0; i < replicas; ++i) devices.push_back(absl::StrCat("CPU:", i));
@@ -24,7 +24,7 @@ inline ReplicaGroup TwoGpus() {
   return *ReplicaGroup::Mirrored({"GPU:0", "GPU:1"});
 }
 
-// What process number `process` of several would have.
+// Returns the group that process number `process` of several would have.
 inline ReplicaGroup Process(int process, std::vector<int> replicas_of_process) {
   std::vector<std::string> devices(static_cast<size_t>(replicas_of_process[process]), "CPU:0");
   return *ReplicaGroup::Of(
@@ -39,7 +39,7 @@ inline Rows RowsOf(const Element& element) {
   return {values.begin(), values.end()};
 }
 
-// By step, by local replica. Errors are failures.
+// Returns the rows by step and local replica. An error fails the test.
 inline std::vector<std::vector<Rows>> ReadSteps(DistributedIterator& it, int64_t most = INT64_MAX) {
   std::vector<std::vector<Rows>> steps;
   while (static_cast<int64_t>(steps.size()) < most) {
@@ -61,7 +61,7 @@ inline std::vector<std::vector<Rows>> ReadSteps(const absl::StatusOr<Distributed
   return it.ok() ? ReadSteps(*it, most) : std::vector<std::vector<Rows>>();
 }
 
-// "STEPS ROWS WEIGHT STATUS" of a whole pass of this process's first replica.
+// Returns "STEPS ROWS WEIGHT STATUS" of a whole pass of this process's first replica.
 inline std::string CountsOfPass(const ReplicaGroup& group, const Dataset& dataset,
                                 const InputOptions& options) {
   absl::StatusOr<DistributedDataset> distributed = DistributeDataset(group, dataset, options);

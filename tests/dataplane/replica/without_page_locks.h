@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replicas get on fake devices, for tests without page-locked memory.
+// Values of replicas on fake devices, for tests without page-locked memory.
 #pragma once
 
 #include <cstdlib>
@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// A process asks once whether memory is page-locked: cases of such suites run in a process
-// without those that want it to be.
+// A process checks only once whether memory is page-locked. So cases of such suites do not run in
+// one process with cases that need page-locked memory.
 class WithoutPageLocks : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { ::setenv("PENSTOCK_PAGE_LOCK", "off", 1); }

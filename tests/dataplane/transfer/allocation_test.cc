@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the way of an element from one side to the other allocates, once it has
-// been gone a while.
+// The allocations on the path of an element from one side to the other, in the steady state.
 #include <atomic>
 
 #include "dataplane/memory/pool.h"
@@ -46,8 +45,8 @@ class Receiver : public ReceiveEvents {
 
 class AllocationTest : public testing::TestWithParam<std::string> {
  protected:
-  // Allocations for each of `count` times that `together` elements of `bytes` are
-  // sent and flushed, after as many others.
+  // Returns the allocations for each of `count` times that `together` elements of `bytes` are sent
+  // and flushed, after a warm-up of as many.
   double PerFlush(int64_t count, int64_t bytes, int64_t together = 1) {
     Transport& transport = **FindTransport(GetParam());
     auto sender = std::make_shared<Sender>();
@@ -104,9 +103,9 @@ TEST_P(AllocationTest, ASteadyStateMakesNoSegments) {
   EXPECT_EQ(segments_before_, segments_after_);
 }
 
-// What each flush may allocate. `local` nothing at all; over sockets and rings a queue
-// grows now and then to a new most, when threads of a link have waited for each
-// other, but nothing does for each; gRPC allocates itself.
+// Returns how many allocations a flush may make. `local` makes none. Over sockets and rings a queue
+// grows now and then, when threads of a link have waited for each other, but not for each flush.
+// gRPC itself allocates.
 double Bound(const std::string& protocol, double for_grpc) {
   if (protocol == "local") return 0;
   return protocol == "grpc" ? for_grpc : 0.2;
@@ -114,8 +113,8 @@ double Bound(const std::string& protocol, double for_grpc) {
 
 TEST_P(AllocationTest, AllocationsDoNotGrowWithTheElement) {
   EXPECT_LE(PerFlush(200, 100), Bound(GetParam(), 40));
-  // gRPC reads a large one in pieces of 64 KiB and less, and takes memory for each:
-  // 41 to 47 in all on an idle machine, fewer where more has come when it reads.
+  // gRPC reads a large element in pieces of at most 64 KiB, and allocates for each: 41 to 47 in all
+  // on an idle machine, fewer when more bytes have arrived before it reads.
   EXPECT_LE(PerFlush(200, 1 << 20), Bound(GetParam(), 60));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spec of elements that are so many bytes.
+// The spec of elements that are plain bytes.
 #pragma once
 
 #include "penstock/spec.h"

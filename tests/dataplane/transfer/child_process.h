@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test program again as a second process, the other end of a link: its standard
-// input and output are pipes to the first.
+// Runs the test program again as a second process, the other end of a link. Its standard input and
+// output are pipes to the first.
 #pragma once
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ class Child {
     std::fclose(from_);
   }
 
-  // The rest of the child's next line that begins with '>'.
+  // Returns the rest of the child's next line that begins with '>'.
   std::string Hear() {
     char line[4096];
     while (std::fgets(line, sizeof(line), from_) != nullptr) {
@@ -84,7 +84,7 @@ class Child {
   std::FILE* from_ = nullptr;
 };
 
-// Mappings of shared segments in this process.
+// Returns the number of mappings of shared segments in this process.
 inline int SharedMappings() {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -94,7 +94,7 @@ inline int SharedMappings() {
   return count;
 }
 
-// In the child:
+// Called in the child:
 
 inline void SayToParent(const std::string& line) {
   std::printf("\n>%s\n", line.c_str());

@@ -128,10 +128,10 @@ TEST(ChooseCodec, KnowsNothingOfACodecThatWasNotMeasured) {
   EXPECT_EQ(ChooseCodec(Codec::kNone, kGigabit, Speeds({}, {})), Codec::kNone);
 }
 
-// A link that lets so many bytes per second through, on a clock of its own.
+// A link that transfers a given number of bytes per second, on a clock of its own.
 class MeasuredLink : public testing::Test {
  protected:
-  // Sends blocks one behind the other, so that one is always under way, or after pauses.
+  // Sends blocks one after the other, so that one is always under way, or with pauses.
   void Send(int blocks, double bytes_per_s, LinkCodec::Clock::duration pause = {}) {
     for (int i = 0; i < blocks; ++i) {
       absl::StatusOr<Loan> loan = pool_->Lend(block_.size());

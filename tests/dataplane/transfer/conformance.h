@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every transport must do, once for all of them. A transport's test names
-// itself:
+// Checks of every transport, written once for all of them. A transport's test
+// names itself:
 //
 //   INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, testing::Values("local"));
 //
@@ -22,7 +22,7 @@ namespace penstock::transfer {
 // Of partition 1 under placement 1.
 Identity IdentityOf(Index index);
 std::vector<Index> UpTo(Index count);  // 0 … count - 1
-// Whether it is Blob(index, bytes), with all its values.
+// Returns whether it is Blob(index, bytes), with all its values.
 bool IsBlob(const Element& element, Index index, int64_t bytes);
 
 class TransportConformance : public testing::TestWithParam<std::string> {
@@ -33,14 +33,14 @@ class TransportConformance : public testing::TestWithParam<std::string> {
  protected:
   TransportConformance();
 
-  // Options of a dial that is welcome, for elements of `spec`.
+  // Returns options with which a dial succeeds, for elements of `spec`.
   DialOptions Options(Spec spec = Scalar(kInt64)) const;
-  // A link from a new client to `worker`; nullptr if it does not open.
+  // Returns a link from a new client to `worker`; nullptr if it does not open.
   std::unique_ptr<ReceiveLink> Open(const std::shared_ptr<ClientEnd>& client,
                                     Spec spec = Scalar(kInt64));
-  // An int64 scalar, its index.
+  // Returns an int64 scalar, its index.
   Element Number(Index index);
-  // `bytes` uint8 values that depend on the index.
+  // Returns `bytes` uint8 values that depend on the index.
   Element Blob(Index index, int64_t bytes);
 
   Transport& transport_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How links end, and what the other side is told.
+// How links end, and the events that the other side gets.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,7 +88,7 @@ TEST_P(TransportConformance, TheLinkMayBeLetGoOfInsideItsOwnEvent) {
   ASSERT_TRUE(worker->AwaitGranted(10));
   for (Index i = 0; i < 10; ++i) {
     if (!worker->link().Send(Number(i)).ok()) break;
-    if (i == 2) worker->link().Flush();  // what comes in one event is received whole
+    if (i == 2) worker->link().Flush();  // elements of one event are received together
   }
   worker->link().Flush();
   EXPECT_TRUE(worker->AwaitClosed().ok());
@@ -101,7 +101,7 @@ TEST_P(TransportConformance, WhatIsNotKnownToBeReceivedComesBackToTheSender) {
   int links = 0;
   for (Index stop_at : {0, 1, 7, 50, 400}) {
     auto client = std::make_shared<ClientEnd>();
-    // Not of this scope: the event goes on with what came together.
+    // Not in this scope: the event still goes on with the elements that came together.
     auto link = std::make_shared<std::unique_ptr<ReceiveLink>>();
     client->on_element = [link, stop_at](const Element& element) {
       if (element.identity().index == stop_at) link->reset();
@@ -116,10 +116,10 @@ TEST_P(TransportConformance, WhatIsNotKnownToBeReceivedComesBackToTheSender) {
     worker->link().Flush();
     EXPECT_TRUE(worker->AwaitClosed().ok());
     ASSERT_TRUE(client->AwaitCount(stop_at + 1));
-    // What came in the same event may have been received with it.
+    // Elements of the same event may have been received too.
     const std::vector<Index> indices = client->indices();
     EXPECT_EQ(indices, UpTo(indices.size()));
-    // Reported as received, or back: nothing else, in order, none missing.
+    // Each element is reported as received or comes back, in order; none is missing.
     const int64_t received = worker->received();
     EXPECT_LE(received, indices.size());
     std::vector<Index> back(sent - received);
@@ -221,7 +221,7 @@ TEST_P(TransportConformance, AForkedTrainerLeavesItsParentsElementsAlone) {
   std::vector<Element> elements = client->TakeElements();
   const pid_t child = ::fork();
   if (child == 0) {
-    elements.clear();  // void here: goes nowhere
+    elements.clear();  // void here: does nothing
     ::_exit(0);
   }
   int status = -1;

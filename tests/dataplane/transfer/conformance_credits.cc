@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits, and what they bound.
+// Credits, and the limits they set.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -23,7 +23,7 @@ TEST_P(TransportConformance, NothingIsSentWithoutACredit) {
   EXPECT_EQ(worker->link().Send(std::move(number)).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(worker->link().Send({IdentityOf(0), absl::DataLossError("")}).code(),
             absl::StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(number.element);  // stays the sender's
+  ASSERT_TRUE(number.element);  // still the sender's
   link->Grant({1});
   ASSERT_TRUE(worker->AwaitGranted(1));
   EXPECT_EQ(worker->link().credits(), 1);
@@ -57,11 +57,11 @@ TEST_P(TransportConformance, UnusedCreditsCanBeRecalled) {
   link->Recall();
   ASSERT_TRUE(client->AwaitRecalled(1));
   EXPECT_THAT(client->recalled(), ElementsAre(3));
-  EXPECT_THAT(client->indices(), ElementsAre(0, 1));  // sent before, received before
+  EXPECT_THAT(client->indices(), ElementsAre(0, 1));  // sent before the recall, so received before
   EXPECT_EQ(worker->link().credits(), 0);
   EXPECT_EQ(worker->link().Send(Number(2)).code(), absl::StatusCode::kFailedPrecondition);
   link->Recall();
-  link->Grant({1});  // behind the recall: stays
+  link->Grant({1});  // after the recall: stays
   ASSERT_TRUE(client->AwaitRecalled(2));
   EXPECT_THAT(client->recalled(), ElementsAre(3, 0));
   ASSERT_TRUE(worker->AwaitGranted(6));
@@ -71,7 +71,7 @@ TEST_P(TransportConformance, UnusedCreditsCanBeRecalled) {
 TEST_P(TransportConformance, AnEventMaySendAndGrant) {
   constexpr Index kCount = 2000;
   auto client = std::make_shared<ClientEnd>();
-  Index sent = 0;  // by events, which come one at a time
+  Index sent = 0;  // used by events, which come one at a time
   worker_.on_accept = [&](WorkerEnd& end) {
     end.on_credits = [&](SendLink& link, Credits granted) {
       for (int64_t i = 0; i < granted.count && sent < kCount; ++i) {
@@ -150,7 +150,7 @@ TEST_P(TransportConformance, ASlowReaderHoldsNoMoreThanItAskedFor) {
     ASSERT_LE(receiver_pool_->counters().bytes_lent, kWindow * kBytes * 3 / 2);
     for (const Element& element : client->TakeElements()) {
       ASSERT_TRUE(IsBlob(element, taken++, kBytes));
-      link->Grant({1});  // one more for each that is let go of
+      link->Grant({1});  // one more for each element that is released
     }
   }
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);

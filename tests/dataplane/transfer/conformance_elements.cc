@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What arrives is what was sent, in its order.
+// Elements arrive as they were sent, in order.
 #include "gmock/gmock.h"
 #include "tests/dataplane/element/sample.h"
 #include "tests/dataplane/transfer/conformance.h"
@@ -130,7 +130,7 @@ TEST_P(TransportConformance, ErrorsInARowKeepTheirOrder) {
   EXPECT_TRUE(worker->AwaitReceived(kErrors));
 }
 
-// Members of a group share an element, whose head has the first member's index.
+// Members of a group share an element. Its head has the first member's index.
 TEST_P(TransportConformance, WhatWasReceivedIsToldByIdentity) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);
@@ -160,7 +160,7 @@ TEST_P(TransportConformance, FlushSendsWhatWaitsForCompany) {
   ASSERT_NE(worker, nullptr);
   link->Grant({1000});
   ASSERT_TRUE(worker->AwaitGranted(1000));
-  for (Index i = 0; i < 3; ++i) {  // one more each time, with most of the credits left
+  for (Index i = 0; i < 3; ++i) {  // one more element each time, with most of the credits left
     ASSERT_TRUE(worker->link().Send(Number(i)).ok());
     worker->link().Flush();
     ASSERT_TRUE(client->AwaitCount(i + 1));
@@ -201,7 +201,7 @@ TEST_P(TransportConformance, AnElementAboveTheLimitEndsTheLink) {
   EXPECT_THAT(client->indices(), ElementsAre(0));
 }
 
-// In a test of its own, in the slow tier.
+// A test of its own, in the slow tier.
 TEST_P(TransportConformance, AnElementOf256MiBArrivesWhole) {
   constexpr int64_t kBytes = 256 << 20;
   auto client = std::make_shared<ClientEnd>();

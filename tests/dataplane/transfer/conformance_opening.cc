@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dialling, and who is let in.
+// Dialling, and which clients are let in.
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -90,7 +90,7 @@ TEST_P(TransportConformance, TwoIncarnationsOfAClientAreTwoLinks) {
   }
   workers[0]->link().Flush();
   ASSERT_TRUE(clients[0]->AwaitCount(5));
-  links[0].reset();  // the old one goes, the new one does not notice
+  links[0].reset();  // the old link closes, the new one does not notice
   EXPECT_TRUE(workers[0]->AwaitClosed().ok());
   for (Index i = 5; i < 10; ++i) ASSERT_TRUE(workers[1]->link().Send(Number(100 + i)).ok());
   workers[1]->link().Flush();

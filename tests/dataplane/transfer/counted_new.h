@@ -6,7 +6,7 @@
 
 namespace penstock::transfer {
 
-// Since the program began, of all threads.
+// Returns the number of calls since the program began, in all threads.
 int64_t Allocations();
 
 }  // namespace penstock::transfer

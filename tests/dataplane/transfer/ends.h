@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ends of links that write down what happens to them, for tests.
+// Two ends of links that record their events, for tests.
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,10 @@
 
 namespace penstock::transfer {
 
-// Something whose state several threads change and a test waits for.
+// An object whose state several threads change and a test waits for.
 class Watched {
  public:
-  // Waits until `condition` holds; false after a bound that only a broken
-  // program reaches.
+  // Waits until `condition` holds. Returns false after a time that only a broken program needs.
   bool Await(const std::function<bool()>& condition) {
     std::unique_lock lock(mu_);
     return changed_.wait_for(lock, std::chrono::seconds(60), condition);
@@ -78,7 +77,7 @@ class WorkerEnd : public SendEvents, public Watched {
   bool AwaitReceived(int64_t count) {
     return Await([&] { return static_cast<int64_t>(received_.size()) >= count; });
   }
-  // What OnClosed said; Internal if it never comes.
+  // Returns the status of OnClosed; Internal if it never comes.
   absl::Status AwaitClosed() {
     if (!Await([&] { return closed_.has_value(); })) return absl::InternalError("never closed");
     return *closed_;
@@ -86,7 +85,7 @@ class WorkerEnd : public SendEvents, public Watched {
   int64_t received() const {
     return Look([&] { return static_cast<int64_t>(received_.size()); });
   }
-  // What was received, in the order in which that was told.
+  // Returns the elements that were reported as received, in the order of the reports.
   std::vector<Acknowledged> acknowledged() const {
     return Look([&] { return received_; });
   }
@@ -101,7 +100,7 @@ class WorkerEnd : public SendEvents, public Watched {
     });
   }
 
-  // Of each of those, OK for an element.
+  // Returns the errors of the unconfirmed, OK for an element.
   std::vector<absl::Status> unconfirmed_errors() const {
     return Look([&] {
       std::vector<absl::Status> errors;
@@ -121,7 +120,7 @@ class WorkerEnd : public SendEvents, public Watched {
   std::vector<Sent> unconfirmed_;
 };
 
-// A listener that takes whoever has the token "sesame".
+// A listener that accepts every client with the token "sesame".
 class Worker : public Watched {
  public:
   explicit Worker(Transport& transport) {
@@ -137,11 +136,11 @@ class Worker : public Watched {
   TransportOffer offer(std::string_view protocol) const {
     return {std::string(protocol), listener_->address(), listener_->compatibility()};
   }
-  // The link accepted as number `i`, from 0; nullptr if it never comes.
+  // Returns the link accepted as number `i`, from 0; nullptr if it never comes.
   std::shared_ptr<WorkerEnd> Link(size_t i) {
     return Await([&] { return links_.size() > i; }) ? links_[i] : nullptr;
   }
-  // All that were accepted.
+  // Returns all accepted links.
   std::vector<std::shared_ptr<WorkerEnd>> links() const {
     return Look([&] { return links_; });
   }
@@ -160,10 +159,10 @@ class Worker : public Watched {
   }
 
   std::vector<std::shared_ptr<WorkerEnd>> links_;
-  std::unique_ptr<Listener> listener_;  // the first to go
+  std::unique_ptr<Listener> listener_;  // destroyed first
 };
 
-// The names of those that run on this machine: `ucx` may not.
+// Returns the transports that run on this machine: `ucx` may not.
 inline std::vector<std::string> TransportsThatRun() {
   std::vector<std::string> names = TransportNames();
   std::erase_if(names,
@@ -213,7 +212,7 @@ class ClientEnd : public ReceiveEvents, public Watched {
   bool AwaitRecalled(size_t times) {
     return Await([&] { return recalled_.size() >= times; });
   }
-  // Until of `granted` credits each has come back or brought something.
+  // Waits until each of `granted` credits has come back or brought an element or error.
   bool AwaitSettled(int64_t granted) {
     return Await([&] {
       return std::accumulate(recalled_.begin(), recalled_.end(), std::ssize(indices_)) >= granted;
@@ -223,7 +222,7 @@ class ClientEnd : public ReceiveEvents, public Watched {
     if (!Await([&] { return closed_.has_value(); })) return absl::InternalError("never closed");
     return *closed_;
   }
-  // From now on every event is one too many.
+  // Counts every later event as an event after the end.
   void DeclareOver() {
     Change([&] { over_ = true; });
   }
@@ -249,7 +248,7 @@ class ClientEnd : public ReceiveEvents, public Watched {
     return Look([&] { return events_behind_end_; });
   }
 
-  // From now on.
+  // Replaces on_element from now on.
   void LookAtElements(std::function<void(const Element&)> look) {
     Change([&] { on_element = std::move(look); });
   }
@@ -259,7 +258,7 @@ class ClientEnd : public ReceiveEvents, public Watched {
   bool open_ = false;
   bool over_ = false;
   int events_behind_end_ = 0;
-  std::vector<Index> indices_;  // of elements and errors, in the order of receiving
+  std::vector<Index> indices_;  // of elements and errors, in the order received
   std::vector<Element> elements_;
   std::vector<absl::Status> errors_;
   std::vector<int64_t> recalled_;

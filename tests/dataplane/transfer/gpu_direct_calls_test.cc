@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of GPUDirect RDMA in their order. UCX is real, over tcp lanes; that it knows
-// CUDA is pretended, the driver too, and a GPU's memory is a fake device's.
+// The calls of GPUDirect RDMA in their order. UCX is real, over tcp lanes. Its CUDA support and the
+// driver are pretended, and a GPU's memory is a fake device's.
 #include "dataplane/transfer/ucx/gpu_direct_calls.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class GpuDirectCallsTest : public testing::Test {
     calls_.Clear();
     return DecideGpuDirect(direct_, 0, slots());
   }
-  // Staged, said why, and nothing stays registered.
+  // Expects that elements are staged, the reason is given, and nothing stays registered.
   void ExpectStaged(int rung, const std::string& reason) {
     const GpuDirectVerdict verdict = Decide();
     EXPECT_FALSE(verdict.on);
@@ -56,7 +56,7 @@ class GpuDirectCallsTest : public testing::Test {
 
 TEST_F(GpuDirectCallsTest, AllRungsHold) {
   const GpuDirectVerdict verdict = Decide();
-  EXPECT_GT(fabric_.without_context, 0);  // it is for who opens the places to make it current
+  EXPECT_GT(fabric_.without_context, 0);  // the caller that opens the places makes it current
   EXPECT_TRUE(verdict.on) << verdict.ToString();
   EXPECT_TRUE(verdict.flush);
   EXPECT_TRUE(fabric_.cuda_memory().contains(verdict.handle));
@@ -120,7 +120,7 @@ TEST_F(GpuDirectCallsTest, EachRungFailsWithItsReasonAndElementsAreStaged) {
   EXPECT_TRUE(Decide().on);
 }
 
-// Without pretending: whatever UCX and backend there are here.
+// Nothing is pretended here: tests whatever UCX and backend this machine has.
 TEST(GpuDirectHere, UcxSaysWhatItTakesMemoryFor) {
   Fabric& fabric = **OpenTheFabric();
   std::vector<std::byte> memory(1 << 16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of elements that come over a link straight into a GPU's memory: UCX is real, over
-// tcp lanes, and pretends to know CUDA; the GPU is a fake device.
+// Bodies of elements that go from a link straight into a GPU's memory. UCX is real, over tcp lanes,
+// and pretends to support CUDA; the GPU is a fake device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int64_t kValues = 20'000;  // of an element: 160,000 bytes
+constexpr int64_t kValues = 20'000;  // in an element: 160,000 bytes
 constexpr size_t kPlaces = 3;
 
 Spec ValuesSpec() {
@@ -60,7 +60,7 @@ class GpuDirectReceive : public testing::Test {
     gpu_pool_ = std::make_unique<GpuDirectPool>(
         device_, driver_, GpuDirectPoolOptions{.device = 0, .places = static_cast<int>(kPlaces)});
   }
-  // A new link; its end at the worker.
+  // Dials a new link; sets its end at the worker.
   void Dial(Pool* pool) {
     Hang();
     events_ = std::make_shared<ClientEnd>();
@@ -76,7 +76,7 @@ class GpuDirectReceive : public testing::Test {
     end_.reset();
     events_.reset();
   }
-  // Element number `index`, which comes to the client.
+  // Sends element number `index` to the client.
   void Send(int64_t index) {
     link_->Grant({1});
     ASSERT_TRUE(end_->AwaitGranted(++granted_));
@@ -96,7 +96,7 @@ class GpuDirectReceive : public testing::Test {
     element.set_identity({.partition = PartitionId(1), .placement = Placement(1), .index = index});
     return element;
   }
-  // Sends until elements go to the device, or never will.
+  // Sends until elements go to the device, or it is certain that they never will.
   void SendUntilDecided() {
     for (int64_t index = 1000; gpu_pool_->state() == "not asked for"; ++index) {
       Send(index);
@@ -107,7 +107,7 @@ class GpuDirectReceive : public testing::Test {
   }
   std::vector<int64_t> ValuesOn(const DeviceElement& element) {
     std::vector<int64_t> values(kValues);
-    // As the fake device's memory is the host's.
+    // The fake device's memory is the host's.
     std::memcpy(values.data(), element["values"].raw(), kValues * sizeof(int64_t));
     return values;
   }
@@ -134,7 +134,7 @@ class GpuDirectReceive : public testing::Test {
   int64_t granted_ = 0;
 };
 
-// What is staged is then copied by the device itself.
+// The device itself then copies staged elements.
 TEST_F(GpuDirectReceive, SlotsOfTheHostArePageLockedAsWellOnceADeviceIsNamed) {
   FakeDevice device;
   device.SayUnused();
@@ -222,7 +222,7 @@ TEST_F(GpuDirectReceive, APlaceStaysUntilItsReadersAreDone) {
         stream->CopyToHost(read.data(), on_device["values"].raw(), kValues * sizeof(int64_t)).ok());
     ASSERT_TRUE(on_device.ReadBy(*stream).ok());
   }
-  Send(100);  // all places are still read
+  Send(100);  // all places are still being read
   ASSERT_TRUE(events_->AwaitCount(before + kPlaces + 1));
   EXPECT_FALSE(gpu_pool_->Take(events_->TakeElements()[0]));
   device_.Run();

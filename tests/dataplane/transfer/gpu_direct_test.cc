@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rungs to GPUDirect RDMA, each failing once, on calls that are recorded.
+// The conditions ("rungs") of GPUDirect RDMA, each failing once, on recorded calls.
 #include "dataplane/transfer/ucx/gpu_direct.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// A machine on which all rungs hold, unless the test says otherwise.
+// A machine on which all conditions hold, unless the test changes one.
 class RecordedCalls final : public GpuDirectCalls {
  public:
   bool ucx_knows_cuda = true;
@@ -70,7 +70,7 @@ class RecordedCalls final : public GpuDirectCalls {
 
 class GpuDirect : public testing::Test {
  protected:
-  // Nothing stays registered, elements are staged, and it is said why.
+  // Expects that nothing stays registered, elements are staged, and the reason is given.
   void ExpectStaged(int rung, const std::string& reason) {
     const GpuDirectVerdict verdict = DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_));
     EXPECT_FALSE(verdict.on);
@@ -110,7 +110,7 @@ TEST_F(GpuDirect, BeforeUcx119OneGpuIsServed) {
   }
   calls_.release = "1.18.1";
   calls_.served = std::make_unique<ServedGpu>();
-  calls_.kind = MemoryKind::kManaged;  // so nothing of GPU 0 is registered
+  calls_.kind = MemoryKind::kManaged;  // so that nothing of GPU 0 is registered
   EXPECT_FALSE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
   calls_.kind = MemoryKind::kDevice;
   EXPECT_TRUE(DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_)).on);

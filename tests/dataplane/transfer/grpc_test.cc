@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Besides what every transport must do: what an unauthenticated client may do at a worker's port,
-// and what a client makes of a worker that breaks the protocol.
+// In addition to the suite of all transports: what an unauthenticated client can do at a worker's
+// port, and how a client treats a worker that breaks the protocol.
 #include <gmock/gmock.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(Grpc, TransportConformance, testing::Values("grpc"));
 
 namespace {
 
-// Calls at a worker's port whose clients say nothing, or what one asks them to.
+// Calls at a worker's port whose clients send nothing, or one given message.
 class UnauthenticatedCalls {
  public:
   explicit UnauthenticatedCalls(const std::string& address)
@@ -53,7 +53,7 @@ class UnauthenticatedCalls {
     while (!call.ended && AwaitOne() != &begun_) {
     }
   }
-  // The next code with which one of the calls ends, or one has.
+  // Waits for a call to end, if none has yet; returns its status code.
   grpc::StatusCode NextEnd() {
     while (ends_.empty() && AwaitOne() != nullptr) {
     }
@@ -70,7 +70,8 @@ class UnauthenticatedCalls {
     grpc::Status status;
     bool ended = false;
   };
-  // What came out of the queue: a call that ended, or (`begun_`) one that began or was written to.
+  // Waits for the next event of the queue: a call that ended, or (`begun_`) one that began or was
+  // written to.
   const void* AwaitOne() {
     void* tag = nullptr;
     bool ok = false;
@@ -125,7 +126,7 @@ TEST(GrpcUnauthenticated, AnEnormousHelloIsRefused) {
 
 using Reactor = grpc::ServerGenericBidiReactor;
 
-// Hears the client's hello and its credits, then says these.
+// Waits for the client's hello and its credits, then sends these messages.
 class Says final : public Reactor {
  public:
   explicit Says(std::deque<grpc::ByteBuffer> messages) : messages_(std::move(messages)) {
@@ -182,7 +183,7 @@ grpc::ByteBuffer AnElement(int64_t value) {
   return ToBuffer(MessageType::kElement, block, std::move(loan));
 }
 
-// Gives two credits, and hears why the link was closed.
+// Gives two credits, and expects that the link is closed for more elements than granted.
 void ExpectUngranted(std::deque<grpc::ByteBuffer> messages, size_t received) {
   FaultyWorker worker(std::move(messages));
   const auto transport = MakeGrpcTransport();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library of another time: nothing of it but the stamp may be called.
+// A library of an older release: only its stamp may be called.
 #include <cstdlib>
 
 extern "C" const char* penstock_transport_stamp() {

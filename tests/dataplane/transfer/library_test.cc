@@ -22,7 +22,7 @@ TEST(TransportLibraryTest, ItsTransportIsFoundByName) {
   auto transport = FindTransport("carrier");
   ASSERT_TRUE(transport.ok()) << transport.status();
   EXPECT_EQ((*transport)->Listen({}, {}).status(), absl::NotFoundError("no roof"));
-  EXPECT_TRUE(LoadTransports({CARRIER, CARRIER}).ok());  // it is there
+  EXPECT_TRUE(LoadTransports({CARRIER, CARRIER}).ok());  // loaded already
 }
 
 TEST(TransportLibraryTest, AnotherStampIsRefusedAndNamedBesideOurs) {

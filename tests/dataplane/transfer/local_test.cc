@@ -9,7 +9,8 @@ INSTANTIATE_TEST_SUITE_P(Local, TransportConformance, testing::Values("local"));
 class LocalAddresses : public TransportConformance {};
 INSTANTIATE_TEST_SUITE_P(Local, LocalAddresses, testing::Values("local"));
 
-// A client may hear of a worker that is gone already. It is not told to do without the protocol.
+// A client may hear of a worker that is already gone. It should not be told to use another
+// protocol.
 TEST_P(LocalAddresses, OfAWorkerThatHasStoppedAreOfThisProcessYet) {
   const std::string address = worker_.address();
   worker_.Stop();

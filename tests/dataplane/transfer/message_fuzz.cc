@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from a link over a network: whatever decodes encodes to what decodes to the same.
+// Bytes from a link over a network: a decoded message encodes to bytes that decode to the same
+// message.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 
 namespace {
 
-// What becomes whole by a codec is as long as was said; all else is refused.
+// A decompressed body has the announced length; any other body is refused.
 void TakeForCompressed(absl::Span<const std::byte> body) {
   using namespace penstock::transfer;
   absl::StatusOr<CompressedPrefix> prefix = ReadCompressedPrefix(body);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// A protocol that exists; reachable where the address says so.
+// A protocol that exists, and is reachable if the address says so.
 class PaperTransport : public Transport {
  public:
   PaperTransport(std::string name, int rank) : name_(std::move(name)), rank_(rank) {}

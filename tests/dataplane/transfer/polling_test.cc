@@ -20,8 +20,8 @@
 namespace penstock::transfer {
 namespace {
 
-// Runs what is posted, as a transport runs what a peer causes: whoever posts wakes it
-// only when somebody has said that he sleeps.
+// Runs posted tasks, as a transport handles what a peer does. Post() wakes the loop only if a
+// thread has announced that it sleeps.
 class TaskLoop final : public EventLoop {
  public:
   static std::shared_ptr<TaskLoop> Begin() {
@@ -36,7 +36,7 @@ class TaskLoop final : public EventLoop {
     Stop();
   }
 
-  // `by`: the thread that runs it; none: any.
+  // `by`: the thread that runs the task; none: any.
   void Post(std::function<void()> task, std::thread::id by = {}) {
     {
       std::lock_guard lock(mu_);
@@ -50,7 +50,7 @@ class TaskLoop final : public EventLoop {
   bool idle() const override { return false; }
 
   std::atomic<Nanoseconds> deadline = kNever;
-  std::atomic<int> late = 0;  // deadlines that have come
+  std::atomic<int> late = 0;  // deadlines that have passed
 
  private:
   struct Task {
@@ -92,7 +92,7 @@ class TaskLoop final : public EventLoop {
   Fifo<Task> tasks_;  // guarded by mu_
 };
 
-// What somebody waits for.
+// A flag that a thread waits for.
 struct Flag {
   void Set() {
     {
@@ -130,7 +130,7 @@ TEST(Polling, TheLoopsOwnThreadWorksWhileNobodyPolls) {
   auto loop = TaskLoop::Begin();
   Flag flag;
   for (int i = 0; i < 20; ++i) {
-    if (i % 5 == 0) PollTransports();  // somebody polled, and never again
+    if (i % 5 == 0) PollTransports();  // a thread polled once, and never again
     loop->Post([&] { flag.Set(); });
     flag.AwaitPassive();
   }

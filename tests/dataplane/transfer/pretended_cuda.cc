@@ -35,7 +35,7 @@ int Calls::Count(const std::string& call) const {
   return static_cast<int>(std::count(calls_.begin(), calls_.end(), call));
 }
 
-// Notes also that a receive into CUDA's memory is done.
+// Also records that a receive into CUDA's memory is done.
 class PretendedWork final : public Work {
  public:
   PretendedWork(Work& real, Calls& calls) : real_(real), calls_(calls) {}

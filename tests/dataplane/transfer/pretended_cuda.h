@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A UCX that is real, and pretends to know CUDA; and a GPU's driver. Both say what they are
-// told to, and note what they are asked for.
+// A real UCX that pretends to support CUDA, and a GPU's driver. Both give the answers that a test
+// sets, and record their calls.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace penstock::transfer::ucx {
 
-// What was called, in its order. Any thread.
+// A list of calls in order. Any thread.
 class Calls {
  public:
   void Add(std::string call);
@@ -30,30 +30,30 @@ class Calls {
   std::vector<std::string> calls_;  // guarded by mu_
 };
 
-// Notes "ucp_context_query", "ucp_mem_map(cuda)", "ucp_mem_query", "ucp_mem_unmap",
+// Records "ucp_context_query", "ucp_mem_map(cuda)", "ucp_mem_query", "ucp_mem_unmap",
 // "receive(cuda)", "received(cuda)" and "receive(host)".
 class PretendedFabric final : public Fabric {
  public:
   PretendedFabric(Fabric& real, Calls& calls) : real_(real), calls_(calls) {}
 
-  // Set before anything is asked:
+  // Set before the first call:
   bool cuda = true;
-  std::string said_release = "1.19.0";  // which serves several GPUs
-  absl::Status registers;  // CUDA's memory
+  std::string said_release = "1.19.0";  // a release that serves several GPUs
+  absl::Status registers;               // status of registering CUDA's memory
   std::optional<MemoryType> says = MemoryType::kCuda;
-  absl::Status makes_workers;  // from here on, those of a trial
-  // A clock of each thread's own, which goes on only here, with what it receives.
-  absl::Duration receive_takes = absl::Milliseconds(10);       // on the host
-  absl::Duration cuda_receive_takes = absl::Milliseconds(11);  // on the GPU
-  // How often CUDA's memory was to be registered by a thread without a current context.
+  absl::Status makes_workers;  // from now on, status of making a trial's workers
+  // Each thread has its own clock, which advances only by these times of receives.
+  absl::Duration receive_takes = absl::Milliseconds(10);       // into host memory
+  absl::Duration cuda_receive_takes = absl::Milliseconds(11);  // into GPU memory
+  // How often a thread without a current context registered CUDA's memory.
   std::atomic<int> without_context = 0;
-  // Any time: so many receives into CUDA's memory fail, unless they are a trial's.
+  // Any time: this many receives into CUDA's memory fail, except those of a trial.
   std::atomic<int> fails = 0;
-  // So many before those stay under way, and are cancelled as the peer is closed.
+  // This many receives before those stay under way, and are cancelled when the peer is closed.
   std::atomic<int> stay = 0;
 
   static absl::Time now();
-  // CUDA's memory that is registered now.
+  // Returns CUDA's memory that is registered now.
   std::map<Handle, absl::Span<std::byte>> cuda_memory() const;
 
   const std::string& release() const override { return said_release; }
@@ -67,7 +67,7 @@ class PretendedFabric final : public Fabric {
 
  private:
   friend class PretendedWorker;
-  // A receive of memory that is CUDA's must say so, and give the handle of that memory.
+  // A receive into CUDA's memory must say so, and give the handle of that memory.
   void OnReceive(absl::Span<std::byte> into, MemoryType type, Handle handle);
 
   Fabric& real_;
@@ -76,7 +76,7 @@ class PretendedFabric final : public Fabric {
   std::map<Handle, absl::Span<std::byte>> cuda_memory_;  // guarded by mu_
 };
 
-// Notes "cuDeviceGetAttribute" and "cuFlushGPUDirectRDMAWrites".
+// Records "cuDeviceGetAttribute" and "cuFlushGPUDirectRDMAWrites".
 class PretendedDriver final : public GpuDirectDriver {
  public:
   explicit PretendedDriver(Calls& calls) : calls_(calls) {}
@@ -86,8 +86,8 @@ class PretendedDriver final : public GpuDirectDriver {
                      .ordering = GpuDirectFacts::Ordering::kOwner,
                      .host_can_flush = true};
   absl::Status flushes;
-  std::byte* torn = nullptr;           // a byte that is another behind a flush
-  std::atomic<int> fails_behind = -1;  // any time: flushes fail behind so many; below 0: none
+  std::byte* torn = nullptr;           // a byte that differs after a flush
+  std::atomic<int> fails_behind = -1;  // any time: flushes fail after this many; below 0: none
 
   absl::StatusOr<GpuDirectFacts> Ask(int device) override;
   absl::Status FlushWrites(int device) override;

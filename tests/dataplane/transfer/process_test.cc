@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker and client in two processes, over every transport that leaves a process:
-// what is left when one of them is killed while a slot is in a certain state
-// (docs/slots.md), and what happens to others while one stands still.
+// Worker and client in two processes, over every transport that leaves a process: what remains when
+// one of them is killed while a slot is in a certain state (docs/slots.md), and what happens to
+// others while one is stopped.
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -47,8 +47,8 @@ std::unique_ptr<ReceiveLink> Dial(Transport& transport, const std::string& addre
 
 // --- The child -------------------------------------------------------------------------
 
-// Listens, says where, and then: "fill" takes memory for an element and keeps it,
-// "seal N" makes N elements and keeps them, "N" sends N; each answered with "done".
+// Listens, sends its address, and obeys: "fill" takes memory for an element and keeps it, "seal N"
+// makes N elements and keeps them, "N" sends N elements. Answers each order with "done".
 [[noreturn]] void BeWorker(Transport& transport) {
   Worker worker(transport);
   SayToParent(worker.address());
@@ -76,8 +76,8 @@ std::unique_ptr<ReceiveLink> Dial(Transport& transport, const std::string& addre
   }
 }
 
-// Dials, grants 20, keeps what it receives; asked with a number, waits until so many
-// were received and says "whole" if their bytes are theirs.
+// Dials, grants 20 credits, and keeps the elements it receives. When sent a number, waits until it
+// has that many and answers "whole" if their bytes are right.
 [[noreturn]] void BeClient(Transport& transport) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link = Dial(transport, HearFromParent(), client);
@@ -117,7 +117,7 @@ class WorkerDies : public testing::TestWithParam<std::string> {
     ASSERT_EQ(child_.Hear(), "done");
   }
   void ExpectBroken() { EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable); }
-  // When the link and all elements are let go of, no slot is left.
+  // Expects that no slot is lent once the link and all elements are destroyed.
   void ExpectNothingLeft() {
     link_.reset();
     client_->TakeElements();
@@ -176,7 +176,7 @@ TEST_P(WorkerDies, WhileElementsAreAnnounced) {
   killed = true;
   killed.notify_all();
   ExpectBroken();
-  // Those that came are here, in order, and whole.
+  // The received elements are here, in order, and whole.
   const std::vector<Element> elements = client_->TakeElements();
   ASSERT_GE(elements.size(), 1u);
   for (size_t i = 0; i < elements.size(); ++i) {
@@ -284,7 +284,7 @@ TEST_P(ClientDies, WhileASlotIsFilled) {
   ASSERT_TRUE(filling.ok()) << filling.status();
   child_.Kill();
   ExpectBroken();
-  std::ranges::fill(filling->bytes(), std::byte{1});  // ends in its own memory
+  std::ranges::fill(filling->bytes(), std::byte{1});  // it writes into its own memory
   filling = absl::CancelledError("");
   ExpectNothingLeft();
 }
@@ -328,7 +328,7 @@ TEST_P(ClientDies, OneThatStandsStillHoldsUpNoOther) {
   Send(3);
   AwaitInChild(3);
   child_.Stop();
-  Send(17);  // all that it asked for
+  Send(17);  // everything that it requested
 
   auto other = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link = Dial(transport_, worker_.address(), other);
@@ -342,7 +342,7 @@ TEST_P(ClientDies, OneThatStandsStillHoldsUpNoOther) {
   ASSERT_TRUE(end->AwaitReceived(50));
 
   child_.Continue();
-  AwaitInChild(20);  // what it held before, too, is what it was
+  AwaitInChild(20);  // earlier elements are unchanged too
 }
 
 }  // namespace

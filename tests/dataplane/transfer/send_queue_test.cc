@@ -85,7 +85,7 @@ TEST_F(SendQueueTest, WhatIsTooLargeForAFrameAndErrorsGoAloneAndInOrder) {
   EXPECT_EQ(queue_.Take().type, MessageType::kElement);
 }
 
-// It may wait for a slot meanwhile.
+// The error may wait for a slot meanwhile.
 TEST_F(SendQueueTest, AnErrorThatWasTakenStaysWhileMoreIsSent) {
   Send(Error(0));
   const SendQueue::OutgoingMessage next = queue_.Take();
@@ -113,7 +113,7 @@ TEST_F(SendQueueTest, AFramesSlotReturnsWhenAllInItWasReceived) {
   EXPECT_EQ(pool_->counters().slots_returned, 1);
 }
 
-// Of a group, whose members share an element, in a frame and alone.
+// Members of a group share an element, in a frame and alone.
 TEST_F(SendQueueTest, EachHasTheIdentityThatItWasSentUnder) {
   const auto member = [](Index index, int64_t bytes) {
     Sent sent = Blob(0, bytes);
@@ -162,7 +162,7 @@ TEST_F(SendQueueTest, WithoutRoomForAFrameElementsGoAlone) {
   EXPECT_EQ(queue.Take().type, MessageType::kElement);
 }
 
-// Each text goes out once, and none of them is counted.
+// Each answer goes out once, and none is counted as sent.
 TEST_F(SendQueueTest, AnswersStandBehindWhatWasSentBefore) {
   Send(Blob(0, 100));
   queue_.Recall();
@@ -200,7 +200,7 @@ TEST_F(SendQueueTest, CreditsThatCannotBeCountedAreRefused) {
 
 TEST_F(SendQueueTest, NothingIsSaidBeforeTheHelloIsAnswered) {
   SendQueue queue(*pool_, kFrame);
-  queue.Close(absl::AbortedError("enough"));  // by a worker that has let it in, and not said so yet
+  queue.Close(absl::AbortedError("enough"));  // by a worker before it has sent Welcome
   EXPECT_TRUE(queue.empty());
   queue.Welcome();
   EXPECT_EQ(queue.Take().type, MessageType::kWelcome);
@@ -224,7 +224,7 @@ TEST_F(SendQueueTest, TheFirstReasonIsToldBehindWhatWasSent) {
   queue_.Refuse(absl::InvalidArgumentError("second"));
   Sent late = Blob(1, 100);
   EXPECT_TRUE(absl::IsUnavailable(queue_.Send(std::move(late))));
-  EXPECT_TRUE(late.element);  // the caller's
+  EXPECT_TRUE(late.element);  // it still belongs to the caller
   EXPECT_EQ(queue_.Take().type, MessageType::kFrame);
   EXPECT_FALSE(queue_.close_sent());
   EXPECT_EQ(queue_.Take().error->error, absl::AbortedError("first"));

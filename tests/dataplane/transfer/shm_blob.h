@@ -13,7 +13,7 @@ namespace penstock::transfer {
 
 inline constexpr int64_t kShmBlobBytes = 100'000;
 
-// So many bytes, each of them its index.
+// Returns an element whose bytes are all its index.
 inline Element ShmBlob(Pool& pool, Index index) {
   const std::vector<uint8_t> values(kShmBlobBytes, static_cast<uint8_t>(index));
   const int64_t dims[] = {kShmBlobBytes};

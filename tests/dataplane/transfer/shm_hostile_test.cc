@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end is ours, the other speaks the protocol by hand and lies. Lies end the
-// link with DataLoss and do no other harm.
+// One end is ours; the other speaks the protocol by hand and lies. A lie ends the link with
+// DataLoss and does no other harm.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ using ::testing::IsEmpty;
 constexpr char kAddress[] = "shm:by-hand";
 constexpr char kName[] = "penstock-shm:by-hand";
 
-// The next packet that is no ring; kGoodbye if the other side is gone, or sends none.
+// Returns the next packet that is not kRing; kGoodbye if the peer is gone or sends none.
 Packet Await(const PacketSocket& socket) {
   Packet next;
   EXPECT_TRUE(Eventually([&] {
@@ -50,7 +50,7 @@ Packet Await(const PacketSocket& socket) {
   return next;
 }
 
-// The next word; 0 if there comes none.
+// Returns the next word; 0 if none comes.
 uint64_t NextWordOf(Channel& channel) {
   uint64_t word = 0;
   EXPECT_TRUE(Eventually([&] { return channel.Read(word) == RingReader::Found::kWord; }))
@@ -91,7 +91,7 @@ class HostileWorker : public testing::Test {
         slots_->Add(segment.a, segment.b, segment.c, kMostBytes, segment.descriptors[0]).ok());
   }
 
-  // A slot with an element in it, and the word that gives it away.
+  // Writes an element into a slot, and returns the word that gives the slot away.
   SlotWord Written(Index index) {
     Element element = ShmBlob(DefaultPool(), index);
     place_ = *slots_->Claim(kShmBlobBytes);
@@ -99,7 +99,7 @@ class HostileWorker : public testing::Test {
     std::memcpy(place_.body - head, element.block().data(), element.block().size());
     return slots_->GiveAway(place_.body, head);
   }
-  // Of a slot that was given away, as the client sees it.
+  // Returns the head in a slot that was given away, as the client sees it.
   std::byte* Head(const SlotWord& word) {
     const uint32_t slot = word.slot & ((1u << kSlotInSegmentBits) - 1);
     return segment_.memory().data() + layout_.body_offset(slot) - word.head_bytes;
@@ -111,7 +111,7 @@ class HostileWorker : public testing::Test {
     EXPECT_THAT(std::string(reason.message()), HasSubstr(why));
   }
 
-  static constexpr size_t kMostBytes = 4 << 20;  // of a segment of the client's
+  static constexpr size_t kMostBytes = 4 << 20;  // limit of one segment of the client
   Descriptor listener_;
   std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link_;
@@ -177,7 +177,7 @@ TEST_F(HostileWorker, AnUnknownWordEndsTheLink) {
 TEST_F(HostileWorker, ARingThatClaimsMoreThanItHoldsEndsTheLink) {
   auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
   control.to_client.written = uint64_t{1} << 40;
-  socket_.Send(PacketKind::kRing).IgnoreError();  // it may have looked by itself, and be gone
+  socket_.Send(PacketKind::kRing).IgnoreError();  // the client may be gone already
   ExpectDataLoss("nonsense");
 }
 
@@ -208,7 +208,7 @@ TEST_F(HostileWorker, ASegmentThatIsBeingReadCannotBeRetired) {
 
 class HostileSharer : public HostileWorker {
  protected:
-  // Tells the client of `segment` under `number`, as if it were so.
+  // Announces `segment` to the client under `number`, true or not.
   void Show(int segment, uint64_t number = 0, uint64_t slots = 2, uint64_t body_bytes = kBody) {
     const Descriptor hold(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     ASSERT_TRUE(
@@ -221,7 +221,7 @@ class HostileSharer : public HostileWorker {
     ASSERT_EQ(answer.kind, PacketKind::kMapped);
     EXPECT_EQ(answer.b, 0u);
   }
-  // An element in slot 0, and its word.
+  // Writes an element into slot 0, and returns its word.
   SlotWord Write(Index index) {
     const Element element = ShmBlob(DefaultPool(), index);
     const auto head = PrefixOf(element.block().data()).head_bytes;
@@ -344,7 +344,7 @@ class HostileClient : public testing::Test {
     channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
     ASSERT_TRUE(end_->AwaitGranted(++granted_));
   }
-  // Lets the worker send one element, and gives its word.
+  // Lets the worker send one element, and returns its word.
   uint64_t Get() {
     Grant();
     EXPECT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), granted_)).ok());
@@ -352,7 +352,7 @@ class HostileClient : public testing::Test {
     return NextWord();
   }
   uint64_t NextWord() { return NextWordOf(*channel_); }
-  // The worker sends an element for which there is no slot, and says so.
+  // Lets the worker send an element without a slot for it; it then asks for slots.
   void LetItAsk() {
     Grant();
     ASSERT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), granted_)).ok());
@@ -367,7 +367,7 @@ class HostileClient : public testing::Test {
     ASSERT_TRUE(
         socket_.Send(PacketKind::kSegment, 0, layout.slots, layout.body_bytes, {}, {segment}).ok());
   }
-  // An element that the worker makes in a slot of this client's, begun.
+  // Begins an element that the worker makes in a slot of this client.
   OpenBlock Begin() {
     const SlotWord word = SlotOf(Get());
     channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
@@ -386,7 +386,7 @@ class HostileClient : public testing::Test {
         {.partition = PartitionId(1), .placement = Placement(1), .index = granted_ + 1});
     return element;
   }
-  // What this client has of a slot, from its head's room on.
+  // Returns this client's view of a slot, from the room for the head on.
   std::byte* Slot(uint32_t slot) {
     return segment_.memory().data() + kLayout.body_offset(slot) - kHeadRoom;
   }
@@ -419,7 +419,7 @@ TEST_F(HostileClient, AnHonestReturnLetsTheWorkerGoOn) {
   }
 }
 
-// Both words are there when the worker looks, of an element that was made in its slot.
+// The worker finds both words at once, for an element that was made in the client's slot.
 TEST_F(HostileClient, WhatIsReceivedAndComesBackAtOnceIsASlotForWhatWaits) {
   std::atomic<bool> full = false;
   std::atomic<int64_t> calls = 0;
@@ -431,7 +431,7 @@ TEST_F(HostileClient, WhatIsReceivedAndComesBackAtOnceIsASlotForWhatWaits) {
     channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
     channel_->Send(Pack(WordKind::kReturn, first));
   };
-  ASSERT_EQ(end_->received(), 0);  // under the lock behind which events see what was set above
+  ASSERT_EQ(end_->received(), 0);  // takes the lock, after which events see on_credits
   Element made = Fill(Begin());
   Grant();
   Element other = Fill(Another());
@@ -440,9 +440,9 @@ TEST_F(HostileClient, WhatIsReceivedAndComesBackAtOnceIsASlotForWhatWaits) {
   Grant();
   ASSERT_TRUE(end_->link().Send(std::move(other)).ok());
   ASSERT_EQ(KindOf(NextWord()), WordKind::kElement);
-  // The one for `other` may still be under way.
+  // The call for `other` may still be under way.
   ASSERT_TRUE(Eventually([&] { return calls >= granted_; }));
-  full = true;  // both slots that there are
+  full = true;  // both slots are in use
   Grant();
   EXPECT_EQ(SlotOf(NextWord()).slot, first.slot);
 }
@@ -461,9 +461,9 @@ TEST_F(HostileClient, ASlotIsNotGivenBackTwice) {
   EXPECT_THAT(end_->unconfirmed(), testing::ElementsAre(1));
 }
 
-// A worker that waited for it would serve nobody any more.
+// If a worker waited for the client, it would serve nobody else.
 TEST_F(HostileClient, OneThatIsRungAndNeverReadsHoldsUpNobody) {
-  constexpr int kRings = 2000;  // more than a socket takes
+  constexpr int kRings = 2000;  // more than a socket buffers
   auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
   for (int i = 0; i < kRings; ++i) {
     control.client.sleeps = 1;
@@ -592,7 +592,7 @@ TEST_F(HostileClient, OneThatSaysNothingOfSharedSegmentsGetsCopies) {
 class HostileReader : public HostileClient {
  protected:
   uint64_t abilities() const override { return kReadsShared; }
-  // The word of one element of the pool's, behind the answer to the worker's segment.
+  // Returns the word of an element in the shared pool, after answering the worker's segment.
   SlotWord GetShared() {
     channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
     EXPECT_TRUE(end_->AwaitGranted(++granted_));

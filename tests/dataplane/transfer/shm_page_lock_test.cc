@@ -31,7 +31,8 @@ class ShmPageLock : public testing::Test {
     return std::make_shared<ReceiveSlots>(MakeChannel(), locking_);
   }
 
-  // What the client's link makes of slot 0 of a new segment, in which every value is `value`.
+  // Returns what the client's link makes of slot 0 in a new segment, in which every value is
+  // `value`.
   static Element Receive(ReceiveSlots& slots, uint8_t value) {
     ReceiveSlots::Arrived arrived = slots.Arrive({.slot = 0, .generation = 0}).value();
     const Spec spec = Dense(kUInt8, {kValues});
@@ -78,7 +79,7 @@ TEST_F(ShmPageLock, ASlotIsTheWorkersAgainWhenTheDeviceHasReadIt) {
   auto engine = DeviceCopyEngine::Create(device_, {.place_bytes = kValues}).value();
   const DeviceElement element = engine->CopyToDevice(Receive(*slots, 3)).value();
   engine->Progress();
-  // The segment cannot go, since its one slot is still here.
+  // The segment cannot be retired, because its only slot is still in use.
   EXPECT_TRUE(absl::IsDataLoss(slots->Retire(number)));
   device_.Run();
   engine->Progress();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is of shared memory alone: where elements lie and when they are copied,
-// whose they are when a peer dies or forks, and that nothing of it is left.
+// Properties of shared memory only: where elements are and when they are copied, who owns them when
+// a peer dies or forks, and that nothing of it remains.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ std::unique_ptr<ReceiveLink> Dial(const std::string& address,
   return *Shm().Dial(address, std::move(options), client);
 }
 
-// From now on at most so many MiB more can be mapped.
+// Limits further mappings to this many MiB.
 void LimitFurtherMemory(int mib) {
   std::ifstream statm("/proc/self/statm");
   rlim_t pages = 0;
@@ -64,7 +64,7 @@ int Descriptors() {
   return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// Dials, grants `credits`, keeps what it receives and says how much that is when asked.
+// Dials, grants `credits`, keeps the elements it receives and reports their number when asked.
 [[noreturn]] void BeClient(int64_t credits) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link = Dial(HearFromParent(), client);
@@ -85,7 +85,7 @@ int Descriptors() {
   }
 }
 
-// Listens, sends three elements of its own pool to whoever comes.
+// Listens, sends three elements of its own pool to the first client.
 [[noreturn]] void BeWorker() {
   Worker worker(Shm());
   SayToParent(worker.address());
@@ -99,7 +99,7 @@ int Descriptors() {
   ::_exit(0);
 }
 
-// Dials a worker that is not to answer within a second, and again.
+// Dials a worker that does not answer within a second, and then once more.
 [[noreturn]] void BeTurnedAway() {
   const std::string address = HearFromParent();
   auto refused = std::make_shared<ClientEnd>();
@@ -145,7 +145,7 @@ TEST(ShmWorker, WithoutDescriptorsForAClientWaitsForThemAndSleeps) {
 class ShmClientDies : public testing::Test {
  protected:
   void SetUp() override { Begin("any"); }
-  // `room`: for the client to map further memory in, in MiB.
+  // `room`: how much further memory the client may map, in MiB.
   void Begin(const std::string& room) {
     child_.Say(worker_.address());
     end_ = worker_.Link(0);
@@ -212,13 +212,13 @@ class ShmSharedElements : public ShmClientDies {
     link_->Grant({1000});
     ASSERT_TRUE(here_->AwaitGranted(1000));
   }
-  // One of the pool's, to both.
+  // Sends one element of the shared pool to both.
   void SendToBoth() {
     const Element element = ShmBlob(*shared_, sent_++);
     ASSERT_TRUE(SharedPool::Find(element.block()).has_value());
     ASSERT_TRUE(end_->link().Send(element.Share()).ok());
     ASSERT_TRUE(here_->link().Send(element.Share()).ok());
-    ++received_here_;  // or will have
+    ++received_here_;  // now or soon
   }
   void SendHere() {
     ASSERT_TRUE(here_->link().Send(ShmBlob(*shared_, sent_++)).ok());
@@ -249,7 +249,7 @@ TEST_F(ShmSharedElements, AreReadWhereTheWorkerMadeThem) {
   AwaitInChild(5);
   ASSERT_TRUE(client_->AwaitCount(5));
   EXPECT_EQ(BytesCopied(), before);
-  EXPECT_EQ(end_->link().pool()->counters().segments_allocated, 0);  // of the client's own
+  EXPECT_EQ(end_->link().pool()->counters().segments_allocated, 0);  // the client's own slots
   const std::vector<Element> elements = client_->TakeElements();
   for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
 }
@@ -278,7 +278,7 @@ TEST_F(ShmSharedElements, ASlotIsFreeWhenEveryReaderHasReturnedIt) {
   for (int i = 0; i < 20; ++i) {
     SendHere();
     client_->TakeElements();
-    ASSERT_TRUE(AwaitLent(1));  // the child's
+    ASSERT_TRUE(AwaitLent(1));  // the child's element
   }
   ASSERT_TRUE(Do("let go"));
   EXPECT_TRUE(AwaitLent(0));
@@ -324,7 +324,7 @@ TEST_F(ShmSharedElements, AReaderThatIsKilledLeavesNothing) {
   ExpectBroken();
   end_->ForgetUnconfirmed();
   ASSERT_TRUE(client_->AwaitCount(5) && here_->AwaitReceived(5));
-  EXPECT_TRUE(AwaitLent(5));  // this process's
+  EXPECT_TRUE(AwaitLent(5));  // lent to this process
   const std::vector<Element> elements = client_->TakeElements();
   for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
 }
@@ -337,7 +337,7 @@ TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
   for (int i = 0; i < 60; ++i) SendToBoth();
   ASSERT_TRUE(client_->AwaitCount(61) && here_->AwaitReceived(61));
   client_->TakeElements();
-  ASSERT_TRUE(AwaitLent(61));  // the child's: lent to it, or waiting in its link
+  ASSERT_TRUE(AwaitLent(61));  // lent to the child, or waiting in its link
   const int64_t reserved = shared_->counters().bytes_reserved;
   for (int i = 0; i < 100; ++i) {
     SendHere();
@@ -347,7 +347,7 @@ TEST_F(ShmSharedElements, AStoppedReaderKeepsALittleAndHoldsUpNobody) {
   EXPECT_EQ(shared_->counters().bytes_reserved, reserved);
   child_.Continue();
   AwaitInChild(61);
-  EXPECT_TRUE(Eventually([&] { return Lent() <= 7; }));  // of 132 KiB; max_loan_bytes is 1 MiB
+  EXPECT_TRUE(Eventually([&] { return Lent() <= 7; }));  // within max_loan_bytes, 1 MiB
   ASSERT_TRUE(Do("let go"));
   EXPECT_TRUE(AwaitLent(0));
 }
@@ -395,7 +395,7 @@ class InPlace : public testing::Test {
     ASSERT_NE(end_, nullptr);
     link_->Grant({100});
     ASSERT_TRUE(end_->AwaitGranted(100));
-    // The first makes the slots.
+    // The first element makes the client create slots.
     ASSERT_TRUE(end_->link().Send(ShmBlob(DefaultPool(), 0)).ok());
     ASSERT_TRUE(client_->AwaitCount(1));
   }
@@ -453,7 +453,7 @@ TEST_F(InPlace, AForkedClientLeavesTheParentsSlotsAlone) {
   std::vector<Element> elements = client_->TakeElements();
   const pid_t child = ::fork();
   if (child == 0) {
-    elements.clear();  // void: goes nowhere
+    elements.clear();  // void here: does nothing
     link_->Grant({5});
     link_.reset();
     ::_exit(0);
@@ -468,7 +468,7 @@ TEST_F(InPlace, AForkedClientLeavesTheParentsSlotsAlone) {
   EXPECT_EQ(end_->link().credits(), 98);
 }
 
-// Opens a link, sends on it, and lets go of everything.
+// Opens a link, sends on it, and destroys everything.
 void UseALink() {
   Worker worker(Shm());
   auto client = std::make_shared<ClientEnd>();
@@ -487,7 +487,7 @@ void UseALink() {
 TEST(ShmLeaks, ManyLinksLeaveNothingBehind) {
   UseALink();
   ASSERT_TRUE(Eventually([] { return SharedMappings() == 0; }));
-  const int one = Descriptors();  // those of the loop, which stays, and what it is about to close
+  const int one = Descriptors();  // of the loop, which stays, and some closing ones
   for (int i = 0; i < 10; ++i) UseALink();
   EXPECT_TRUE(Eventually([&] { return SharedMappings() == 0 && Descriptors() <= one; }));
 }

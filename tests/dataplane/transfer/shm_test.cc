@@ -26,7 +26,8 @@ class ShmFilled : public TransportConformance {
     std::shared_ptr<WorkerEnd> worker;
   };
 
-  // A link whose client has made slots, with 8 credits. It has had one element, made elsewhere.
+  // Opens a link whose client has made slots, with 8 credits. It has received one element, made
+  // elsewhere.
   Ends OpenWithSlots() {
     Ends ends;
     DialOptions options = Options(BlobSpec());
@@ -40,7 +41,7 @@ class ShmFilled : public TransportConformance {
     EXPECT_TRUE(ends.client->AwaitCount(1));
     return ends;
   }
-  // An element made in that link's slots, if one is free.
+  // Makes an element in that link's slots, if one is free.
   Element MadeFor(const Ends& ends) {
     const auto elsewhere = std::exchange(sender_pool_, ends.worker->link().pool());
     Element element = Blob(1, kBytes);
@@ -74,7 +75,7 @@ TEST_P(ShmFilled, TheClientIsToldHowEachElementCameToLieThere) {
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Shm, TransportConformance, testing::Values("shm"));
-// Elements lie in the worker's own segments.
+// Elements are in the worker's own segments.
 INSTANTIATE_TEST_SUITE_P(ShmShared, TransportConformance, testing::Values("shm+"));
 
 }  // namespace penstock::transfer

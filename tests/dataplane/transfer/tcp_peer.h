@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a connection of `tcp` that a test speaks for, byte by byte.
+// One end of a connection of `tcp` that a test plays byte by byte.
 #pragma once
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Waits for what it reads.
+// Reads wait until all bytes are there.
 class Peer {
  public:
   explicit Peer(Socket socket) : socket_(std::move(socket)) {}
@@ -43,7 +43,7 @@ class Peer {
     }
     return true;
   }
-  // So many bytes, or fewer if the connection ended.
+  // Reads this many bytes, or fewer if the connection ended.
   std::string Read(size_t bytes) {
     std::string got(bytes, '\0');
     size_t at = 0;
@@ -55,7 +55,7 @@ class Peer {
     got.resize(at);
     return got;
   }
-  // The next message, as Decode() takes it; empty at the end.
+  // Reads the next message in the form that Decode() takes; empty at the end.
   std::string ReadMessage() {
     const std::string prefix = Read(kPrefixBytes);
     if (prefix.size() < kPrefixBytes) return "";
@@ -64,8 +64,7 @@ class Peer {
     return Read(bytes);
   }
   bool AtEnd() { return Read(1).empty(); }
-  // Closes so that the other side sees a reset, as when the process is killed
-  // with bytes unread.
+  // Closes so that the other side sees a reset, as when a process is killed with unread bytes.
   void Kill() {
     const linger now{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -76,7 +75,7 @@ class Peer {
   Socket socket_;
 };
 
-// A port of the loopback where a test is the worker.
+// A port of the loopback at which a test plays the worker.
 class PeerPort {
  public:
   PeerPort() : listening_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -90,7 +89,7 @@ class PeerPort {
     address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
   }
   const std::string& address() const { return address_; }
-  // The next who connects.
+  // Accepts the next connection.
   Peer Accept() { return Peer(Socket(::accept(listening_.fd(), nullptr, nullptr))); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links over several connections: all is received in the order of sending.
+// Links over several connections: everything is received in the order of sending.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -31,7 +31,7 @@ Element Blob(Index index, int64_t bytes = kLarge, Pool& pool = DefaultPool()) {
   return element;
 }
 
-// A link of ours over four connections.
+// One of our links, over four connections.
 class StripesTest : public testing::Test {
  protected:
   StripesTest() {
@@ -141,9 +141,9 @@ TEST_F(StripesTest, AWorkerThatStopsGivesBackWhatWasNotReceived) {
   EXPECT_EQ(end_->received() + std::ssize(end_->unconfirmed()), 400);
 }
 
-// --- Peers that are none of ours -----------------------------------------------------
+// --- Foreign peers -------------------------------------------------------------------
 
-// A worker of ours whose client is `first_`, with that many credits.
+// A worker of ours. The test plays its client, `first_`, with that many credits.
 class StripesOfAPeerTest : public testing::Test {
  protected:
   void SendHello(int64_t credits, uint8_t flags = kWantsStripes) {
@@ -163,7 +163,7 @@ class StripesOfAPeerTest : public testing::Test {
     EXPECT_TRUE(peer.Write(WithPrefix(Encode(join))));
     return peer;
   }
-  // A further connection that the link has, as elements that come over it show.
+  // Joins a further connection; returns when elements come over it.
   Peer Joined(uint32_t number) {
     Peer peer = JoinWith({key_, number});
     const std::string expected = Encode(Striped{number});
@@ -238,7 +238,7 @@ TEST_F(StripesOfAPeerTest, AConnectionThatSpeaksBreaksTheLink) {
   EXPECT_EQ(end_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
 }
 
-// A client of ours whose worker is `first_` and `second_`.
+// A client of ours. The test plays its worker, `first_` and `second_`.
 class StripesToAPeerTest : public testing::Test {
  protected:
   void Open(int connections) {
@@ -311,7 +311,7 @@ TEST_F(StripesToAPeerTest, OneThatIsNotLetInIsSaid) {
   Open(2);
   testing::internal::CaptureStderr();
   ASSERT_TRUE(second_->Write(WithPrefix(Encode(Closed{absl::PermissionDeniedError("not you")}))));
-  ASSERT_TRUE(SayStriped(0));  // by which its end is waited for
+  ASSERT_TRUE(SayStriped(0));  // the client waits for this at its end
   EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::ContainsRegex("connection_not_joined .*not you"));

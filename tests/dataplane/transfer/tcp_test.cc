@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Besides what every transport must do: what a peer may do that is none of ours.
+// In addition to the suite of all transports: foreign peers.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -43,7 +43,7 @@ class TcpTest : public testing::Test {
   static Hello AHello(std::string token = "sesame") {
     return {.token = std::move(token), .client = ClientId(3), .iteration = IterationId(6)};
   }
-  // A link whose client is `peer`, with that many credits.
+  // Opens a link whose client is `peer`, with that many credits.
   std::shared_ptr<WorkerEnd> Open(Peer& peer, int64_t credits, size_t number = 0) {
     EXPECT_TRUE(peer.Write(WithPrefix(Encode(AHello()))));
     EXPECT_TRUE(peer.Write(WithPrefix(Encode(Update{.granted = credits}))));
@@ -52,7 +52,7 @@ class TcpTest : public testing::Test {
     EXPECT_EQ(peer.ReadMessage(), Encode(Welcome()));
     return worker;
   }
-  // Why the worker ends the link when that is sent to it.
+  // Sends the bytes to the worker; returns the reason with which it ends the link.
   absl::Status AnswerTo(std::string_view bytes) {
     Peer peer = Peer::Dial(worker_.address());
     EXPECT_TRUE(peer.Write(bytes));
@@ -61,7 +61,7 @@ class TcpTest : public testing::Test {
     EXPECT_TRUE(peer.AtEnd());
     return answer.ok() ? std::get<Closed>(*answer).reason : answer.status();
   }
-  // A client of ours is let in as ever.
+  // Expects that a client of ours is let in as before.
   void ExpectOpenTo(const std::string& address) {
     auto client = std::make_shared<ClientEnd>();
     DialOptions options;
@@ -220,7 +220,7 @@ TEST_F(TcpTest, ElementsThatMayWaitForMoreArriveByThemselvesInOrder) {
   Peer peer = Peer::Dial(worker_.address());
   std::shared_ptr<WorkerEnd> worker = Open(peer, 8);
   ASSERT_NE(worker, nullptr);
-  std::vector<Element> elements;  // made before, so that they follow each other fast
+  std::vector<Element> elements;  // made in advance, so that they follow each other fast
   for (int64_t bytes : {102'400, 102'400, 1'024, 102'400, 1'024'000, 102'400, 1'024, 71'680}) {
     elements.push_back(Blob(static_cast<Index>(elements.size()), bytes));
   }
@@ -307,9 +307,9 @@ TEST_F(TcpTest, AWorkerStopsThoughAClientDoesNotRead) {
   EXPECT_EQ(worker->unconfirmed().size(), 64u);
 }
 
-// --- Workers that are none ---------------------------------------------------------
+// --- Foreign workers ---------------------------------------------------------------
 
-// A client's link to a port where `peer` answers, which has said Welcome.
+// A client's link to a port where `peer` answers and has sent Welcome.
 class TcpClientTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -342,7 +342,7 @@ class TcpClientTest : public testing::Test {
   bool Write(MessageType type, const Element& element) {
     return Write(type, absl::Span<const std::byte>(element.block()));
   }
-  // So many bytes of 7.
+  // An element of this many bytes, all 7.
   static Element ABlob(int64_t bytes) {
     const std::vector<uint8_t> values(bytes, 7);
     const int64_t dims[] = {bytes};
@@ -428,14 +428,14 @@ TEST_F(TcpClientTest, MoreCreditsGivenBackThanThereWereAreDataLoss) {
   ExpectUngranted();
 }
 
-// What is altered, where; and whether that is noticed.
+// Alters a value, then the head, of an element; only the second is noticed.
 TEST_F(TcpClientTest, WhatSaysWhichElementItIsIsNeverAltered) {
   const Element element = ABlob(kMiB);
   const std::string whole = Whole(MessageType::kElement, element.block());
   const size_t head_bytes = kHeadBytes + PrefixOf(element.block().data()).head_bytes;
   link_->Grant({2});
   std::string value = whole;
-  value.back() ^= 1;  // of the element, which nobody asked to be checked
+  value.back() ^= 1;  // a value, which is not checked by default
   ASSERT_TRUE(peer_->Write(value));
   ASSERT_TRUE(client_->AwaitCount(1));
   std::string altered = whole;
@@ -475,7 +475,7 @@ TEST(TcpWire, OfAFrameTheHeadsOfAllItsBlocksAreSummed) {
     EXPECT_NE(SumOfBody(MessageType::kFrame, kSumOfAll, sealed), sum);
     byte ^= std::byte{4};
   }
-  EXPECT_EQ(unnoticed, 64 + 1024);  // of the values
+  EXPECT_EQ(unnoticed, 64 + 1024);  // the bytes of values
 }
 
 TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {
@@ -490,8 +490,8 @@ TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {
 
 // --- Which connections stay on this machine ----------------------------------------
 
-// Of a connection to that number; nothing where no route leads there. By UDP, whose connections are
-// made without a word to the other host.
+// Returns IsLocal() of a connection to that numeric address; nullopt if there is no route. Uses
+// UDP, which connects without sending anything to the other host.
 std::optional<bool> IsLocalTo(const std::string& host) {
   const absl::StatusOr<std::vector<Endpoint>> at = LookUp({host, 9}, /*numeric=*/true);
   if (!at.ok()) return std::nullopt;
@@ -504,7 +504,7 @@ std::optional<bool> IsLocalTo(const std::string& host) {
   return IsLocal(socket);
 }
 
-// Of interfaces but the loopback's.
+// Returns the addresses of all interfaces except the loopback's.
 std::vector<std::string> OwnAddresses() {
   std::vector<std::string> addresses;
   ifaddrs* all = nullptr;

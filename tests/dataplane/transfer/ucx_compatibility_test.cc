@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `ucx` decides before a byte is sent: whose releases and lanes fit, and what is
-// an address.
+// What `ucx` decides before it sends a byte: which releases and lanes are compatible, and which
+// addresses are valid.
 #include "dataplane/transfer/transport.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/compatibility.h"

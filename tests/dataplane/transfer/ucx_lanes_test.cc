@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A link over other lanes than were asked for does not open. Run with settings of UCX's
-// own that lead it astray: UCX_TLS=all, so that it prefers shared memory to tcp.
+// A link over other lanes than requested does not open. Run with misleading settings of UCX:
+// UCX_TLS=all makes it prefer shared memory to tcp.
 #include "dataplane/transfer/ucx/lanes_used.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,7 +22,7 @@ TEST(UcxLanes, OthersThanWereAskedForAreRefusedByName) {
   EXPECT_EQ(reason.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(reason.message()), testing::ContainsRegex("would use (posix|sysv)"));
   EXPECT_THAT(std::string(reason.message()), testing::HasSubstr("ucx_lanes is 'tcp'"));
-  EXPECT_THAT(ucx::LanesOfProcess(), testing::IsEmpty());  // nothing went over those
+  EXPECT_THAT(ucx::LanesOfProcess(), testing::IsEmpty());  // nothing went over other lanes
 }
 
 }  // namespace

@@ -21,8 +21,8 @@
 
 namespace penstock::transfer {
 
-// Forwards connections to a TCP address of this host. Breaks them all, and takes
-// no more, when as many bytes have gone one way as it was given for that way.
+// Forwards connections to a TCP address of this host. Once the given number of bytes has gone one
+// way, it breaks all of them and accepts no more.
 class Wire {
  public:
   struct Bounds {
@@ -95,7 +95,7 @@ class Wire {
     ::close(client);
   }
 
-  // What one end has said, to the other; false when the wire is to break.
+  // Forwards what one end has sent to the other; returns false when the wire should break.
   bool Forward(const Pair& pair, bool to_client) {
     int64_t& left = to_client ? bounds_.to_client : bounds_.to_worker;
     char bytes[16384];
@@ -122,7 +122,7 @@ class Wire {
   int listener_ = -1;
   const int stop_ = ::eventfd(0, EFD_CLOEXEC);
   std::string address_;
-  std::vector<Pair> pairs_;  // the thread's
+  std::vector<Pair> pairs_;  // used only by the thread
   std::thread thread_;
 };
 

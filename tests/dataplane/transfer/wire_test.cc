@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that are lost: the wire breaks behind any byte, either way, and both
-// ends know what of the other's word they can rely on.
+// Lost messages: the wire breaks after any byte, either way, and both ends know which of the
+// other's messages they can rely on.
 #include "tests/dataplane/transfer/wire.h"
 
 #include <numeric>
@@ -21,11 +21,11 @@ int64_t BytesOf(Index index) {
 
 class BrokenWire : public TransportConformance {
  protected:
-  // Sends as many of kCount as the wire lets through, then compares what each end
-  // has seen.
+  // Sends as many of kCount elements as the wire lets through, then compares what each end has
+  // seen.
   void SendOver(Wire::Bounds bounds) {
     Worker worker(transport_);
-    Index sent = 0;  // by events of one link
+    Index sent = 0;  // used by events of one link
     worker.on_accept = [&](WorkerEnd& end) {
       end.on_credits = [&](SendLink& link, Credits granted) {
         for (int64_t i = 0; i < granted.count && sent < kCount; ++i) {
@@ -44,7 +44,7 @@ class BrokenWire : public TransportConformance {
       const absl::Status reason = client->AwaitClosed();
       EXPECT_EQ(reason.code(), absl::StatusCode::kUnavailable) << reason;
     }
-    worker.Stop();  // from here on no event
+    worker.Stop();  // no events from here on
 
     Index next = 0;
     for (const Element& element : client->TakeElements()) {
@@ -57,7 +57,7 @@ class BrokenWire : public TransportConformance {
       return;
     }
     ASSERT_EQ(ends.size(), 1u);
-    // What the worker takes for received was received; all the rest is in doubt.
+    // Elements that the worker regards as received were received; all others are in doubt.
     const int64_t received = ends[0]->received();
     EXPECT_LE(received, next);
     EXPECT_LE(next, sent);
@@ -83,7 +83,7 @@ TEST_P(BrokenWire, BehindAnyByteToTheWorker) {
   for (int i = 0; i < 20; ++i) bytes.push_back(static_cast<int64_t>(random() % 2000));
   for (int64_t to_worker : bytes) {
     SCOPED_TRACE(absl::StrCat("broken behind byte ", to_worker, " to the worker"));
-    // If it all fits, the wire breaks the other way.
+    // If everything fits, the wire breaks the other way.
     SendOver({.to_client = 600'000, .to_worker = to_worker, .reset = to_worker % 2 == 0});
   }
 }

@@ -14,7 +14,7 @@ TEST(Budget, WaitsUntilWhatIsOnItsWayIsReceived) {
   Budget budget(100);
   budget.Add(60);
   EXPECT_FALSE(budget.exhausted());
-  budget.Add(60);  // soft: what is made may be sent
+  budget.Add(60);  // a soft limit: a finished element may be sent
   EXPECT_TRUE(budget.exhausted());
   std::promise<void> waits;
   auto goes_on = std::async(std::launch::async, [&] {

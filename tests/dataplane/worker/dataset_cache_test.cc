@@ -40,7 +40,7 @@ TEST(DatasetCache, AsksOnceForADefinition) {
   EXPECT_EQ(first->plan.providers[0].seed, 9u);
 }
 
-// As when files are added and the dataset is registered anew: its fingerprint is the same.
+// When files are added and the dataset is registered again, its fingerprint is the same.
 TEST(DatasetCache, TellsEditionsOfOneIdApart) {
   DatasetCache cache([](std::string_view, uint64_t edition) {
     control::GetDatasetAnswer answer = AnswerFor(Dataset::Range(5));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's link without a client behind it: the test says when credits come,
-// what is received and when it breaks.
+// A worker's link without a client: the test decides when credits come, what is received and when
+// the link breaks.
 #pragma once
 
 #include <condition_variable>
@@ -18,9 +18,9 @@ class FakeLink final : public transfer::SendLink {
  public:
   explicit FakeLink(transfer::Hello hello) : hello_(std::move(hello)) {}
 
-  // --- The test's side ---------------------------------------------------------
+  // --- Functions for tests -----------------------------------------------------
 
-  std::weak_ptr<transfer::SendEvents> events;  // what Accept gave; holds this link
+  std::weak_ptr<transfer::SendEvents> events;  // returned by Accept; holds this link
   std::function<void()> before_send;           // called in each Send()
   std::function<void()> inside_send;           // called in each Send() that succeeds
   absl::Status answer;                         // of Send() for an element, if not OK
@@ -32,7 +32,7 @@ class FakeLink final : public transfer::SendLink {
     }
     events.lock()->OnCredits({count});
   }
-  // Calls all credits back; nobody is told.
+  // Calls all credits back without an event.
   void Recall() {
     std::lock_guard lock(mu_);
     credits_ = 0;
@@ -49,7 +49,7 @@ class FakeLink final : public transfer::SendLink {
     }
     events.lock()->OnReceived(received);
   }
-  // Breaks, with all that was not received unconfirmed.
+  // Breaks the link; elements that were not received become unconfirmed.
   void Break() {
     std::vector<transfer::Sent> unconfirmed;
     {
@@ -62,7 +62,7 @@ class FakeLink final : public transfer::SendLink {
     }
     events.lock()->OnClosed(absl::UnavailableError("the connection broke"), std::move(unconfirmed));
   }
-  // The indices sent so far, in order; waits until there are `count` at least.
+  // Returns the indices sent so far, in order; waits until there are at least `count`.
   std::vector<Index> AwaitSent(size_t count) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return sent_.size() >= count; });

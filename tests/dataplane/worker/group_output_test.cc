@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// 0, 1, 2, …; an error in the place of one.
+// Counts 0, 1, 2, …, with an error in place of one.
 class Counting final : public NodeIterator {
  public:
   explicit Counting(int64_t count, int64_t error_at = -1) : count_(count), error_at_(error_at) {}
@@ -79,7 +79,7 @@ TEST_F(GroupOutputTest, MembersShareOneBlock) {
     EXPECT_EQ(member.block().data(), members[0].block().data());
   }
   members.resize(1);
-  EXPECT_FALSE(members[0].IsShared());  // nothing else keeps it
+  EXPECT_FALSE(members[0].IsShared());  // nothing else holds it
 }
 
 TEST_F(GroupOutputTest, PassesOverMembersAndOverWholeElements) {
@@ -89,7 +89,7 @@ TEST_F(GroupOutputTest, PassesOverMembersAndOverWholeElements) {
   EXPECT_EQ(*output.Skip(1), 1);
   EXPECT_FALSE(output.whole());
   EXPECT_EQ(TextOf(output.Next()), "0");
-  EXPECT_EQ(*output.Skip(10), 10);  // one of element 0, 1 to 3
+  EXPECT_EQ(*output.Skip(10), 10);  // one member of element 0, and elements 1 to 3
   EXPECT_TRUE(output.whole());
   EXPECT_EQ(counting.made(), 1);
   EXPECT_EQ(*output.Skip(2), 2);

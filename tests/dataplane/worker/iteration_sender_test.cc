@@ -29,7 +29,7 @@ class IterationSenderTest : public ::testing::Test {
     return {ClientId(client), Incarnation(incarnation)};
   }
 
-  // A link of that client, accepted by the sender.
+  // Opens a link of that client, accepted by the sender.
   std::shared_ptr<FakeLink> Open(control::Reader reader,
                                  std::vector<transfer::Holding> holdings = {}) {
     auto link = std::make_shared<FakeLink>(
@@ -79,9 +79,9 @@ TEST_F(IterationSenderTest, WaitsForACreditWithThePermitGivenUp) {
   auto sent = InBackground([&] { return partition->Send(ElementAt(0)); });
   {
     Permit other(permits_, JobId(1));
-    EXPECT_TRUE(other.Take());  // returns only when the partition waits
+    EXPECT_TRUE(other.Take());  // returns only once the partition waits
   }
-  EXPECT_EQ(link->flushes(), 0);  // nothing was waiting in it
+  EXPECT_EQ(link->flushes(), 0);  // the link had nothing to flush
   link->Grant(1);
   EXPECT_TRUE(sent.get().ok());
   EXPECT_THAT(link->SentIndices(), ElementsAre(0));
@@ -156,7 +156,7 @@ TEST_F(IterationSenderTest, SendsWhatWasNotReceivedBeforeWhatIsNew) {
   EXPECT_THAT(again->SentIndices(), ElementsAre(0, 1, 2));
 }
 
-// Behind which it gave elements back, that a link of then had brought.
+// The reader gave elements of that placement back, which an earlier link had brought.
 TEST_F(IterationSenderTest, WhatAReaderHadOfAnEarlierPlacementIsNoAnswer) {
   auto link = Open(ReaderOf(1));
   auto partition = OpenPartition({ReaderOf(1)});
@@ -170,7 +170,7 @@ TEST_F(IterationSenderTest, WhatAReaderHadOfAnEarlierPlacementIsNoAnswer) {
   EXPECT_THAT(again->SentIndices(), ElementsAre(0, 2));
 }
 
-// Whose elements have the index of the first in their heads.
+// The elements of the group have the first member's index in their heads.
 TEST_F(IterationSenderTest, WhatAMemberOfAGroupDidNotReceiveIsSentAgain) {
   control::Reader first = ReaderOf(1), second = ReaderOf(2);
   first.consumer = 0;
@@ -303,7 +303,7 @@ TEST_F(IterationSenderTest, CountsWhatIsReceivedInsideSend) {
   EXPECT_TRUE(partition->End(1).ok());  // nothing is in doubt
 }
 
-// Partition and index of each, in the order of sending.
+// Returns partition and index of each element, in the order of sending.
 std::vector<std::pair<uint64_t, Index>> SentOn(FakeLink& link) {
   std::vector<std::pair<uint64_t, Index>> sent;
   for (size_t i = 0, count = link.SentIndices().size(); i < count; ++i)
@@ -312,7 +312,7 @@ std::vector<std::pair<uint64_t, Index>> SentOn(FakeLink& link) {
 }
 
 TEST_F(IterationSenderTest, WhatIsReceivedIsBookedOnThePartitionThatSentIt) {
-  constexpr Index kElements = 4;  // of each of two partitions
+  constexpr Index kElements = 4;  // in each of two partitions
   for (size_t round = 0; round < 64; ++round) {
     auto link = Open(ReaderOf(1));
     Permits permits(2);
@@ -323,7 +323,7 @@ TEST_F(IterationSenderTest, WhatIsReceivedIsBookedOnThePartitionThatSentIt) {
     for (int i : {0, 1})
       partitions[i] =
           OpenPartition({.of = placed[i], .readers = {ReaderOf(1)}, .permit = &permit[i]});
-    // One at a time is held inside Send() and lets the other partition go first, if that can.
+    // Holds one thread at a time inside Send() until the other partition has sent, or cannot.
     std::atomic<int> returned = 0;
     std::atomic<bool> held = false;
     link->inside_send = [&] {
@@ -414,7 +414,7 @@ TEST_F(IterationSenderTest, ForgetsAPartitionThatIsClosed) {
   sender_->Close(*partition);
   EXPECT_EQ(partition->Send(ElementAt(1)).code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(sender_->RetireIfIdle());
-  link->Break();  // what it leaves unconfirmed concerns nobody
+  link->Break();  // nobody needs its unconfirmed elements
   EXPECT_TRUE(sender_->RetireIfIdle());
   EXPECT_EQ(budget_->used(), 0);
 }
@@ -422,7 +422,7 @@ TEST_F(IterationSenderTest, ForgetsAPartitionThatIsClosed) {
 TEST_F(IterationSenderTest, TakesNoLinkOnceItIsRetired) {
   auto link = Open(ReaderOf(1));
   EXPECT_FALSE(sender_->RetireIfIdle());
-  auto replaces = Open(ReaderOf(1));  // still taken
+  auto replaces = Open(ReaderOf(1));  // still accepted
   link->Break();
   replaces->Break();
   EXPECT_TRUE(sender_->RetireIfIdle());

@@ -25,7 +25,7 @@ TEST(Permits, APauseLetsTheNextPartitionCompute) {
   auto first_again = std::async(std::launch::async, [&] { return first.Resume(); });
   second.Pause();
   EXPECT_TRUE(first_again.get());
-  first.Pause();  // balances nothing else: the destructor gives up what is left
+  first.Pause();  // has no matching Resume(): the destructor gives the rest up
   EXPECT_TRUE(second.Resume());
 }
 
@@ -84,7 +84,7 @@ TEST(Permits, JobsTakeTurnsHoweverManyPartitionsEachHas) {
   Permits permits(1);
   Permit held(permits, kJob);
   ASSERT_TRUE(held.Take());
-  std::vector<uint64_t> turns;  // written by who holds the permit
+  std::vector<uint64_t> turns;  // written by the holder of the permit
   std::vector<std::future<bool>> waits;
   for (const uint64_t job : {1, 1, 1, 2, 2, 3}) {
     waits.push_back(std::async(std::launch::async, [&permits, &turns, job] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of a partition as it was placed.
+// Elements of a placed partition.
 #pragma once
 
 #include "control/protocol/session_messages.h"
@@ -11,7 +11,7 @@ namespace penstock::worker {
 inline constexpr IterationId kIteration(7);
 inline const control::PlacedPartition kPlaced{kIteration, PartitionId(1), Placement(3)};
 
-// An int64 scalar, its index.
+// Returns an int64 scalar, its index.
 inline transfer::Sent ElementAt(Index index, control::PlacedPartition of = kPlaced) {
   transfer::Sent sent;
   sent.identity = {.iteration = of.iteration,

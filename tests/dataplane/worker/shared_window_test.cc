@@ -34,7 +34,7 @@ class SharedWindowTest : public ::testing::Test {
     window_->CloseLinks(absl::UnavailableError("the test is over"));
   }
 
-  // Elements 0, 1, … but for an error at `error`.
+  // Produces elements 0, 1, …, with an error at index `error`.
   void Produce(Index error = -1) {
     sink_ = window_->Open({.of = kPlaced, .permit = &permit_});
     producing_ = std::thread([this, error] {
@@ -89,7 +89,7 @@ TEST_F(SharedWindowTest, EveryTrainerReadsTheSameElementsInOrder) {
   a->Grant(1);
   EXPECT_THAT(a->AwaitSent(4), ElementsAre(0, 1, 2, 3));
   Stop();
-  EXPECT_EQ(produced_, 4);  // once for both
+  EXPECT_EQ(produced_, 4);  // once for both readers
   EXPECT_EQ(window_->skipped("a") + window_->skipped("b"), 0);
 }
 
@@ -131,7 +131,7 @@ TEST_F(SharedWindowTest, PreparesNothingThatNobodyAsksFor) {
   auto link = Open("a", 1);
   {
     Permit other(permits_, JobId(1));
-    EXPECT_TRUE(other.Take());  // the producer waits, with its permit given up
+    EXPECT_TRUE(other.Take());  // the producer waits and has given up its permit
   }
   EXPECT_THAT(link->SentIndices(), IsEmpty());
   EXPECT_EQ(produced_, 0);

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Question = std::tuple<int, int64_t, int64_t>;
 
-// A feed whose questions are written down and answered by the test.
+// A feed whose requests are recorded, and answered by the test.
 struct Feed {
   explicit Feed(std::vector<control::SplitRun> given = {})
       : splits(

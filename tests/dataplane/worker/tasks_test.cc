@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitions as the dispatcher orders them, read over the local transport.
+// Partitions as the dispatcher assigns them, read over the local transport.
 #include "dataplane/worker/tasks.h"
 
 #include <condition_variable>
@@ -40,7 +40,7 @@ control::SplitProvider RangeSplits(int64_t count) {
   return provider;
 }
 
-// What a worker says, and waits for it.
+// Collects a worker's messages, and waits for them.
 class Heard {
  public:
   void Add(control::WorkerUp message) {
@@ -48,7 +48,7 @@ class Heard {
     messages_.push_back(std::move(message));
     changed_.notify_all();
   }
-  // The next message of that kind that was not given yet, now or when it comes.
+  // Returns the next message of that kind that was not returned yet; waits for it.
   template <class M>
   M Next() {
     std::unique_lock lock(mu_);
@@ -79,7 +79,7 @@ class Heard {
   std::vector<control::WorkerUp> messages_;
 };
 
-// A client's end: what was received, by identity and value.
+// A client's end: the received elements, by identity and value.
 class Trainer final : public transfer::ReceiveEvents {
  public:
   struct ReceivedElement {
@@ -103,13 +103,13 @@ class Trainer final : public transfer::ReceiveEvents {
     changed_.notify_all();
   }
 
-  // All that was received, once there are `count` of them.
+  // Waits for `count` elements; returns all that were received.
   std::vector<ReceivedElement> Await(size_t count) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return received_.size() >= count; });
     return received_;
   }
-  // The same, or all that came before the link was closed.
+  // Waits like Await(), or until the link is closed.
   std::vector<ReceivedElement> AwaitOrClosed(size_t count) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return received_.size() >= count || closed_.has_value(); });
@@ -167,7 +167,7 @@ class TasksTest : public ::testing::Test {
     EXPECT_TRUE(tasks_->Stop(BootTime() + absl::Minutes(1)).ok());
   }
 
-  // Registers the dataset and gives the order to run it.
+  // Registers the dataset and returns the assignment.
   control::Assign Order(const Dataset& dataset, control::PlacedPartition of,
                         ShardingPolicy mode = ShardingPolicy::kOff) {
     {
@@ -220,7 +220,7 @@ class TasksTest : public ::testing::Test {
   FakeFiles files_;
   std::mutex mu_;
   absl::Time now_ = absl::UnixEpoch();           // guarded by mu_
-  absl::Duration step_ = absl::Milliseconds(1);  // by which time passes at each look at it
+  absl::Duration step_ = absl::Milliseconds(1);  // time advances by this at each look at the clock
   Dataset dataset_;
   std::vector<control::SplitProvider> plan_;
   Heard heard_;
@@ -293,7 +293,7 @@ TEST_F(TasksTest, IgnoresAnOlderPlacementAndGivesWayToANewer) {
   EXPECT_EQ(tasks_->size(), 0);
 }
 
-// A dispatcher without a journal gives its jobs the numbers that those before it had.
+// A dispatcher without a journal gives its jobs the numbers of earlier jobs.
 TEST_F(TasksTest, AnIterationOfAnotherDispatcherTakesThePlaceOfItsNamesake) {
   tasks_->Do(Order(Dataset::Range(1'000'000), Placed(5)));
   tasks_->Do(Order(Dataset::Range(1'000'000), Placed(1, 2)));
@@ -357,7 +357,7 @@ TEST_F(TasksTest, GoesOnOverANewLinkWithoutRepeatingWhatTheClientHas) {
   {
     Line line = Dial(4);
     line.trainer->Await(4);
-  }  // the last may be in doubt now, and the end waits for the client's word
+  }  // the last may be in doubt now, and the end waits for the client's answer
   Line again = Dial(100, kTrainer, {{PartitionId(1), Placement(1), IndexSet::Of(0, 4)}});
   heard_.Next<control::Ended>();
   EXPECT_THAT(Indices(again.trainer->Await(2)), ElementsAre(4, 5));
@@ -382,7 +382,7 @@ TEST_F(TasksTest, SaysWhyAPartitionCannotRun) {
   EXPECT_EQ(failed.of, Placed(1));
 }
 
-// Files of numbers, and one of them fails.
+// Files of numbers; one of them fails.
 class FailingFilesTest : public TasksTest {
  protected:
   FailingFilesTest() {
@@ -424,7 +424,7 @@ TEST_F(FailingFilesTest, AnErrorOfTheMomentIsNoElement) {
     tasks_->Do(control::Unassign{Placed(placement)});
     for (const Trainer::ReceivedElement& received : line.trainer->Await(0))
       EXPECT_TRUE(received.error.ok());
-    line.link.reset();  // what the next one is given comes over its own
+    line.link.reset();  // the next partition's elements come over its own link
 
     files_.FailFrom("b", 0, absl::OkStatus());
     tasks_->Do(Order(of.dataset, Placed(++placement)));
@@ -458,7 +458,7 @@ TEST_F(TasksTest, SaysWhatItMadeAndThatAPartitionIsAtItsEnd) {
   EXPECT_THAT(tasks_->Work(),
               ElementsAre(control::IterationWork{.iteration = kTasksIteration, .partitions = 1}));
   Line line = Dial(/*credits=*/1);
-  // Elements are counted when they are whole, and sent.
+  // An element is counted once it is whole and sent.
   for (size_t count = 1; tasks_->Work()[0].elements < 10; ++count) {
     line.trainer->Await(count);
     line.link->Grant({1});
@@ -469,7 +469,7 @@ TEST_F(TasksTest, SaysWhatItMadeAndThatAPartitionIsAtItsEnd) {
   EXPECT_EQ(tasks_->Work()[0].partitions, 0);
 }
 
-// No order comes any more, and its last partition's thread ends when it does.
+// No more assignments come, and the thread of the last partition ends by itself.
 TEST_F(TasksTest, LetsGoOfAWindowThatNobodyNeedsAnyMore) {
   Gauge& cached = ProcessMetrics().GetGauge("penstock_worker_cross_trainer_cache_bytes", "");
   control::Assign order = Order(Dataset::Range(1'000'000), Placed(1));

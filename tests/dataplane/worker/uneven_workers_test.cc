@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits among workers of different speed: the dispatcher's policy and the workers' feeds, in
-// time that is counted.
+// Splits among workers of different speeds: the dispatcher's policy and the workers' feeds, in
+// simulated time.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -19,7 +19,7 @@ namespace p = ::penstock::protocol;
 // An iteration in mode DYNAMIC, with a partition on each worker.
 class Job {
  public:
-  // `costs`: how many milliseconds each worker takes for a split.
+  // `costs`: the milliseconds that each worker needs for a split.
   Job(int64_t splits, std::vector<int64_t> costs) : costs_(std::move(costs)) {
     auto dataset = std::make_shared<const c::DatasetRecord>(
         c::DatasetRecord{"1000", "", {.plan = {{.count = splits, .shuffled = true}}}});
@@ -41,7 +41,8 @@ class Job {
     }
   }
 
-  // Until the last split has been worked through: whoever is free first takes its next.
+  // Returns the time when the last split is done. The worker that is free first takes the next
+  // split.
   int64_t Time() {
     std::vector<int64_t> free_at(costs_.size(), 0), ordinals(costs_.size(), 0);
     std::vector<bool> over(costs_.size(), false);
@@ -82,7 +83,7 @@ class Job {
   int64_t done_ = 0;
 };
 
-// Together they take as long as their speeds allow, and what one of the slowest is at in the end.
+// Expects that together they take as long as their speeds require, plus one split of the slowest.
 void ExpectItsShareAlone(const std::vector<int64_t>& costs) {
   double speed = 0;
   for (int64_t cost : costs) speed += 1 / static_cast<double>(cost);

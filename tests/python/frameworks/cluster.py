@@ -4,7 +4,7 @@ import penstock as ps
 
 
 class Cluster:
-    """`with` it, to have its target; it stops behind that."""
+    """A context manager: gives the target; stops the cluster at the end."""
 
     def __init__(self, workers):
         service = ps.data.service

@@ -22,7 +22,7 @@ DEVICES = jax.local_devices()
 
 
 def rows_of_64_bytes(rows):
-    """Elements [16] of float32, each beginning at a multiple of 64 bytes once batched: row i is i, i + 1, …"""
+    """Elements [16] of float32, each at a multiple of 64 bytes once batched: row i is i, i + 1, …"""
     return ps.Dataset.range(rows).map(lambda x: (x + ps.ops.range(0, 16)).astype(ps.float32))
 
 
@@ -35,7 +35,7 @@ def address(array):
 
 
 class Recorder:
-    """The addresses of the elements that a loader converts, in their order."""
+    """Records the addresses of the elements that a loader converts, in order."""
 
     def __init__(self, loader):
         self.addresses = []
@@ -97,7 +97,7 @@ class Arrays(unittest.TestCase):
 
 
 class Slots(unittest.TestCase):
-    """What is said of tensors in tensors_test.py, of JAX's arrays."""
+    """Repeats the checks of tensors_test.py for JAX's arrays."""
 
     def elements(self, count):
         return ps.Dataset.range(count).map(lambda x: (x + ps.ops.range(0, 1024)).astype(ps.float32)).batch(4)
@@ -135,7 +135,7 @@ class Slots(unittest.TestCase):
             others = sum(1 for _ in reader)
             first, *later = [a for (a,) in elements.addresses]
             self.assertNotIn(first, later)
-            self.assertLess(len(set(later)), others)  # which are used again
+            self.assertLess(len(set(later)), others)  # slots are used again
             batch = error.__traceback__.tb_next.tb_frame.f_locals["batch"]
             np.testing.assert_array_equal(batch[:, 0], np.arange(4))
 
@@ -157,7 +157,7 @@ class Slots(unittest.TestCase):
                     raise RuntimeError(f"on the way with {batch.shape}")
                 except RuntimeError:
                     pass
-            self.assertLess(len({a for (a,) in elements.addresses}), 200)  # of 1000; what is read ahead has some too
+            self.assertLess(len({a for (a,) in elements.addresses}), 200)  # of 1000; some are read ahead
 
 
 class Divided(unittest.TestCase):
@@ -201,7 +201,7 @@ class Divided(unittest.TestCase):
         dataset = rows_of_64_bytes(8).batch(8).map(lambda x: {"x": x, "sum": ps.ops.reduce_sum(x)})
         (batch,) = ps.jax.DataLoader(dataset, sharding={"x": by_rows, "sum": None})
         self.assertEqual((len(batch["x"].devices()), len(batch["sum"].devices())), (4, 1))
-        (batch,) = ps.jax.DataLoader(dataset, devices=DEVICES)  # what has no rows is on all
+        (batch,) = ps.jax.DataLoader(dataset, devices=DEVICES)  # an array without rows is on all devices
         self.assertTrue(batch["sum"].is_fully_replicated)
         self.assertEqual(float(batch["sum"]), expected_rows(0, 8).sum())
 
@@ -245,7 +245,7 @@ class Positions(unittest.TestCase):
 
         passes = loader()
         whole, following = ([batch.tolist() for batch in passes] for _ in range(2))
-        self.assertNotEqual(whole, following)  # each draws anew
+        self.assertNotEqual(whole, following)  # each pass is shuffled differently
         with tempfile.TemporaryDirectory() as folder:
             first = loader()
             reader = iter(first)
@@ -273,7 +273,7 @@ class Positions(unittest.TestCase):
         state = first.state_dict()
         first.commit(state)
         for _ in range(4):
-            next(reader)  # of which the state knows nothing
+            next(reader)  # not in the state
         first.stop()
         del reader, first
         second = ps.jax.DataLoader(dataset, devices=DEVICES)

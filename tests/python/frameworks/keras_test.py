@@ -19,7 +19,7 @@ from cluster import Cluster  # noqa: E402
 
 BACKEND = keras.backend.backend()
 ROWS = 64
-# Keras says at each end of an epoch of which it did not know the length that there is no more.
+# Keras warns at the end of each epoch of unknown length that there is no more data.
 warnings.filterwarnings("ignore", message="Your input ran out of data")
 
 
@@ -34,7 +34,7 @@ def pairs(rows=ROWS, batch=8):
 
 
 class Seen(keras.Model):
-    """A line, which notes what it is trained on."""
+    """A linear model that records the data it is trained on."""
 
     def __init__(self):
         super().__init__()
@@ -158,7 +158,7 @@ class Fit(unittest.TestCase):
         self.assertEqual(model.all_records(), number(epochs=2))
 
 
-# Trains on its part of the job, and says the records of each step; waits behind the first step until it is told.
+# Trains on its part of the job, and prints the records of each step; waits after the first step for a line of input.
 TRAINER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -182,7 +182,7 @@ print(json.dumps(model.records), flush=True)
 
 class Jobs(unittest.TestCase):
     def train(self, service, job_name, epochs):
-        """The records that each of two processes was trained on, neither of which goes on before both have some."""
+        """Returns the records that each of two processes was trained on. Neither goes on before both have some."""
         here = os.path.dirname(os.path.abspath(__file__))
         with contextlib.ExitStack() as stack:
             trainers = [
@@ -216,14 +216,14 @@ class Jobs(unittest.TestCase):
 
     def test_passes_of_a_job_of_one_process_are_whole(self):
         with Cluster(2) as service:
-            model = Seen()  # not built: Keras looks at a batch first, which is the job's
+            model = Seen()  # not built: Keras looks at a batch first, which belongs to the job
             ds = pairs().distribute("distributed_epoch", service, job_name="job")
             model.fit(ps.keras.dataset(ds), epochs=3, verbose=0)
         self.assertEqual(model.all_records(), number(epochs=3))
 
     def test_an_epoch_may_have_more_batches_than_the_one_before(self):
         with Cluster(1) as service:
-            # A reader of its own each: iterators over one of them would read pass after pass.
+            # Each has its own reader: iterators over one of them would read pass after pass.
             ds, rest = (
                 pairs().distribute("distributed_epoch", service, job_name="job", max_outstanding_requests=1)
                 for _ in range(2)

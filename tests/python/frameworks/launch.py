@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""launch.py TEST FRAMEWORK: runs a test by an interpreter that has the framework, or says why it is skipped."""
+"""launch.py TEST FRAMEWORK: runs a test with an interpreter that has the framework, or prints why it is skipped."""
 import os
 import pathlib
 import subprocess

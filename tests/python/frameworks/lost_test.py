@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of torch.distributed over gloo, of which one is killed while the others are in a collective: those raise and name
-it. And ranks that are not at the same step are told so."""
+"""Ranks of torch.distributed over gloo. One is killed while the others are in a collective: they raise an error that
+names it. Ranks that are not at the same step get an error too."""
 import json
 import os
 import subprocess
@@ -17,7 +17,7 @@ RANKS = 4
 KILLED = 2
 BOUND = 3.0  # seconds
 
-# A rank: reads rounds, and dies at the fifth step if it is KILLED. Who raises ends, as a trainer does.
+# A rank that reads rounds, and dies at the fifth step if it is KILLED. A rank that raises ends, as a trainer does.
 RANK = """
 import json, os, signal, sys, time
 import penstock as ps
@@ -76,7 +76,7 @@ os._exit(0)
 
 class Lost(unittest.TestCase):
     def run_ranks(self, script, collective=""):
-        """What each rank says."""
+        """Returns the output of each rank."""
         with Cluster(2) as service, tempfile.TemporaryDirectory() as place:
             ranks = []
             for rank in range(RANKS):
@@ -114,7 +114,7 @@ class Lost(unittest.TestCase):
 
 
 class FakeGroup:
-    """As AbortOnLoss sees a process group."""
+    """A process group as AbortOnLoss sees it."""
 
     def __init__(self):
         self.aborts = 0
@@ -135,14 +135,14 @@ def loss(state, job="train", consumer=3):
 
 
 def await_timers():
-    """Until each has run or been cancelled."""
+    """Waits until each has run or been cancelled."""
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.join()
 
 
 class AbortOnLoss(unittest.TestCase):
-    """What it makes of what it hears."""
+    """The reaction of AbortOnLoss to events."""
 
     def setUp(self):
         self.group, self.loader = FakeGroup(), FakeLoader()

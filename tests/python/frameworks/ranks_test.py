@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks of torch.distributed over gloo: handwritten digits, read as image files on workers, trained on by
-DistributedDataParallel, saved with torch.distributed.checkpoint and taken up by fewer ranks: each image once."""
+DistributedDataParallel, saved with torch.distributed.checkpoint and restored by fewer ranks: each image once."""
 import csv
 import json
 import os
@@ -16,10 +16,10 @@ from cluster import Cluster
 
 DIGITS = pathlib.Path(__file__).parents[3] / "examples/digits/digits.csv"
 BATCH = 8
-IMAGES = 224 * BATCH  # of 1,797: what two and four ranks divide evenly
+IMAGES = 224 * BATCH  # of 1,797: two and four ranks divide these evenly
 STEPS = 12  # of each rank before the checkpoint
 
-# A rank: takes the checkpoint up if there is one, else saves it behind STEPS steps, reads some more and is killed.
+# A rank: restores the checkpoint if there is one; else saves it after STEPS steps, reads some more and is killed.
 RANK = """
 import json, os, signal, sys
 import penstock as ps
@@ -99,7 +99,7 @@ class Ranks(unittest.TestCase):
                 ps.Picture(np.repeat(pixels, 3, axis=2)).save(place / f"{number}.png")
 
     def train(self, world, service, checkpoint, coordinated):
-        """What each of `world` ranks tells, each a process."""
+        """Returns the output of each of `world` ranks, each a process."""
         with tempfile.TemporaryDirectory() as place:
             ranks = []
             for rank in range(world):

@@ -15,7 +15,7 @@ ROWS, BATCH, WIDTH = 640, 64, 4096
 
 
 def why_not():
-    """Why nothing runs here; None if it does."""
+    """Returns why nothing can run here; None if it can."""
     if not torch.cuda.is_available():
         return "torch finds no GPU"
     return None if ps._core.count_gpus() > 0 else "this Penstock finds no GPU"
@@ -64,7 +64,7 @@ class OnAGpu(unittest.TestCase):
 
     def test_a_graph_is_captured_while_elements_come(self):
         static = torch.ones(256, 256, device="cuda")
-        static @ static  # cuBLAS takes memory the first time, which no capture allows
+        static @ static  # cuBLAS allocates the first time, which no capture allows
         for batch in ps.torch.DataLoader(self.served.repeat(3), device="cuda"):
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):

@@ -68,7 +68,7 @@ class Tensors(unittest.TestCase):
         dataset = ps.Dataset.range(6).batch(3).cache()
         cached = ps.torch.DataLoader(dataset.repeat(2))
         first, _, again, _ = cached
-        first.add_(100)  # a clone of its own, or an element of its own
+        first.add_(100)  # a clone, or an element of its own
         self.assertEqual(again.tolist(), [0, 1, 2])
         held = [element for element in dataset.repeat(2)]
         self.assertFalse(all(element.writable for element in held))
@@ -84,7 +84,7 @@ class Tensors(unittest.TestCase):
 
 
 class Slots(unittest.TestCase):
-    """What is said of arrays in tensors_test.py, of torch's tensors: in slots of this process's memory, and in those of a
+    """Repeats the checks of tensors_test.py for torch's tensors: in slots of this process's memory, and in those of a
     segment that a worker writes."""
 
     @classmethod
@@ -99,7 +99,7 @@ class Slots(unittest.TestCase):
         cls.datasets = {"own": numbers, "shm": numbers.apply(distribute)}
 
     def each(self):
-        """(way, reader) for both kinds of memory."""
+        """Yields (way, reader) for both kinds of memory."""
         for way, dataset in self.datasets.items():
             reader = iter(ps.torch.DataLoader(dataset))
             for _ in range(100):
@@ -108,7 +108,7 @@ class Slots(unittest.TestCase):
 
     def assert_in_use(self, reader, address):
         seen = {next(reader).data_ptr() for _ in range(300)}
-        self.assertLess(len(seen), 200)  # others are used again
+        self.assertLess(len(seen), 200)  # slots are used again
         self.assertNotIn(address, seen)
 
     def assert_used_again(self, reader, address):
@@ -171,7 +171,7 @@ class Slots(unittest.TestCase):
             self.assertEqual(tensor.tolist(), before)
 
     def test_a_child_never_sees_what_is_written_into_its_parents_slot(self):
-        """It has a copy of this process's memory, and no segment."""
+        """The child has a copy of this process's memory, and no segment."""
         for way, reader in self.each():
             tensor = next(reader)
             before = tensor.tolist()
@@ -206,7 +206,7 @@ class Loading(unittest.TestCase):
 
         passes = ps.torch.DataLoader(dataset())
         whole, following = ([batch.tolist() for batch in passes] for _ in range(2))
-        self.assertNotEqual(whole, following)  # each draws anew
+        self.assertNotEqual(whole, following)  # each pass is shuffled differently
         for taken in (0, 3, len(whole)):
             loader = ps.torch.DataLoader(dataset())
             reader = iter(loader)

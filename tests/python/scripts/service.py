@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As the page of tf.data.experimental.service shows it."""
+"""The example on the page of tf.data.experimental.service."""
 import tensorflow as tf
 
 dispatcher = tf.data.experimental.service.DispatchServer()
@@ -31,7 +31,7 @@ dataset = dataset.apply(
 dataset = dataset.map(lambda x: x + 1)
 print(sorted(int(x) for x in dataset.as_numpy_iterator()))
 
-# Registered by one program, read by another.
+# One program registers the dataset, another reads it.
 dataset = tf.data.Dataset.range(10).batch(3)
 dataset_id = tf.data.experimental.service.register_dataset(service=dispatcher.target, dataset=dataset)
 dataset = tf.data.experimental.service.from_dataset_id(

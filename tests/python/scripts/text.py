@@ -21,7 +21,7 @@ print(counts.numpy().tolist())
 first = next(iter(digits.filter(lambda x: tf.equal(x["label"], 3)).batch(2)))
 print(np.round(tf.reduce_mean(first["pixels"], axis=1).numpy(), 4).tolist(), first["label"].numpy().tolist())
 
-# The ink of a digit, without its trailing blanks, in batches of like length.
+# The ink of a digit, without its trailing blanks, in batches of similar length.
 ink = digits.take(200).map(lambda x: tf.range(tf.reduce_sum(tf.cast(x["pixels"] > 0.5, tf.int32)) % 12))
 batches = ink.apply(
     tf.data.experimental.bucket_by_sequence_length(

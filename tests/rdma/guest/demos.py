@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo while something dies, in one virtual machine: over its RDMA device, and over a network that loses packets."""
+"""The demo while a process dies, in one virtual machine: over its RDMA device, and over a network that loses
+packets."""
 import re
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scenes have in common: commands, the software RDMA device, its counters."""
+"""The common parts of the scenes: commands, the software RDMA device, its counters."""
 import contextlib
 import ipaddress
 import json
@@ -14,11 +14,11 @@ WITH_UCX = (PENSTOCK / "tests/slots_trainer").exists()  # built where UCX's head
 DATA = "/tmp/data"  # the shards of the demo, the same on all machines
 DEVICE = "rxe0"
 PORT = pathlib.Path(f"/sys/class/infiniband/{DEVICE}/ports/1")
-BOUND = 240  # seconds; only what is broken comes near it
+BOUND = 240  # seconds; only a broken program comes near it
 
 
 def run(*command, env=None, check=True):
-    """Runs to its end; its output, printed too where it fails."""
+    """Runs the command to its end; returns its output, and prints it on failure."""
     words = [str(word) for word in command]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BOUND,
                           env={**os.environ, **(env or {})}, check=False)
@@ -28,12 +28,12 @@ def run(*command, env=None, check=True):
 
 
 def ip(*words):
-    # The shell's own has neither veth nor rules; so by its path.
+    # The shell's own `ip` has neither veth nor rules, so the path is given.
     return run("/usr/sbin/ip", *words)
 
 
 def wait_for(what, condition):
-    """The first true value of `condition()`."""
+    """Waits for the first true value of `condition()` and returns it."""
     deadline = time.monotonic() + BOUND
     while time.monotonic() < deadline:
         if value := condition():
@@ -43,13 +43,13 @@ def wait_for(what, condition):
 
 
 def listening(port):
-    """Whether a process here listens on that TCP port."""
+    """Returns whether a process here listens on that TCP port."""
     files = [pathlib.Path("/proc/net") / name for name in ("tcp", "tcp6")]
     return any(f":{port:04X} " in file.read_text() for file in files)
 
 
 def gid_index(address):
-    """The place of that address in the port's table, once it is there."""
+    """Waits for that address in the port's table; returns its index."""
     wanted = ipaddress.ip_address(address).exploded
 
     def find():
@@ -61,11 +61,11 @@ def gid_index(address):
 
 
 def make_device(interface, host):
-    """A software device on that network interface, whose GID fd00:1::HOST UCX is to use.
+    """Makes a software device on that network interface, with the GID fd00:1::HOST for UCX.
 
     UCX 1.13 loses the datagrams of a software device that go to an IPv4 address.
     """
-    ip("link", "set", interface, "mtu", 9000)  # the largest path MTU, 4096, fits in
+    ip("link", "set", interface, "mtu", 9000)  # so that the largest path MTU, 4096, fits in
     ip("addr", "add", f"10.1.0.{host}/24", "dev", interface)
     ip("-6", "addr", "add", f"fd00:1::{host}/64", "dev", interface, "nodad")
     ip("link", "set", interface, "up")
@@ -74,14 +74,14 @@ def make_device(interface, host):
 
 
 def packets():
-    """(sent, received) by the device since it was made."""
+    """Returns (sent, received) packets of the device since it was made."""
     counters = PORT / "hw_counters"
     return tuple(int((counters / name).read_text()) for name in ("sent_pkts", "rcvd_pkts"))
 
 
 @contextlib.contextmanager
 def traffic(test):
-    """Fails the test unless the device sends and receives in here: nothing else may pass for RDMA."""
+    """Fails the test unless the device sends and receives inside the block: nothing else may pass for RDMA."""
     before = packets()
     yield
     after = packets()
@@ -91,14 +91,14 @@ def traffic(test):
 
 
 def doctor_device():
-    """What `penstock doctor` says of the device."""
+    """Returns the entry for the device in the output of `penstock doctor`."""
     said = json.loads(run(PENSTOCK / "bin/penstock", "doctor", "--json", check=False))
     (device,) = (device for device in said["rdma_devices"] if device["name"] == DEVICE)
     return device
 
 
 def demo(test, protocol, *options):
-    """Fails the test unless the demo ends well, with what it was to kill killed."""
+    """Fails the test unless the demo ends well and has killed its victim."""
     said = run("python3", PENSTOCK / "examples/demo.py", "--bin", PENSTOCK / "bin", "--protocol", protocol, *options)
     print(said, flush=True)
     test.assertRegex(said, r"demo: ok .* lost=0 doubled=0 ")

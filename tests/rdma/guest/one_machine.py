@@ -13,7 +13,7 @@ def setUpModule():
 
 
 class Device(unittest.TestCase):
-    """What we say of a real device is what libibverbs' own tool says."""
+    """Compares our description of a real device with that of libibverbs' own tool."""
 
     def test_doctor_agrees_with_ibv_devinfo(self):
         said = machine.run("ibv_devinfo", "-v", "-d", machine.DEVICE)

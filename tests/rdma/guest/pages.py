@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One virtual machine with two NUMA nodes: on which pages our memory lies, as the kernel says it of each process."""
+"""One virtual machine with two NUMA nodes: the pages of our memory, as the kernel reports them for each process."""
 import collections
 import contextlib
 import os
@@ -26,7 +26,7 @@ def setUpModule():
 
 @contextlib.contextmanager
 def on_node(node):
-    """Processes that are started in here run on the processors of that node."""
+    """Processes started inside the block run on the processors of that node."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, [int(path.name[3:]) for path in (NODES / f"node{node}").glob("cpu[0-9]*")])
     try:
@@ -36,7 +36,7 @@ def on_node(node):
 
 
 def mappings(pid):
-    """(bytes present, bytes of them in huge pages) of each mapping of a shared segment: smaps."""
+    """Returns (bytes present, bytes of them in huge pages) of each mapping of a shared segment: smaps."""
     text = pathlib.Path(f"/proc/{pid}/smaps").read_text()
     return [tuple(int(re.search(rf"^{name}: +(\d+) kB$", one, re.MULTILINE)[1]) << 10
                   for name in ("Rss", "ShmemPmdMapped"))
@@ -44,7 +44,7 @@ def mappings(pid):
 
 
 def bytes_by_node(pid):
-    """Of its shared segments, as far as that process has them mapped: numa_maps."""
+    """Returns the bytes by node of the process's shared segments, as far as it has them mapped: numa_maps."""
     nodes = collections.Counter()
     for line in pathlib.Path(f"/proc/{pid}/numa_maps").read_text().splitlines():
         if "/memfd:penstock" in line:
@@ -58,7 +58,7 @@ def kernel_count(name):
 
 
 class Library(unittest.TestCase):
-    """The tests of dataplane/memory that skip on a machine with one node or without huge pages."""
+    """The tests of dataplane/memory that are skipped on a machine with one node or without huge pages."""
 
     def test_none_is_skipped(self):
         said = machine.run(machine.PENSTOCK / "tests/memory_pages_tests")
@@ -71,7 +71,7 @@ class Segments(unittest.TestCase):
     """A trainer that reads over `shm` on one node, from a worker on the other."""
 
     def hold_elements(self, node):
-        """A trainer on `node` that holds elements: the ids of its process and of the worker's."""
+        """Starts a trainer on `node` that holds elements; returns its process id and the worker's."""
         with on_node(1 - node):
             cluster = workers.Workers("localhost", 1)
         self.addCleanup(cluster.stop)
@@ -89,7 +89,7 @@ class Segments(unittest.TestCase):
         return trainer.pid, cluster.workers[0].child.pid
 
     def check_huge_pages(self, setting, counter):
-        """Fails the test unless bodies are in huge pages in both processes and `counter` of the kernel counts them."""
+        """Fails the test unless bodies are in huge pages in both processes and the kernel's `counter` counts them."""
         self.addCleanup(SHMEM_ENABLED.write_text, "never")
         SHMEM_ENABLED.write_text(setting)
         before = kernel_count(counter)
@@ -98,11 +98,11 @@ class Segments(unittest.TestCase):
             def are_huge():
                 segments = mappings(pid)
                 print(f"{setting}: {segments}", flush=True)
-                # A body's ends share a huge page with the heads of slots.
+                # Both ends of a body share a huge page with the heads of slots.
                 return (all(present - huge < 2 * HUGE_PAGE for present, huge in segments)
                         and sum(huge for _, huge in segments) >= BYTES // 2)
 
-            machine.wait_for("bodies in huge pages", are_huge)  # more segments may be in the making
+            machine.wait_for("bodies in huge pages", are_huge)  # more segments may be about to be made
         self.assertGreaterEqual(kernel_count(counter) - before, BYTES // HUGE_PAGE)
 
     def test_bodies_are_in_huge_pages_without_a_setting(self):

@@ -13,7 +13,7 @@ ORDERS = None
 
 
 class Orders:
-    """What the other machine is told to do."""
+    """Orders to the other machine."""
 
     def __init__(self):
         def connect():

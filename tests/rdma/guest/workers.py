@@ -8,7 +8,7 @@ from processes import Process
 
 
 class Workers:
-    """A new dispatcher at `service` and `count` workers of it; `metrics` are the addresses of theirs."""
+    """A new dispatcher at `service` with `count` workers; `metrics` are the addresses of their metrics."""
 
     def __init__(self, host, count):
         self.host = host
@@ -25,7 +25,7 @@ class Workers:
                                            *options])
 
     def start_worker(self):
-        """Returns where its metrics are."""
+        """Starts a worker; returns the address of its metrics."""
         worker = self.start("worker", "--dispatcher-address", self.service, "--metrics-port", 0)
         port = worker.wait_until_ready(r"metrics at http://\S+:(\d+)/metrics", machine.BOUND)[1]
         self.workers.append(worker)
@@ -35,7 +35,7 @@ class Workers:
         self.workers.pop(0).kill()
 
     def stop(self):
-        """Ends them, and prints what they wrote."""
+        """Ends them, and prints their output."""
         for process in (*self.workers, self.dispatcher):
             process.stop()
         for file in sorted(self.folder.iterdir()):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first of two virtual machines: workers, which obey trainer_machine.py.
+"""The first of two virtual machines: workers that obey trainer_machine.py.
 
-Orders come as lines of JSON over one TCP connection, and each is answered by one.
+Orders come as lines of JSON over one TCP connection, and each is answered with one line.
 """
 import json
 import pathlib
@@ -21,17 +21,17 @@ class Orders(socketserver.StreamRequestHandler):
         for line in self.rfile:
             try:
                 answer = getattr(self, json.loads(line)["do"])()
-            except Exception as failure:  # told to the one who asked, which fails its test
+            except Exception as failure:  # sent to the other machine, whose test fails
                 answer = {"error": str(failure)}
             self.wfile.write(json.dumps(answer).encode() + b"\n")
 
     def start(self):
-        """A dispatcher and two workers."""
+        """Starts a dispatcher and two workers."""
         self.cluster = workers.Workers(HOST, 2)
         return {"service": self.cluster.service, "metrics": self.cluster.metrics}
 
     def replace_one(self):
-        """Kills one worker -9 and starts another."""
+        """Kills one worker with kill -9 and starts another."""
         self.cluster.kill_one()
         self.cluster.start_worker()
         return {}

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine made of values. Healthy() is one about which nothing is to be said: a
-// test spoils what it is about.
+// A machine made of values. Healthy() is one without findings; each test spoils its own part.
 #pragma once
 
 #include <map>
@@ -147,7 +146,7 @@ inline FakeProbe FakeProbe::Healthy() {
   return probe;
 }
 
-// The first finding of that id; nothing if none fired.
+// Returns the first finding of that id; nothing if none fired.
 inline std::optional<Finding> Fired(const std::vector<Finding>& findings, const std::string& id) {
   for (const Finding& finding : findings) {
     if (finding.id == id) return finding;

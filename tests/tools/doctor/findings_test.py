@@ -9,7 +9,7 @@ import sys
 
 
 def ids(root):
-    """Ids that some check gives a severity."""
+    """Returns the ids that some check gives a severity."""
     text = "".join(f.read_text() for f in sorted((root / "tools/doctor").glob("*.cc")))
     return sorted(set(re.findall(r'\.id = "([a-z_.]+)",\s*\.severity', text))
                   | set(re.findall(r'finding\.id = "([a-z_.]+)"', text)))

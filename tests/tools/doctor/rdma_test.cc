@@ -14,7 +14,7 @@ std::optional<Finding> Rdma(const FakeProbe& probe, const std::string& id) {
   return Fired(CheckRdma(probe), id);
 }
 
-// Without a list of devices, and without one in the kernel.
+// A machine without a list of devices, and without one in the kernel.
 FakeProbe NoRdma(const absl::Status& why) {
   FakeProbe probe = FakeProbe::Healthy();
   probe.RemoveNic();
@@ -25,7 +25,7 @@ FakeProbe NoRdma(const absl::Status& why) {
 TEST(RdmaNoVerbs, FiresWithoutAListOfDevices) {
   const auto found = Rdma(NoRdma(absl::UnavailableError("no list")), "rdma.no_verbs");
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->severity, Severity::kNote);  // a machine without a NIC is not ill
+  EXPECT_EQ(found->severity, Severity::kNote);  // a machine without a NIC is fine
   EXPECT_TRUE(found->blocks);
 }
 TEST(RdmaNoVerbs, IsAnErrorIfTheKernelHasADevice) {
@@ -85,7 +85,7 @@ TEST(RdmaCannotOpen, FiresWithTheReason) {
   const auto found = Rdma(probe, "rdma.cannot_open");
   ASSERT_TRUE(found);
   EXPECT_THAT(found->what, HasSubstr("EACCES"));
-  EXPECT_FALSE(Rdma(probe, "rdma.no_active_port"));  // not known
+  EXPECT_FALSE(Rdma(probe, "rdma.no_active_port"));  // unknown
 }
 TEST(RdmaCannotOpen, IsSilentForADeviceThatAnswers) {
   EXPECT_FALSE(Rdma(FakeProbe::Healthy(), "rdma.cannot_open"));

@@ -65,7 +65,7 @@ TEST(ForProtocol, LeavesOutWhatDoesNotConcernIt) {
   const std::vector<Finding> of_tcp = ForProtocol(Examine(FakeProbe::Healthy()), "tcp");
   EXPECT_FALSE(Fired(of_tcp, "rdma.device"));
   EXPECT_TRUE(Fired(of_tcp, "net.buffers"));
-  EXPECT_TRUE(Fired(of_tcp, "cpu.cores"));  // concerns all
+  EXPECT_TRUE(Fired(of_tcp, "cpu.cores"));  // concerns all protocols
 }
 
 TEST(Text, SaysWhatWhyAndWhatToDo) {
@@ -126,7 +126,7 @@ TEST(Json, EscapesWhatJsonDoesNotAllow) {
               HasSubstr("\"id\":\"a\\\"b\\\\c\\u000a\\u00ff\""));
 }
 
-// The true probe, over a folder that stands for the machine's root.
+// The true probe, over a folder in place of the machine's root.
 class MachineTest : public testing::Test {
  protected:
   MachineTest() {
@@ -168,7 +168,7 @@ TEST(Machine, FindsALibraryWhereItLies) {
             absl::StatusCode::kNotFound);
 }
 
-TEST(Machine, HasWhatShmNeeds) {  // as every machine that runs these tests
+TEST(Machine, HasWhatShmNeeds) {  // as on every machine that runs these tests
   const std::unique_ptr<Probe> machine = MakeMachineProbe();
   EXPECT_TRUE(machine->TryMemfd().ok()) << machine->TryMemfd();
   EXPECT_TRUE(machine->TryPidfd().ok()) << machine->TryPidfd();

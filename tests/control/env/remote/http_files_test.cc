@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files over HTTP from a server that does what each test says.
+// Files over HTTP from a server that each test scripts.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ using ::testing::Not;
 
 constexpr int64_t kRange = 64 << 10;
 
-// Bytes that differ by place.
+// Returns bytes that differ by position.
 std::string Bytes(size_t size) {
   std::string bytes(size, '\0');
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 2654435761u) >> 11);
@@ -199,7 +199,7 @@ TEST(HttpFiles, ASilentServerIsAskedAnew) {
 }
 
 TEST(HttpFiles, AFileThatChangesIsAnErrorThatNamesIt) {
-  // As a server tells it of its own accord, and one that does not.
+  // A server that checks If-Match, and one that does not.
   for (const bool heeds : {true, false}) {
     const std::string bytes = Bytes(500'000);
     std::atomic<int> version = 1;
@@ -314,7 +314,7 @@ TEST(HttpFiles, InOrderSomeRangesAreOnTheirWayAndNoMore) {
   const auto file = files->Open(server.Url("/a")).value();
   file->WillReadInOrder(0);
   std::string piece(kRange, '\0');
-  // The first range came with opening the file; three more may wait to be read.
+  // Opening the file read the first range; three more may wait to be read.
   for (int64_t i = 0; i < 7; ++i) {
     ASSERT_TRUE(file->ReadAt(i * kRange, absl::MakeSpan(piece)).ok());
     EXPECT_TRUE(piece == bytes.substr(i * kRange, kRange));
@@ -346,7 +346,7 @@ TEST(HttpFiles, PassingOverBytesDoesNotFetchThem) {
   char byte;
   ASSERT_TRUE(file->ReadAt(90 * kRange, {&byte, 1}).ok());
   EXPECT_EQ(byte, bytes[90 * kRange]);
-  // And back again.
+  // Going back works too.
   ASSERT_TRUE(file->ReadAt(20 * kRange, {&byte, 1}).ok());
   EXPECT_EQ(byte, bytes[20 * kRange]);
   EXPECT_LT(server.asked().size(), 10u);

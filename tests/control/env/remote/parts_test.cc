@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs no server: names, headers, answers, accounts.
+// Parts that need no server: names, headers, answers, accounts.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -68,9 +68,9 @@ TEST(Buffers, KeepsSomeOfTheSizeOfARange) {
   Buffers::Buffer second = buffers.Get(60);
   const char* const where = first.get();
   first = nullptr;
-  second = nullptr;  // one too many
+  second = nullptr;  // over the limit
   EXPECT_EQ(buffers.Get(80).get(), where);
-  // Neither of these was kept, nor takes what is.
+  // Buffers of these sizes are neither kept nor taken from the kept ones.
   EXPECT_NE(buffers.Get(10).get(), where);
   EXPECT_NE(buffers.Get(101).get(), where);
 }
@@ -93,7 +93,7 @@ TEST(Retry, ErrorsHaveTheServersWords) {
   EXPECT_EQ(
       ErrorOf("http://h/f", {.code = 404, .content_type = "text/plain", .body = "no such\nfile\n"}),
       absl::NotFoundError("cannot read http://h/f: the server answers 404: no such file"));
-  // Pages for browsers are no words.
+  // A page for browsers is no error message.
   EXPECT_EQ(ErrorOf("http://h/f", {.code = 410, .content_type = "text/html", .body = "<html>"}),
             absl::NotFoundError("cannot read http://h/f: the server answers 410"));
 }
@@ -170,7 +170,7 @@ TEST_F(S3AccountTest, AProfileComesFromBothFiles) {
   EXPECT_EQ(account.region(), "ap-south-1");
   EXPECT_EQ(account.Authorize().user, "LAB:a=b/c+d");
   EXPECT_EQ(account.Authorize().token, "t");
-  // Renewed in the file while the program runs.
+  // The credentials are renewed in the file while the program runs.
   Write("credentials", "[lab]\naws_access_key_id=NEW\naws_secret_access_key=n\n");
   EXPECT_EQ(account.Authorize().user, "NEW:n");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What servers and the files of AWS's tools say, as the first byte chooses: a
-// header, an error, a listing, profiles.
+// Input from servers and the files of AWS's tools. The first byte chooses the kind: a header, an
+// error, a listing, profiles.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in S3, from a server that says what S3 says. Signatures are checked against
-// another implementation in tests/remote.
+// Files in S3, from a server that gives S3's answers. tests/remote checks signatures against
+// another implementation.
 #include <memory>
 #include <optional>
 #include <string>

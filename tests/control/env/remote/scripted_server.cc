@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// The next request; false when the other side has gone.
+// Reads the next request; returns false when the peer has gone.
 bool ReadQuestion(int fd, HttpQuestion& question) {
   std::string head;
   char c;
@@ -132,7 +132,7 @@ void ScriptedServer::Converse(int fd) {
     if (!SendAll(fd, absl::StrCat(head, "\r\n", answer.body.substr(0, answer.cut_after)))) return;
     if (answer.cut_after >= answer.body.size() && !answer.stall) continue;
     char nothing;
-    if (answer.stall) recv(fd, &nothing, 1, 0);  // until the other side goes
+    if (answer.stall) recv(fd, &nothing, 1, 0);  // until the peer goes
     shutdown(fd, SHUT_RDWR);
     return;
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HTTP server on loopback that answers each request as the test says, also
-// wrongly, too late, or not to the end.
+// An HTTP server on loopback that gives the answers of a test: also wrong, late or incomplete ones.
 #pragma once
 
 #include <atomic>
@@ -27,21 +26,21 @@ struct HttpQuestion {
 struct HttpAnswer {
   int code = 200;
   std::string reason = "OK";
-  std::vector<std::string> headers;  // "ETag: \"1\""; Content-Length comes by itself
+  std::vector<std::string> headers;  // "ETag: \"1\""; Content-Length is added
   std::string body;
-  // Closes the connection behind so many bytes of the body.
+  // Closes the connection after this many bytes of the body.
   size_t cut_after = SIZE_MAX;
-  // Keeps the connection open behind `cut_after` bytes, and sends nothing more.
+  // Keeps the connection open after `cut_after` bytes, and sends nothing more.
   bool stall = false;
 };
 
-// Bytes of `file` as a well-behaved server gives them to what was asked for.
+// Returns the requested bytes of `file` as a correct server does.
 HttpAnswer Serve(const std::string& file, const HttpQuestion& question,
                  std::vector<std::string> headers = {});
 
 class ScriptedServer {
  public:
-  using Script = std::function<HttpAnswer(const HttpQuestion&)>;  // of any thread
+  using Script = std::function<HttpAnswer(const HttpQuestion&)>;  // called by any thread
 
   explicit ScriptedServer(Script script);
   ~ScriptedServer();

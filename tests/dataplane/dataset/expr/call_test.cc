@@ -57,7 +57,7 @@ TEST(Call, SaysWhichFunctionAndVersionIsNotThere) {
 
   FunctionDef newer = **Trace([](auto x) { return Call("halve", x); }, Scalar(kInt64));
   newer.ops[0].attrs["version"] = int64_t{4};
-  EXPECT_TRUE(CheckFunction(newer).ok());  // a dispatcher need not have it
+  EXPECT_TRUE(CheckFunction(newer).ok());  // a dispatcher may lack it
   const auto bound = BoundFunction::Bind(std::make_shared<const FunctionDef>(newer));
   EXPECT_EQ(bound.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tf.train.Example from outside: parsed or refused, and what is parsed has the
-// dims that were promised.
+// tf.train.Example from outside is parsed or refused; a parsed one has the promised dims.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ParseExample on bytes made by a small writer of the same wire format.
+// ParseExample on bytes from a small writer of the same wire format.
 #include "penstock/example.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ TEST(ParseExample, ReadsEveryKind) {
                               {"words", Dense(kString, {kUnknownDim})},
                               {"flags", Dense(kBool, {2})}});
   ASSERT_TRUE(results.ok()) << results.status();
-  // In the order of the names.
+  // Results are in the order of the names.
   EXPECT_THAT((*results)[0].values<float>(), ElementsAre(0.5, 1, 2, 4));
   EXPECT_THAT((*results)[0].dims, ElementsAre(2, 2));
   EXPECT_TRUE((*results)[0].placed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random functions: any operation on any value, with attributes of the right
-// types and odd values. What inference accepts must bind and run, or fail with
-// a status, and make what was inferred.
+// Random functions: any operation on any value, with attributes of the right types and odd values.
+// A function that inference accepts must bind and run, or fail with a status, and its results must
+// be as inferred.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ absl::Status Copy(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("copy", 1, Scalar(kInt64), Copy);
 
-// Takes choices from the fuzzer's bytes; zeros when they have run out.
+// Draws choices from the fuzzer's bytes; zeros when they have run out.
 class Choices {
  public:
   Choices(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -92,7 +92,7 @@ Attr RandomAttr(Choices& choices, size_t type) {
   }
 }
 
-// Now and then the same values in rows, of one level or two.
+// Returns the value, or now and then the same values in rows of one or two levels.
 Owned MaybeRagged(Choices& choices, Owned value) {
   if (value.dims.empty() || choices.Byte() % 4 != 0) return value;
   for (size_t levels = 1 + choices.Below(2); levels > 0; --levels) {
@@ -145,7 +145,7 @@ void RunOnce(Choices& choices) {
     inputs.push_back(RandomTensor(choices, /*last=*/false));
     values.push_back(LooseSpec(choices, inputs.back()));
   }
-  // Last a string of bytes, filled at the end, for what decodes.
+  // The last value is a string of bytes for decoders; it is filled at the end.
   values.push_back(Bytes());
   for (const TensorSpec& spec : values) specs.emplace_back(spec);
   def.input = Spec::Tuple(specs);
@@ -161,7 +161,7 @@ void RunOnce(Choices& choices) {
     const int least = std::min(row.min_inputs, most);
     const int arguments_wanted = least + static_cast<int>(choices.Below(most - least + 1));
     for (int i = 0; i < arguments_wanted; ++i) {
-      // Often the newest value, so that graphs grow deep.
+      // Often chooses the newest value, so that graphs grow deep.
       const size_t value = choices.Byte() % 2 ? values.size() - 1 : choices.Below(values.size());
       op.inputs.push_back(static_cast<uint32_t>(value));
       arguments.push_back(values[value]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracing and running: what a function becomes, and what its mistakes say.
+// Tracing and running: the functions that result, and the messages of mistakes.
 #include "dataplane/dataset/expr/function.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ TEST(Trace, GivesTheSpecAtOnce) {
 TEST(Trace, SharesEqualOperationsAndDropsUnusedOnes) {
   const auto def = Trace(
       [](auto x) {
-        Exp(x["a"]);  // nobody uses it
+        Exp(x["a"]);  // is not used
         return Tuple({x["a"] * 2 + x["a"] * 2, x["b"]});
       },
       AB());

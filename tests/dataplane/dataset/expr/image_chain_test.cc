@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding and what follows it as one step: the same as one at a time.
+// Decoding and the operations after it as one step: the result is the same as one at a time.
 #include "dataplane/dataset/expr/image_chain.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ TEST(ImageChain, IsFoundWhereOnlyTheNextUsesAnImage) {
               ElementsAre(ElementsAre(0, 1, 2, 3, 4)));
   EXPECT_THAT(chains([](auto x) { return RandomCrop(FlipUpDown(DecodeImage(x)), 4, 4); }),
               ElementsAre(ElementsAre(0, 1)));
-  // A second crop, and a resize after a random crop, stand alone.
+  // A second crop, and a resize after a random crop, are not part of the chain.
   EXPECT_THAT(chains([](auto x) { return CenterCrop(Resize(DecodeJpegImage(x), 8, 8), 4, 4); }),
               ElementsAre(ElementsAre(0, 1)));
   EXPECT_THAT(
@@ -63,7 +63,7 @@ struct NamedStep {
   Step step;
 };
 
-// The largest difference between values at the same place; both have the same shape.
+// Returns the largest difference between values at the same place; both have the same shape.
 template <class T>
 double Furthest(const Owned& a, const Owned& b) {
   const std::vector<T> ours = a.values<T>();
@@ -76,8 +76,8 @@ double Furthest(const Owned& a, const Owned& b) {
   return furthest;
 }
 
-// Runs the steps as a chain, and on an image that also is a result, so that no
-// chain is made. All values are within `within`, a unit of 0 to 255.
+// Runs the steps as a chain, and on an image that is also a result, so that no chain is made.
+// Expects equal values up to `within`, in units of 0 to 255.
 void ExpectSame(const Step& decode, const std::string& file, const NamedStep& steps,
                 double within) {
   const auto chain =
@@ -157,7 +157,7 @@ TEST(ImageChain, GivesWhatTheStepsGiveOfPng) {
   }
 }
 
-// The file with an EXIF block of this orientation.
+// Returns the file with an EXIF block of this orientation.
 std::string Held(const std::string& jpeg, int orientation) {
   std::string exif(
       "\xFF\xE1\x00\x22"
@@ -191,19 +191,19 @@ std::string ContentsOf(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Peak signal to noise, in dB.
+// Returns the peak signal-to-noise ratio in dB.
 double Psnr(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += std::pow(a[i] - b[i], 2);
   return 10 * std::log10(255.0 * 255.0 * static_cast<double>(a.size()) / sum);
 }
 
-// The bounds are what docs/images.md says of these photographs, less 1 dB.
+// The bounds are the values in docs/images.md for these photographs, less 1 dB.
 TEST(ImageChain, ScalingInTheDecoderStaysNear) {
   struct Case {
     const char* photo;
     int64_t side;          // of the result; the photographs are 640 x 427
-    double plain, smooth;  // dB, to what is resized without and with antialias
+    double plain, smooth;  // dB, against resizing without and with antialias
   };
   for (const Case& c : {Case{"china.jpg", 200, 24, 31.5}, Case{"china.jpg", 100, 21.8, 35},
                         Case{"flower.jpg", 200, 32.5, 37.4}, Case{"flower.jpg", 100, 28.5, 39}}) {
@@ -218,7 +218,7 @@ TEST(ImageChain, ScalingInTheDecoderStaysNear) {
       const auto exact = run(JpegScaling::kExact, options),
                  scaled = run(JpegScaling::kDct, options);
       ASSERT_EQ(exact.size(), scaled.size());
-      EXPECT_NE(exact, scaled);  // it took effect
+      EXPECT_NE(exact, scaled);  // scaling took effect
       const double psnr = Psnr(exact, scaled);
       std::printf("%s to %d, %s: %.1f dB\n", c.photo, static_cast<int>(c.side),
                   antialias ? "antialias" : "plain", psnr);

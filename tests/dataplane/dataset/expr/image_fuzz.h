@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzzers of image files have in common: the first byte picks a
-// function, the rest is the file.
+// Common code of the fuzzers of image files: the first byte picks a function, the rest is the file.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ class ImageFuzz {
       functions_.push_back(*BoundFunction::Bind(*Trace(fn, Bytes())));
   }
 
-  // Aborts if it goes wrong in another way than a status that blames the file.
+  // Aborts on any failure other than a status that blames the file.
   void Run(const uint8_t* data, size_t size) const {
     if (size == 0) return;
     const std::string file(reinterpret_cast<const char*>(data) + 1, size - 1);

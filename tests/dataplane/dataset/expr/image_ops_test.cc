@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations on images draw at random, and what they refuse. Their pixels
-// beside those of other libraries: numpy_cases_test.cc.
+// Random draws and errors of operations on images. numpy_cases_test.cc compares their pixels with
+// those of other libraries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ absl::Status Refusal(const MapFunction& fn, const TensorSpec& input) {
 }
 
 TEST(RandomResizedCrop, CoversAreasAndAspectsAsPromised) {
-  // A gradient in x and y tells where a crop was taken.
+  // A gradient in x and y shows where a crop was taken.
   std::vector<float> gradient;
   for (int y = 0; y < 60; ++y)
     for (int x = 0; x < 80; ++x) gradient.insert(gradient.end(), {float(x), float(y)});
@@ -38,7 +38,7 @@ TEST(RandomResizedCrop, CoversAreasAndAspectsAsPromised) {
   double least_area = 1, most_area = 0;
   for (uint64_t element = 0; element < 500; ++element) {
     const auto values = (*RunBound(*bound, {image}, {.element = element}))[0].values<float>();
-    // Two pixels lie at a quarter and three quarters of the region.
+    // Two pixels are at a quarter and three quarters of the region.
     const double width = 2 * (values[2] - values[0]), height = 2 * (values[5] - values[1]);
     const double area = width * height / (60 * 80);
     least_area = std::min(least_area, area);
@@ -91,7 +91,7 @@ TEST(RandomFlipUpDown, DrawsApartFromRandomFlip) {
   for (const auto& [pixels, count] : seen) EXPECT_NEAR(count, 200, 62);
 }
 
-// One pixel of which each step tells by itself what was drawn.
+// In a single pixel, each step alone shows the factor that was drawn.
 TEST(ColorJitter, DrawsFactorsOfTheRangeAsked) {
   const Owned grey = Values<float>({1, 1, 3}, {0.25f, 0.25f, 0.25f});
   const auto bound = *Bound([](auto x) { return ColorJitter(x, {.brightness = 0.4}); },
@@ -107,7 +107,7 @@ TEST(ColorJitter, DrawsFactorsOfTheRangeAsked) {
 }
 
 TEST(ColorJitter, TakesItsStepsInEveryOrder) {
-  // Brightness first cuts bright values, so that contrast behind it sees others.
+  // Brightness first would clip bright values, so that contrast after it sees others.
   const Owned image = Values<float>({1, 2, 3}, {0.9f, 0.8f, 0.7f, 0.1f, 0.2f, 0.3f});
   const TensorSpec spec = Dense(kFloat32, {1, 2, 3});
   const ColorJitterOptions options{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random regions of random JPEG images of every kind are those of the whole
-// image: within 1, since libjpeg's SIMD code rounds some columns otherwise.
+// Random regions of random JPEG images of every kind equal those of the whole image: within 1,
+// because libjpeg's SIMD code rounds some columns differently.
 #include <gtest/gtest.h>
 
 #include <algorithm>

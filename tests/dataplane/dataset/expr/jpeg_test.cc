@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding JPEG images of every kind. By region: jpeg_regions_test.cc.
+// Decodes JPEG images of every kind. By region: jpeg_regions_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::vector<uint8_t> DecodeWhole(const std::string& jpeg, int channels) {
   return results.ok() ? (*results)[0].values<uint8_t>() : std::vector<uint8_t>();
 }
 
-// The RGB pixel that the pattern had before it was compressed.
+// Returns the RGB pixel that the pattern had before compression.
 int OriginalAt(const JpegKind& kind, int x, int y, int channel) {
   if (kind.components < 4) return PatternAt(x, y, kind.components == 1 ? 0 : channel);
   const int flip = kind.adobe_inverted ? 0 : 255;
@@ -41,7 +41,7 @@ TEST(DecodeJpeg, GivesThePictureOfEveryKind) {
         for (int c = 0; c < 3; ++c)
           error +=
               std::abs(OriginalAt(kind, x, y, c) - pixels[(size_t(y) * kind.width + x) * 3 + c]);
-    // Compression with subsampled colours costs some; wrong colours far more.
+    // Compression with subsampled colours causes some error; wrong colours cause far more.
     EXPECT_LT(error / static_cast<double>(pixels.size()), 30);
   }
 }
@@ -59,7 +59,7 @@ TEST(DecodeJpeg, GreyIsTheLumaOfEveryKind) {
           0.299 * colour[3 * i] + 0.587 * colour[3 * i + 1] + 0.114 * colour[3 * i + 2];
       error += std::fabs(luma - grey[i]);
     }
-    // Colours out of range were cut off in RGB, so single pixels may differ.
+    // Colours out of range were clipped in RGB, so single pixels may differ.
     EXPECT_LT(error / static_cast<double>(grey.size()), 4);
   }
 }
@@ -84,10 +84,10 @@ TEST(DecodeJpeg, DamagedFilesAreErrorsWholeAndInChains) {
           << cut;
     }
     EXPECT_THAT(error(good.substr(0, good.size() - 100)).message(), HasSubstr("cut short"));
-    // The decoder is as good as new after a failure.
+    // The decoder works as before after a failure.
     EXPECT_TRUE(RunBound(*bound, {String(good)}).ok());
   }
-  // Cut, but with an end: found where the data end too soon.
+  // Cut, but with an end marker: noticed where the data end too soon.
   std::string ended = good.substr(0, good.size() / 2) + "\xFF\xD9";
   const auto status = RunOn(functions[0], {String(ended)}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NumPy's cases do not tell of the language: what is refused and in which
-// words, literals, draws, and whether docs/expressions.md knows every operation.
+// Parts of the language that NumPy's cases do not cover: errors and their messages, literals,
+// random draws, and whether docs/expressions.md lists every operation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The one result of `fn` on `inputs`, or "error: …".
+// Returns the one result of `fn` on `inputs`, or "error: …".
 template <class T>
 std::vector<T> ResultOf(const MapFunction& fn, const std::vector<Owned>& inputs,
                         const RandomKey& key = {}) {
@@ -34,7 +34,7 @@ std::string ErrorOf(const MapFunction& fn, const std::vector<Owned>& inputs) {
   return RunOn(fn, inputs).status().ToString();
 }
 
-// --- What is refused --------------------------------------------------------------
+// --- Refusals ---------------------------------------------------------------------
 
 TEST(Language, RefusesInWords) {
   const Owned ints = Values<int32_t>({3}, {1, 2, 3});

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes image_cases.txt: what other libraries make of images, for numpy_cases_test.cc to compare.
+"""Writes image_cases.txt: the results of other libraries on images, for numpy_cases_test.cc to compare.
 
     python3 -m venv env && env/bin/pip install tensorflow-cpu pillow opencv-python-headless
     env/bin/python make_image_cases.py > image_cases.txt
 
-Cases as in numpy_cases.txt; behind "+-" stands how far values may lie apart, and
-behind "by" the library. Why they may: Pillow and OpenCV compute uint8 with
+Cases as in numpy_cases.txt; "+-" precedes the allowed difference of values, and
+"by" the library. Differences arise because Pillow and OpenCV compute uint8 with
 fixed-point weights and round between the two passes; TensorFlow takes the weights
 of bicubic without antialias from a table of 1,024 steps.
 """
@@ -27,7 +27,7 @@ SIZES = [((3, 4), (6, 5)), ((7, 5), (3, 3)), ((8, 9), (3, 7)), ((2, 3), (2, 3)),
 
 
 def text(a):
-    """float32 by as few digits as tell it from its neighbours: shorter than in hexadecimal."""
+    """Writes a float32 with the fewest digits that identify it: shorter than hexadecimal."""
     a = np.asarray(a)
     if a.dtype != "float32":
         return make_numpy_cases.text(a)
@@ -41,7 +41,7 @@ def case(op, inputs, result, by, within=0.0, **attrs):
 
 
 def pixels(*shape):
-    """Smooth with some noise, from black to white."""
+    """Returns a smooth image with some noise, from black to white."""
     y, x, c = np.meshgrid(*map(np.arange, shape), indexing="ij")
     wave = 127 + 90 * np.sin(0.9 * x + c) + 60 * np.cos(0.7 * y - c) + rng.integers(-40, 40, shape)
     return np.clip(wave, 0, 255).astype("uint8")
@@ -70,7 +70,7 @@ def resize_cases():
             plain = {"interpolation": 1, "antialias": 0}
             case("Resize", [a], bilinear(a, *to).astype("float32"), "NumPy", 1e-6, **size, **plain)
             exact = bilinear(b, *to)
-            between = (abs(exact % 1 - 0.5) < 1e-4).any()  # a half, which float32 may miss to either side
+            between = (abs(exact % 1 - 0.5) < 1e-4).any()  # a half, which float32 may round either way
             case("Resize", [b], np.floor(exact + 0.5).astype("uint8"), "NumPy", int(between), **size, **plain)
             if channels == 4:
                 continue
@@ -122,7 +122,7 @@ def color_cases():
         for name in ("Brightness", "Contrast", "Color"):
             result = np.asarray(getattr(ImageEnhance, name)(image).enhance(factor))
             op = "AdjustSaturation" if name == "Color" else f"Adjust{name}"
-            # Pillow rounds the mean of the grey picture, and truncates what it blends.
+            # Pillow rounds the mean of the grey picture, and truncates the blended values.
             case(op, [b], result, "Pillow", 2, factor=factor)
     a = np.round(b / 255, 2).astype("float32")
     grey = a @ np.array([0.299, 0.587, 0.114])
@@ -158,7 +158,7 @@ def png_cases():
         alpha = image.convert("RGBA")
         png(file, np.asarray(alpha), channels=4)
         png(file, np.asarray(alpha)[..., :3])
-        # Pillow's weights of the colours have fewer digits.
+        # Pillow's colour weights have fewer digits.
         grey = np.asarray(alpha.convert("RGB").convert("L"))[..., None]
         png(file, grey, channels=1, within=1)
         png(file, np.concatenate([grey, np.asarray(alpha)[..., 3:]], 2), channels=2, within=1)

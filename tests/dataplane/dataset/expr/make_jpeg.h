@@ -18,7 +18,7 @@ struct JpegKind {
   int height = 97;
   int components = 3;  // 1: grey, 3: YCbCr, 4: CMYK
   J_COLOR_SPACE stored = JCS_YCbCr;
-  int horizontal = 2;  // luma samples to one of chroma
+  int horizontal = 2;  // luma samples per chroma sample
   int vertical = 2;
   bool progressive = false;
   bool adobe_inverted = false;
@@ -27,7 +27,7 @@ struct JpegKind {
   bool arithmetic = false;
 };
 
-// A smooth pattern with some noise: neither flat nor incompressible.
+// Returns a smooth pattern with some noise: neither flat nor incompressible.
 inline uint8_t PatternAt(int x, int y, int channel) {
   uint32_t noise = (x * 73856093u) ^ (y * 19349663u) ^ (channel * 83492791u);
   noise = (noise ^ (noise >> 13)) * 0x5bd1e995u;

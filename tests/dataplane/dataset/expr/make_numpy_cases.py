@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes numpy_cases.txt: what NumPy computes, for numpy_cases_test.cc to compare.
+"""Writes numpy_cases.txt: the results of NumPy, for numpy_cases_test.cc to compare.
 
     python3 make_numpy_cases.py > numpy_cases.txt
 
 One case a line: operation, attributes, inputs, "=>", result. A tensor is its
 dtype, its dims and its values (floating-point ones in hexadecimal, so that
-nothing is lost; complex ones as two; strings in hexadecimal with a "x" before).
-Before a ragged one stand its row splits, "ragged:0,2,3:0,1,1,4". Behind the
-operation may stand which of its outputs is meant, "TopK:1". Needs pyfarmhash.
+nothing is lost; complex ones as two; strings in hexadecimal after an "x").
+The row splits of a ragged tensor come before it, "ragged:0,2,3:0,1,1,4". An
+operation with several outputs may name one, "TopK:1". Needs pyfarmhash.
 """
 import language_cases
 import numpy as np
@@ -48,7 +48,7 @@ def case(op, inputs, result, **attrs):
 
 
 def sample(dtype, shape):
-    """Values near and far, zeros and extremes included where they are defined."""
+    """Returns small and large values, with zeros and extremes where they are defined."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
@@ -139,7 +139,7 @@ def unary():
     for source in INTS + FLOATS + ["bool"]:
         for target in INTS + FLOATS + COMPLEX + ["bool"]:
             if np.dtype(source).kind == "f" and np.dtype(target).kind in "iu":
-                a = np.array([0, 1.9, 100.5, 7], source)  # in range of all
+                a = np.array([0, 1.9, 100.5, 7], source)  # in the range of all dtypes
             elif target == "float16" and np.dtype(source).kind in "iu":
                 a = np.array([0, 1, 2, 100], source)
             else:
@@ -181,7 +181,7 @@ def shapes():
 def reductions():
     for dtype in INTS + FLOATS + COMPLEX + ["bool"]:
         a = sample(dtype, (3, 4, 2))
-        # Few bits, so that no order of adding changes a float16's sum.
+        # Few bits, so that the order of additions does not change a float16 sum.
         if dtype == "float16":
             a = np.round(a)
         for axes in ((), (0,), (1,), (-1,), (0, 2), (2, 1), (0, 1, 2)):

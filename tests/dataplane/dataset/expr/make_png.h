@@ -16,7 +16,7 @@ struct PngKind {
   int type = PNG_COLOR_TYPE_RGB;
   int bits = 8;  // of a value
   bool interlaced = false;
-  bool transparent_colour = false;  // of a palette: that some of its colours are
+  bool transparent_colour = false;  // whether some colours of a palette are transparent
   int width = 37;
   int height = 23;
 };
@@ -39,7 +39,7 @@ inline std::vector<PngKind> AllPngKinds() {
   return kinds;
 }
 
-// What is stored at a place: from 0 to 2^bits - 1.
+// Returns the stored value at a place: from 0 to 2^bits - 1.
 inline int PngValueAt(const PngKind& kind, int x, int y, int channel) {
   uint32_t value = (x * 73856093u) ^ (y * 19349663u) ^ ((channel + 1) * 83492791u);
   value = (value ^ (value >> 13)) * 0x5bd1e995u;
@@ -53,9 +53,9 @@ inline png_color PngPaletteAt(int index) {
 inline png_byte PngPaletteAlphaAt(int index) {
   return static_cast<png_byte>(index * 50);
 }
-inline constexpr int kPngPaletteAlphas = 4;  // the colours behind them are opaque
+inline constexpr int kPngPaletteAlphas = 4;  // all later colours are opaque
 
-// The RGBA pixel at a place, in 16 bits: 8 bits are spread by 257.
+// The RGBA pixel at a place, in 16 bits; 8-bit values are multiplied by 257.
 struct Rgba {
   uint16_t of[4];
 };
@@ -110,8 +110,8 @@ inline std::string MakePng(const PngKind& kind) {
     channels = png_get_channels(png, info);
   }
   png_write_info(png, info);
-  // Rows as the file has them: values of fewer than 8 bits side by side, those
-  // of 16 with the upper byte first.
+  // Rows in the format of the file: values of fewer than 8 bits are packed, those of 16 have the
+  // upper byte first.
   std::vector<std::vector<png_byte>> rows(kind.height);
   std::vector<png_bytep> pointers;
   for (int y = 0; y < kind.height; ++y) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation beside what NumPy computes: numpy_cases.txt, written by
-// make_numpy_cases.py. Those on images beside what other libraries make too:
-// image_cases.txt, by make_image_cases.py.
+// Compares every operation with NumPy: numpy_cases.txt, written by make_numpy_cases.py. Compares
+// operations on images with other libraries too: image_cases.txt, by make_image_cases.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +30,8 @@ double NumberIn(const std::string& word) {
   return std::strtod(word.c_str(), nullptr);
 }
 
-// Behind one letter, two hexadecimal digits a byte. Abseil's own has another form in each release.
+// Decodes two hexadecimal digits a byte after a first letter. Abseil's own function differs between
+// releases.
 std::string BytesOf(const std::string& word) {
   std::string bytes;
   for (size_t i = 1; i < word.size(); i += 2)
@@ -59,7 +59,7 @@ std::vector<T> ParseValues(const Words& words) {
   return values;
 }
 
-// "0,2,3"
+// Parses "0,2,3".
 std::vector<int64_t> ParseInts(absl::string_view text) {
   std::vector<int64_t> numbers;
   for (absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty()))
@@ -69,7 +69,7 @@ std::vector<int64_t> ParseInts(absl::string_view text) {
 
 Owned ParseDense(const Words& words);
 
-// "float32 [2,1] 0x1p+0 0x1.8p+1", or "ragged:0,2,3 float32 [3] …"
+// Parses "float32 [2,1] 0x1p+0 0x1.8p+1", or "ragged:0,2,3 float32 [3] …".
 Owned ParseTensor(absl::string_view text) {
   Words words = absl::StrSplit(text, ' ', absl::SkipEmpty());
   if (!absl::StartsWith(words[0], "ragged:")) return ParseDense(words);
@@ -98,7 +98,7 @@ Owned ParseDense(const Words& words) {
   return ForNumber(dtype, [&]<class T>() { return Values<T>(dims, ParseValues<T>(words)); });
 }
 
-// An attribute of the type its operation declares.
+// Returns an attribute of the type that its operation declares.
 Attr ParseAttr(const OpRow& row, const std::string& name, const std::string& text) {
   for (const AttrRow& attr : row.attrs) {
     if (attr.name != name) continue;
@@ -119,8 +119,8 @@ Attr ParseAttr(const OpRow& row, const std::string& name, const std::string& tex
   return int64_t{0};
 }
 
-// How far a result may lie from NumPy's, relative to it: a few units in the
-// last place, since sums are added in another order.
+// Returns the allowed relative difference from NumPy's result: a few units in the last place,
+// because sums are added in another order.
 double Tolerance(DType dtype) {
   switch (dtype) {
     case DType::kFloat16:
@@ -139,7 +139,7 @@ bool Near(double ours, double numpy, double tolerance) {
   return std::fabs(ours - numpy) <= tolerance * std::max(1.0, std::fabs(numpy));
 }
 
-// Values of integers and floats, no further apart than `within`.
+// Expects integers or floats that differ by at most `within`.
 void ExpectWithin(const Owned& ours, const Owned& theirs, double within) {
   ASSERT_EQ(ours.dtype, theirs.dtype);
   ASSERT_EQ(ours.dims, theirs.dims);
@@ -183,7 +183,7 @@ void ExpectNear(const Owned& ours, const Owned& numpy) {
   });
 }
 
-// Functions that are made of several operations.
+// Functions that consist of several operations.
 using Function = std::function<std::vector<Expr>(const std::vector<Expr>& arguments,
                                                  const std::vector<int64_t>& axes)>;
 const std::map<std::string, Function>& Composed() {
@@ -229,7 +229,7 @@ void RunCase(const std::string& line) {
         Attrs attrs;
         for (const auto& [attr, text] : attr_texts) attrs[attr] = ParseAttr(*row, attr, text);
         std::vector<Expr> outputs = Apply(row->name, attrs, arguments);
-        return outputs[std::min(output, outputs.size() - 1)];  // one alone, if it is a mistake
+        return outputs[std::min(output, outputs.size() - 1)];  // only one, if the function is wrong
       },
       inputs);
   ASSERT_TRUE(results.ok()) << results.status();
@@ -252,7 +252,7 @@ TEST(NumPyCases, AllAgree) {
       ++cases[line.substr(0, line.find_first_of(" :"))];
     }
   }
-  // What has no counterpart in NumPy is tested elsewhere.
+  // Other tests cover operations without a counterpart in NumPy.
   const std::set<std::string> others = {"Call",         "ColorJitter",       "Constant",
                                         "ParseExample", "PythonCall",        "RandomCrop",
                                         "RandomFlip",   "RandomFlipUpDown",  "RandomGrayscale",

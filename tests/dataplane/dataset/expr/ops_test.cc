@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on bad arguments and bad data, and those that NumPy does not have.
+// Operations on bad arguments and bad data, and operations that NumPy does not have.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(Slice, RefusesToReachOutside) {
       {kSix}, "begin must be at least 0");
 }
 
-// Many slices of one value are one step: each must be what it is alone.
+// Many slices of one value are made in one step. Expects that each equals the slice made alone.
 template <class T>
 void ExpectSlicesAsAlone(int64_t rows, int64_t columns) {
   std::vector<T> values(rows * columns);
@@ -62,7 +62,7 @@ void ExpectSlicesAsAlone(int64_t rows, int64_t columns) {
       [&](auto x) {
         std::vector<Expr> slices;
         for (const Part& part : parts) slices.push_back(Slice(x, part.begin, part.size));
-        slices.push_back(slices[0] + slices[0]);  // used by another operation, and given twice
+        slices.push_back(slices[0] + slices[0]);  // used by another operation, and returned twice
         slices.push_back(slices[1]);
         return Tuple(slices);
       },
@@ -87,7 +87,7 @@ TEST(Slice, ManyOfOneValueAreWhatEachIsAlone) {
   ExpectSlicesAsAlone<uint8_t>(700, 30);
   ExpectSlicesAsAlone<int16_t>(3, 40);
   ExpectSlicesAsAlone<int32_t>(300, 214);
-  ExpectSlicesAsAlone<double>(5, 4000);  // a row is more than is worked on at a time
+  ExpectSlicesAsAlone<double>(5, 4000);  // a row is larger than a block of work
 }
 
 TEST(Gather, NamesTheIndexThatIsOutside) {
@@ -174,7 +174,7 @@ TEST(DecodeRaw, TakesBytesAsValues) {
   EXPECT_THAT((*results)[0].values<int16_t>(), ElementsAre(1, 258));
   EXPECT_THAT((*results)[1].values<uint8_t>(), ElementsAre(1, 0, 2, 1));
   EXPECT_THAT((*results)[2].values<int32_t>(), ElementsAre(0x01020001));
-  // Values that others compute with, wherever the bytes lie.
+  // Other operations can compute with the values, however the bytes are aligned.
   for (int64_t begin = 0; begin < 8; ++begin) {
     const std::string before(begin, 'x');
     const auto sums =

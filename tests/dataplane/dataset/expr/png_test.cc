@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding PNG images of every kind, whole and by region.
+// Decodes PNG images of every kind, whole and by region.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::string NameOf(const PngKind& kind) {
   return absl::StrCat(kind.name, " of ", kind.bits, " bits", kind.interlaced ? ", interlaced" : "");
 }
 
-// What a pixel is in so many channels and bits.
+// Returns the pixel in this many channels and bits.
 std::vector<uint16_t> Expected(const Rgba& pixel, int channels, bool wide) {
   uint32_t of[4];
   for (int c = 0; c < 4; ++c) of[c] = wide ? pixel.of[c] : pixel.of[c] >> 8;

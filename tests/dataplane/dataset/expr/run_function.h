@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a traced function on tensors and keeps what it makes.
+// Runs a traced function on tensors and keeps its results.
 #pragma once
 
 #include <cstring>
@@ -24,7 +24,7 @@ struct Owned {
   std::vector<uint64_t> words;                    // values, aligned for any dtype; strings' offsets
   std::string bytes;                              // of strings
   bool placed = false;                            // written in place rather than copied
-  std::vector<std::vector<int64_t>> splits = {};  // of a ragged one
+  std::vector<std::vector<int64_t>> splits = {};  // of a ragged tensor
 
   Tensor view() const {
     Tensor tensor(dtype, dims, words.data(), bytes.data());
@@ -135,7 +135,7 @@ inline absl::StatusOr<std::vector<Owned>> RunOn(const MapFunction& fn,
   return RunBound(*bound, inputs, key);
 }
 
-// Of bytes, as of a file.
+// Traces a function of one string, such as the bytes of a file.
 inline std::shared_ptr<const FunctionDef> Traced(const MapFunction& fn) {
   return *Trace(fn, Bytes());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included by fuzzers that run functions: no value takes more than 4 MiB.
+// For fuzzers that run functions: no value takes more than 4 MiB.
 #pragma once
 
 #include "dataplane/memory/element_limit.h"

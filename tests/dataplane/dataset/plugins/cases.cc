@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registered sources and transforms: those of examples/plugin, which is linked in,
-// and some that are odd.
+// Registered sources and transforms: those of examples/plugin, which is linked in, and some unusual
+// ones.
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@ extern "C" void penstock_register_plugin(absl::Status* outcome);
 namespace penstock::suite {
 namespace {
 
-// Two leaves, one of strings of any number; every seventh element and split 2 fail.
+// Two leaves, one with any number of strings. Every seventh element and split 2 fail.
 class OddReader final : public SourceReader {
  public:
   absl::Status Open(int64_t split) override {
@@ -67,7 +67,7 @@ Dataset NumbersTo(int64_t count) {
   return FromSource("numbers", {{"count", count}});
 }
 
-// Generators of generated.py beside this file, run by a Python process.
+// Generators of generated.py in this folder, run by a Python process.
 Dataset GeneratedBy(std::string name) {
   static const bool begun = [] {
     PythonHost::SetOfProcess(python_host::ProcessHost::Create(

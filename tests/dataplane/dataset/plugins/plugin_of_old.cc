@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in of another time: nothing of it but the stamp may be called.
+// A plug-in of an older release: only its stamp may be called.
 #include <cstdlib>
 
 extern "C" const char* penstock_plugin_stamp() {

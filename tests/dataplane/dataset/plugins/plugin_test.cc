@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plug-ins as shared libraries, and what a program says that lacks one.
+// Plug-ins as shared libraries, and the error messages of a program that lacks one.
 #include "penstock/plugin.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ std::vector<int64_t> NumbersIn(const Dataset& dataset) {
   return numbers;
 }
 
-// The status of making an iterator of what someone else has defined.
+// Returns the status of making an iterator from a definition made elsewhere.
 absl::Status Built(const std::string& definition) {
   const auto dataset = ParseDataset(definition);
   if (!dataset.ok()) return dataset.status();
@@ -34,7 +34,8 @@ absl::Status Built(const std::string& definition) {
   return BuildIterator(*dataset, context).status();
 }
 
-// A definition of what this program does not have: as from a program that has it.
+// Renames a node, so that this program does not have it: the definition could come from a program
+// that does.
 std::string Renamed(std::string definition, std::string_view from, std::string_view to) {
   EXPECT_EQ(from.size(), to.size());
   const size_t at = definition.find(from);

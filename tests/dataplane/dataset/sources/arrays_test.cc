@@ -29,14 +29,14 @@ std::string Data(const char* name) {
   return std::string(TEST_DATA "/") + name;
 }
 
-// Tokens 0 … count - 1.
+// Returns tokens 0 … count - 1.
 std::string Tokens(int count) {
   std::string bytes;
   for (int i = 0; i < count; ++i) bytes.append({static_cast<char>(i), '\0'});
   return bytes;
 }
 
-// An array of version 1 with that header.
+// Returns an array file of version 1 with that header.
 std::string Npy(std::string header, const std::string& values) {
   header.push_back('\n');
   return std::string("\x93NUMPY\x01\x00", 8) +
@@ -84,8 +84,8 @@ TEST(TokenShards, WhatNoWindowReachesIsAShorterOne) {
     return Read(TokenShards("a", length, {.stride = stride, .drop_remainder = false}), files);
   };
   EXPECT_THAT(kept(3, 3), ElementsAre("[0, 1, 2]", "[3, 4, 5]", "[6]"));
-  EXPECT_THAT(kept(3, 2), ElementsAre("[0, 1, 2]", "[2, 3, 4]", "[4, 5, 6]"));  // all are reached
-  EXPECT_THAT(kept(2, 4), ElementsAre("[0, 1]", "[4, 5]"));  // what strides leave out stays so
+  EXPECT_THAT(kept(3, 2), ElementsAre("[0, 1, 2]", "[2, 3, 4]", "[4, 5, 6]"));  // all are used
+  EXPECT_THAT(kept(2, 4), ElementsAre("[0, 1]", "[4, 5]"));  // tokens between strides stay left out
   EXPECT_THAT(kept(9, 9), ElementsAre("[0, 1, 2, 3, 4, 5, 6]"));
   files.Put("a", "");
   EXPECT_THAT(kept(3, 3), IsEmpty());
@@ -188,7 +188,7 @@ TEST(NpyDataset, WholeNpzFilesOfAnyShape) {
                           "[16, 17, 18, 19], [20, 21, 22, 23]]], y: [1, 2]}"));
 }
 
-// Sums of two arrays, some of whose passes are read twice.
+// Sums of two arrays, one offset by a row, over two passes.
 Dataset Sums(const std::string& rows, int64_t calls) {
   const Dataset one = NpyDataset(rows, Dense(kFloat32, {2, 3}));
   return Dataset::Zip({one, one.Skip(1)})
@@ -197,7 +197,7 @@ Dataset Sums(const std::string& rows, int64_t calls) {
 }
 
 TEST(NpyDataset, FunctionsLookAtAMappedFileWhereItLies) {
-  FakeFiles copied;  // cannot be mapped
+  FakeFiles copied;  // these files cannot be mapped
   copied.Put(Data("rows.npy"), DataFile("rows.npy"));
   for (const int64_t calls : {1, 3}) {
     const Dataset sums = Sums(Data("rows.npy"), calls);
@@ -219,7 +219,7 @@ TEST(NpyDataset, FunctionsLookAtAMappedFileWhereItLies) {
       ASSERT_TRUE(next.ok()) << next.status();
       if (!next->has_value()) break;
     }
-    EXPECT_EQ(pool->counters().slots_lent, 14);  // for the results, and nothing else
+    EXPECT_EQ(pool->counters().slots_lent, 14);  // for the results only
   }
 }
 
@@ -299,7 +299,7 @@ TEST(NpyDataset, ABoolThatIsNeitherIsFound) {
 TEST(NpyDataset, ADamagedMemberTakesThePlaceOfItsRows) {
   FakeFiles files;
   std::string damaged = DataFile("pair.npz");
-  const size_t values = damaged.find("NUMPY") - 1 + 128;  // behind the first member's header
+  const size_t values = damaged.find("NUMPY") - 1 + 128;  // after the first member's header
   damaged[values + 3] ^= 1;
   files.Put("bad", damaged);
   files.Put("good", DataFile("packed_pair.npz"));

@@ -14,7 +14,7 @@
 namespace penstock::suite {
 namespace {
 
-// What other programs wrote (data/make_files.py) under /shards/, also damaged.
+// Puts the files of other programs (data/make_files.py) under /shards/, and damaged copies of them.
 void PutShards(FakeFiles& files) {
   for (const auto& entry : std::filesystem::directory_iterator(TEST_DATA)) {
     std::ifstream in(entry.path(), std::ios::binary);
@@ -22,7 +22,7 @@ void PutShards(FakeFiles& files) {
     PENSTOCK_CHECK(!bytes.empty());
     const std::string name = "/shards/" + entry.path().filename().string();
     files.Put(name + ".cut", bytes.substr(0, bytes.size() * 2 / 3));
-    if (name.ends_with(".parquet")) {  // damaged where values are, not what says where they are
+    if (name.ends_with(".parquet")) {  // damages values, but not the metadata that locates them
       std::string bad = bytes;
       for (size_t i = 4; i < 600; ++i) bad[i] ^= 0x55;
       files.Put(name + ".bad", bad);
@@ -43,7 +43,7 @@ Dataset Pairs() {
       Spec::Dict({{"image", Dense(kUInt8, Shape({kUnknownDim}))}, {"label", Scalar(kInt64)}}));
 }
 
-// Of programs that were built with Arrow.
+// Cases for programs that were built with Arrow.
 std::vector<Case> ParquetCases() {
   static const Spec* const columns =
       new Spec(Spec::Dict({{"id", Scalar(kInt64)},

@@ -43,7 +43,7 @@ std::string Compressed(const std::string& bytes, Compression compression) {
   return out;
 }
 
-// Bytes that do not compress, so that damage hits what it is aimed at.
+// Returns bytes that do not compress, so that damage hits the part it is aimed at.
 std::string Noise(size_t size, uint32_t state) {
   std::string noise(size, '\0');
   for (char& byte : noise) {
@@ -106,7 +106,7 @@ TEST(Compression, ACutIsFoundAtEveryByteAndWhatIsBeforeItIsRead) {
       ASSERT_EQ(records[i], Noise(100, static_cast<uint32_t>(i) + 1)) << size;
     most = std::max(most, records.size());
   }
-  EXPECT_EQ(most, 3u);  // both records, and the checksum that is cut off
+  EXPECT_EQ(most, 3u);  // both records, and an error about the missing checksum
 }
 
 TEST(Compression, AFlippedBitIsFoundAnywhereOrChangesNothing) {
@@ -118,7 +118,7 @@ TEST(Compression, AFlippedBitIsFoundAnywhereOrChangesNothing) {
       flipped[bit / 8] ^= static_cast<char>(1 << bit % 8);
       files.Put("flipped", flipped);
       const Strings lines = Read(TextLineDataset("flipped", {compression}), files);
-      if (lines == Strings{"one", "two"}) continue;  // a time stamp, a hint
+      if (lines == Strings{"one", "two"}) continue;  // the bit was in a time stamp or a hint
       ASSERT_THAT(lines.back(), StartsWith("error: ")) << bit;
     }
   }
@@ -140,7 +140,7 @@ TEST(Compression, ARecordThatClaimsMoreThanThereIsCostsNoMemory) {
   FakeFiles files;
   std::string claim(8, '\0');
   claim[3] = '\x7f';                          // 2 GiB
-  std::string record = TFRecordBytes(claim);  // its data: a length …
+  std::string record = TFRecordBytes(claim);  // only its data is used: a length …
   files.Put("claims",
             Compressed(record.substr(12, 8) + record.substr(20, 4) + "little", Compression::kGzip));
   EXPECT_THAT(Read(TFRecordDataset("claims", kGzip), files),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of files, on files that are not as they should be.
+// Sources of files, on files that are damaged or missing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Strings = std::vector<std::string>;
 
-// The records that `dataset` gives; an error in its place as "CODE: message".
+// Returns the records that `dataset` gives; an error takes its place as "CODE: message".
 Strings ReadRecords(const Dataset& dataset, Files& files, uint64_t seed = 1,
                     int64_t repetition = 0) {
   RunContext context;

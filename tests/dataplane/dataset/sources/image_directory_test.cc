@@ -23,8 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using Strings = std::vector<std::string>;
 
-// A real directory, deleted at the end. Its name is a pattern that matches
-// others too.
+// A real directory, deleted at the end. Its name is a pattern that matches others too.
 class ImageDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parquet, on a file that pyarrow wrote; where this program was built without
-// Arrow, that it says so.
+// Parquet, on a file that pyarrow wrote. Without Arrow, the error that says so.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

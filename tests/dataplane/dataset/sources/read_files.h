@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of sources read: files of data/, and datasets over given files.
+// Inputs for tests of sources: files of data/, and datasets over given files.
 #pragma once
 
 #include <fstream>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// The bytes of a file in data/.
+// Returns the bytes of a file in data/.
 inline std::string DataFile(const std::string& name) {
   std::ifstream in(TEST_DATA "/" + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

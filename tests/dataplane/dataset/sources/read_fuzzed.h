@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every source must hold on files of any bytes: reading ends, passing over
-// finds as many places as reading, and a saved position reads on as before.
+// Checks of every source on files of any bytes: reading ends, skipping finds as many places as
+// reading, and a saved position reads on as before.
 #pragma once
 
 #include <string>
@@ -31,14 +31,14 @@ inline std::string PlaceText(NodeIterator& iterator) {
   return text;
 }
 
-// Reads `dataset`, which stands on one file of `files`, up to `limit` places.
+// Reads `dataset`, which has one file of `files`, up to `limit` places.
 inline void ReadFuzzed(const Dataset& dataset, Files& files, int64_t limit = 300) {
   PENSTOCK_CHECK(dataset.status().ok());
   RunContext context;
   context.files = &files;
   const auto build = [&] { return BuildIterator(dataset, context); };
   auto reading = build();
-  if (!reading.ok()) return;  // the file does not fit
+  if (!reading.ok()) return;  // the file is not of this format
   std::vector<std::string> places, states;
   while (static_cast<int64_t>(places.size()) < limit) {
     states.push_back(SaveIterator(**reading, dataset).value());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading that waits for a server ends when it is stopped. Where a wait could
-// not be ended, these tests would not end.
+// Reading that waits for a server ends when it is stopped. If the wait could not be ended, these
+// tests would hang.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Reads `dataset` until the server was asked `asked` times, and stops it then.
+// Reads `dataset` until the server has got `asked` requests, then stops the reading.
 void ExpectStops(const Dataset& dataset, const ScriptedServer& server, size_t asked) {
   absl::StatusOr<Iterator> it = dataset.MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
@@ -49,7 +49,7 @@ TEST(Stopping, EndsFunctionsOfSeveralThreadsThatWait) {
   const Dataset read = Dataset::FromTensorSlices<std::string>({url, url, url, url})
                            .Map([](Expr name) { return ReadFile(name); }, {.num_parallel_calls = 4})
                            .Batch(4);
-  ExpectStops(read, server, 2);  // a pool of one thread, and the reader
+  ExpectStops(read, server, 2);  // from the pool's only thread, and from the reader
 }
 
 TEST(Stopping, EndsAFunctionThatWaitsForTheRestOfAFile) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a tar file, or, where they begin so, as one compressed by gzip.
+// Any bytes as a tar file, or as one compressed by gzip if they begin like that.
 #include <cstddef>
 #include <cstdint>
 

@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 using Strings = std::vector<std::string>;
 
-// A member of an archive as old programs wrote it: a name and octal numbers.
+// Returns a member of an archive as old programs wrote it: a name and octal numbers.
 std::string Member(const std::string& name, const std::string& contents, char type = '0') {
   std::string header(512, '\0');
   header.replace(0, name.size(), name);
@@ -41,12 +41,12 @@ std::string Member(const std::string& name, const std::string& contents, char ty
   return header + contents + std::string((512 - contents.size() % 512) % 512, '\0');
 }
 
-// "LENGTH KEY=VALUE\n", for lengths of two digits.
+// Returns "LENGTH KEY=VALUE\n", for lengths of two digits.
 std::string PaxRecord(const std::string& record) {
   return absl::StrCat(record.size() + 4, " ", record, "\n");
 }
 
-// The keys of what pax.tar and gnu.tar hold.
+// Returns the keys in pax.tar and gnu.tar.
 std::string LongKey(int n) {
   std::string key;
   for (int i = 0; i < 60; ++i) key += "deep/";
@@ -114,7 +114,7 @@ TEST(TarShards, KeysEndAtTheFirstDotOfTheLastComponent) {
   EXPECT_THAT(Read(TarShards("a", {"seg.png"}), files),
               ElementsAre(HasSubstr("v1.0/img has more than one file .seg.png")));
   files.Put("b", Member("x.txt", "1") + Member("y.txt", "2") + Member("x.txt", "3"));
-  EXPECT_THAT(Read(TarShards("b", {"txt"}), files),  // samples stand together
+  EXPECT_THAT(Read(TarShards("b", {"txt"}), files),  // the members of a sample are adjacent
               ElementsAre("{__key__: x, txt: 1}", "{__key__: y, txt: 2}", "{__key__: x, txt: 3}"));
 }
 
@@ -131,7 +131,7 @@ TEST(TarShards, WhatIsNoFileIsPassedOver) {
 TEST(TarShards, PaxSizesAndNamesTakeTheHeadersPlace) {
   FakeFiles files;
   std::string large = Member("short.cls", "contents");
-  large.replace(124, 11, "00000000000");  // a size that the header cannot hold
+  large.replace(124, 11, "00000000000");  // a size that does not fit the header
   unsigned sum = 0;
   large.replace(148, 8, "        ");
   for (int i = 0; i < 512; ++i) sum += static_cast<uint8_t>(large[i]);
@@ -165,7 +165,7 @@ TEST(TarShards, AFlippedBitInAHeaderIsFound) {
     flipped[bit / 8] ^= static_cast<char>(1 << bit % 8);
     files.Put("flipped", flipped);
     const Strings samples = Read(TarShards("flipped", {"cls"}), files);
-    if (samples == Strings{"{__key__: x, cls: 1}"}) {  // padding of the checksum itself
+    if (samples == Strings{"{__key__: x, cls: 1}"}) {  // the bit was in the padding of the checksum
       ASSERT_GE(bit / 8, 148u);
       ASSERT_LT(bit / 8, 156u);
       continue;
@@ -180,7 +180,7 @@ TEST(TarShards, ACutIsFoundUnlessItEndsAFile) {
   for (size_t size = 1; size < two.size(); ++size) {
     files.Put("cut", one + two.substr(0, size));
     const Strings samples = Read(TarShards("cut", {"cls"}), files);
-    if (size >= 512 + 600) {  // only padding is gone
+    if (size >= 512 + 600) {  // only padding is missing
       ASSERT_THAT(samples, SizeIs(2)) << size;
       ASSERT_THAT(samples[1], Not(StartsWith("error: "))) << size;
       continue;
@@ -198,7 +198,7 @@ TEST(TarShards, WhatCannotBeReadIsSaidWhereASampleLacksIt) {
   files.Put("bad", damaged);
   EXPECT_THAT(Read(TarShards("bad", {"jpg", "cls"}), files),
               ElementsAre(AllOf(HasSubstr("offset 1024"), HasSubstr("no tar header"))));
-  EXPECT_THAT(Read(TarShards("bad", {"jpg"}), files),  // not lacking: the sample, then the error
+  EXPECT_THAT(Read(TarShards("bad", {"jpg"}), files),  // not missing: the sample, then the error
               ElementsAre("{__key__: x, jpg: image}", HasSubstr("no tar header")));
 }
 

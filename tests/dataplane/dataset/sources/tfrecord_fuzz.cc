@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a TFRecord file, as text and as records of a fixed length, as they
-// are and decompressed: reading ends, records lie inside the file, and skipping
-// passes over what reading gives.
+// Any bytes as a TFRecord file, as text and as records of a fixed length, raw and decompressed.
+// Reading ends, records are inside the file, and skipping passes over the same records as reading.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// How many records and errors there are. No record is larger than `size`.
+// Returns the number of records and errors. No record is larger than `size`.
 int Read(RecordReader& reader, size_t size) {
   int places = 0;
   for (int64_t before = 0;; before = reader.position()) {
@@ -44,7 +43,7 @@ std::unique_ptr<RecordReader> ReadTriples(BufferedFile file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using penstock::Compression;
-  constexpr size_t kInflated = 1100;  // times, at most
+  constexpr size_t kInflated = 1100;  // at most this many times larger
   penstock::FakeFiles files;
   files.Put("file", std::string(reinterpret_cast<const char*>(data), size));
   for (Compression compression : {Compression::kNone, Compression::kGzip, Compression::kZlib}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as files of tokens: the first five say how they are cut into windows.
+// Any bytes as files of tokens. The first five bytes set how they are cut into windows.
 #include <cstddef>
 #include <cstdint>
 

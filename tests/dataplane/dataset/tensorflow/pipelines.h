@@ -16,17 +16,17 @@ namespace penstock::tensorflow {
 struct Pipeline {
   std::string name;
   std::function<Dataset()> make;
-  // For Reduce: what is read in place of the dataset's elements.
+  // For Reduce: reads this element in place of the dataset's elements.
   std::function<absl::StatusOr<Element>()> reduce = nullptr;
 
   friend void PrintTo(const Pipeline& pipeline, std::ostream* out) { *out << pipeline.name; }
 };
 
-std::vector<Pipeline> SourcePipelines();     // where elements come from, and how they are joined
-std::vector<Pipeline> TransformPipelines();  // element by element, functions, cutting, Reduce
-std::vector<Pipeline> BatchPipelines();      // several elements in one
+std::vector<Pipeline> SourcePipelines();     // sources, and nodes that join datasets
+std::vector<Pipeline> TransformPipelines();  // elementwise nodes, functions, cutting, Reduce
+std::vector<Pipeline> BatchPipelines();      // nodes that batch
 
-// A file in data/.
+// Returns the path of a file in data/.
 std::string DataFile(const std::string& name);
 
 inline Dataset Numbers(std::vector<int64_t> values) {
@@ -35,13 +35,13 @@ inline Dataset Numbers(std::vector<int64_t> values) {
 inline Dataset Strings(std::vector<std::string> values) {
   return Dataset::FromTensorSlices<std::string>(std::move(values));
 }
-// Three rows of two numbers.
+// Returns three rows of two numbers.
 inline Dataset Matrix() {
   const int64_t values[] = {1, 2, 3, 4, 5, 6};
   const int64_t dims[] = {3, 2};
   return Dataset::FromTensorSlices({Tensor(kInt64, dims, values)}, Dense(kInt64, Shape({3, 2})));
 }
-// 0, 1 … n - 1 as one tensor.
+// Returns 0, 1 … n - 1 as one tensor.
 Expr RangeTensor(const Expr& n);
 Dataset Vectors(std::vector<int64_t> lengths);
 

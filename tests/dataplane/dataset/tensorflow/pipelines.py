@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small tf.data pipelines as one writes them for TensorFlow, each under a name.
+"""Small tf.data pipelines as users write them for TensorFlow, each under a name.
 
-write_expected.py runs them with TensorFlow and stores what they give; comparison_test.py (tests/python) runs them with
+write_expected.py runs them with TensorFlow and stores the results; comparison_test.py (tests/python) runs them with
 penstock.tf under TensorFlow's name and compares. pipelines_*.cc are the same in C++.
 """
 import pathlib
@@ -30,7 +30,7 @@ def numbers(*values):
 
 
 def vectors(*lengths):
-    """0, 1 … n - 1 as one tensor, for each n."""
+    """Returns 0, 1 … n - 1 as one tensor, for each n."""
     return numbers(*lengths).map(tf.range)
 
 

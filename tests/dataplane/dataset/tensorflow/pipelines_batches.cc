@@ -4,7 +4,7 @@
 namespace penstock::tensorflow {
 namespace {
 
-// n times "s".
+// Returns "s" repeated n times.
 Expr Letters(const Expr& n) {
   const int64_t dims[] = {3};
   const uint64_t offsets[] = {0, 1, 2, 3};
@@ -15,7 +15,7 @@ Dataset Pairs() {
   return Dataset::Zip({Dataset::Range(5), Dataset::Range(5, 10)});
 }
 
-// An n × (4 - n) matrix of n.
+// Returns an n × (4 - n) matrix of n.
 Expr Filled(const Expr& n) {
   return Call("tensorflow.filled", n);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each pipeline gives what TensorFlow gave (expected.txt). Differences that are
-// meant are no pipelines here; docs/datasets.md lists them.
+// Each pipeline gives TensorFlow's results (expected.txt). Intended differences have no pipelines
+// here; docs/datasets.md lists them.
 #include "tests/dataplane/dataset/tensorflow/pipelines.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ absl::Status Range(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("tensorflow.range", 1, Dense(kInt64, Shape({kUnknownDim})), Range);
 
-// An n × (4 - n) matrix of n.
+// Returns an n × (4 - n) matrix of n.
 absl::Status FillMatrix(CallContext& call) {
   const int64_t n = call.inputs()[0].scalar<int64_t>();
   const int64_t dims[] = {n, 4 - n};
@@ -90,8 +90,8 @@ TEST_P(TensorFlow, GivesTheSame) {
   std::vector<std::string> elements = Elements(pipeline);
   if (expected.any_order) std::sort(elements.begin(), elements.end());
   EXPECT_EQ(elements, expected.elements) << pipeline.make().Explain();
-  // Where TensorFlow knows it, so do we; where it does not, we may. It takes a
-  // finite choice among endless datasets for endless.
+  // If TensorFlow knows the cardinality, it must be the same; otherwise ours may be known.
+  // TensorFlow regards a finite choice among endless datasets as endless.
   if (expected.cardinality == kUnknown || pipeline.reduce != nullptr) return;
   if (pipeline.name == "choose_documented") return;
   EXPECT_EQ(pipeline.make().cardinality(), expected.cardinality) << pipeline.make().Explain();

@@ -256,7 +256,7 @@ std::vector<Pipeline> Cuts() {
   };
 }
 
-// The pipeline of that name, whose dataset is folded.
+// Returns the pipeline of that name, whose dataset is reduced.
 Pipeline Reduced(std::string name, std::function<Dataset()> make, Expr initial, StateFunction fn) {
   return {std::move(name), make, [make, initial, fn] { return make().Reduce(initial, fn); }};
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline gives, as lines of expected.txt; elements of TensorFlow and of Penstock alike."""
+"""Writes a pipeline's results as lines of expected.txt, for elements of TensorFlow and of Penstock alike."""
 import numpy as np
 
 
@@ -32,7 +32,7 @@ def text(element):
 
 
 def lines_of(name, dataset, any_order):
-    """The line of the pipeline, and one for each element."""
+    """Returns the line of the pipeline, and one for each element."""
     elements = [text(element) for element in dataset]
     if any_order:
         elements.sort()
@@ -42,7 +42,7 @@ def lines_of(name, dataset, any_order):
 
 
 def spec_text(spec):
-    """A nest of specs: dtype and shape of each leaf, * for what is not known."""
+    """Returns a nest of specs: dtype and shape of each leaf, * if unknown."""
     if isinstance(spec, dict):
         return "{" + ", ".join(f"{k}: {spec_text(spec[k])}" for k in sorted(spec)) + "}"
     if isinstance(spec, tuple):

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes expected.txt and specs.txt: what TensorFlow gives for the pipelines of pipelines.py.
+"""Writes expected.txt and specs.txt: TensorFlow's results for the pipelines of pipelines.py.
 
     ./run deps peers tfdata
     build/peers/tfdata/bin/python tests/dataplane/dataset/tensorflow/write_expected.py          # --check: compares only
 
 pipelines_test.cc (the same pipelines in C++) and tests/python/comparison_test.py (the same file of pipelines) compare
-with Penstock, without TensorFlow. A pipeline is added to pipelines.py and pipelines_*.cc under one name. Each is a line
+with Penstock, without TensorFlow. A new pipeline goes into pipelines.py and pipelines_*.cc under one name. Each is a
+line
 
     name cardinality=N            (with " any_order" where the order is random)
 
-and its elements, one a line behind two spaces, as text_of.py here and text_of.h in C++ write them. specs.txt has their
-element_spec, which Python alone compares.
+and its elements, one a line after two spaces, as text_of.py here and text_of.h in C++ write them. specs.txt has their
+element_spec, which only Python compares.
 """
 import os
 import pathlib
@@ -28,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def write_data():
-    """The files that sources read; committed, as expected.txt is."""
+    """Writes the files that sources read; they are committed, like expected.txt."""
     DATA.mkdir(exist_ok=True)
     (DATA / "a.txt").write_bytes(b"a0\na1\r\n\na3\n")
     (DATA / "b.txt").write_bytes(b"b0\nb1\nb2")
@@ -36,7 +37,7 @@ def write_data():
     records = [b"r0", b"", b"r2 is longer"]
     for name, compression in (("a.tfrecord", ""), ("a.tfrecord.gz", "GZIP"), ("a.tfrecord.zlib", "ZLIB")):
         if (DATA / name).exists():
-            continue  # compressed files differ with every release of zlib
+            continue  # compressed files differ between releases of zlib
         with tf.io.TFRecordWriter(str(DATA / name), compression) as writer:
             for record in records:
                 writer.write(record)

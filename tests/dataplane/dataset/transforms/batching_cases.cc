@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of the nodes that put elements together and take them apart.
+// Cases of the nodes that combine elements and split them.
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kAny = kUnknownDim;
 
-// x % 5 numbers from x on; fails for 3, 10, 17, …
+// Returns x % 5 numbers from x on; fails for 3, 10, 17, …
 absl::Status CountUpOrFail(CallContext& call) {
   const int64_t x = call.inputs()[0].scalar<int64_t>();
   if (x % 7 == 3) return absl::InvalidArgumentError(absl::StrCat(x, " is not liked"));
@@ -28,14 +28,14 @@ PENSTOCK_REGISTER_MAP("suite.count_up_or_fail", 1, Dense(kInt64, Shape({kAny})),
 Expr Length(const Expr& x) {
   return ShapeOf(x)[0];
 }
-// Vectors of 0 to 4 numbers, none of which is 0.
+// Vectors of 0 to 4 numbers; none is 0.
 Dataset Vectors(int64_t count) {
   return Dataset::Range(count).Map([](Expr x) { return Call("suite.count_up", x); });
 }
 Dataset SomeFail(int64_t count) {
   return Dataset::Range(count).Map([](Expr x) { return Call("suite.count_up_or_fail", x); });
 }
-// The same with a component of fixed shape.
+// The vectors with a component of fixed shape.
 Dataset Named(int64_t count) {
   return Vectors(count).Map([](Expr x) { return Struct({{"x", x}, {"n", Length(x)}}); });
 }
@@ -52,7 +52,7 @@ Dataset DictsOfSquares(int64_t count) {
   return Dataset::Range(count).Map([](Expr x) { return Struct({{"x", x}, {"square", x * x}}); });
 }
 
-// Rows whose padding is cut off: zeros, of which there are none elsewhere.
+// Returns the rows with their padding cut off: zeros, which occur nowhere else.
 std::vector<std::string> RowsWithoutPadding(const Element& batch) {
   std::vector<std::string> rows;
   const Tensor values = batch.tensor(0);
@@ -65,7 +65,7 @@ std::vector<std::string> RowsWithoutPadding(const Element& batch) {
   }
   return rows;
 }
-// The sequences packed into a row.
+// Returns the sequences packed into a row.
 std::vector<std::string> Segments(const Element& row) {
   const Tensor tokens = row["tokens"], ids = row["tokens_segment_ids"];
   std::vector<std::string> segments;

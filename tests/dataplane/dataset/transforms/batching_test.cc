@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PaddedBatch, Unbatch, Rebatch: what small pipelines give, written by hand. The
+// PaddedBatch, Unbatch, Rebatch on small pipelines, with expected results written by hand. The
 // behaviour is that of tf.data's nodes of these names unless a comment says otherwise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(PaddedBatch, PadsInnerDimensionsToo) {
   EXPECT_EQ(dataset.element_spec(), Spec(Dense(kInt64, Shape({kAny, kAny}))));
   const std::string padded = "[[[1, 9], [2, 9]], [[1, 2], [9, 9]]]";
   EXPECT_THAT(ReadAll(dataset.PaddedBatch(2, {.padding_values = {{"", 9}}})), ElementsAre(padded));
-  // The same where rows are written in place.
+  // The result is the same when rows are written in place.
   EXPECT_THAT(ReadAll(dataset.PaddedBatch(
                   2, {.padded_shapes = {{"", Shape({2, 2})}}, .padding_values = {{"", 9}}})),
               ElementsAre(padded));
@@ -79,7 +79,7 @@ TEST(PaddedBatch, PadsWhatAFunctionWritesInPlace) {
           .PaddedBatch(3, {.padded_shapes = {{"", Shape({6})}}, .padding_values = {{"", -5}}});
   EXPECT_THAT(ReadAll(dataset), ElementsAre("[[0, 2, 0, 0, -5, -5], [0, 0, 2, 0, -5, -5], "
                                             "[0, 0, 0, 2, -5, -5]]"));
-  // Rows that come to lie apart.
+  // These rows are not contiguous in the result.
   const Dataset squares =
       Dataset::Range(1, 2)
           .Map([](Expr x) {
@@ -132,7 +132,7 @@ TEST(PaddedBatch, AnElementThatIsTooLongIsAnErrorOfItsBatch) {
   ASSERT_EQ(all.size(), 2);
   EXPECT_THAT(all[0], AllOf(HasSubstr(why), HasSubstr("row 1 of a batch; in PaddedBatch#")));
   EXPECT_EQ(all[1], "{n: [2, 3], x: [[1, 2, 0], [1, 2, 3]]}");
-  // The same where rows are kept until all are there.
+  // The result is the same when rows are held until all are there.
   const std::vector<std::string> kept = ReadAll(Named({1, 4, 2, 3})
                                                     .Map([](Expr e) {
                                                       return Struct({{"x", e["x"]}, {"y", e["x"]}});

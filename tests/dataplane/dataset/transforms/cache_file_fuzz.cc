@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any records as the file of a cache: it is refused, or its elements are read
-// to an end, and lie inside it. Input: records, each behind its length (2 bytes,
-// little endian); checksums are put around them, so that they are no obstacle.
+// Any records as the file of a cache: it is refused, or its elements are read to an end and are
+// inside the file. Input: records, each after its length (2 bytes, little endian). Checksums are
+// added, so that they do not reject everything.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

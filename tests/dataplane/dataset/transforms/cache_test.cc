@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache, in memory and on disk: when it stands for its input, and when not.
+// Cache, in memory and on disk: when it replaces its input, and when not.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ using Strings = std::vector<std::string>;
 
 std::atomic<int> calls = 0;
 
-// Gives x back and counts; fails for 100 while fail_once is set, which it clears.
+// Returns x and counts calls; fails for 100 while fail_once is set, which it clears.
 std::atomic<bool> fail_once = false;
 absl::Status Count(CallContext& call) {
   const int64_t x = call.inputs()[0].scalar<int64_t>();
@@ -52,7 +52,7 @@ Dataset Counted(const Dataset& dataset) {
   return dataset.Map([](Expr x) { return Call("cache.count", x); });
 }
 
-// Elements read while `read` runs.
+// Returns how many elements were read while `read` runs.
 template <class F>
 int CallsOf(F read) {
   const int before = calls;
@@ -105,7 +105,7 @@ TEST(Cache, GivesEachPassWhatTheFirstHad) {
             Strings(shuffled.begin() + 30, shuffled.end()));
 }
 
-// By an iterator of this process, as a trainer makes one.
+// Reads with an iterator of this process, as a trainer does.
 Strings ReadHere(const Dataset& dataset, IteratorOptions options = {}) {
   Strings all;
   for (const absl::StatusOr<Element>& element : dataset.Elements(options))
@@ -155,7 +155,7 @@ TEST(Cache, IsNotThatOfAnIteratorThatHasNotReadAll) {
   const Dataset dataset = Counted(Dataset::Range(10)).Cache();
   Iterator slow = IteratorOf(dataset);
   RestOf(slow, 9);
-  // The last one of `slow` may be made meanwhile, ahead.
+  // `slow` may read its last one ahead meanwhile.
   EXPECT_THAT(CallsOf([&] { ReadHere(dataset); }), AllOf(Ge(10), Le(11)));
   EXPECT_EQ(CallsOf([&] { ReadHere(dataset); }), 0);
   EXPECT_THAT(RestOf(slow), ElementsAre("9"));
@@ -178,7 +178,7 @@ TEST(Cache, StateOfContentsOfAnotherSeedIsRestoredExactly) {
   Iterator second = IteratorOf(dataset, {.seed = 2});
   RestOf(second, 10);
   const State state = *second.Save();
-  for (const Dataset& where : {dataset, make()}) {  // here, and in a process that has nothing yet
+  for (const Dataset& where : {dataset, make()}) {  // here, and in a process without contents
     Iterator restored = IteratorOf(where, {.seed = 3});
     ASSERT_TRUE(restored.Restore(state).ok());
     RestOf(restored, 5);
@@ -267,7 +267,7 @@ TEST_F(CacheOnDisk, RemovesWhatAKilledProcessLeft) {
   const std::string at_work = Path() + ".fedcba9876543210.partial";
   Put(at_work, "another's");
   const int fd = open(at_work.c_str(), O_RDONLY);
-  ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);  // as a writer that lives
+  ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);  // as a living writer does
   ReadAll(Random());
   EXPECT_THAT(Files(), testing::UnorderedElementsAre("cached", "cached.fedcba9876543210.partial"));
   close(fd);
@@ -441,7 +441,7 @@ TEST_F(CacheOnDisk, OfAPartitionIsForTheSameSplitsAlone) {
   EXPECT_EQ(read(2, 8, other_seed), 60);
 }
 
-// Another shard may have no such file, and draws the order by the seed.
+// Another shard may have no such file, and then draws the order by the seed.
 TEST_F(CacheOnDisk, OfAnOrderThatShardsDivideIsForItsSeedAlone) {
   const auto read = [&](uint64_t seed, Strings& all) {
     return CallsOf([&] {

@@ -12,7 +12,7 @@
 namespace penstock::suite {
 namespace {
 
-// Fails for 3, 10, 17, …; gives other numbers back as they are.
+// Fails for 3, 10, 17, …; returns other numbers unchanged.
 absl::Status FailAtSome(CallContext& call) {
   const int64_t x = call.inputs()[0].scalar<int64_t>();
   if (x % 7 == 3) return absl::InvalidArgumentError(absl::StrCat(x, " is not liked"));
@@ -22,7 +22,7 @@ absl::Status FailAtSome(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("suite.fail_at_some", 1, Scalar(kInt64), FailAtSome);
 
-// Three random numbers.
+// Returns three random numbers.
 absl::Status DrawThree(CallContext& call) {
   const int64_t dims[] = {3};
   ASSIGN_OR_RETURN(absl::Span<uint64_t> out, call.OutputAs<uint64_t>(0, dims));
@@ -31,7 +31,7 @@ absl::Status DrawThree(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("suite.draw_three", 1, Dense(kUInt64, Shape({3})), DrawThree);
 
-// x numbers from x on: a length that is not known beforehand.
+// Returns x numbers from x on: a length that is not known in advance.
 absl::Status CountUp(CallContext& call) {
   const int64_t x = call.inputs()[0].scalar<int64_t>() % 5;
   const int64_t dims[] = {x};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of what combines datasets, cuts them short, keeps or folds them.
+// Cases of nodes that combine datasets, cut them short, cache or reduce them.
 #include <unistd.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ Dataset StringRecords() {
   return Dataset::ListFiles("/data/*.tfrecord").Interleave(TFRecordDataset, {.cycle_length = 2});
 }
 
-// A folder of this process's own, as long as it lives.
+// A folder of this process, removed at its end.
 class Folder {
  public:
   Folder() : path_(absl::StrCat(testing::TempDir(), "/suite-", getpid())) {
@@ -35,7 +35,7 @@ class Folder {
   const std::string path_;
 };
 
-// The same whenever the case is made.
+// Returns the same file each time the case is made.
 std::string FileOf(const std::string& name) {
   static const Folder folder;
   return absl::StrCat(folder.path(), "/", name);

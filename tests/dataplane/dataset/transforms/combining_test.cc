@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChooseFromDatasets, SampleFromDatasets, Scan, TakeWhile, IgnoreErrors, Reduce
-// and Apply: what they give, and what is refused.
+// ChooseFromDatasets, SampleFromDatasets, Scan, TakeWhile, IgnoreErrors, Reduce and Apply: their
+// results and refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Strings = std::vector<std::string>;
 
-// Fails with the code that the number is; gives 100 and more back.
+// Fails with the number as status code; returns 100 and more unchanged.
 absl::Status FailAs(CallContext& call) {
   const int64_t x = call.inputs()[0].scalar<int64_t>();
   if (x < 100) return absl::Status(static_cast<absl::StatusCode>(x), absl::StrCat("code ", x));
@@ -104,7 +104,7 @@ TEST(ChooseFromDatasets, RefusesWhatDoesNotFit) {
 
 // --- SampleFromDatasets -----------------------------------------------------------
 
-// How many of the first `count` elements are `value`.
+// Returns how many of the first `count` elements are `value`.
 int64_t CountOf(const Dataset& dataset, const std::string& value, int64_t count) {
   const Strings all = ReadAll(dataset, {.limit = count});
   return std::count(all.begin(), all.end(), value);
@@ -204,8 +204,8 @@ TEST(Scan, KeepsTheStateWhereThereIsAnError) {
         return Tuple({state + x, Failing(x - 100) + state});
       }));
   ASSERT_THAT(all, SizeIs(4));
-  EXPECT_THAT(all[0], HasSubstr("in Scan#2, element 0"));  // the function, of 0
-  EXPECT_THAT(all[1], HasSubstr("code 3"));                // the input
+  EXPECT_THAT(all[0], HasSubstr("in Scan#2, element 0"));  // from the function, on 0
+  EXPECT_THAT(all[1], HasSubstr("code 3"));                // from the input
   EXPECT_EQ(all[2], "100");                                // the state is still 0
   EXPECT_EQ(all[3], "400");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused when a dataset is built, and errors while it is read.
+// Refusals when a dataset is built, and errors while it is read.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Gives x back; fails for odd numbers.
+// Returns x; fails for odd numbers.
 absl::Status EvenOnly(CallContext& call) {
   const int64_t x = call.inputs()[0].scalar<int64_t>();
   if (x % 2 != 0) return absl::InvalidArgumentError(absl::StrCat(x, " is odd"));
@@ -33,7 +33,7 @@ Expr Even(const Expr& x) {
   return Call("mistakes.even_only", x);
 }
 
-// A source whose elements are others each time.
+// A source whose elements differ at each reading.
 class MomentReader final : public SourceReader {
  public:
   absl::Status Open(int64_t) override { return absl::OkStatus(); }
@@ -139,7 +139,7 @@ TEST(Errors, InARowStandForTheirBatch) {
   EXPECT_THAT(all[1], testing::AllOf(HasSubstr("5 is odd"),
                                      HasSubstr("row 0 of a batch, in which 2 rows failed")));
   EXPECT_EQ(all[2], "[8, 10]");
-  // The same where rows are not written in place.
+  // The error is the same when rows are not written in place.
   EXPECT_EQ(
       ReadAll(
           Dataset::FromTensorSlices<int64_t>({0, 2, 4, 5, 7, 6, 8, 10}).Map(Even).Take(-1).Batch(3))

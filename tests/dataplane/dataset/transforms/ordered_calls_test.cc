@@ -56,12 +56,12 @@ TEST(OrderedCalls, WhoWaitsHelpsWhereThePoolIsBusy) {
   bool ran = false;
   Function function([&] { ran = true; });
   calls.Add(function);
-  calls.Await(function);  // would hang if only the pool could run it
+  calls.Await(function);  // this would hang if only the pool could run it
   EXPECT_TRUE(ran);
   release.count_down();
 }
 
-// A later call may take long, and what is waited for be done meanwhile.
+// A later call may take long, and the awaited one may be done meanwhile.
 TEST(OrderedCalls, WhoWaitsForACallThatHasBegunRunsNoLaterOne) {
   for (int i = 0; i < 1000; ++i) {
     ThreadPool pool(1);
@@ -114,7 +114,7 @@ TEST(OrderedCalls, EndingDropsWhatHasNotBegun) {
   }
   release.count_down();
   std::latch idle(1);
-  pool.Post([&] { idle.count_down(); });  // behind whatever was posted for the call
+  pool.Post([&] { idle.count_down(); });  // after any task that was posted for the call
   idle.wait();
   EXPECT_FALSE(ran);
 }

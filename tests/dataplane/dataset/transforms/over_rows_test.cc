@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function over many rows at once gives what it gives row by row: the same datasets
-// are read both ways (a Map that asks for two calls at a time goes row by row).
+// A function that runs over many rows at once gives the same results as row by row. The same
+// datasets are read both ways (a Map with two calls at a time goes row by row).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ Dataset Rows(int64_t count) {
   });
 }
 
-// Whether the function goes over rows of these, and gives the same either way.
+// Expects that the function goes over these rows at once, and gives the same results row by row.
 void ExpectSame(const Dataset& rows, const MapFunction& fn) {
   const Dataset over = rows.Map(fn).Batch(7);
   const Dataset by_row = rows.Map(fn, {.num_parallel_calls = 2}).Batch(7);
@@ -44,7 +44,7 @@ TEST(OverRows, GivesTheSameAsRowByRow) {
   ExpectSame(rows, [](auto x) { return x; });
   ExpectSame(rows, [](auto x) { return x["v"]; });
   ExpectSame(rows, [](auto x) { return x["n"] * 3 + 1; });
-  // Shapes that are broadcast: of rows with each other, and with what is no row's.
+  // Shapes are broadcast: rows with each other, and with values that are no rows.
   ExpectSame(rows, [](auto x) { return x["m"] * x["v"] + Cast(x["n"], kFloat32); });
   ExpectSame(rows, [](auto x) { return Where(x["n"] % 2 == 0, x["v"], x["m"]); });
   ExpectSame(rows, [](auto x) {
@@ -66,11 +66,11 @@ TEST(OverRows, WhatIsNotTheSameGoesRowByRow) {
       [](auto x) { return x["v"][0]; },
       [](auto x) {
         return Tuple({x["n"], Expr(1.0f)});
-      },  // a result of no row
+      },  // this result is not made from a row
       [](auto x) { return Cast(x["n"], kFloat32) + RandomUniform({}); },
   };
   for (const MapFunction& fn : row_by_row) EXPECT_FALSE(GoesOver(rows.Map(fn).Batch(2)));
-  // So large that a call for each costs nothing.
+  // Rows so large that the cost of a call for each does not matter.
   const std::vector<float> values(400);
   const int64_t dims[] = {2, 200};
   EXPECT_FALSE(GoesOver(

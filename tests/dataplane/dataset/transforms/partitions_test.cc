@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random orders and division: however many partitions, whatever the seed, the
-// partitions are together the dataset.
+// Random orders and division: for any number of partitions and any seed, the partitions are
+// together the dataset.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

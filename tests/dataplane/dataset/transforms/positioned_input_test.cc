@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions of an input that is read ahead: each state begins where the one before it stood, or
-// later, since what that had may be committed.
+// Positions of an input that is read ahead. Each state begins where the one before it began, or
+// later, because the elements of the earlier one may be committed.
 #include "dataplane/dataset/transforms/positioned_input.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// 0, 1, 2, …; its state is the next of them.
+// Counts 0, 1, 2, …; its state is the next number.
 class CountingInput final : public NodeIterator {
  public:
   absl::StatusOr<std::optional<Element>> Next() override { return absl::InternalError("skip it"); }
@@ -35,7 +35,7 @@ PositionedInput OfCounting() {
   return PositionedInput(std::make_unique<CountingInput>(), kRememberSeldom);
 }
 
-// Where the input stands in the state behind the first `n`.
+// Returns the input's position in the state after the first `n` elements.
 int64_t Begin(PositionedInput& input, int64_t n, uint64_t save_number) {
   StateWriter writer(save_number);
   const absl::Status saved = input.Save(writer, n);
@@ -70,7 +70,7 @@ TEST_P(PositionedInputs, NorBehindARestoredOne) {
   EXPECT_EQ(Begin(input, 120, GetParam()), 100);
 }
 
-// Of those that a node above keeps, and of those that a user gets.
+// 0: states that a node above keeps. 7: states that a user gets.
 INSTANTIATE_TEST_SUITE_P(Saves, PositionedInputs, testing::Values(0, 7));
 
 }  // namespace

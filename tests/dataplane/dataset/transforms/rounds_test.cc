@@ -80,7 +80,7 @@ TEST(Rounds, OfCostSpreadNoFurtherThanAsked) {
     }
     if (most > 1.05 * least) ++wide;
   }
-  // The rests of 112 buckets at most, 3 elements in each: rounds of neighbours.
+  // At most 112 buckets leave remainders of 3 elements each, which make rounds of neighbours.
   EXPECT_LE(wide, 112 * 3 / 4);
   EXPECT_THAT(dataset.Explain(), HasSubstr("15 buckets for each doubling of the cost"));
 }

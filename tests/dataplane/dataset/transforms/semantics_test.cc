@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small pipelines and what tf.data's documentation says that they give, written
-// by hand. Where ours differs on purpose, a comment says so.
+// Small pipelines and the results that tf.data's documentation gives for them, written by hand. A
+// comment marks each intended difference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// 0, 1 … x - 1 as one tensor, for lengths that differ.
+// Returns 0, 1 … x - 1 as one tensor, for each of the lengths x.
 Dataset Ranges(std::vector<int64_t> lengths) {
   return Numbers(std::move(lengths)).FlatMap([](Expr x) { return RangeOf(x).Batch(100); });
 }
@@ -80,7 +80,7 @@ TEST(Interleave, TakesTurnsByOneUnlessToldOtherwise) {
 }
 
 TEST(Interleave, OpensTheNextWhereOneEnded) {
-  // Places: {2 elements, 3 elements}; the third takes the first place.
+  // Two slots have 2 and 3 elements; the third dataset takes the first slot.
   EXPECT_THAT(ReadAll(Numbers({2, 3, 2}).Interleave(RangeOf, {.cycle_length = 2})),
               ElementsAre("0", "0", "1", "1", "2", "0", "1"));
 }
@@ -165,7 +165,7 @@ TEST(Repeat, BeforeBatchMixesPasses) {
   EXPECT_THAT(ReadAll(Dataset::Range(3).Batch(4).Repeat(2)), ElementsAre("[0, 1, 2]", "[0, 1, 2]"));
 }
 
-// Lists one file; the second time, an error.
+// Lists one file; the second call fails.
 class FilesThatFailOnce final : public Files {
  public:
   explicit FilesThatFailOnce(absl::Status error) : error_(std::move(error)) {}
@@ -192,14 +192,14 @@ TEST(Repeat, APassThatCannotBeMadeAtTheMomentIsTriedAgain) {
                 ElementsAre("a", ::testing::HasSubstr("busy"), "a", "a"))
         << error;
   }
-  // What would fail again for ever ends it.
+  // An error that would recur for ever ends the reading.
   FilesThatFailOnce gone(absl::NotFoundError("gone"));
   EXPECT_THAT(ReadAll(dataset, {.files = &gone}), ElementsAre("a", ::testing::HasSubstr("gone")));
 }
 
 TEST(Repeat, WithoutEndOfNothingIsAnError) {
-  // tf.data ends at once; an endless dataset that ends would end a training
-  // silently.
+  // tf.data ends at once; here it is an error, because an endless dataset that ends would end a
+  // training silently.
   const std::vector<std::string> all =
       ReadAll(Dataset::Range(5).Filter([](Expr x) { return x > 9; }).Repeat());
   ASSERT_THAT(all, SizeIs(1));

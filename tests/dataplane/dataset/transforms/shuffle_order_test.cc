@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kSeeds = 1000;
 
-// Plays a shuffle of `count` inputs; `each` gets (input, output) for every one.
+// Plays a shuffle of `count` inputs and calls `each` with every (input, output).
 template <class Each>
 void Play(uint64_t seed, int64_t size, int64_t count, Each each) {
   ShuffleOrder order({.seed = seed}, size);
@@ -33,8 +33,8 @@ void Play(uint64_t seed, int64_t size, int64_t count, Each each) {
   EXPECT_EQ(order.outputs(), count);
 }
 
-// How far counts lie from what is expected of them, in standard deviations of a
-// chi-square of so many degrees of freedom.
+// Returns the distance of counts from their expected values, in standard deviations of a chi-square
+// with `freedom` degrees of freedom.
 double Excess(const std::vector<double>& counts, const std::vector<double>& expected,
               double freedom) {
   double chi_square = 0;
@@ -42,10 +42,10 @@ double Excess(const std::vector<double>& counts, const std::vector<double>& expe
     chi_square += (counts[i] - expected[i]) * (counts[i] - expected[i]) / expected[i];
   return (chi_square - freedom) / std::sqrt(2 * freedom);
 }
-constexpr double kBound = 4;  // one even shuffle in some 10,000 lies beyond
+constexpr double kBound = 4;  // exceeded by one even shuffle in some 10,000
 
-// Plays `shuffle`, which gives the input at each output, for each seed, and counts
-// which input came out where.
+// Plays `shuffle`, which returns the input at each output, for each seed, and counts which input
+// came out where.
 double ExcessOfPositions(int64_t count,
                          const std::function<std::vector<int64_t>(uint64_t seed)>& shuffle) {
   std::vector<double> seen(count * count);
@@ -104,7 +104,7 @@ TEST(ShuffleOrder, IsPlayedAgainFromTwoCounts) {
         }
         order.Take();
         expect_again();
-        // It also goes on alike.
+        // The copy also continues in the same way.
         ShuffleOrder again({.seed = 9}, size);
         ASSERT_TRUE(again.PlayTo(order.outputs(), order.inputs()));
         ShuffleOrder one = order, other = again;
@@ -152,7 +152,7 @@ TEST(ShuffleOrder, PutsEveryElementAtEveryPlaceEquallyOften) {
 }
 
 TEST(ShuffleOrder, AShuffleThatIsNotEvenWouldBeSeen) {
-  // The mistake that is made most: every place is swapped with any place.
+  // The most common mistake: every place is swapped with any place.
   const auto with_any = [](uint64_t seed) {
     std::vector<int64_t> order(20);
     std::iota(order.begin(), order.end(), 0);
@@ -161,13 +161,13 @@ TEST(ShuffleOrder, AShuffleThatIsNotEvenWouldBeSeen) {
     return order;
   };
   EXPECT_GT(ExcessOfPositions(20, with_any), 2 * kBound);
-  // A buffer that is too small for them.
+  // The buffer is too small for all inputs.
   EXPECT_GT(ExcessOfPositions(20, [](uint64_t seed) { return Shuffled(seed, 14, 20); }),
             2 * kBound);
 }
 
-// What is expected of an input put in after output `t` of a full buffer: three outputs
-// of four come from any slot, the fourth from the slot whose turn it is.
+// Returns the expected stays of an input put in after output `t` of a full buffer. Three of four
+// outputs come from any slot, the fourth from the slot whose turn it is.
 std::vector<double> ExpectedStay(int64_t t, int64_t size) {
   std::vector<double> out_after(4 * size + 1);
   const auto turn = [&](int64_t output) { return output % 4 == 3 ? output / 4 % size : -1; };
@@ -192,7 +192,7 @@ TEST(ShuffleOrder, AnElementAmidAStreamStaysAsLongAsItsDrawsSay) {
         if (input == kSize + t) ++seen[output - t];
       });
     }
-    std::vector<double> counts, expected;  // of stays expected often enough
+    std::vector<double> counts, expected;  // only of stays that are expected often enough
     for (size_t stay = 1; stay < seen.size(); ++stay) {
       const double here = ExpectedStay(t, kSize)[stay] * kSeeds;
       if (here == 0) {
@@ -212,17 +212,17 @@ TEST(ShuffleOrder, AnElementAmidAStreamStaysAsLongAsItsDrawsSay) {
 }
 
 TEST(ShuffleOrder, TheFirstOfAStreamAreAllAlike) {
-  // In a stream longer than the buffer the inputs that fill it come out late or early
-  // without regard to which of them came first.
+  // In a stream longer than the buffer, the inputs that fill it come out early or late regardless
+  // of their order.
   constexpr int64_t kSize = 16, kCount = 100;
-  std::vector<double> early(kSize);  // came out in the first half of the buffer's outputs
+  std::vector<double> early(kSize);  // count in the first half of the buffer's outputs
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     Play(seed, kSize, kCount, [&](int64_t input, int64_t output, const ShuffleOrder&) {
       if (input < kSize && output < kSize / 2) ++early[input];
     });
   }
   const double mean = std::accumulate(early.begin(), early.end(), 0.0) / kSize;
-  // Draws without replacement vary less than those a chi-square supposes.
+  // Draws without replacement vary less than a chi-square assumes.
   EXPECT_LT(Excess(early, std::vector<double>(kSize, mean), kSize - 1), kBound);
 }
 

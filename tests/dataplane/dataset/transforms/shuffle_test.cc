@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a position of Shuffle costs, counted at its source.
+// The cost of a position of Shuffle, counted at its source.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ Dataset Counted(int64_t count) {
   return FromSource("test.counted_numbers", {{"count", count}});
 }
 
-// Restores `position`; how many elements were read for that.
+// Restores `position`; returns how many elements were read for that.
 int64_t CostOf(suite::Reading& reading, const std::string& position) {
   numbers_read = 0;
   EXPECT_TRUE(reading.Restore(position).ok());
@@ -75,7 +75,7 @@ TEST(Shuffle, APositionReadsAgainAtMostFiveBuffers) {
         const int64_t cost = CostOf(restored, saved);
         ASSERT_LE(cost, 5 * buffer) << "at " << i;
         dearest = std::max(dearest, cost);
-        // A position saved by what was restored costs no more.
+        // A position saved by a restored reading costs no more.
         suite::Reading again(dataset, {});
         ASSERT_LE(CostOf(again, restored.Save()), 5 * buffer) << "at " << i;
         suite::Reading whole(dataset, {});

@@ -31,7 +31,7 @@ std::string Value(const Tensor& tensor, int64_t i) {
   }
 }
 
-// Values from number `next` on, in the shape of dims[d …].
+// Returns values from number `next` on, in the shape of dims[d …].
 std::string Dense(const Tensor& tensor, size_t d, int64_t& next) {
   if (d == tensor.dims().size()) return Value(tensor, next++);
   std::vector<std::string> parts;
@@ -39,7 +39,7 @@ std::string Dense(const Tensor& tensor, size_t d, int64_t& next) {
   return absl::StrCat("[", absl::StrJoin(parts, ", "), "]");
 }
 
-// Row number `row` of level `level`.
+// Returns row number `row` of level `level`.
 std::string RaggedRow(const Tensor& tensor, int level, int64_t row, int64_t& next) {
   std::vector<std::string> parts;
   const absl::Span<const int64_t> splits = tensor.row_splits(level);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that follow what they see where the dataset says kAutotune.
+// Nodes that adapt to their load because the dataset says kAutotune.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ NodeStats StatsOf(const Iterator& iterator, const std::string& op) {
   return {};
 }
 
-// As for a disk or a server: a millisecond without using a core.
+// Waits like a call to a disk or server: a millisecond without using a core.
 void WaitForAnAnswer() {
   std::mutex mu;
   std::unique_lock lock(mu);
@@ -40,8 +40,8 @@ absl::Status AskAServer(CallContext& call) {
 }
 PENSTOCK_REGISTER_MAP("test.ask_a_server", 1, Scalar(kInt64), AskAServer);
 
-// Reads from element `from` on until `reached` says so of the Map; how many elements that took,
-// but the last.
+// Reads from element `from` on until `reached` is true for the Map. Returns how many elements came
+// before the last one; -1 if it never is.
 template <class Reached>
 int64_t ReadUntil(Iterator& iterator, Reached reached, int64_t from = 0) {
   for (int64_t i = 0; i < 90'000; ++i) {
@@ -61,7 +61,7 @@ TEST(Tuning, CallsThatWaitForOthersGetMoreThreadsThanThereAreCores) {
   EXPECT_NE(ReadUntil(it, [&](const NodeStats& map) { return map.parallelism >= 8 * cores; }), -1);
 }
 
-// Gives its argument back, as so many processes would.
+// A host of `count` processes that return their argument.
 class Processes final : public PythonHost {
  public:
   explicit Processes(int count) : count_(count) {}
@@ -99,7 +99,7 @@ TEST(Tuning, CallsOfPythonGetAsManyThreadsAsThereAreProcesses) {
   const int64_t read =
       ReadUntil(it, [&](const NodeStats& map) { return map.parallelism >= 2 * cores; });
   ASSERT_NE(read, -1);
-  // Without the bound it would be more of them by then.
+  // Without the bound there would be more threads by then.
   const int64_t most = StatsOf(it, "Map").elements + 2000;
   const auto stays = [&](const NodeStats& map) {
     EXPECT_LE(map.parallelism, processes);

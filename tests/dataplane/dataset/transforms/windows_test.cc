@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// BucketBySequenceLength, Window, GroupByWindow and Pack: what small pipelines
-// give, written by hand. The first three do what tf.data's nodes of these names
-// do unless a comment says otherwise.
+// BucketBySequenceLength, Window, GroupByWindow and Pack on small pipelines, with expected results
+// written by hand. The first three behave like tf.data's nodes of these names unless a comment says
+// otherwise.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Gives x back and counts how often it was asked to.
+// Returns x and counts the calls.
 std::atomic<int64_t> times_asked = 0;
 absl::Status CountCall(CallContext& call) {
   ++times_asked;
@@ -40,8 +40,8 @@ Dataset CountedRange(int64_t stop) {
   return Dataset::Range(stop).Map([](Expr x) { return Call("windows.counted", x); },
                                   {.num_parallel_calls = 1});
 }
-// How many elements of CountedRange are made again where reading is taken up
-// behind `elements` elements of a dataset.
+// Returns how many elements of CountedRange are made again when reading is restored after
+// `elements` elements of a dataset.
 int64_t MadeAgain(const Dataset& dataset, int64_t elements) {
   const RunContext context;
   std::unique_ptr<NodeIterator> first = BuildIterator(dataset, context).value();
@@ -56,11 +56,11 @@ int64_t MadeAgain(const Dataset& dataset, int64_t elements) {
 Expr Length(const Expr& x) {
   return ShapeOf(x)[0];
 }
-// A dict of the vectors as the feature "t".
+// A dict with the vectors as the feature "t".
 Dataset Tokens(std::vector<int64_t> lengths) {
   return Vectors(std::move(lengths)).Map([](Expr x) { return Struct({{"t", x}}); });
 }
-// Packed rows of one feature.
+// Writes packed rows of one feature.
 std::string Row(const std::string& values, const std::string& ids, const std::string& positions) {
   return "{t: [" + values + "], t_positions: [" + positions + "], t_segment_ids: [" + ids + "]}";
 }
@@ -76,8 +76,8 @@ TEST(BucketBySequenceLength, IsTheDocumentedExample) {
 }
 
 TEST(BucketBySequenceLength, PadsToTheBucketsBoundary) {
-  // tf.data's second example: buckets of lengths up to 3 and up to 6; what is
-  // left at the end comes by bucket.
+  // tf.data's second example: buckets of lengths up to 3 and up to 6; the remainders at the end
+  // come by bucket.
   const Dataset dataset =
       Vectors({1, 4, 3, 5, 6, 2})
           .BucketBySequenceLength(Length, {4, 7}, {2, 2, 2},
@@ -104,7 +104,7 @@ TEST(BucketBySequenceLength, DropsWhatIsLeftIfToldTo) {
 }
 
 TEST(BucketBySequenceLength, WithoutPaddingIsRagged) {
-  // tf.data takes sparse tensors or equal shapes here.
+  // tf.data requires sparse tensors or equal shapes here.
   const Dataset dataset =
       Vectors({1, 2, 5}).BucketBySequenceLength(Length, {3}, {2, 2}, {.no_padding = true});
   EXPECT_EQ(dataset.element_spec(), Spec(Ragged(kInt64, Shape({kAny, kAny}), 1)));
@@ -112,7 +112,7 @@ TEST(BucketBySequenceLength, WithoutPaddingIsRagged) {
 }
 
 TEST(BucketBySequenceLength, SendsOnShortWhatWaitedTooLong) {
-  // Ours. The long one waits while three short ones fill their bucket.
+  // Penstock only. The long one waits while three short ones fill their bucket.
   const Dataset dataset =
       Vectors({5, 1, 1, 1, 1, 1, 5}).BucketBySequenceLength(Length, {3}, {3, 2}, {.max_age = 2});
   EXPECT_THAT(ReadAll(dataset), ElementsAre("[[1], [1], [1]]", "[[1, 2, 3, 4, 5]]", "[[1], [1]]",
@@ -128,7 +128,8 @@ TEST(BucketBySequenceLength, SaysHowFarBackItRestores) {
 }
 
 TEST(BucketBySequenceLength, MakesAgainWhatWaits) {
-  // Each 50th element waits in a bucket of its own; with 30 inputs it is too old.
+  // Every 50th element waits in a bucket of its own; with max_age = 30 it is sent on before the
+  // bucket is full.
   const Dataset range = CountedRange(10000);
   const auto length = [](Expr x) { return Where(x % 50 == 0, x * 0 + 9, x % 5); };
   const Dataset forever = range.BucketBySequenceLength(length, {6}, {7, 1000});
@@ -306,7 +307,7 @@ TEST(Pack, TakesTheFirstOpenRowThatHasRoom) {
 }
 
 TEST(Pack, ARowDoesNotStayOpenWhileOthersFillAndGo) {
-  // The row of 3 has no room for twos, which fill row after row.
+  // The row of 3 has no room for the lengths of 2, which fill row after row.
   const std::vector<std::string> all = ReadAll(Tokens({3, 2, 2, 2, 2}).Pack(4, {.open_rows = 2}));
   EXPECT_THAT(all, ElementsAre(Row("1, 2, 1, 2", "1, 1, 2, 2", "0, 1, 0, 1"),
                                Row("1, 2, 3, 0", "1, 1, 1, 0", "0, 1, 2, 0"),
@@ -356,8 +357,8 @@ TEST(Pack, SaysHowFarBackItRestores) {
   const Dataset dataset = CountedRange(10000).FlatMap([](Expr x) {
     return RangeOf(x % 7).Batch(7).Map([](Expr t) { return Struct({{"t", t}}); });
   });
-  // Up to 64 sequences more lie behind the position last remembered, and 16
-  // elements of the FlatMap, of which each seventh is empty.
+  // The last remembered position may be up to 64 sequences earlier, and there are 16 elements of
+  // the FlatMap, of which every seventh is empty.
   for (int64_t rows : {1, 20, 333})
     EXPECT_LE(MadeAgain(dataset.Pack(8, {.open_rows = 3}), rows), (40 + 64) * 7 / 6 + 16);
   EXPECT_THAT(

@@ -16,8 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A library with one device of two ports. What the tests vary is global, since
-// the functions of a C library have no object.
+// A library with one device of two ports. The values that tests vary are global, because the
+// functions of a C library have no object.
 struct World {
   bool has_list = true;
   bool opens = true;
@@ -153,7 +153,7 @@ TEST(Devices, OneThatCannotBeOpenedSaysWhy) {
 
 TEST(Devices, ATableOfGidsThatCannotBeReadLeavesNoHalfADevice) {
   const Library library = FakeLibrary();
-  world.gids.assign(9, Entry(1, 0, IBV_GID_TYPE_IB, "\x01"));  // more than the ports say
+  world.gids.assign(9, Entry(1, 0, IBV_GID_TYPE_IB, "\x01"));  // more than the port reports
   absl::StatusOr<std::vector<Device>> devices = ListDevices(library);
   ASSERT_TRUE(devices.ok()) << devices.status();
   EXPECT_EQ(devices->front().status.code(), absl::StatusCode::kInternal);

@@ -12,8 +12,8 @@
 namespace penstock::transfer::verbs {
 namespace {
 
-// One device whose events come through a pipe, whole. Global, since the functions
-// of a C library have no object.
+// One device whose events come through a pipe, whole. Global, because the functions of a C library
+// have no object.
 class PortWatchTest : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run by tests/rdma in a virtual machine: the arguments are a device with one
-// active port, its network interface, and the program `ip`.
+// Run by tests/rdma in a virtual machine. The arguments are a device with one active port, its
+// network interface, and the program `ip`.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -21,7 +21,7 @@ int SetLink(const char* state) {
   return std::system((ip_program + " link set " + interface + " " + state).c_str());
 }
 
-// The next change of a port, waited for; fails the test if there is none.
+// Waits for the next change of a port; the test fails if there is none.
 PortChange NextChange(PortWatch& watch) {
   for (;;) {
     absl::StatusOr<std::optional<PortChange>> change = watch.Next();

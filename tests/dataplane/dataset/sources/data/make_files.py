@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files beside it, without Penstock: python3 make_files.py (needs NumPy and pyarrow)"""
+"""Writes the files in this folder, without Penstock: python3 make_files.py (needs NumPy and pyarrow)"""
 import gzip
 import io
 import pathlib
@@ -63,7 +63,7 @@ def tars():
     with tarfile.open(folder / "ustar.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
         add(tar, "set", kind=tarfile.DIRTYPE)
         samples(tar, "set/", 4)
-        samples(tar, "d" * 90 + "/" + "e" * 50 + "/", 1)  # name and prefix
+        samples(tar, "d" * 90 + "/" + "e" * 50 + "/", 1)  # uses the fields name and prefix
     long_name = "deep/" * 60 + "näme-"  # 300 characters
     with tarfile.open(folder / "pax.tar", "w", format=tarfile.PAX_FORMAT,
                       pax_headers={"comment": "a global header"}) as tar:
@@ -114,7 +114,8 @@ def table():
         "pair": pa.array([[n, -n] for n in rows], pa.list_(pa.int32(), 2)),
     })
     pa.parquet.write_table(columns, folder / "table.parquet", row_group_size=3)
-    # A few bytes on the disk, 64 KiB once read. No .parquet: the suite reads those as the same table.
+    # A few bytes on disk, 64 KiB once read. The name does not end in .parquet: the suite reads those files as one
+    # table.
     pa.parquet.write_table(pa.table({"name": pa.array(["row"] * 8192)}), folder / "same_rows.pq")
 
 
