@@ -59,7 +59,7 @@ class ServicePage(unittest.TestCase):
         wanted += [str(i) for i in range(1, WEAK_SPOTS + 1)]
         self.assertEqual([row[0] for row in self.rows], wanted)
 
-    def test_states_exist_and_what_is_there_names_its_test(self):
+    def test_states_are_valid_and_finished_features_name_a_test(self):
         for row, state, tests in self.rows:
             with self.subTest(row):
                 self.assertTrue(state.startswith(STATES), state)

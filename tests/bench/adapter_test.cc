@@ -37,7 +37,7 @@ TEST(Adapters, SayHowAnInterfaceIsPluggedIn) {
   EXPECT_EQ(TextOf(probe, "eth0"), "eth0 (100 Gb/s, NUMA node 1, PCIe 4.0 x16)");
 }
 
-TEST(Adapters, LeaveOutWhatIsNotKnown) {
+TEST(Adapters, OmitUnknownValues) {
   doctor::FakeProbe probe;
   probe.files["/sys/class/net/veth0/speed"] = "10000";  // made up: no device
   EXPECT_EQ(TextOf(probe, "veth0"), "veth0");
@@ -48,7 +48,7 @@ TEST(Adapters, LeaveOutWhatIsNotKnown) {
   EXPECT_EQ(ToJson(AdaptersOfInterface(probe, "eth0")).dump(), R"([{"name":"eth0"}])");
 }
 
-TEST(Adapters, OfABondAreThoseThatItIsMadeOf) {
+TEST(Adapters, OfABondAreItsMembers) {
   doctor::FakeProbe probe;
   probe.files["/sys/class/net/bond0/speed"] = "50000";
   for (const char* lower : {"eth0", "eth1"}) {
@@ -69,7 +69,7 @@ TEST(Adapters, OfAnRdmaPortHaveItsRate) {
             "mlx5_0:1 (400 Gb/s, NUMA node 1, PCIe 5.0 x16)");
 }
 
-TEST(Machine, IsSaidWithTheAdaptersThatLinksGoThrough) {
+TEST(Machine, IsDescribedWithTheAdaptersOfLinks) {
   Machine machine{.processor = "EPYC", .cores = 8, .numa_nodes = 2};
   EXPECT_THAT(Describe(machine), HasSubstr("8 cores on 2 NUMA nodes"));
   EXPECT_THAT(MachineRecord(machine), Not(HasSubstr("adapters")));

@@ -143,7 +143,7 @@ class Bench(unittest.TestCase):
         self.assertIn("must run here", files["note"])
         self.assertEqual(set(windows[0]["cpu_s_per_gb_by_role"]), {"consumer", "dispatcher"})
 
-    def test_cluster_runs_what_one_host_has_and_says_what_it_lacks(self):
+    def test_cluster_runs_available_levels_and_names_missing_ones(self):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "page.html")
             code, out, err = run("cluster", "--level", "memcpy,fill1,shm,cuMemcpy", "--protocol", "shm,tcp",
@@ -190,7 +190,7 @@ class Bench(unittest.TestCase):
         self.assertLessEqual({record["system"] for record in links}, {"socket", "penstock"})
         self.assertTrue(all(record["ratio"] for record in links if record["system"] == "penstock"))
 
-    def test_cluster_ranks_find_each_other_by_what_slurm_tells_them(self):
+    def test_cluster_ranks_find_each_other_by_slurms_variables(self):
         job = str(os.getpid())
         ranks = {number: {**without_slurm(), "SLURM_PROCID": str(number), "SLURM_NTASKS": "2", "SLURM_NODEID":
                           str(number), "SLURM_JOB_ID": job, "SLURM_STEP_ID": "0",
@@ -262,7 +262,7 @@ class Bench(unittest.TestCase):
         self.assertEqual((len(windows), len(summaries)), (2, 1))
         self.assertIn("limit GB/s", err)
 
-    def test_what_cannot_run_is_a_row_with_its_reason(self):
+    def test_a_system_that_cannot_run_is_a_row_with_its_reason(self):
         code, out, err = run("T1", "--protocol", "shm,tcp", "--size", "65536", *SHORT, "--json", "-",
                              env={**os.environ, "PENSTOCK_DATA_TRANSFER_PROTOCOL": "tcp"})
         self.assertEqual(code, 0, err)

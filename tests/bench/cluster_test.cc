@@ -72,7 +72,7 @@ TEST(Ranks, TheCommandLineGoesBeforeSlurm) {
   EXPECT_EQ(rank->leader, "a:7");
 }
 
-TEST(Ranks, WhatMakesNoSenseIsRefusedInWords) {
+TEST(Ranks, InvalidOptionsAreErrors) {
   EXPECT_THAT(FindRank({.number = 2, .count = 2}, Variables({})).status().message(),
               HasSubstr("--rank and --ranks"));
   EXPECT_THAT(FindRank({.number = 0, .count = 2}, Variables({})).status().message(),
@@ -143,7 +143,7 @@ TEST(Meeting, IsHeldOverIpv6Too) {
   EXPECT_TRUE(served.ok()) << served;
 }
 
-TEST(Meeting, ThoseThatDoNotComeAreTold) {
+TEST(Meeting, MissingOnesAreReported) {
   const absl::StatusOr<Meeting> meeting = Meeting::Gather(
       {.number = 0, .count = 3, .leader = "127.0.0.1:29871"}, absl::Milliseconds(20));
   ASSERT_TRUE(meeting.ok()) << meeting.status();
@@ -246,7 +246,7 @@ TEST(Path, NeedsAPortAtBothEndsAndOneKindOfGid) {
               HasSubstr("no GID of the same kind"));
 }
 
-TEST(Perftest, WhoReadsIsTheClientAndWhoWritesToo) {
+TEST(Perftest, TheReaderOrWriterIsTheClient) {
   const absl::StatusOr<RdmaPath> path = FindPath("a", WithPort(true, {{"RoCE v2 IPv4", 3}}), "b",
                                                  WithPort(true, {{"RoCE v2 IPv4", 7}}));
   ASSERT_TRUE(path.ok());
@@ -263,7 +263,7 @@ TEST(Perftest, WhoReadsIsTheClientAndWhoWritesToo) {
   EXPECT_THAT(one.client, Not(Contains(AnyOf("-q", "--report_gbits"))));
 }
 
-TEST(Perftest, OnlyWhoReadsHasAGpu) {
+TEST(Perftest, OnlyTheReaderHasAGpu) {
   const Tool read = Perftest({.element_bytes = 4096}, "ib_read_bw", RdmaPath(), {"--use_cuda=0"});
   const ToolRun run = read.run("10.0.0.2", 20'000, 2, 0);
   EXPECT_THAT(run.client, Contains("--use_cuda=0"));
@@ -293,7 +293,7 @@ TEST(Perftest, ToolsAreToldOfAHostThatHasIpv6Alone) {
   EXPECT_THAT(ucx.run("10.0.0.2", 1, 2, 0).server, Not(Contains("-6")));
 }
 
-TEST(Perftest, RatesAreReadOutOfWhatTheToolsPrint) {
+TEST(Perftest, RatesAreParsedFromTheToolsOutput) {
   constexpr char kPerftest[] =
       " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
       " 65536      1000             0.00               96.52              0.184100\n";
@@ -332,7 +332,7 @@ const Level* Find(const std::vector<Level>& levels, const std::string& name) {
   return nullptr;
 }
 
-TEST(Levels, ThoseLeftOutSayWhatIsMissing) {
+TEST(Levels, OmittedOnesNameTheReason) {
   Survey here, there;
   here.name = "a";
   there.name = "b";
@@ -372,7 +372,7 @@ TEST(Levels, OverRdmaOursGoesOverThePortThatTheToolsGoOver) {
   EXPECT_TRUE(Find(levels, "ucx")->beside.empty());  // it uses as many ports as it needs
 }
 
-TEST(Levels, IntoAGpuThoseLeftOutSayWhatIsMissing) {
+TEST(Levels, IntoAGpuOmittedOnesNameTheReason) {
   Survey here = WithPort(false, {}), there = WithPort(false, {});
   here.name = "a";
   there.name = "b";

@@ -45,7 +45,7 @@ class GpuTrainer : public testing::Test {
   Cluster cluster_{1};
 };
 
-TEST_F(GpuTrainer, CountsWhatCameIntoTheGpu) {
+TEST_F(GpuTrainer, CountsElementsOnTheGpu) {
   const absl::StatusOr<std::unique_ptr<Side>> trainer = Start(T1Zero());
   ASSERT_TRUE(trainer.ok()) << trainer.status();
   const absl::StatusOr<Done> done = (*trainer)->Read(0.1);

@@ -89,7 +89,7 @@ TEST(Row, ComparesByTheCpuOfTheWorkersWhereThatIsTheQuestion) {
   EXPECT_DOUBLE_EQ(Summarize(row).ratio, 2);
 }
 
-TEST(Row, CopiedIsTheShareOfWhatCameThroughSharedMemory) {
+TEST(Row, CopiedIsTheShareOfElementsThroughSharedMemory) {
   Row row = MakeRow({MakePair(10, 10), MakePair(10, 10), MakePair(10, 10)});
   EXPECT_LT(Summarize(row).copied, 0);  // nothing came through shared memory
   for (Pair& pair : row.pairs) pair.side.done.shared = 200;
@@ -129,7 +129,7 @@ TEST(Record, NamesTheLanesOfUcx) {
   }
 }
 
-TEST(Record, WhatDidNotRunHasTheReasonAndNoFigures) {
+TEST(Record, ASkippedRowHasAReasonAndNoFigures) {
   Row row = MakeRow({});
   row.status = absl::FailedPreconditionError("no RDMA device \xff here");
   const std::vector<nlohmann::json> lines = Lines(RecordsOf(row));
@@ -163,7 +163,7 @@ TEST(Html, IsAPageOfItsOwnWithAPlotAndTheTable) {
   EXPECT_THAT(page, Not(HasSubstr("nan")));
 }
 
-TEST(Html, HasNoPlotOfWhatDidNotRun) {
+TEST(Html, HasNoPlotOfRowsThatDidNotRun) {
   Row refused = MakeRow({});
   refused.status = absl::UnavailableError("not here");
   const std::string page = HtmlPage({Describe(ThisMachine())}, {refused});
@@ -171,7 +171,7 @@ TEST(Html, HasNoPlotOfWhatDidNotRun) {
   EXPECT_THAT(page, HasSubstr("not here"));
 }
 
-TEST(Html, HasWhatWasMeasuredOnAGpuBesideItsLimits) {
+TEST(Html, ShowsGpuMeasurementsBesideTheirLimits) {
   const absl::StatusOr<GpuFigures> figures = ReadGpuFigures(
       "{\"what\": \"raw copy of 1024 KiB\", \"beside\": \"\", \"gb_per_second\": 50.00, "
       "\"least\": 49.00, \"most\": 51.00}\n"

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrReplaceAll(std::string(info.param->name()), {{"-", "_"}});
     });
 
-TEST(InPlaceWorkload, KnowsItsElementsBehindEachLastNode) {
+TEST(InPlaceWorkload, KnowsItsElementsAfterEachLastNode) {
   bench::Setup setup = SetupOf(S1InPlace());
   setup.element_bytes = S1InPlace().sizes().front();
   for (const Shape& shape : S1InPlace().shapes()) {
@@ -167,7 +167,7 @@ class Instant final : public Side {
   Roles roles_;
 };
 
-TEST(PacedLimit, IsNeverAheadOfWhatTrainersTake) {
+TEST(PacedLimit, IsNeverAheadOfTheTrainers) {
   const auto paced = MakePacedLimit(std::make_unique<Instant>(), 10'000);
   const Done done = *paced->Read(0.001);
   EXPECT_LE(done.elements, 10'000 * done.seconds);

@@ -57,7 +57,7 @@ def make_bare_root(folder, build, ucx):
 
 
 class OnABareMachine(unittest.TestCase):
-    def test_it_says_what_it_is(self):
+    def test_it_prints_its_version(self):
         code, out, err = run("/penstock-bundle/bin/penstock", "version")
         self.assertEqual(code, 0, err)
         self.assertRegex(out, r"^penstock \d+\.\d+\.\d+\n")

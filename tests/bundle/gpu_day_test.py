@@ -75,7 +75,7 @@ class GpuDay(unittest.TestCase):
         self.assertEqual(self.day()[0], 0)
         self.assertFalse(log.exists())
 
-    def test_what_fails_is_told_with_its_evidence_and_the_rest_goes_on(self):
+    def test_failures_are_reported_with_evidence_and_the_rest_goes_on(self):
         self.add("a_broken", BROKEN)
         self.add("b_failing", FAILING)
         self.add("c_hanging", HANGING)

@@ -132,7 +132,7 @@ TEST(ConsumerGroupsOverShm, AnElementIsPreparedAndSentOnceAndReadByBothWhereItLi
   EXPECT_LT(BytesCopied() - copied, 4 * kGroupsBytes);
 }
 
-TEST(ConsumerGroupsOverShm, WhatAMemberWritesIntoItsElementIsItsOwn) {
+TEST(ConsumerGroupsOverShm, AMembersWritesStayInItsOwnElement) {
   Cluster cluster(1);
   auto its = Members(cluster, 1, 2, LargeForGroups(50),
                      [](DistributeOptions& options) { options.data_transfer_protocol = "shm"; });

@@ -135,7 +135,7 @@ TEST_P(ControlMessages, OfReadersThatShareAJob) {
   ExpectEach(1);
 }
 
-TEST_P(ControlMessages, OfAWorkersWholeEpoch) {
+TEST_P(ControlMessages, LoseNothingOfAWorkersWholeEpoch) {
   ReadWith(1, ShardingPolicy::kOff);
   // One partition per worker; a worker whose stream always breaks has none.
   const size_t partitions = Books().partitions.size();

@@ -136,7 +136,7 @@ TEST(CrossTrainerOverShm, AllReadOneElementWhereItWasMade) {
   for (const Element& element : first) EXPECT_TRUE(IsLarge(element, 0));  // lent the whole time
 }
 
-TEST(CrossTrainerOverShm, WhatWasMadeElsewhereIsCopiedOnceForAll) {
+TEST(CrossTrainerOverShm, ElementsMadeElsewhereAreCopiedOnceForAll) {
   Cluster cluster(1);
   const Dataset repeated = EndlessLarge().Repeat();  // not made by the last node
   std::vector<Iterator> trainers;
@@ -150,7 +150,7 @@ TEST(CrossTrainerOverShm, WhatWasMadeElsewhereIsCopiedOnceForAll) {
   EXPECT_LT(BytesCopied() - copied, 60 * (kLargeValues * int64_t{sizeof(int64_t)} + 4096));
 }
 
-TEST(CrossTrainerOverShm, OneThatKeepsWhatItGetsStallsNobodyAndReadsWhatItWasLent) {
+TEST(CrossTrainerOverShm, ATrainerThatHoldsElementsStallsNobody) {
   Cluster cluster(0);
   cluster.AddWorker({.cross_trainer_cache_size_bytes = 8 << 20});
   Iterator keeps = TrainerOf(EndlessLarge(), OverShm(cluster, "keeps"));
@@ -168,7 +168,7 @@ TEST(CrossTrainerOverShm, OneThatKeepsWhatItGetsStallsNobodyAndReadsWhatItWasLen
   for (int64_t i = 0; i < 10; ++i) EXPECT_TRUE(IsLarge(kept[i], i));
 }
 
-TEST(CrossTrainerOverShm, WhatAReaderMayBeLentIsASettingAndTheRestAreCopies) {
+TEST(CrossTrainerOverShm, LoansOfAReaderAreBoundedAndTheRestAreCopies) {
   Cluster cluster(0);
   cluster.AddWorker({.max_loan_bytes = 1});  // one at a time
   Iterator it = TrainerOf(EndlessLarge(), OverShm(cluster, "keeps"));
@@ -179,7 +179,7 @@ TEST(CrossTrainerOverShm, WhatAReaderMayBeLentIsASettingAndTheRestAreCopies) {
   EXPECT_GE(BytesCopied() - copied, 4 * kLargeValues * int64_t{sizeof(int64_t)});
 }
 
-TEST(CrossTrainerOverShm, WhatAWorkerMaySpendOnThemIsASetting) {
+TEST(CrossTrainerOverShm, ASettingBoundsTheWorkersSharedMemory) {
   Cluster cluster(0);
   cluster.AddWorker({.shared_pool_bytes = 1});  // no room for an element
   std::vector<Iterator> trainers;
@@ -192,7 +192,7 @@ TEST(CrossTrainerOverShm, WhatAWorkerMaySpendOnThemIsASetting) {
   EXPECT_GE(BytesCopied() - copied, 20 * kLargeValues * int64_t{sizeof(int64_t)});
 }
 
-TEST(CrossTrainerOverShm, OneThatComesBackReadsOnWithWhatItHadLent) {
+TEST(CrossTrainerOverShm, AReturningTrainerKeepsItsLentElements) {
   Cluster cluster(1);
   Iterator stays = TrainerOf(EndlessLarge(), OverShm(cluster, "stays"));
   Element kept;
@@ -207,7 +207,7 @@ TEST(CrossTrainerOverShm, OneThatComesBackReadsOnWithWhatItHadLent) {
   EXPECT_TRUE(IsLarge(kept, 0));
 }
 
-TEST(CrossTrainerOverShm, WhatAWorkerLentOutlivesIt) {
+TEST(CrossTrainerOverShm, LentElementsOutliveTheWorker) {
   std::vector<Element> kept;
   {
     Cluster cluster(1);
@@ -257,7 +257,7 @@ TEST(CrossTrainerJobs, ASlowOneSkipsAndTheFastOneIsNotHeldUp) {
   EXPECT_GT(some.back(), 1000);
 }
 
-TEST(CrossTrainerJobs, OneThatLeavesMovesNothing) {
+TEST(CrossTrainerJobs, ALeavingTrainerMovesNothing) {
   Cluster cluster(1);
   Iterator stays = TrainerOf(EndlessNumbers(), As(cluster, "stays"));
   {

@@ -57,7 +57,7 @@ TEST(DocExamples, X4SharedJobGivesEachPassOnceToBothReadersTogether) {
   }
 }
 
-TEST(DocExamples, X5RepeatBehindDistributeReadsAnIterationPerRepetition) {
+TEST(DocExamples, X5RepeatAfterDistributeReadsAnIterationPerRepetition) {
   Cluster cluster(1);
   Dataset dataset =
       Dataset::Range(5).Distribute(cluster.Options(ShardingPolicy::kOff, "my_job_name")).Repeat(3);

@@ -207,7 +207,7 @@ TEST(Faults, AStateIsCommittedWhereTheLastRepetitionGaveThisReaderNothing) {
   EXPECT_EQ(ReadAll(*again), std::vector<int64_t>());
 }
 
-TEST(Faults, AStateThatIsNotKeptAnyMoreIsNotCommitted) {
+TEST(Faults, AForgottenStateIsNotCommitted) {
   Cluster cluster(1);
   absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
@@ -271,7 +271,7 @@ TEST(Faults, ReadingWithDeadlinesPushesNoStateOut) {
   EXPECT_TRUE(committed.ok()) << committed;
 }
 
-TEST(Faults, WhatIsCommittedOnDeliveryHasNoState) {
+TEST(Faults, CommitsOnDeliveryHaveNoState) {
   Cluster cluster(1);
   absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();

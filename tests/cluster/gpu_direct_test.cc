@@ -186,7 +186,7 @@ TEST_F(GpuDirectJobs, AWorkerThatGoesTakesNothingWithIt) {
   EXPECT_EQ(read.stats[0].gpu_direct, "on");
 }
 
-TEST_F(GpuDirectJobs, AStateIsThatBehindTheStepGivenWhereverElementsAre) {
+TEST_F(GpuDirectJobs, AStateIsAfterTheReturnedStepWhereverElementsAre) {
   StartWorkers();
   DistributeOptions job = Job();
   job.keep = Keep::kCommitted;
@@ -234,7 +234,7 @@ TEST_F(GpuDirectJobs, ReceivesAndFlushesThatFailLoseNothing) {
   EXPECT_GT(read.stats[0].elements, 0);
 }
 
-TEST_F(GpuDirectJobs, WhatTheHostHasToReadIsStaged) {
+TEST_F(GpuDirectJobs, ElementsThatTheHostReadsAreStaged) {
   StartWorkers();
   // Batches of a job that several replicas share are cut. Below, a map reads them.
   const Read shared =

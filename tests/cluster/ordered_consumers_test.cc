@@ -89,7 +89,7 @@ struct Launch {
   std::vector<std::unique_ptr<WorkerElsewhere>> workers;
 };
 
-TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
+TEST_P(OrderedConsumers, InAnyNumberContinueTheSameOrder) {
   const std::vector<int64_t> order = OfOneReader();
   std::mt19937 random(6);
   std::vector<int64_t> read;
@@ -147,7 +147,7 @@ TEST_P(OrderedConsumers, OfWhateverNumberGoOnInTheSameOrder) {
   EXPECT_EQ(read, order);
 }
 
-TEST_P(OrderedConsumers, AreInThatOrderWhateverWorkersAreKilled) {
+TEST_P(OrderedConsumers, KeepTheOrderWhicheverWorkersAreKilled) {
   const std::vector<int64_t> order = OfOneReader();
   Launch launch(3);
   std::vector<std::vector<DeliveredElement>> delivered(3);
@@ -302,7 +302,7 @@ TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersState) {
   ExpectOfConsumer0(*saved);
 }
 
-TEST_F(OneOrderedConsumer, TakesUpNoOtherConsumersStateBehindTheEndEither) {
+TEST_F(OneOrderedConsumer, RefusesAnotherConsumersStateAfterTheEndToo) {
   Iterator first = Consumer(0, 2);
   Iterator other = Consumer(1, 2);
   const auto read = [](Iterator& it) {

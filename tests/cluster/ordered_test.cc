@@ -57,7 +57,7 @@ TEST_P(OrderedReading, IsTheSameOnAnyNumberOfWorkers) {
   }
 }
 
-TEST_P(OrderedReading, IsTheSameWhoeverComesAndGoes) {
+TEST_P(OrderedReading, IsTheSameWhicheverWorkersComeAndGo) {
   const std::vector<int64_t> order = Undisturbed();
   TemporaryFolder folder;
   Cluster cluster(2, {.work_dir = folder.path(), .fault_tolerant_mode = true});
@@ -76,7 +76,7 @@ TEST_P(OrderedReading, IsTheSameWhoeverComesAndGoes) {
   EXPECT_EQ(values, order);
 }
 
-TEST_P(OrderedReading, IsTheSameBehindARestoreOnOthers) {
+TEST_P(OrderedReading, IsTheSameAfterARestoreOnOtherWorkers) {
   const std::vector<int64_t> order = Undisturbed();
   std::mt19937 random(4);
   std::vector<int64_t> values;

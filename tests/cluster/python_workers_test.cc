@@ -44,7 +44,7 @@ TEST(PythonWorkers, DifferInOneProcess) {
   EXPECT_THAT(ReadAll(read(with)), ElementsAre(0, 2, 4, 6)) << "whoever was started last";
 }
 
-TEST(PythonWorkers, RunNothingForWhoReadsInTheSameProcess) {
+TEST(PythonWorkers, RunNothingForReadersInTheSameProcess) {
   Cluster cluster(0);
   cluster.AddWorker(WithPython());
   const absl::Status refused = FirstError(Doubled(4));

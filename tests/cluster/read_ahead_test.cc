@@ -127,7 +127,7 @@ TEST_P(ReadAhead, ACommittedStateIsGoneOnFromInItsJob) {
   EXPECT_EQ(kept, wanted);
 }
 
-TEST_P(ReadAhead, BehindTheEndNothingIsOwed) {
+TEST_P(ReadAhead, NothingIsLeftAfterACommitAtTheEnd) {
   Cluster cluster(1);
   {
     absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();

@@ -272,7 +272,7 @@ std::string ReadAsTold(const ReplicaGroup& group, const std::string& source, int
   return absl::StrCat(steps, " ", rows, " ", weight);
 }
 
-TEST(ReplicaChild, DoesWhatItIsTold) {
+TEST(ReplicaChild, ObeysTheParent) {
   const char* role = std::getenv(transfer::kChildVariable);
   if (role == nullptr) GTEST_SKIP() << "for the children of the tests below";
   const std::vector<std::string> place = absl::StrSplit(role, ' ');
@@ -300,7 +300,7 @@ class Processes {
   explicit Processes(int count) {
     for (int i = 0; i < count; ++i)
       children_.push_back(std::make_unique<transfer::Child>(absl::StrCat(i, " ", count),
-                                                            "ReplicaChild.DoesWhatItIsTold"));
+                                                            "ReplicaChild.ObeysTheParent"));
   }
   std::vector<Answer> Read(const std::string& source, PartialBatches policy,
                            const std::string& service = "-", const std::string& job = "-") {

@@ -341,7 +341,7 @@ TEST_F(RestoreRefuses, TwoStatesOfOneRank) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("two states are of client"));
 }
 
-TEST_F(RestoreRefuses, AStateOlderThanWhatItsRankCommitted) {
+TEST_F(RestoreRefuses, AStateOlderThanItsRanksCommit) {
   one_.Read(20);
   const State first = Saved(one_);
   one_.Read(20);

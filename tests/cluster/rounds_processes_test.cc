@@ -58,7 +58,7 @@ void ReadUntilAnError(const ReplicaGroup& group, const Dataset& dataset, int64_t
   }
 }
 
-TEST(TrainerChild, DoesWhatItIsTold) {
+TEST(TrainerChild, ObeysTheParent) {
   const char* role = std::getenv(transfer::kChildVariable);
   if (role == nullptr) GTEST_SKIP() << "for the children of the tests below";
   setenv("RANK", role, 1);
@@ -93,7 +93,7 @@ class Trainers {
   Trainers() {
     for (int rank = 0; rank < kRanks; ++rank)
       children_.push_back(
-          std::make_unique<transfer::Child>(std::to_string(rank), "TrainerChild.DoesWhatItIsTold"));
+          std::make_unique<transfer::Child>(std::to_string(rank), "TrainerChild.ObeysTheParent"));
   }
   transfer::Child& operator[](size_t rank) { return *children_[rank]; }
   void Say(const std::string& line) {
@@ -153,7 +153,7 @@ TEST(RoundsOfProcesses, EndAtOneStepByEachPolicy) {
 }
 
 // Its connection stays open but silent.
-TEST(RoundsOfProcesses, OneThatIsStoppedIsSuspectedUntilItGoesOn) {
+TEST(RoundsOfProcesses, AStoppedTrainerIsSuspectedUntilItGoesOn) {
   const auto suspected = [] {
     return Metric("penstock_dispatcher_lost_consumers{state=\"suspected\"}");
   };
@@ -168,7 +168,7 @@ TEST(RoundsOfProcesses, OneThatIsStoppedIsSuspectedUntilItGoesOn) {
   EXPECT_EQ(Metric("penstock_dispatcher_events_total{event=\"step_torn\"}"), -1);
 }
 
-TEST(RoundsOfProcesses, OneThatIsKilledIsSuspectedAndThenDeadToTheOthers) {
+TEST(RoundsOfProcesses, AKilledTrainerIsSuspectedAndThenDead) {
   DispatcherConfig config;
   config.client_timeout = absl::Seconds(6);
   Cluster cluster(2, config);

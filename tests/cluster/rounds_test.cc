@@ -128,7 +128,7 @@ TEST(Rounds, AWorkerThatJoinsIsReadToo) {
   EXPECT_EQ(Values(reads).size(), 4000);
 }
 
-TEST(Rounds, GoOnBehindARestartedDispatcher) {
+TEST(Rounds, GoOnAfterADispatcherRestart) {
   DispatcherConfig config;
   config.work_dir = ::testing::TempDir() + "/rounds_restart";
   std::filesystem::remove_all(config.work_dir);
@@ -185,7 +185,7 @@ double CountWaits() {
   return waits;
 }
 
-TEST(Rounds, WhatAStepWaitedForIsCounted) {
+TEST(Rounds, WaitsOfStepsAreCounted) {
   Cluster cluster(1);
   const double before = CountWaits();
   auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic);
@@ -193,7 +193,7 @@ TEST(Rounds, WhatAStepWaitedForIsCounted) {
   EXPECT_GE(CountWaits() - before, 2);  // each waits at least for its first element
 }
 
-TEST(Rounds, AnErrorIsTheWholeRounds) {
+TEST(Rounds, AnErrorConcernsTheWholeRound) {
   Cluster cluster(2);
   const Dataset dataset =
       Dataset::Range(200).Map([](auto x) { return Where(x == 77, x / (x - 77), x); });
@@ -280,7 +280,7 @@ TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
   EXPECT_EQ(Sorted(all), UpTo(1000));
 }
 
-TEST(Rounds, OneConsumerThatComesBackBehindTheOthersIsToldSo) {
+TEST(Rounds, AConsumerThatComesBackAtAnEarlierRoundIsRefused) {
   Cluster cluster(1);
   const auto committed = [](DistributeOptions& options) {
     options.keep = Keep::kCommitted;
@@ -320,7 +320,7 @@ TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {
 }
 
 // Once during the reading, and once when all have read to the end.
-TEST(Rounds, TheStateOfAnotherConsumerIsRefusedInWords) {
+TEST(Rounds, TheStateOfAnotherConsumerIsRefused) {
   Cluster cluster(1);
   auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic,
                        [](DistributeOptions& options) { options.keep = Keep::kCommitted; });

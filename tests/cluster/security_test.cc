@@ -72,7 +72,7 @@ TEST_F(SecureCluster, ReadsOverTls) {
   EXPECT_EQ(read[999], 999);
 }
 
-TEST_F(SecureCluster, OffersOverTheNetworkOnlyWhatIsEncrypted) {
+TEST_F(SecureCluster, OffersOnlyEncryptedProtocolsOverTheNetwork) {
   Start(OurProcess());
   auto it = Dataset::Range(10).Distribute(Options({.ca = Ours().ca()}, "tcp")).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
@@ -81,14 +81,14 @@ TEST_F(SecureCluster, OffersOverTheNetworkOnlyWhatIsEncrypted) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("'tcp' is not available"));
 }
 
-TEST_F(SecureCluster, WhoTrustsAnotherAuthorityDoesNotTalkToIt) {
+TEST_F(SecureCluster, AClientThatTrustsAnotherAuthorityRefusesTheCluster) {
   Start(OurProcess());
   const TlsConfig other = {.ca = Authority("other").ca()};
   EXPECT_TRUE(absl::IsUnavailable(AskDispatcher(dispatcher_->target(), other)));
   EXPECT_FALSE(DialWorker(WorkerAddress(), other).ok());
 }
 
-TEST_F(SecureCluster, WithMutualTlsStrangersReachNeitherDispatcherNorWorker) {
+TEST_F(SecureCluster, WithMutualTlsUnauthenticatedPeersReachNothing) {
   Start(Mutual());
   EXPECT_TRUE(AskDispatcher(dispatcher_->target(), OurProcess(), kLongTimeout).ok());
   // It is let in and gets an error: no such iteration.
@@ -110,7 +110,7 @@ TEST_F(SecureCluster, WithMutualTlsStrangersReachNeitherDispatcherNorWorker) {
   }
 }
 
-TEST_F(SecureCluster, PagesAreShownToWhoHasTheToken) {
+TEST_F(SecureCluster, PagesNeedTheToken) {
   Start(OurProcess());
   EXPECT_EQ(ReadAll(Dataset::Range(10).Distribute(Options({.ca = Ours().ca()}, "grpc"))).size(),
             10u);

@@ -34,7 +34,7 @@ TEST(Servers, StartWithoutAConfig) {
   EXPECT_TRUE((*dispatcher)->status().ok());
 }
 
-TEST(Servers, AStoppedDispatcherLetsGoOfItsJournal) {
+TEST(Servers, AStoppedDispatcherReleasesItsJournal) {
   TemporaryFolder folder;
   const DispatcherConfig config{.work_dir = folder.path()};
   absl::StatusOr<std::unique_ptr<DispatchServer>> first = DispatchServer::Start(config);
@@ -164,7 +164,7 @@ TEST(JobNames, TwoRegisteredDatasetsMayBeReadUnderOne) {
 }
 
 // The dispatcher's messages come by themselves; the hint only adds requests.
-TEST(RefreshHint, IsTakenAndMustNotBeNegative) {
+TEST(RefreshHint, IsAcceptedUnlessNegative) {
   Cluster cluster(1);
   DistributeOptions options = cluster.Options(ShardingPolicy::kOff);
   options.task_refresh_interval_hint = absl::Milliseconds(20);

@@ -104,7 +104,7 @@ TEST(SharedJobs, EachRepetitionIsSharedByItself) {
   EXPECT_EQ(Sorted(values), Sorted(twice));
 }
 
-TEST(SharedJobs, ALateReaderGetsEmptyPassesOfWhatIsOver) {
+TEST(SharedJobs, ALateReaderGetsNothingOfFinishedPasses) {
   Cluster cluster(1);
   const DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "over");
   EXPECT_EQ(ReadAll(Dataset::Range(100).Distribute(options)).size(), 100u);
@@ -121,7 +121,7 @@ TEST(SharedJobs, IteratorsOfOneDatasetGoOnWithTheNextRepetition) {
   EXPECT_EQ(ReadAll(dataset).size(), 100u);
 }
 
-TEST(SharedJobs, AnIteratorOfTheSameDatasetReadsTheNextRepetitionWhateverIsLeft) {
+TEST(SharedJobs, AnotherIteratorOfADatasetReadsTheNextRepetition) {
   Cluster cluster(1);
   const DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "early");
   const Dataset dataset = Dataset::Range(100).Distribute(options);
@@ -156,7 +156,7 @@ TEST(SharedJobs, AWorkerAddedInMidJobIsRead) {
   EXPECT_EQ(Sorted(values), twice);
 }
 
-TEST(SharedJobs, ALateReaderSharesWhatIsLeft) {
+TEST(SharedJobs, ALateReaderSharesTheRest) {
   Cluster cluster(1);
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "late");
   options.max_outstanding_requests = 1;

@@ -116,7 +116,7 @@ TEST_F(StaticSharding, FileFindsTheFilesBelowOtherNodes) {
             UpTo(4 * kPerFile));
 }
 
-TEST_F(StaticSharding, FileRefusesWhatHasNoFilesAndTooFewOfThem) {
+TEST_F(StaticSharding, FileRefusesDatasetsWithoutEnoughFiles) {
   Cluster cluster(3);
   absl::Status status =
       FirstError(Dataset::Range(10).Distribute(cluster.Options(ShardingPolicy::kFile)));
@@ -179,7 +179,7 @@ TEST_F(StaticSharding, HintPutsTheShardWhereItStands) {
 }
 
 // Before the hint all shards draw alike; after it each draws for itself.
-TEST_F(StaticSharding, BehindAHintEachShardHasAnOrderOfItsOwn) {
+TEST_F(StaticSharding, AfterAHintEachShardHasAnOrderOfItsOwn) {
   Cluster cluster(2);
   const auto shards = ByPartition(Dataset::Range(200)
                                       .Shard(kShardHint, 0)
@@ -196,7 +196,7 @@ TEST_F(StaticSharding, BehindAHintEachShardHasAnOrderOfItsOwn) {
   EXPECT_NE(places[0], places[1]);
 }
 
-TEST_F(StaticSharding, HintInsideAFunctionDividesWhatItOpens) {
+TEST_F(StaticSharding, HintInsideAFunctionDividesItsDatasets) {
   Cluster cluster(2);
   Files(3);
   const Dataset dataset =
@@ -298,7 +298,7 @@ TEST_F(StaticSharding, AJobWaitsForItsFirstWorkerToCountShards) {
   EXPECT_EQ(Sorted(ReadAll(*it)), UpTo(10));
 }
 
-TEST_F(StaticSharding, ShardsAreThoseOfTheListAlsoBeforeAllWorkersAreThere) {
+TEST_F(StaticSharding, ShardsFollowTheListBeforeAllWorkersAreThere) {
   DispatcherConfig config;
   config.worker_addresses = {"localhost:%port%", "localhost:%port%", "localhost"};
   Cluster cluster(1, config);

@@ -32,7 +32,7 @@ absl::Status Ask(const std::string& service, const TlsConfig& tls, absl::Duratio
   return (*stub)->GetVersion({.timeout = timeout, .stop = {}}).status();
 }
 
-TEST(DispatcherPort, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {
+TEST(DispatcherPort, WithMutualTlsNeedsACertificateOfTheAuthority) {
   auto server = DispatchServer::Start({.tls = Mutual()});
   ASSERT_TRUE(server.ok()) << server.status();
   const std::string service = (*server)->target();
@@ -44,7 +44,7 @@ TEST(DispatcherPort, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {
       absl::IsUnavailable(Ask(absl::StrCat("localhost:", (*server)->port()), {}, kShortTimeout)));
 }
 
-TEST(DispatcherPort, WithTlsProvesWhoItIs) {
+TEST(DispatcherPort, WithTlsProvesItsIdentity) {
   auto server = DispatchServer::Start({.tls = OurProcess()});
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_TRUE(Ask((*server)->target(), {.ca = Ours().ca()}, kLongTimeout).ok());
@@ -52,13 +52,13 @@ TEST(DispatcherPort, WithTlsProvesWhoItIs) {
       Ask((*server)->target(), {.ca = Authority("other").ca()}, kShortTimeout)));
 }
 
-TEST(DispatcherPages, AreShownToWhoHasTheToken) {
+TEST(DispatcherPages, NeedTheToken) {
   auto server = DispatchServer::Start({.metrics_port = 0, .metrics_token = "page-secret"});
   ASSERT_TRUE(server.ok()) << server.status();
   ExpectPagesAskForTheToken((*server)->metrics_port());
 }
 
-TEST(GrpcLink, WithMutualTlsIsForThoseWithACertificateOfTheAuthority) {
+TEST(GrpcLink, WithMutualTlsNeedsACertificateOfTheAuthority) {
   transfer::Transport& grpc = **transfer::FindTransport("grpc");
   std::atomic<int> accepted = 0;
   auto listener = grpc.Listen({.tls = Mutual()}, [&](const transfer::Hello&, auto) {

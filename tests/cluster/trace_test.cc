@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-TEST(Trace, ShowsWhatEachNodeDidOnEachWorker) {
+TEST(Trace, ShowsEachNodesWorkOnEachWorker) {
   Cluster cluster(2);
   const Dataset dataset = Dataset::Range(int64_t{1} << 40).Map([](Expr x) { return x * 2; });
   absl::StatusOr<Iterator> it =

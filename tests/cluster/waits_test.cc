@@ -98,7 +98,7 @@ class Waits : public testing::TestWithParam<std::string> {
 };
 
 // A partition that stops takes neither the order nor the last credit from the other.
-TEST_P(Waits, OnePartitionThatStandsStillHoldsUpNoOther) {
+TEST_P(Waits, AStoppedPartitionHoldsUpNoOther) {
   constexpr int64_t kCount = 100;
   for (const MergeOrder order : {MergeOrder::kAny, MergeOrder::kFair}) {
     for (const int64_t window : {1, 2, 3}) {
@@ -162,7 +162,7 @@ TEST_P(Waits, AWindowSmallerThanAnElementLetsOneThrough) {
 }
 
 // Elements that are copied out, in a frame, and in slots of their own.
-TEST_P(Waits, ElementsThatAreKeptHoldUpNoOthers) {
+TEST_P(Waits, HeldElementsHoldUpNoOthers) {
   for (const int64_t words : {1, 300, 2000, 20000}) {
     SCOPED_TRACE(absl::StrCat("words ", words));
     Cluster cluster(2);
@@ -181,7 +181,7 @@ TEST_P(Waits, ElementsThatAreKeptHoldUpNoOthers) {
   }
 }
 
-TEST_P(Waits, ABufferBehindDistributeMayBeLargerThanTheWindow) {
+TEST_P(Waits, ABufferAfterDistributeMayBeLargerThanTheWindow) {
   for (const int64_t words : {1, 2000, 20000}) {
     SCOPED_TRACE(absl::StrCat("words ", words));
     Cluster cluster(2);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-TEST(CaptureOnGpu, IsLeftAloneByWhatOtherThreadsOfOursDo) {
+TEST(CaptureOnGpu, SurvivesTheWorkOfOurOtherThreads) {
   DeviceBackend& gpu = LinkedDeviceBackend();
   if (!gpu.Count().ok() && DeviceRequired()) FAIL() << DescribeDevices(gpu);
   if (!gpu.Count().ok()) GTEST_SKIP() << DescribeDevices(gpu);

@@ -145,7 +145,7 @@ TEST_F(ShmToGpu, ElementsAreCopiedFromPageLockedSlotsThatAreUsedAgainAndAgain) {
   EXPECT_EQ(engine_->Progress(), 0);
 }
 
-TEST_F(ShmToGpu, WhatIsUnderWayAtTheEndIsWaitedFor) {
+TEST_F(ShmToGpu, UnfinishedCopiesAreAwaitedAtTheEnd) {
   link_->Grant({kCredits});
   ASSERT_TRUE(end_->AwaitGranted(kCredits));
   for (Index index = 0; index < kPlaces; ++index) {

@@ -38,7 +38,7 @@ class MemoryOnGpu : public testing::Test {
 };
 
 // Runs in a process of its own, since other tests of this program use the device.
-TEST_F(MemoryOnGpu, AskingWhatThereIsMakesNoContext) {
+TEST_F(MemoryOnGpu, QueriesMakeNoContext) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {

@@ -69,7 +69,7 @@ TEST_F(NcclOnGpu, ReducesAndGathers) {
   EXPECT_TRUE(own.AsyncError().ok());
 }
 
-TEST_F(NcclOnGpu, IsSplitAndOutlivedByWhatWasSplit) {
+TEST_F(NcclOnGpu, IsSplitAndOutlivedByItsParts) {
   std::unique_ptr<Collective> part;
   {
     const NcclRanks ranks = CollectiveOfNccl(trainers_).value();
@@ -79,7 +79,7 @@ TEST_F(NcclOnGpu, IsSplitAndOutlivedByWhatWasSplit) {
   EXPECT_THAT(part->Finish().value(), ElementsAre(7));
 }
 
-TEST_F(NcclOnGpu, OneThatIsAbortedSaysWhyAndLeavesTheTrainersAlone) {
+TEST_F(NcclOnGpu, AnAbortGivesItsReasonAndSparesTheTrainersCommunicator) {
   {
     const NcclRanks ranks = CollectiveOfNccl(trainers_).value();
     ASSERT_TRUE(ranks.own->Start(CollectiveOp::kSum, {7}).ok());

@@ -115,7 +115,7 @@ TEST_F(PretendedCuda, RecordsACallThatACaptureForbids) {
                           HasSubstr("cudaHostUnregister while another thread captures")));
 }
 
-TEST_F(PretendedCuda, RecordsWhatConflictsWithACaptureInAnyMode) {
+TEST_F(PretendedCuda, RecordsConflictsWithACaptureInAnyMode) {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
   cudaEvent_t inside = nullptr;
@@ -153,7 +153,7 @@ TEST_F(PretendedCuda, RecordsACallWithoutACurrentContext) {
                                             HasSubstr("cudaMalloc made a context on device 0")));
 }
 
-TEST_F(PretendedCuda, RecordsWhatIsUsedUnderTheContextOfAnotherDevice) {
+TEST_F(PretendedCuda, RecordsUsesUnderAnotherDevicesContext) {
   Begin({.devices = 2, .named = {0, 1}});
   void* memory = nullptr;
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
@@ -178,7 +178,7 @@ TEST_F(PretendedCuda, RecordsWhatIsUsedUnderTheContextOfAnotherDevice) {
                   "cudaFree under the context of device 1: the memory is of device 0"));
 }
 
-TEST_F(PretendedCuda, RecordsWhatWaitsForTheDeviceInsideAStep) {
+TEST_F(PretendedCuda, RecordsWaitsForTheDeviceInsideAStep) {
   const auto wait = [&] {
     void* more = nullptr;
     EXPECT_EQ(cudaMalloc(&more, kBytes), cudaSuccess);

@@ -64,7 +64,7 @@ class PretendedNccl : public testing::Test {
 };
 
 // Breaks each rule once.
-TEST_F(PretendedNccl, RecordsWhatNcclDoesNotForgive) {
+TEST_F(PretendedNccl, RecordsMisuses) {
   const cuda::NcclLibrary& nccl = **cuda::NcclLibrary::Get();
   std::thread([&] {
     EXPECT_EQ(nccl.CommDestroy(trainers_[0]), cuda::kNcclSuccess);
@@ -126,7 +126,7 @@ TEST_F(PretendedNccl, SplitsHaveRanksAndEndsOfTheirOwn) {
   EXPECT_EQ(pretended_nccl::Aborted(), kRanks);
 }
 
-TEST_F(PretendedNccl, ARankThatIsLostEndsWhatTheOthersWaitFor) {
+TEST_F(PretendedNccl, ALostRankEndsTheOthersWaits) {
   OnRanks([this](int rank) {
     if (rank == 2) return pretended_nccl::Lose(trainers_[2]);
     ASSERT_TRUE(all_[rank]->Start(CollectiveOp::kSum, {1}).ok() || !all_[rank]->AsyncError().ok());
@@ -154,14 +154,14 @@ TEST_F(PretendedNccl, ALaunchThatIsStuckIsAborted) {
 }
 
 // NCCL would wait for its work for ever.
-TEST_F(PretendedNccl, OneWithUnfinishedWorkIsAbortedAndNotDestroyed) {
+TEST_F(PretendedNccl, AnUnfinishedCommunicatorIsAborted) {
   ASSERT_TRUE(all_[0]->Start(CollectiveOp::kSum, {1}).ok());
   all_[0].reset();
   EXPECT_EQ(pretended_nccl::Aborted(), 1);
   EXPECT_EQ(pretended_nccl::Destroyed(), 0);
 }
 
-TEST_F(PretendedNccl, OneThatIsFinishedIsDestroyed) {
+TEST_F(PretendedNccl, AFinishedCommunicatorIsDestroyed) {
   OnRanks([this](int rank) {
     ASSERT_TRUE(all_[rank]->AllGather("").ok());
     all_[rank].reset();

@@ -195,7 +195,7 @@ TEST_P(CudaPathsAtDepth, StepsOnTheNamedDeviceNeitherWaitNorTouchAnother) {
   Train(*locking_, kDevice, GetParam());
 }
 
-TEST_P(CudaPathsAtDepth, StepsOnASecondDeviceCopyFromWhatTheFirstHasPageLocked) {
+TEST_P(CudaPathsAtDepth, StepsOnASecondDeviceCopyFromTheFirstsPageLockedMemory) {
   locking_->UseDevice(kDevice);
   Train(*locking_, kSecondDevice, GetParam());
 }

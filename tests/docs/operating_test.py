@@ -50,7 +50,7 @@ class Sketches(unittest.TestCase):
             for flag in re.findall(r"--[a-z0-9-]+", rest):
                 self.assertIn(flag, known, f"penstock {name}")
 
-    def test_alarms_go_by_what_there_is(self):
+    def test_alarms_use_existing_metrics_and_events(self):
         alarms = PAGE[PAGE.index("## What to watch"):]
         sources = "\n".join(
             source.read_text()

@@ -42,7 +42,7 @@ class Pages(unittest.TestCase):
         names = [str(page.relative_to(ROOT / "docs")) for page in PAGES]
         self.assertEqual(missing_from_nav(names, (ROOT / "mkdocs.yml").read_text()), [])
 
-    def test_links_lead_to_what_is_there(self):
+    def test_links_lead_to_existing_files(self):
         for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]:
             self.assertEqual(dead_links(page, page.read_text()), [], page)
 
@@ -59,7 +59,7 @@ class WhatIsNoticed(unittest.TestCase):
         here = ROOT / "README.md"
         self.assertEqual(dead_links(here, "[a](docs) [b](no_such.md#x) [c](https://e.org) `[d](gone)`"), ["no_such.md"])
 
-    def test_a_list_behind_a_paragraph(self):
+    def test_a_list_after_a_paragraph(self):
         self.assertEqual(lists_without_room("these:\n- one\n- two\n\n- three\n  more\n- four"), ["- one"])
 
 

@@ -156,7 +156,7 @@ class TwoHosts(HostsTest):
         for choices in self.choices(cluster, hosts.inside("trainer")):
             self.assertTrue(choices)
 
-    def test_a_slow_link_chooses_a_codec_for_what_codecs_make_less_of_and_for_nothing_else(self):
+    def test_a_slow_link_chooses_a_codec_only_for_compressible_data(self):
         for workload, compresses in (("T1-z", True), ("T1", False)):
             with self.subTest(workload), hosts.two_hosts("1gbit"):
                 cluster = self.cluster(hosts.inside("workers"), hosts.WORKERS)

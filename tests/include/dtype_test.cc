@@ -96,7 +96,7 @@ TEST(Float16, RoundsHalfWayBetweenNeighboursToTheEvenOne) {
   }
 }
 
-TEST(Float16, KeepsSignsAndWhatIsNoNumber) {
+TEST(Float16, KeepsSignsAndNaN) {
   EXPECT_EQ(Float16(-0.0f).bits, 0x8000);
   EXPECT_EQ(Float16(-std::numeric_limits<float>::infinity()).bits, 0xfc00);
   EXPECT_EQ(Float16(1e30f).bits, 0x7c00);
@@ -122,7 +122,7 @@ TEST(BFloat16, RoundsHalfWayBetweenNeighboursToTheEvenOne) {
   }
 }
 
-TEST(BFloat16, KeepsWhatIsNoNumber) {
+TEST(BFloat16, KeepsNaN) {
   EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16(std::bit_cast<float>(0x7f800001)))));
   EXPECT_EQ(BFloat16(std::numeric_limits<float>::max()).bits, 0x7f80);  // rounds to infinity
 }

@@ -12,7 +12,7 @@ TEST(Fingerprint, IsFnv1aAsPublished) {
   EXPECT_EQ(Fingerprint("foobar"), 0x85944171f73967e8u);
 }
 
-TEST(Fingerprint, OfPiecesIsThatOfTheWhole) {
+TEST(Fingerprint, OfPiecesEqualsThatOfTheWhole) {
   EXPECT_EQ(Fingerprint("bar", Fingerprint("foo")), Fingerprint("foobar"));
 }
 

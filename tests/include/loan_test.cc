@@ -30,7 +30,7 @@ class CountingOwner final : public SlotOwner {
   std::atomic<int> taken_back_{0};
 };
 
-TEST(Loan, ReturnsTheSlotWhenLetGo) {
+TEST(Loan, ReturnsTheSlotWhenDestroyed) {
   CountingOwner owner;
   {
     Loan loan = owner.Lend();
@@ -70,7 +70,7 @@ TEST(Loan, MovesOnWithoutReturning) {
   EXPECT_EQ(owner.taken_back(), 0);
 }
 
-TEST(Loan, IsSharedAndLetGoByManyThreadsAtOnce) {
+TEST(Loan, IsSharedAndReleasedByManyThreadsAtOnce) {
   CountingOwner owner;
   Loan loan = owner.Lend();
   std::vector<std::thread> threads;

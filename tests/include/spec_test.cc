@@ -23,7 +23,7 @@ TEST(Shape, CountsItsValues) {
   EXPECT_EQ((Shape{huge, huge, 0}.ElementCount()), 0);
 }
 
-TEST(Shape, AdmitsWhatItPromises) {
+TEST(Shape, AdmitsMatchingDims) {
   EXPECT_TRUE((Shape{kUnknownDim, 3}.Admits({7, 3})));
   EXPECT_FALSE((Shape{kUnknownDim, 3}.Admits({7, 4})));
   EXPECT_FALSE((Shape{3}.Admits({3, 3})));

@@ -113,7 +113,7 @@ class Ours(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    def test_writes_a_record_a_window_then_what_they_say_together(self):
+    def test_writes_a_record_for_each_window_then_a_summary(self):
         counting = " ".join(command("counting"))
         records = run(counting, counting)
         windows = [record for record in records if "summary" not in record]
@@ -178,7 +178,7 @@ class Bench(unittest.TestCase):
         self.assertIsNone(absent["ratio"])
         self.assertIn("CPU ratio", done.stderr)
 
-    def test_what_a_peer_reads_wrong_is_a_fault(self):
+    def test_a_peers_wrong_element_is_a_fault(self):
         with tempfile.TemporaryDirectory() as folder:
             launcher = pathlib.Path(folder, "launch")
             launcher.write_text(f"#!/bin/sh\nexec {' '.join(command('skipping'))}\n")

@@ -59,7 +59,7 @@ class Sources(unittest.TestCase):
         spec = ps.Dataset.from_tensors(([1.0], [2], 2**40, True)).element_spec
         self.assertEqual([leaf.dtype for leaf in spec], [ps.float32, ps.int32, ps.int64, ps.bool])
 
-    def test_what_makes_no_tensor_is_a_value_error(self):
+    def test_inputs_that_make_no_tensor_are_value_errors(self):
         with self.assertRaises(ValueError):
             ps.Dataset.from_tensors([[1], [2, 3]])
         with self.assertRaises(ValueError):
@@ -315,7 +315,7 @@ class Transforms(unittest.TestCase):
                     with self.assertRaises(ps.errors.Error, msg=f"{name}: {dataset}"):
                         next(iter(dataset))
 
-    def test_each_epoch_is_shuffled_anew(self):
+    def test_each_epoch_is_shuffled_differently(self):
         def epochs():
             dataset = ps.Dataset.range(20).shuffle(20, seed=3, reshuffle_each_iteration=True)
             return [read(dataset) for _ in range(3)]

@@ -64,7 +64,7 @@ class ReplicasReading(unittest.TestCase):
         self.assertEqual([(w.category, w.filename) for w in caught], [(DeprecationWarning, __file__)])
         self.assertEqual([step.numpy().tolist() for step in dataset], [[0, 1]])
 
-    def test_what_the_function_raises_comes_out(self):
+    def test_the_functions_exception_comes_out(self):
         def fail(_):
             raise KeyError("mine")
 
@@ -73,7 +73,7 @@ class ReplicasReading(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "gives a Dataset, not int"):
             mirrored(2).distribute_datasets_from_function(lambda _: 5)
 
-    def test_maps_and_folds_behind_the_distribution(self):
+    def test_maps_and_folds_after_the_distribution(self):
         dataset = mirrored(2).experimental_distribute_dataset(ps.Dataset.range(4).batch(2)).map(lambda x: x * 10)
         total = dataset.reduce(0, lambda state, step: state + sum(int(one.numpy().sum()) for one in step.values))
         self.assertEqual(total, 60)
@@ -201,7 +201,7 @@ class ReplicasInterrupted(unittest.TestCase):
         self.assertRegex(said[1], "step 1 .*interrupted")
         self.assertEqual(said[2:], ["[[0, 1], [2, 3]] [[4, 5], [6, 7]]", "[[4, 5], [6, 7]]"])
 
-    def test_stop_and_letting_go_end_what_was_waited_for(self):
+    def test_stop_and_destruction_end_a_wait(self):
         said = self.say(
             "it.stop()\n"
             "try: next(it)\n"
@@ -240,7 +240,7 @@ class ReplicasFunctions(unittest.TestCase):
         together = threading.Barrier(3)
         strategy.run(lambda: together.wait(timeout=60))
 
-    def test_the_first_replicas_exception_comes_out_behind_all(self):
+    def test_the_first_replicas_exception_is_raised_after_all_have_run(self):
         strategy = mirrored(3)
         done = []
 

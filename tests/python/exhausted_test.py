@@ -75,7 +75,7 @@ class Exhausted(unittest.TestCase):
             assert next(iterator).numpy() == b"b"
         """)
 
-    def test_an_element_above_half_of_what_the_process_may_have(self):
+    def test_an_element_above_half_of_the_memory_limit(self):
         self.run_python("""
             sizes = ps.Dataset.from_tensor_slices(np.array([3 << 30, 4], np.int64))
             data = sizes.map(lambda n: tf.fill([n], np.uint8(7)))
@@ -140,7 +140,7 @@ class Exhausted(unittest.TestCase):
             assert most() - before < 64, (before, most())
         """)
 
-    def test_what_a_function_gives_and_an_array_that_is_kept_above_the_budget(self):
+    def test_results_and_kept_arrays_above_the_budget(self):
         self.run_python("""
             dispatcher = service.DispatchServer()
             worker = service.WorkerServer(

@@ -62,7 +62,7 @@ def kill_children():
 
 
 class Tracing(unittest.TestCase):
-    def test_what_can_be_traced_is_not_sent(self):
+    def test_traceable_functions_are_not_sent(self):
         ds = ps.Dataset.range(3).map(lambda x: x * 2, output_signature=INT)
         self.assertIn("function: traced", ds.explain())
         self.assertEqual(read(ds), [0, 2, 4])
@@ -299,14 +299,14 @@ class Local(unittest.TestCase):
         again.restore(state)
         self.assertEqual([batch.numpy().tolist() for batch in again], rest)
 
-    def test_what_is_not_deterministic_decides_nothing(self):
+    def test_nondeterministic_functions_decide_nothing(self):
         drawn = ps.py_function(lambda x: np.random.rand() < 0.5, ps.TensorSpec((), "bool"), deterministic=False)
         with self.assertRaisesRegex(ValueError, "not deterministic"):
             ps.Dataset.range(3).filter(drawn)
 
 
 class Generators(unittest.TestCase):
-    def test_what_it_yields(self):
+    def test_elements_are_the_yielded_values(self):
         def pairs():
             for i in range(5):
                 yield {"n": i, "a": [i] * 2}
@@ -326,7 +326,7 @@ class Generators(unittest.TestCase):
         with self.assertRaises(TypeError):
             ps.Dataset.from_generator(iter([1]), output_signature=INT)
 
-    def test_one_that_ends_its_process_ends_with_an_error(self):
+    def test_a_generator_that_kills_its_process_is_an_error(self):
         def numbers():
             yield from range(3)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -337,7 +337,7 @@ class Generators(unittest.TestCase):
             next(iterator)
         self.assertEqual(list(iterator), [])
 
-    def test_arguments_go_by_value_with_the_module_of_what_takes_them(self):
+    def test_arguments_go_by_value_with_the_generators_module(self):
         with unittest.mock.patch.dict(sys.modules):
             with tempfile.TemporaryDirectory() as folder:
                 pathlib.Path(folder, "here_alone.py").write_text("def numbers(n):\n    yield from range(n)\n")

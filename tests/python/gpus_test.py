@@ -45,7 +45,7 @@ class Gpus(unittest.TestCase):
         self.iterators.append(iter(strategy.experimental_distribute_dataset(rows).prefetch_to_device(depth)))
         return self.iterators[-1]
 
-    def test_a_tensor_says_where_it_is_and_what_it_is_there(self):
+    def test_a_tensor_reports_its_device_shape_and_dtype(self):
         tensor = next(self.batches())
         self.assertEqual((tensor.device, tensor.shape, tensor.dtype.name, tensor.size), ("GPU:0", (8,), "int64", 8))
         self.assertEqual(tensor.__dlpack_device__(), (CUDA, 0))
@@ -56,7 +56,7 @@ class Gpus(unittest.TestCase):
         with self.assertRaisesRegex(BufferError, "on GPU:0"):
             memoryview(tensor)
 
-    def test_dlpack_of_both_versions_is_read_behind_the_copy_on_every_stream(self):
+    def test_dlpack_of_both_versions_is_read_after_the_copy_on_every_stream(self):
         own = _gpus.fake_stream(0)
         for version in (None, (0, 8), (1, 0)):
             for stream in (None, LEGACY, PER_THREAD, own):
@@ -131,7 +131,7 @@ class Gpus(unittest.TestCase):
         self.assertEqual(pending[0].tolist(), expected)
         self.assertEqual([of.tolist() for of in given], [list(range(8 * i, 8 * i + 8)) for i in range(1, 8)])
 
-    def test_a_place_goes_back_behind_what_its_readers_were_asked_for(self):
+    def test_a_place_goes_back_after_the_work_of_its_readers(self):
         it = self.batches(8)
         tensor = next(it)
         own = _gpus.fake_stream(0)
@@ -183,7 +183,7 @@ class Gpus(unittest.TestCase):
         with self.assertRaises(ps.errors.NotFoundError):
             ps.Iterator(dataset, gpu=9)
 
-    def test_who_holds_more_than_there_are_places_gets_the_rest_on_the_host(self):
+    def test_elements_beyond_the_places_stay_on_the_host(self):
         held = list(self.iterator(ps.Dataset.range(64).batch(8), gpu=0))
         self.assertEqual([tensor.device for tensor in held], ["GPU:0"] * 4 + ["CPU:0"] * 4)
         self.assertEqual(np.concatenate([tensor.numpy() for tensor in held[4:]]).tolist(), list(range(32, 64)))

@@ -47,7 +47,7 @@ class Colours(unittest.TestCase):
         self.assertGreater(len(set(drawn(1))), 10)
         self.assertTrue(all(60 <= value <= 140 for value in drawn(1)), drawn(1))
 
-    def test_a_bad_amount_is_said(self):
+    def test_a_bad_amount_is_an_error(self):
         with self.assertRaisesRegex(ValueError, "hue"):
             made(lambda x: ps.ops.color_jitter(x, hue=0.7))
 

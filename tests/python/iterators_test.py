@@ -18,7 +18,7 @@ def pipeline():
 
 
 class Positions(unittest.TestCase):
-    def test_a_restored_iterator_goes_on_behind_the_saved_position(self):
+    def test_a_restored_iterator_goes_on_after_the_saved_position(self):
         whole = [batch.numpy().tolist() for batch in pipeline()]
         for taken in (0, 1, 5, len(whole)):
             iterator = iter(pipeline())
@@ -187,7 +187,7 @@ class Leaving(unittest.TestCase):
     def test_while_iterating(self):
         self.leave("for x in ps.Dataset.counter().map(lambda x: x).prefetch(8):\n  if x == 3: raise SystemExit(5)")
 
-    def test_with_iterators_and_elements_that_nobody_lets_go(self):
+    def test_with_iterators_and_elements_in_a_cycle(self):
         self.leave(
             "import builtins\n"
             "it = iter(ps.Dataset.counter().shuffle(10).batch(4).prefetch(8))\n"
@@ -225,7 +225,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(len({type(ps.errors.of_code(code, "")) for code in range(1, 17)}), 16)
         self.assertIsInstance(ps.errors.of_code(3, ""), ValueError)
 
-    def test_what_a_function_raises_comes_through(self):
+    def test_a_functions_exception_comes_through(self):
         class Own(Exception):
             pass
 

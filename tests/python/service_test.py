@@ -67,7 +67,7 @@ class Signatures(unittest.TestCase):
             "data_transfer_protocol data_transfer_address".split(),
         )
 
-    def test_what_tf_data_has_no_argument_for_is_an_option(self):
+    def test_settings_without_a_tf_data_argument_are_options(self):
         tree = ps.Dataset.range(9).distribute(
             "distributed_epoch", "grpc://localhost:5050", job_name="a", max_permits=2, max_bytes_in_flight=1 << 20
         ).explain()
@@ -95,7 +95,7 @@ class Servers(unittest.TestCase):
                 with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "stopped.*make another"):
                     server.start()
 
-    def test_a_stopped_dispatcher_lets_go_of_its_journal(self):
+    def test_a_stopped_dispatcher_releases_its_journal(self):
         with tempfile.TemporaryDirectory() as folder:
             first = service.DispatchServer(service.DispatcherConfig(work_dir=folder))
             first.stop()
@@ -216,7 +216,7 @@ class Reading(unittest.TestCase):
             self.assertEqual(sorted(got[0]), list(range(40)))
             self.assertEqual(got[0], got[1])
 
-    def test_states_restore_behind_the_service(self):
+    def test_states_restore_through_the_service(self):
         with Cluster(2) as cluster:
 
             def make():
@@ -314,7 +314,7 @@ class Leaving(unittest.TestCase):
     def numbers(elements):
         return [int(x) for element in elements for x in np.reshape(element, -1)]
 
-    def test_others_get_what_it_did_not_return(self):
+    def test_others_get_the_unreturned_elements(self):
         for behind in self.BEHIND:
             with self.subTest(behind):
                 reader = self.open(behind, behind)
@@ -322,7 +322,7 @@ class Leaving(unittest.TestCase):
                 del reader
                 self.assertEqual(sorted(returned + self.numbers(self.open(behind, behind))), list(range(2000)))
 
-    def test_an_early_end_leaves_each_what_it_received(self):
+    def test_an_early_end_leaves_each_its_received_elements(self):
         slow = self.open("nothing", "early", early_end=True)
         returned = self.numbers(next(slow) for _ in range(5))
         time.sleep(0.5)  # so that it receives more
@@ -391,7 +391,7 @@ class Passes(unittest.TestCase):
             late.stop()
             self.assertEqual(len(list(self.make(cluster).repeat(3))), 0, "as many passes as it was told")
 
-    def test_what_is_empty_for_all_is_still_an_error(self):
+    def test_an_input_that_is_empty_for_all_is_an_error(self):
         with Cluster() as cluster:
             nothing = ps.Dataset.range(9).filter(lambda x: x > 99)
             nothing = nothing.distribute("distributed_epoch", cluster.target, job_name="nothing").repeat()
@@ -431,7 +431,7 @@ class Said(unittest.TestCase):
                 self.assertIn(part, said)
             self.assertEqual(self.events(cluster.target, "nothing_left", reads, PENSTOCK_EVENTS="off"), [])
 
-    def test_ranks_that_each_read_all_are_told(self):
+    def test_ranks_that_each_read_all_are_logged(self):
         reads = "for _ in range(2): list(ds{before}.distribute('distributed_epoch', service{name}))"
         ranks = {"RANK": "0", "WORLD_SIZE": "2"}
         with Cluster() as cluster:

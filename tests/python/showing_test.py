@@ -27,7 +27,7 @@ def decoded(png):
 
 
 class Pictures(unittest.TestCase):
-    def test_a_batch_is_the_grid_that_is_kept(self):
+    def test_a_batch_is_shown_as_the_stored_grid(self):
         batch = next(iter(ps.Dataset.from_tensor_slices({"image": images(5), "label": np.arange(5)}).batch(5)))
         np.testing.assert_array_equal(decoded(ps.show(batch).png), decoded(GRID.read_bytes()))
 
@@ -63,7 +63,7 @@ class Pictures(unittest.TestCase):
     def test_so_many_at_most(self):
         self.assertEqual(ps.show(images(9), columns=9, limit=3, gap=0).pixels.shape, (6, 24, 3))
 
-    def test_what_is_no_image_is_said(self):
+    def test_data_that_is_no_image_is_an_error(self):
         with self.assertRaisesRegex(ValueError, r"none of the batch's leaves \(int64\[3\]\)"):
             ps.show({"label": np.arange(3)})
         with self.assertRaisesRegex(ValueError, "2 of the batch's leaves .* the one that you mean"):
@@ -86,7 +86,7 @@ class Progress(unittest.TestCase):
         self.assertEqual(elements, list(range(7)))
         self.assertRegex(file.getvalue(), r"\Apass 1: 7 of 7 elements, [0-9.]+/s\n\Z")
 
-    def test_how_many_there_will_be_may_be_unknown_or_said(self):
+    def test_the_total_may_be_unknown_or_given(self):
         odd = ps.Dataset.range(10).filter(lambda x: x % 2 == 1)
         for total, text in ((None, "5 elements"), (5, "5 of 5 elements")):
             file = io.StringIO()
@@ -101,7 +101,7 @@ class Progress(unittest.TestCase):
         self.assertEqual(re.findall(r"(\d) of 3", file.getvalue()), ["1", "2", "3", "3"])
         self.assertEqual(file.getvalue().count("\n"), 1)
 
-    def test_reading_goes_on_behind_an_error(self):
+    def test_reading_goes_on_after_an_error(self):
         ds = ps.Dataset.from_tensor_slices(["1", "x", "3"]).map(lambda x: ps.ops.string_to_number(x, "int64"))
         iterator = ps.progress(ds, file=io.StringIO())
         self.assertEqual(int(next(iterator)), 1)
@@ -109,7 +109,7 @@ class Progress(unittest.TestCase):
             next(iterator)
         self.assertEqual(int(next(iterator)), 3)
 
-    def test_tqdm_is_taken_where_it_is(self):
+    def test_tqdm_is_used_if_available(self):
         made = []
 
         class Tqdm:

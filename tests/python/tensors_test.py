@@ -162,7 +162,7 @@ class AsNumpy(unittest.TestCase):
         ds = ps.Dataset.from_tensor_slices((np.array(["x", "yz"]), np.arange(2)))
         self.assertEqual(list(ds.as_numpy_iterator()), [(b"x", 0), (b"yz", 1)])
 
-    def test_what_others_read_is_read_only(self):
+    def test_shared_elements_are_read_only(self):
         ds = ps.Dataset.from_tensors((np.arange(3), 7)).cache().repeat(2)
         _, (array, scalar) = ds.as_numpy_iterator()
         self.assertFalse(array.flags.writeable)

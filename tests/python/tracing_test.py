@@ -177,7 +177,7 @@ class Tracing(unittest.TestCase):
             self.assertEqual([bytes(text).decode() for text in made.as_numpy_iterator()],
                              [function(x) for x in range(3)])
 
-    def test_what_cannot_be_traced_says_so(self):
+    def test_untraceable_functions_are_named(self):
         with self.assertRaisesRegex(TypeError, "np.fft|np.gcd|cannot be traced"):
             ps.Dataset.range(3).map(lambda x: np.gcd(x, 2))
         with self.assertRaisesRegex(TypeError, "cannot be traced"):
@@ -259,7 +259,7 @@ class VolatileCalls(unittest.TestCase):
             with self.assertWarns(ps.errors.VolatileCallWarning):
                 build()
 
-    def test_what_is_no_constant_is_silent(self):
+    def test_calls_that_are_no_constant_are_silent(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error", ps.errors.VolatileCallWarning)
             ds = ps.Dataset.range(3)
@@ -268,7 +268,7 @@ class VolatileCalls(unittest.TestCase):
             # Not traced after all, but run by Python for each element.
             ds.map(lambda x: float(x) + random.random(), output_signature=ps.TensorSpec((), "float64"))
 
-    def test_whoever_watches_calls_is_left_alone(self):
+    def test_a_profiler_is_left_alone(self):
         calls = []
         sys.setprofile(lambda frame, event, call: calls.append(event))
         try:

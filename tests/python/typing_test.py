@@ -76,7 +76,7 @@ class Stubs(unittest.TestCase):
         for name, text in write_stubs.stubs().items():
             self.assertEqual(named((STUBS / name).read_text()), named(text), f"run python/core/write_stubs.py: {name}")
 
-    def test_what_users_see_has_a_docstring(self):
+    def test_public_names_have_a_docstring(self):
         without = []
         for module in (ps, ps.data.service, ps.distribute, ps.errors):
             for name, value in vars(module).items():

@@ -263,7 +263,7 @@ TEST_F(Nginx, ACertificateThatNobodyVouchesForIsRefusedAtOnce) {
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("ca_file of [files]"));
 }
 
-TEST_F(Nginx, AFileThatIsWrittenAnewWhileItIsReadIsAnError) {
+TEST_F(Nginx, AFileThatChangesWhileItIsReadIsAnError) {
   const std::string path = TheWorld().folder() + "/data/changing";
   std::ofstream(path) << std::string(1 << 20, 'a');
   const std::string name = absl::StrCat("http://127.0.0.1:", server_->port(), "/changing");

@@ -248,7 +248,7 @@ class CommandTest(unittest.TestCase):
         counts = re.findall(r"ucx opened by a process of (\d+) thread", err)
         self.assertEqual(counts[:1], ["1"], err)  # a later request opens it again, because there is none
 
-    def test_top_shows_tables_and_writes_them_anew(self):
+    def test_top_shows_tables_and_redraws_them(self):
         dispatcher = self.dispatcher()
         workers = [self.worker(dispatcher) for _ in range(2)]
         top = self.start("top", "--interval-ms", 20, "--dispatcher-address", f"localhost:{dispatcher.port}")
@@ -463,7 +463,7 @@ class DoctorTest(unittest.TestCase):
         self.assertEqual(code, max(0, worst - 1))
         self.assertEqual(report["exit_code"], code)
 
-    def test_whatever_is_amiss_says_why_and_what_to_do(self):
+    def test_errors_name_the_reason_and_the_remedy(self):
         for finding in self.examine()[1]["findings"]:
             self.assertTrue(finding["what"], finding)
             self.assertEqual(finding["severity"] == "ok", not finding["why"], finding)

@@ -146,7 +146,7 @@ class ConsumersTest : public ::testing::Test {
   std::vector<Consumer> consumers_;
 };
 
-TEST_F(ConsumersTest, OneWhoseConnectionEndsIsSuspectedToTheOthersAtOnce) {
+TEST_F(ConsumersTest, ABrokenConnectionIsSuspectedAtOnce) {
   Pass(absl::Seconds(1), {0, 1, 2});
   EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
   now_ += absl::Milliseconds(500);
@@ -160,7 +160,7 @@ TEST_F(ConsumersTest, OneWhoseConnectionEndsIsSuspectedToTheOthersAtOnce) {
               HasSubstr("penstock_dispatcher_lost_consumers{state=\"suspected\"} 1"));
 }
 
-TEST_F(ConsumersTest, OneThatFallsSilentIsSuspectedWithinTwoSeconds) {
+TEST_F(ConsumersTest, ASilentConsumerIsSuspectedWithinTwoSeconds) {
   Pass(absl::Milliseconds(1500), {0, 1});
   EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
   Pass(absl::Milliseconds(500), {0, 1});
@@ -181,7 +181,7 @@ TEST_F(ConsumersTest, NobodyIsSuspectedWhenTheDispatcherEndsTheStreams) {
   EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
 }
 
-TEST_F(ConsumersTest, OneThatIsSilentAndThenEndsIsToldAgain) {
+TEST_F(ConsumersTest, ASilentConsumerIsReportedAgainWhenItEnds) {
   Pass(absl::Seconds(2), {0, 1});
   EXPECT_EQ(consumers_[0].inbox->Lost(), "2 1.75 ");
   core_->OnClosed(consumers_[2].peer);
@@ -189,7 +189,7 @@ TEST_F(ConsumersTest, OneThatIsSilentAndThenEndsIsToldAgain) {
   EXPECT_EQ(Events("consumer_suspected"), 2);
 }
 
-TEST_F(ConsumersTest, OneThatStaysAwayIsDeadToTheOthersAfterTheTimeout) {
+TEST_F(ConsumersTest, AnAbsentConsumerIsDeadAfterTheTimeout) {
   core_->OnClosed(consumers_[1].peer);
   Pass(absl::Milliseconds(9750), {0, 2});
   EXPECT_EQ(consumers_[0].inbox->Lost(), "1/ 0 ");  // sent once
@@ -203,7 +203,7 @@ TEST_F(ConsumersTest, OneThatStaysAwayIsDeadToTheOthersAfterTheTimeout) {
   EXPECT_EQ(consumers_[0].inbox->Lost(), "-");
 }
 
-TEST_F(ConsumersTest, OneThatComesLaterIsToldWhoIsLost) {
+TEST_F(ConsumersTest, ALateConsumerHearsWhichAreLost) {
   core_->OnClosed(consumers_[1].peer);
   core_->OnClosed(consumers_[2].peer);
   consumers_[2] = Join(2);
@@ -212,7 +212,7 @@ TEST_F(ConsumersTest, OneThatComesLaterIsToldWhoIsLost) {
 }
 
 // It may have heard of lost consumers before its connection ended.
-TEST_F(ConsumersTest, OneThatComesAgainIsToldThatNobodyIsLost) {
+TEST_F(ConsumersTest, AReturningConsumerHearsThatNoneIsLost) {
   core_->OnClosed(consumers_[1].peer);
   EXPECT_EQ(consumers_[2].inbox->Lost(), "1/ 0 ");
   core_->OnClosed(consumers_[2].peer);
@@ -235,7 +235,7 @@ TEST_F(ConsumersTest, AStateIsOfTheConsumerThatSavedIt) {
               AllOf(HasSubstr("the state is of consumer 1"), HasSubstr("consumer_index is 2")));
 }
 
-TEST_F(ConsumersTest, OneThatLeavesIsNotSuspected) {
+TEST_F(ConsumersTest, ALeavingConsumerIsNotSuspected) {
   core_->OnMessage(consumers_[1].peer, Leave{});
   core_->OnClosed(consumers_[1].peer);
   Pass(absl::Seconds(5), {0, 2});
@@ -260,7 +260,7 @@ TEST_F(ConsumersTest, StepsThatAreAlikeAreCompared) {
   EXPECT_EQ(Events("step_torn"), 0);
 }
 
-TEST_F(ConsumersTest, WhoReturnsAnotherRowInAStepIsNamedToAll) {
+TEST_F(ConsumersTest, AConsumerWithAnotherRowInAStepIsNamedToAll) {
   Beat(0, {Mark(4, 4)});
   Beat(1, {Mark(8, 4, 2), Mark(4, 4)});
   EXPECT_TRUE(consumers_[0].inbox->finished().ok());
@@ -276,7 +276,7 @@ TEST_F(ConsumersTest, WhoReturnsAnotherRowInAStepIsNamedToAll) {
 }
 
 // A process that restarts may see other rows in steps that it had not committed.
-TEST_F(ConsumersTest, WhatWasHeardBeforeOneCameBackIsNotHeldAgainstIt) {
+TEST_F(ConsumersTest, MarksFromBeforeARestartAreForgotten) {
   Beat(0, {Mark(8, 8)});
   consumers_[0] = Join(0, /*incarnation=*/1);
   Beat(1, {Mark(8, 7)});
@@ -285,7 +285,7 @@ TEST_F(ConsumersTest, WhatWasHeardBeforeOneCameBackIsNotHeldAgainstIt) {
 }
 
 // One round of one partition, which is all there is.
-TEST_F(ConsumersTest, WhatWasHeardOfStepsGoesWithTheReading) {
+TEST_F(ConsumersTest, MarksAreForgottenWhenReadingEnds) {
   const auto writer = std::make_shared<Assigned>();
   const auto worker = core_->OpenWorker(writer);
   core_->OnMessage(worker, WorkerHello{.worker = WorkerId(1), .address = "worker:1"});
@@ -325,7 +325,7 @@ TEST(StepAuditTest, RemaindersAreNotCompared) {
   EXPECT_TRUE(audit.Hear(id, 0, {{Mark(9, 1, 2)}}, /*remainders_begin=*/10).has_value());
 }
 
-TEST(StepAuditTest, NamesWhatItHeardOfUntilThatIsForgotten) {
+TEST(StepAuditTest, NamesIterationsUntilTheyAreForgotten) {
   StepAudit audit;
   EXPECT_THAT(audit.Iterations(), IsEmpty());
   audit.Hear(IterationId(1), 0, {{Mark(8, 8)}}, /*remainders_begin=*/9);

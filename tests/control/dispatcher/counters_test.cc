@@ -68,7 +68,7 @@ TEST_F(CountersTest, WorkersThatJoinAndAreLost) {
   EXPECT_EQ(lost() - lost_before, 1);
 }
 
-TEST_F(CountersTest, ClientsThatBeginToReadByWhatTheyRead) {
+TEST_F(CountersTest, CountNewClientsByKindOfReading) {
   const auto count = [](const char* mode, const char* target, const char* coordinated) {
     return Value("penstock_dispatcher_iterators_total",
                  {{"mode", mode}, {"target_workers", target}, {"coordinated", coordinated}});

@@ -59,7 +59,7 @@ TEST_F(DispatcherTest, ASessionRunsToItsEnd) {
   EXPECT_TRUE(late.Next<Membership>().closed);
 }
 
-TEST_F(DispatcherTest, WhoJoinsIsToldWhoWorksAndTheOthersAreNotToldAgain) {
+TEST_F(DispatcherTest, OnlyANewReaderGetsTheWorkerList) {
   Start();
   const JobAnswer job = MakeJob("run");
   HandWorker worker(*stub_, 1);
@@ -71,7 +71,7 @@ TEST_F(DispatcherTest, WhoJoinsIsToldWhoWorksAndTheOthersAreNotToldAgain) {
   EXPECT_EQ(first.Next<Membership>().version, second.Next<Membership>().version);
 }
 
-TEST_F(DispatcherTest, WhoJoinsWhenAllWorkersAreLostHearsThatPartitionsWait) {
+TEST_F(DispatcherTest, AReaderWithoutAnyWorkerHearsThatPartitionsWait) {
   Start();
   JobAnswer job = MakeJob("run");
   HandClient client(*stub_, job, 5);
@@ -200,7 +200,7 @@ TEST_F(DispatcherTest, ARestartInTheMiddleOfAMoveAsksAgainUnderTheNextPlacement)
   EXPECT_EQ(moved.splits[0].numbers, given.numbers);
 }
 
-TEST_F(DispatcherTest, AWorkerGoesOnWithWhatItHasAfterADispatcherRestart) {
+TEST_F(DispatcherTest, AWorkerKeepsItsPartitionsAfterADispatcherRestart) {
   Start(Journaled());
   JobAnswer job = MakeJob("goes_on");
   auto worker = std::make_unique<HandWorker>(*stub_, 1);
@@ -297,7 +297,7 @@ TEST_F(DispatcherTest, ADrainingWorkerGivesItsPartitionsToOthers) {
   EXPECT_EQ(second.Next<Assign>().of.partition, assign.of.partition);
 }
 
-TEST_F(DispatcherTest, WhatFewerWorkersHaveNoRoomForWaitsUntilSomeOfTheirsHaveEnded) {
+TEST_F(DispatcherTest, ExcessPartitionsOfFewerWorkersWaitForOthersToEnd) {
   Start();
   JobAnswer job = MakeJob("fewer", ShardingPolicy::kOff);
   HandWorker stays(*stub_, 1);
@@ -381,7 +381,7 @@ TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
                                                        Placement(3), laden.assigned[3].journal}));
 }
 
-TEST_F(DispatcherTest, WhoHasComeToTheEndsOfItsPartitionsTakesOneFromWhoHasSeveral) {
+TEST_F(DispatcherTest, AFinishedWorkerTakesAPartitionFromALadenOne) {
   Start();
   JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, Keep::kTaken, 10, kEndless);
   Laden laden(*stub_, job);
@@ -457,7 +457,7 @@ TEST_F(DispatcherTest, ASecondDispatcherOnTheSameJournalRefusesToStart) {
 }
 
 // A size limit for files acts as a disk that is full at that point.
-TEST_F(DispatcherTest, AFullDiskEndsItAndNobodyIsToldWhatIsNotWritten) {
+TEST_F(DispatcherTest, AFullDiskEndsItWithoutUnwrittenAnswers) {
   Start(Journaled());
   ASSERT_TRUE(stub_->GetOrRegisterDataset({.definition = "a", .summary = Summary(1)}, kOnce).ok());
   std::signal(SIGXFSZ, SIG_IGN);

@@ -116,7 +116,7 @@ TEST_F(Endless, APartitionThatComesLaterFindsNothingOfPassesThatAreOver) {
   EXPECT_THAT(all, SizeIs(kSplits));
 }
 
-TEST_F(Endless, WhoAsksForWhatIsRetiredIsToldSo) {
+TEST_F(Endless, RequestsForRetiredSplitsAreErrors) {
   Begin();
   for (int64_t pass = 0; pass < 5; ++pass) Passes(first_, pass, Ask(first_, pass).size());
   core_->OnMessage(first_.worker.peer, SplitRequest{first_.of, 0, 1, 0, 1});
@@ -124,7 +124,7 @@ TEST_F(Endless, WhoAsksForWhatIsRetiredIsToldSo) {
   EXPECT_THAT(std::string(reader_.inbox->finished->message()), HasSubstr("are retired"));
 }
 
-TEST_F(Endless, WhatOnePartitionStillNeedsStays) {
+TEST_F(Endless, SplitsThatOnePartitionNeedsStay) {
   Begin();
   Runner second{Work(2), {}};
   second.of = second.worker.inbox->Take<Assign>().value().of;

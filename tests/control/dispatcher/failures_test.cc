@@ -216,7 +216,7 @@ TEST_F(FailuresTest, OneWorkerThatIsAloneTriesThreeTimes) {
   EXPECT_EQ(worker.tried.size(), 3u);
 }
 
-TEST_F(FailuresTest, WhatFailedBeforeAPartitionGotFurtherDoesNotCount) {
+TEST_F(FailuresTest, FailuresBeforeProgressDoNotCount) {
   Worker& worker = Join(1);
   const PartitionId partition(1);
   for (Index index : {10, 20, 30}) {
@@ -227,7 +227,7 @@ TEST_F(FailuresTest, WhatFailedBeforeAPartitionGotFurtherDoesNotCount) {
   }
 }
 
-TEST_F(FailuresTest, APartitionWhoseWorkersDieTakesNoFleetAlong) {
+TEST_F(FailuresTest, APartitionWhoseWorkersDieSparesTheFleet) {
   const PartitionId bad(1);
   for (uint64_t id : {1, 2, 3}) Join(id);
   int killed = 0;
@@ -251,7 +251,7 @@ TEST_F(FailuresTest, APartitionWhoseWorkersDieTakesNoFleetAlong) {
 }
 
 // The reader has received much of the partition, and delivers it while worker after worker dies.
-TEST_F(FailuresTest, WhatWasReceivedBeforeTheDeathsIsNoProgress) {
+TEST_F(FailuresTest, ElementsReceivedBeforeTheDeathsAreNoProgress) {
   const PartitionId bad(1);
   for (uint64_t id : {1, 2, 3}) Join(id);
   const Placement placement = RunnerOf(bad).runs.at(bad).placement;
@@ -271,7 +271,7 @@ TEST_F(FailuresTest, WhatWasReceivedBeforeTheDeathsIsNoProgress) {
   EXPECT_EQ(killed, 4);
 }
 
-TEST_F(FailuresTest, WhatALivingReaderGetsOfItIsProgress) {
+TEST_F(FailuresTest, ElementsForALivingReaderAreProgress) {
   const PartitionId bad(1);
   for (uint64_t id : {1, 2, 3}) Join(id);
   for (int killed = 0; killed < 10; ++killed) {
@@ -297,7 +297,7 @@ TEST_F(FailuresTest, WhereThereIsNoOtherWorkerItGoesOnThereForLonger) {
 }
 
 // Each worker ends before any other partition on it has got further.
-TEST_F(FailuresTest, WhereWorkersComeOneByOneNoOtherJobIsTakenAlong) {
+TEST_F(FailuresTest, WorkersThatComeOneByOneEndNoOtherJob) {
   MakeAnotherJob();
   int killed = 0;
   for (uint64_t id = 1; JobGoesOn() && killed < 20; ++id, ++killed) {
@@ -350,7 +350,7 @@ TEST_F(FailuresTest, PartitionsMoveFromAWorkerThatAReaderCannotReach) {
 
 // Others wait for the elements in doubt on the broken links. They get them once the partition is
 // placed again, even on the same worker.
-TEST_F(FailuresTest, WhereNoOtherWorkerIsReachedOtherReadersGetWhatIsInDoubt) {
+TEST_F(FailuresTest, WithoutAnotherReachableWorkerOtherReadersGetDoubtfulElements) {
   Join(1);
   JoinReader();
   const auto placement = [&] { return workers_.at(1).runs.at(PartitionId(1)).placement.value(); };

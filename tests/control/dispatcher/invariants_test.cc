@@ -61,7 +61,7 @@ TEST_F(InvariantsTest, AChangeThatDoesNotFitEndsItsJobAlone) {
   ExpectOnlyThatOneEnded();
 }
 
-TEST_F(InvariantsTest, SoDoesWhatTheProtocolFindsBroken) {
+TEST_F(InvariantsTest, AFaultThatTheProtocolFindsEndsOnlyItsJob) {
   {
     Transaction txn(*core_);
     txn.Guard([&] {
@@ -86,7 +86,7 @@ TEST_F(InvariantsTest, SoDoesAnException) {
 
 using InvariantsDeathTest = InvariantsTest;
 
-TEST_F(InvariantsDeathTest, WhatIsNoJobsEndsTheDispatcher) {
+TEST_F(InvariantsDeathTest, AFaultOutsideOfJobsEndsTheDispatcher) {
   EXPECT_DEATH(
       {
         Transaction txn(*core_);

@@ -159,7 +159,7 @@ TEST_F(LeasesTest, AllBrokenWorkersAreProbedAtOnce) {
   EXPECT_THAT(Workers(), IsEmpty());
 }
 
-TEST_F(LeasesTest, StartAnewWhenTheDispatcherStoodStill) {
+TEST_F(LeasesTest, RestartWhenTheDispatcherWasSuspended) {
   const auto living = Join(1);
   Join(2);
   core_->Sweep();
@@ -171,7 +171,7 @@ TEST_F(LeasesTest, StartAnewWhenTheDispatcherStoodStill) {
   EXPECT_THAT(Workers(), ElementsAre(1));
 }
 
-TEST_F(LeasesTest, ShortOnesStartAnewWhereItStoodStillForNotMuchLonger) {
+TEST_F(LeasesTest, ShortOnesRestartAfterASlightlyLongerSuspension) {
   Open(absl::Seconds(60), OpenMemoryJournal(), absl::Seconds(2));
   const auto living = Join(1);
   Join(2);
@@ -201,7 +201,7 @@ TEST_F(LeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
 }
 
 // More messages come than can be handled: a heartbeat may still be waiting.
-TEST_F(LeasesTest, HoldAsLongAsSomethingIsAlwaysBeingDealtWith) {
+TEST_F(LeasesTest, HoldWhileTheDispatcherIsAlwaysBusy) {
   const auto living = Join(1);
   Join(2);
   Pass(1, living);
@@ -228,7 +228,7 @@ TEST_F(LeasesTest, HoldAsLongAsSomethingIsAlwaysBeingDealtWith) {
 }
 
 // A thousand workers that come back take longer than the lease of each.
-TEST_F(LeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
+TEST_F(LeasesTest, OfJournaledWorkersBeginWhenTheyComeBack) {
   const std::string folder = ::testing::TempDir() + "/leases_of_those_in_the_journal";
   std::filesystem::remove_all(folder);
   Open(absl::Seconds(60), OpenSqliteJournal(folder).value());
@@ -299,7 +299,7 @@ TEST_F(ClientLeasesTest, ALongerOneOfAnEarlierLifeIsWaitedFor) {
 }
 
 // A thousand clients that come back take longer than the lease of each.
-TEST_F(ClientLeasesTest, OfThoseInTheJournalBeginWhenTheyComeBack) {
+TEST_F(ClientLeasesTest, OfJournaledClientsBeginWhenTheyComeBack) {
   for (uint64_t id = 5; id <= 7; ++id) Read(id);
   Restart(absl::Seconds(60));
   now_ += absl::Seconds(100);
@@ -366,7 +366,7 @@ class RenewingTest : public LeasesTest {
 };
 
 // Another dispatcher may have the folder and count the time.
-TEST_F(RenewingTest, NoHeartbeatRenewsALeaseWithoutARecordBehindIt) {
+TEST_F(RenewingTest, NoHeartbeatRenewsALeaseBeforeALaterRecordIsDurable) {
   Beat(30);
   EXPECT_GE(inbox_->heartbeat, 19u);
   journal_->stands = true;
@@ -382,7 +382,7 @@ TEST_F(RenewingTest, NoHeartbeatRenewsALeaseWithoutARecordBehindIt) {
   EXPECT_EQ(DeadClients(), 0u);
 }
 
-TEST_F(RenewingTest, NoWelcomeGivesALeaseWithoutARecordBehindIt) {
+TEST_F(RenewingTest, NoWelcomeGivesALeaseBeforeALaterRecordIsDurable) {
   EXPECT_EQ(inbox_->welcomes, 1);
   journal_->stands = true;
   peer_ = Hello();

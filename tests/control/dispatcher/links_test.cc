@@ -52,7 +52,7 @@ TEST_F(LinksTest, ShowTheLastWordOfASession) {
   EXPECT_THAT(links_.Of(kSession), IsEmpty());
 }
 
-TEST_F(LinksTest, WorkersAreFoundAgainInWhateverOrderTheyCome) {
+TEST_F(LinksTest, WorkersAreFoundAgainInAnyOrder) {
   const auto of = [](uint64_t worker, int64_t elements) {
     LinkCounts counts = Counts(elements, 0);
     counts.worker = WorkerId(worker);
@@ -84,14 +84,14 @@ TEST_F(LinksTest, ALinkThatIsNewSinceTheHeartbeatBeforeBeganAtNothing) {
   EXPECT_EQ(TheLink().elements_per_s, 5);
 }
 
-TEST_F(LinksTest, AnotherIncarnationBeginsAnew) {
+TEST_F(LinksTest, AnotherIncarnationStartsFromZero) {
   HearAfter(absl::Seconds(1), {Counts(10, 1000)});
   HearAfter(absl::Seconds(1), {Counts(4, 400)}, 2);
   EXPECT_EQ(TheLink().counts.elements, 4);
   EXPECT_EQ(TheLink().elements_per_s, 0);
 }
 
-TEST_F(LinksTest, TheMetricsAddUpWhatIsNewByProtocol) {
+TEST_F(LinksTest, TheMetricsSumIncreasesByProtocol) {
   HearAfter(absl::Seconds(1), {Counts(10, 1000, "swift")});
   HearAfter(absl::Seconds(1), {Counts(15, 1500, "swift")});
   HearAfter(absl::Seconds(1), {Counts(17, 1700, "slow")});  // the count fell

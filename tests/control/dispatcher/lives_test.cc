@@ -48,7 +48,7 @@ TEST_F(LivesTest, ANumberOfAJobIsNothingWithoutItsToken) {
   EXPECT_TRUE(its.Next<Welcome>().iteration);
 }
 
-TEST_F(LivesTest, WhatAWorkerSaysOfAnotherLifesPartitionsIsNotHeard) {
+TEST_F(LivesTest, MessagesAboutAnotherLifesPartitionsAreIgnored) {
   Start();
   const JobAnswer before = MakeJob("before");
   auto worker = std::make_unique<HandWorker>(*stub_, 1);
@@ -77,7 +77,7 @@ TEST_F(LivesTest, WhatAWorkerSaysOfAnotherLifesPartitionsIsNotHeard) {
   EXPECT_FALSE(its.Next<Membership>().closed) << "it ends with all that was read of it";
 }
 
-TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfThoseThatAreAheadOfIt) {
+TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfReadersAheadOfIt) {
   Start(Journaled());
   const JobAnswer job = MakeJob("committed", ShardingPolicy::kDynamic, Keep::kCommitted);
   const JobAnswer other = MakeJob("other");
@@ -157,7 +157,7 @@ TEST_F(LivesTest, AWorkerAheadOfTheJournalEndsWhatEarlierLivesRead) {
   EXPECT_EQ(fresh.Next<Assign>().of.iteration, IterationId(2)) << "what this life began goes on";
 }
 
-TEST_F(LivesTest, ACopyThatHasAllThatWasSaidIsAsGoodAsTheJournal) {
+TEST_F(LivesTest, ACompleteCopyIsAsGoodAsTheJournal) {
   Start(Journaled());
   const JobAnswer job = MakeJob("job");
   HandClient reader(*stub_, job, 5);
@@ -174,7 +174,7 @@ TEST_F(LivesTest, ACopyThatHasAllThatWasSaidIsAsGoodAsTheJournal) {
 }
 
 // Even if the old dispatcher's numbers are higher by now than those of the newer life.
-TEST_F(LivesTest, WhoHeardANewerLifeIsRefusedByTheOldOne) {
+TEST_F(LivesTest, TheOldLifeRefusesProcessesThatHeardTheNewOne) {
   Start(Journaled());
   const JobAnswer job = MakeJob("job");
   HandClient reader(*stub_, job, 5);
@@ -193,7 +193,7 @@ TEST_F(LivesTest, WhoHeardANewerLifeIsRefusedByTheOldOne) {
               AllOf(HasSubstr("another dispatcher began from"), HasSubstr("worker1")));
 }
 
-TEST_F(LivesTest, AClientOfAnotherVersionIsToldWhichThereAre) {
+TEST_F(LivesTest, AClientOfAnotherVersionHearsTheSupportedOnes) {
   Start();
   const JobAnswer job = MakeJob("job");
   struct Old : Peer<ClientUp, ClientDown> {

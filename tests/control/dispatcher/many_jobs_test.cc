@@ -109,7 +109,7 @@ TEST_F(ManyJobs, ReadersShareTheBytesOfTheirQuota) {
   first.NextThat<Membership>([](const Membership& its) { return its.max_bytes_in_flight == 1000; });
 }
 
-TEST_F(ManyJobs, OneThatItsQuotaHoldsBackIsShownSo) {
+TEST_F(ManyJobs, AJobAtItsQuotaIsShownAsSuch) {
   Start();
   const JobAnswer job = AJob({.quota = {.max_bytes_in_flight = 1000}});
   HandClient client(*stub_, job, 5);
@@ -137,7 +137,7 @@ TEST_F(ManyJobs, ComputeNoMorePartitionsAtOnceThanTheirPermits) {
 // --- Collecting --------------------------------------------------------------------
 
 // There is one iteration under a name and repetition, whatever was collected before.
-TEST_F(ManyJobs, WhatWasCollectedDoesNotComeBackWithARestart) {
+TEST_F(ManyJobs, ACollectedJobDoesNotReturnWithARestart) {
   const std::string folder = ::testing::TempDir() + "/collected_journal";
   std::filesystem::remove_all(folder);
   Start({.work_dir = folder, .fault_tolerant_mode = true, .job_gc_timeout = absl::ZeroDuration()});
@@ -165,7 +165,7 @@ TEST_F(ManyJobs, WhatWasCollectedDoesNotComeBackWithARestart) {
   EXPECT_EQ(status.jobs[0].iterations.size(), 1u);
 }
 
-TEST_F(ManyJobs, ANamedJobThatIsReadNoMoreIsCollectedAndBeginsAnew) {
+TEST_F(ManyJobs, AnUnreadNamedJobIsCollectedAndRestarts) {
   Start({.job_gc_timeout = absl::ZeroDuration()});
   const JobAnswer job = AJob({.mode = ShardingPolicy::kOff});
   HandWorker worker(*stub_, 1);
@@ -189,7 +189,7 @@ TEST_F(ManyJobs, ANamedJobThatIsReadNoMoreIsCollectedAndBeginsAnew) {
   EXPECT_NE(again.job, job.job);
 }
 
-TEST_F(ManyJobs, WhatSomebodyMayComeBackForIsNotCollected) {
+TEST_F(ManyJobs, JobsThatReadersMayReturnToAreNotCollected) {
   Start({.job_gc_timeout = absl::ZeroDuration()});
   const std::string dataset = Register("")->dataset_id;
   const JobAnswer dynamic = *Job("dynamic", dataset, {.mode = ShardingPolicy::kDynamic});
@@ -225,7 +225,7 @@ TEST_F(ManyJobs, DynamicOnesAreCollectedWhereTheConfigSaysSo) {
 
 // --- Waits ---------------------------------------------------------------------------
 
-TEST_F(ManyJobs, SayWhomTheyWaitFor) {
+TEST_F(ManyJobs, NameTheirWaits) {
   Start();
   const JobAnswer job = AJob({});
   const auto waits_for = [&] { return stub_->GetStatus(kOnce)->jobs[0].iterations[0].waits_for; };

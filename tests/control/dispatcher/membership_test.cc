@@ -21,7 +21,7 @@ class MembershipTest : public CoreTest {
 
 // When each worker's hello sent the whole list to each reader, a large fleet took hours to come
 // back.
-TEST_F(MembershipTest, IsToldForAHelloThatChangesSomethingAlone) {
+TEST_F(MembershipTest, IsSentOnlyForAHelloThatChangesSomething) {
   Start();
   const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});
   Worker worker;

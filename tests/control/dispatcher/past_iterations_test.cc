@@ -76,7 +76,7 @@ TEST_F(PastIterations, AreEndsAndCountsHoweverTheirReadersSharedThem) {
   }
 }
 
-TEST_F(PastIterations, ToldTheEndIsWhoComesLate) {
+TEST_F(PastIterations, SendTheEndToLateReaders) {
   for (const Keep keep : {Keep::kTaken, Keep::kCommitted}) {
     Begin(keep);
     Epoch(0, 2);
@@ -119,7 +119,7 @@ TEST_F(PastIterations, AStateIsTheOneThatWasCommittedOrRefused) {
   EXPECT_TRUE(stranger.inbox->finished.has_value());
 }
 
-TEST_F(PastIterations, ADeadReaderIsToldSo) {
+TEST_F(PastIterations, ADeadReaderIsRefused) {
   Begin(Keep::kTaken);
   const Reader silent = Come(job_, 0, 7);
   core_->OnClosed(silent.peer);

@@ -65,7 +65,7 @@ TEST(PortRefuses, KnowsNames) {
   EXPECT_TRUE(PortRefuses(port.Of("localhost")));
 }
 
-TEST(PortRefuses, OfWhatIsNoAddressNothingIsSaid) {
+TEST(PortRefuses, IsFalseForInvalidAddresses) {
   for (const char* address : {"", ":", ":5", "localhost", "localhost:", "[::1]", "[]:5"})
     EXPECT_FALSE(PortRefuses(address)) << address;
 }

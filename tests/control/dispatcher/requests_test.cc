@@ -20,7 +20,7 @@ TEST_F(DispatcherTest, EqualDefinitionsGetTheSameAutomaticId) {
   EXPECT_EQ(other->dataset_id, "1001");
 }
 
-TEST_F(DispatcherTest, AnotherDefinitionUnderATakenIdNamesTheFirstNodeThatDiffers) {
+TEST_F(DispatcherTest, AnotherDefinitionUnderAUsedIdNamesTheFirstDifferingNode) {
   Start();
   RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
   ASSERT_TRUE(stub_->GetOrRegisterDataset(request, kOnce).ok());
@@ -35,7 +35,7 @@ TEST_F(DispatcherTest, AnotherDefinitionUnderATakenIdNamesTheFirstNodeThatDiffer
 }
 
 // Its fingerprint contains the pattern of its files, not their names.
-TEST_F(DispatcherTest, FilesAreListedAnewForReplaceAlone) {
+TEST_F(DispatcherTest, FilesAreListedAgainOnlyForReplace) {
   Start();
   RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
   request.summary.plan[0].files = {"a", "b"};
@@ -81,7 +81,7 @@ TEST_F(DispatcherTest, AnUnknownDatasetIsNotFound) {
 }
 
 // Each iterator does this in each epoch.
-TEST_F(DispatcherTest, WhoJoinsWhatIsThereAddsNothingToTheJournal) {
+TEST_F(DispatcherTest, JoiningAnExistingJobAddsNothingToTheJournal) {
   Start();
   const JobAnswer job = MakeJob("job");
   const uint64_t before = stub_->GetStatus(kOnce)->journal_sequence;
@@ -115,7 +115,7 @@ TEST_F(DispatcherTest, AJobIsOfTheDatasetThatWasRegisteredOrOfNone) {
 }
 
 // Its stream may end some time after.
-TEST_F(DispatcherTest, AJobWhoseReaderHasLeftMayBeginAnewFromItsStates) {
+TEST_F(DispatcherTest, AJobWhoseReaderHasLeftMayRestartFromItsStates) {
   Start();
   const JobAnswer job = MakeJob("run", ShardingPolicy::kDynamic, Keep::kCommitted);
   HandWorker worker(*stub_, 1);

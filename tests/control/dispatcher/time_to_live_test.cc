@@ -57,7 +57,7 @@ TEST_F(TimeToLive, ADatasetGoesThatNoJobReadsForSoLong) {
   EXPECT_EQ(recovered_.datasets.size(), 1u);
 }
 
-TEST_F(TimeToLive, AJobThatMayOweSomethingStaysUnlessItIsSaidForHowLong) {
+TEST_F(TimeToLive, AJobThatMayOweElementsStaysByDefault) {
   for (const absl::Duration ttl : {absl::InfiniteDuration(), absl::Duration(absl::Minutes(20))}) {
     Start({.abandoned_job_ttl = ttl});
     const std::string dataset = Register(1);
@@ -94,7 +94,7 @@ TEST_F(TimeToLive, AJobThatMayOweSomethingStaysUnlessItIsSaidForHowLong) {
 }
 
 // Nothing is dropped without an event.
-TEST_F(TimeToLive, WhatAJobOwedThatGoesIsNamed) {
+TEST_F(TimeToLive, UncommittedElementsOfAForgottenJobAreNamed) {
   Start({.abandoned_job_ttl = absl::Minutes(20)});
   const JobAnswer job =
       Job("job", Register(1), {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted});
@@ -115,7 +115,7 @@ TEST_F(TimeToLive, WhatAJobOwedThatGoesIsNamed) {
 }
 
 // The trainer's own nodes held the last elements when it died, and no reader came after it.
-TEST_F(TimeToLive, WhatIsGivenUpIsNamed) {
+TEST_F(TimeToLive, AbandonedElementsAreNamed) {
   Start();
   const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});
   const Worker worker = Work(1);

@@ -141,7 +141,7 @@ TEST_F(UnreadableTest, BytesOfAClientAreAnErrorThatItHears) {
   EXPECT_EQ(client.WaitDone().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(UnreadableTest, WhatALaterReleaseMaySayIsPassedOver) {
+TEST_F(UnreadableTest, MessagesOfALaterReleaseAreSkipped) {
   Start();
   const JobAnswer job = MakeJob("run");
   wire::WorkerUp hello;

@@ -118,7 +118,7 @@ TEST_F(WrongMessagesTest, StatesOfMoreSplitsThanANumberCanSayAreRefused) {
   EXPECT_TRUE(Status().jobs.empty());
 }
 
-TEST_F(WrongMessagesTest, ASecondClientOnOneStreamEndsItAndLeavesNobodyBehind) {
+TEST_F(WrongMessagesTest, ASecondClientOnOneStreamEndsIt) {
   const JobAnswer job = MakeJob();
   auto inbox = std::make_shared<ClientInbox>();
   auto peer = core_->OpenClient(inbox);
@@ -142,7 +142,7 @@ TEST_F(WrongMessagesTest, ASecondWorkerOnOneStreamEndsItAndNoneIsConnected) {
   EXPECT_EQ(core_->NumWorkers(), 0);
 }
 
-TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsWorkerWhichMayComeAgain) {
+TEST_F(WrongMessagesTest, AnUnreadableOneIsLoggedAndItsWorkerMayReturn) {
   auto inbox = std::make_shared<WorkerInbox>();
   auto peer = core_->OpenWorker(inbox);
   core_->OnMessage(peer, WorkerHello{.worker = WorkerId(0xab), .address = "a:1", .permits = 1});
@@ -158,7 +158,7 @@ TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsWorkerWhichMayComeAg
   EXPECT_EQ(inbox->messages.size(), 1u) << "the welcome, and no refusal";
 }
 
-TEST_F(WrongMessagesTest, OneThatCannotBeReadIsLoggedWithItsClientWhichHearsWhy) {
+TEST_F(WrongMessagesTest, AnUnreadableOneIsLoggedAndItsClientHearsWhy) {
   const JobAnswer job = MakeJob();
   auto inbox = std::make_shared<ClientInbox>();
   auto peer = core_->OpenClient(inbox);
@@ -265,7 +265,7 @@ TEST_F(AgreeingConsumersTest, AreRefusedErrorsOfMoreRoundsThanThereAre) {
 }
 
 // One consumer has the even rows, the other has the odd rows.
-TEST_F(AgreeingConsumersTest, WhoHaveNoRowInCommonHoldNobodyUp) {
+TEST_F(AgreeingConsumersTest, WithoutACommonRowHoldNobodyUp) {
   for (size_t c = 0; c < 2; ++c) {
     IndexSet rows;
     for (int64_t row = int64_t(c); row < 1 << 20; row += 2) rows.Add(row);

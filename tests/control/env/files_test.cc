@@ -113,7 +113,7 @@ TEST(LocalFiles, AnErrorOfTheDiskIsNotTheDatas) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot read /proc/self/mem at 0"));
 }
 
-TEST(FakeFiles, FailsFromTheOffsetItWasTold) {
+TEST(FakeFiles, FailsFromTheGivenOffset) {
   FakeFiles files;
   files.Put("a", "0123456789");
   files.FailFrom("a", 6, absl::UnavailableError("the disk is gone"));

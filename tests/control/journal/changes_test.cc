@@ -121,7 +121,7 @@ TEST(Changes, EachIsReadAsItWasWritten) {
   EXPECT_EQ(read.answers, written.answers);
 }
 
-TEST(Changes, WhatDoesNotFitEndsItsIterationAndNoOther) {
+TEST(Changes, AnInvalidOneEndsOnlyItsIteration) {
   const std::vector<Change> all = OneOfEach();
   State state;
   for (size_t i = 0; i < 14; ++i) state.Apply(all[i]);  // two readers of iteration 1
@@ -163,7 +163,7 @@ TEST(Changes, WhatDoesNotFitEndsItsIterationAndNoOther) {
   EXPECT_FALSE(state.FindIteration(IterationId(1))->record.FindReader(ClientId(53)));
 }
 
-TEST(Changes, WhereItCannotBeToldWhatItIsNothingIsPassedOver) {
+TEST(Changes, AnUnreadableRecordIsNotPassedOver) {
   State state;
   std::set<IterationId> ended;
   EXPECT_TRUE(absl::IsDataLoss(ApplyWhatFits("\xff\xff", state, ended).status()));
@@ -202,7 +202,7 @@ TEST(Changes, AFieldOfANewerReleaseIsRefusedAndNamed) {
   EXPECT_TRUE(DecodeState({in('\x32', "\x08\x01\x40\x01" + in('\x3a', ""))}).ok());
 }
 
-TEST(Changes, ASnapshotIsTheStateItWasTakenOf) {
+TEST(Changes, ASnapshotEqualsItsState) {
   State state;
   for (const Change& change : OneOfEach()) {
     state.Apply(change);
@@ -232,7 +232,7 @@ TEST(Changes, ALargeSnapshotComesInPieces) {
   EXPECT_EQ(decoded->FindDataset("4")->definition, state.FindDataset("4")->definition);
 }
 
-TEST(Changes, WhatIsTooLargeForAPieceIsNamed) {
+TEST(Changes, OneTooLargeForAPieceIsNamed) {
   State state;
   state.Apply(DatasetRegistered{
       std::make_shared<const DatasetRecord>(DatasetRecord{"big", std::string(5000, 'x'), {}})});
@@ -293,7 +293,7 @@ TEST(Changes, ADatasetWithoutEditionHasItsFingerprintForOne) {
   EXPECT_EQ(decoded->FindDataset("id", 2)->definition, "second");
 }
 
-TEST(Changes, WhatDoesNotFitIsDataLoss) {
+TEST(Changes, AnInvalidOneIsDataLoss) {
   State state;
   const std::string record = *EncodeChanges({JobCancelled{JobId(5)}}, state);
   EXPECT_EQ(ApplyRecord(record, state).code(), absl::StatusCode::kDataLoss);

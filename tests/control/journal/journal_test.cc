@@ -67,7 +67,7 @@ class AnyJournal : public ::testing::TestWithParam<bool> {
   const std::string folder_ = NewFolder();
 };
 
-TEST_P(AnyJournal, SaysInOrderWhatIsDurable) {
+TEST_P(AnyJournal, ReportsDurableRecordsInOrder) {
   auto journal = Open();
   std::mutex mu;
   std::vector<uint64_t> said;
@@ -84,7 +84,7 @@ TEST_P(AnyJournal, SaysInOrderWhatIsDurable) {
   EXPECT_EQ(said.back(), 100u);
 }
 
-TEST_P(AnyJournal, TakesASnapshotWithoutLosingWhatFollows) {
+TEST_P(AnyJournal, TakesASnapshotWithoutLosingLaterRecords) {
   auto journal = Open();
   ASSERT_TRUE(journal->Start([](absl::StatusOr<uint64_t>) {}).ok());
   Fill(*journal, 1, 3);
@@ -125,7 +125,7 @@ class SqliteJournalTest : public ::testing::Test {
   const std::string folder_ = NewFolder();
 };
 
-TEST_F(SqliteJournalTest, KeepsWhatWasDurable) {
+TEST_F(SqliteJournalTest, KeepsDurableRecords) {
   Write(1, 5);
   Recovered recovered = Reopen();
   ASSERT_EQ(recovered.records.size(), 5u);
@@ -134,7 +134,7 @@ TEST_F(SqliteJournalTest, KeepsWhatWasDurable) {
   EXPECT_EQ(recovered.cut, "");
 }
 
-TEST_F(SqliteJournalTest, GoesOnBehindASnapshot) {
+TEST_F(SqliteJournalTest, GoesOnAfterASnapshot) {
   {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok());
@@ -307,7 +307,7 @@ TEST_F(SqliteJournalTest, ALogThatWasDeletedOrReplacedEndsIt) {
 }
 
 // The logs that the snapshot would replace still contain everything.
-TEST_F(SqliteJournalTest, ASnapshotWhoseFileWasDeletedOrReplacedTakesNoLogAlong) {
+TEST_F(SqliteJournalTest, ADeletedOrReplacedSnapshotFileKeepsTheLogs) {
   for (const bool replaced : {false, true}) {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok()) << journal.status();
@@ -340,7 +340,7 @@ TEST_F(SqliteJournalTest, OnlyItsOwnerMayReadIt) {
 }
 
 // Data that an earlier process could not sync may be only in the page cache.
-TEST_F(SqliteJournalTest, TheEndOfTheLogIsWrittenAnewAtEachStart) {
+TEST_F(SqliteJournalTest, EachStartRewritesTheLastLog) {
   Write(1, 3);
   const auto inode = [&] {
     struct stat about {};
@@ -465,7 +465,7 @@ TEST_F(SqliteJournalTest, ADamagedSnapshotIsDataLoss) {
 }
 
 // Version 1 kept the snapshot in one row.
-TEST_F(SqliteJournalTest, OfTheReleaseBeforeIsBroughtUpToDate) {
+TEST_F(SqliteJournalTest, UpgradesTheEarlierFormat) {
   fs::create_directories(folder_);
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open((folder_ + "/journal.db").c_str(), &db), SQLITE_OK);

@@ -145,7 +145,7 @@ class PowerLossTest : public ::testing::Test {
   std::mt19937_64 random_;
 };
 
-TEST_F(PowerLossTest, LosesNothingThatWasSaidToBeDurable) {
+TEST_F(PowerLossTest, LosesNothingReportedAsDurable) {
   const std::string folder = NewFolder("folder");
   fs::create_directory(folder);
   ForgetfulFiles files(folder);
@@ -157,7 +157,7 @@ TEST_F(PowerLossTest, LosesNothingThatWasSaidToBeDurable) {
 }
 
 // Linux treats data that it failed to write as written, and the next process reads it.
-TEST_F(PowerLossTest, LosesNothingOfWhatAnEarlierProcessCouldNotSync) {
+TEST_F(PowerLossTest, LosesNothingThatAnEarlierProcessCouldNotSync) {
   const std::string folder = NewFolder("folder");
   fs::create_directory(folder);
   ForgetfulFiles files(folder);

@@ -72,7 +72,7 @@ TEST(Metrics, AreRenderedForPrometheus) {
             "penstock_workers 4\n");
 }
 
-TEST(Metrics, OfThoseThatComeAndGoTheNewestStay) {
+TEST(Metrics, TheNewestUnusedOnesStay) {
   Metrics metrics;
   const auto counter = [&](const std::string& client) {
     return metrics.ShareCounter("penstock_waits_total", "Waits.", {{"client", client}});
@@ -126,7 +126,7 @@ TEST(TextServer, ServesItsPagesAndListsThem) {
 }
 
 // It sends a byte now and then. Others are answered meanwhile, and the server can stop.
-TEST(TextServer, OneThatNeverEndsItsRequestHoldsNobodyUp) {
+TEST(TextServer, AnEndlessRequestHoldsNobodyUp) {
   auto server = TextServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const int port = (*server)->port();
@@ -158,7 +158,7 @@ TEST(TextServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
   EXPECT_THAT(AskOver(fd, "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
 }
 
-TEST(TextServer, SaysWhatIsHtmlAndAsksForItsToken) {
+TEST(TextServer, MarksHtmlAndRequiresItsToken) {
   auto server = TextServer::Start(
       "127.0.0.1", 0, {{"/", [] { return HtmlPage("a <b>", HtmlTable("t", {"x"}, {{"<&\">"}})); }}},
       "secret");
@@ -178,7 +178,7 @@ TEST(EventLog, LinesAreOneLineAndQuotedWhereNeeded) {
             "lost worker=1f why=\"port\\nrefuses\" to=\"\"");
 }
 
-TEST(EventLog, TestsSeeWhatWasWritten) {
+TEST(EventLog, TestsSeeWrittenEvents) {
   auto log = CapturedEvents::Make();
   log->Write({"joined", {{"worker", "1"}}});
   EXPECT_EQ(log->WaitFor("joined", absl::Seconds(1)).field("worker"), "1");

@@ -160,7 +160,7 @@ TEST_F(PolicyTest, ARecordOfMoreSplitsThanThereAreEndsItsJob) {
   }
 }
 
-TEST_F(PolicyTest, UnderAFixedOrderSplitsAreAssignedWhoeverAsksFirst) {
+TEST_F(PolicyTest, UnderAFixedOrderSplitsDoNotDependOnRequests) {
   Make(ShardingPolicy::kDynamic, 103, /*shuffled=*/true, {.deterministic = true, .partitions = 3});
   for (int i = 0; i < 3; ++i) Open();
   const uint64_t permutation = PermutationKey(0, 0, {0, 0});
@@ -201,7 +201,7 @@ TEST_F(PolicyTest, ASplitAskedForAgainIsTheSame) {
   EXPECT_FALSE(again->given.has_value());
 }
 
-TEST_F(PolicyTest, WhoAsksForAllSplitsOfAHugeSourceGetsSome) {
+TEST_F(PolicyTest, ARequestForAllSplitsOfAHugeSourceGetsSome) {
   constexpr int32_t kAll = std::numeric_limits<int32_t>::max();
   for (const JobTerms& terms : {JobTerms(), JobTerms{.deterministic = true, .partitions = 1}}) {
     state_ = State();
@@ -296,7 +296,7 @@ TEST_F(PolicyTest, AWorkerIsGivenNoMoreThanItMayHoldOpenUntilSomeHaveEnded) {
 
 // Others would wait for ever: for an end that does not come, or for elements that are next in
 // order.
-TEST_F(PolicyTest, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
+TEST_F(PolicyTest, AnAwaitedPartitionDoesNotWaitForOthers) {
   for (const auto& [terms, ends] :
        {std::pair(JobTerms{}, false), std::pair(JobTerms{.num_consumers = 2}, true),
         std::pair(JobTerms{.deterministic = true, .partitions = 9}, true)}) {
@@ -309,7 +309,7 @@ TEST_F(PolicyTest, WhereOthersWaitForAPartitionItDoesNotWaitForThem) {
   }
 }
 
-TEST_F(PolicyTest, AJoinerTakesItsShareFromThoseWithMoreThanTheirPermits) {
+TEST_F(PolicyTest, AJoinerTakesItsShareFromOverloadedWorkers) {
   Make(ShardingPolicy::kOff, 100);
   AddWorker(1, 1);
   for (int i = 0; i < 5; ++i) Place(1);
@@ -322,7 +322,7 @@ TEST_F(PolicyTest, AJoinerTakesItsShareFromThoseWithMoreThanTheirPermits) {
   EXPECT_THAT(Relieved(), ElementsAre(PartitionId(2), PartitionId(3), PartitionId(4)));
 }
 
-TEST_F(PolicyTest, WhoHasAPermitForEachOfItsPartitionsKeepsThem) {
+TEST_F(PolicyTest, AWorkerWithEnoughPermitsKeepsItsPartitions) {
   Make(ShardingPolicy::kOff, 100);
   AddWorker(1, 2);
   Place(1);
@@ -331,7 +331,7 @@ TEST_F(PolicyTest, WhoHasAPermitForEachOfItsPartitionsKeepsThem) {
   EXPECT_THAT(Relieved(), ElementsAre());
 }
 
-TEST_F(PolicyTest, MovingWhatIsRelievedLeavesNothingToRelieve) {
+TEST_F(PolicyTest, MovingRelievedPartitionsLeavesNothingToRelieve) {
   for (int permits = 1; permits <= 3; ++permits) {
     for (int partitions = 1; partitions <= 12; ++partitions) {
       SCOPED_TRACE(absl::StrCat("permits ", permits, " partitions ", partitions));
@@ -354,7 +354,7 @@ TEST_F(PolicyTest, MovingWhatIsRelievedLeavesNothingToRelieve) {
   }
 }
 
-TEST_F(PolicyTest, SeveralArePlacedByCountsThatAreKeptInStep) {
+TEST_F(PolicyTest, SeveralPlacementsKeepTheCountsUpToDate) {
   Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);  // no partition waits for others
   for (uint64_t id : {1, 2, 3}) AddWorker(id, static_cast<int>(id));
   Place(2);

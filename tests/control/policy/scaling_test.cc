@@ -352,7 +352,7 @@ TEST_F(ScalingTest, AWorkerThatGoesTakesItsReportsAlong) {
 
 // While the trainer is slow, its partition only empties the buffers of nodes, which takes no time.
 // The busiest node shows how long an element really takes.
-TEST_F(ScalingTest, WhatNodesReadAheadDoesNotMakeAWorkerQuick) {
+TEST_F(ScalingTest, ReadAheadDoesNotMakeAWorkerLookFast) {
   AddJob({{1.0}, 0.5});
   SetWorkers(1);
   for (int second = 1; second <= 30; ++second) {

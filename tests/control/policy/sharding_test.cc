@@ -91,7 +91,7 @@ TEST(WorkerList, AHostMayStandThereSeveralTimes) {
   EXPECT_EQ(PlaceOf(list, "a:3", {0, 2}), -1);
 }
 
-TEST(WorkerList, WhoIsNotInItIsToldTheList) {
+TEST(WorkerList, AWorkerOutsideOfItGetsTheList) {
   const absl::Status status = PlaceInList({"a", "b:%port%"}, "c:1", {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),

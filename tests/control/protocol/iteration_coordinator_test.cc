@@ -148,7 +148,7 @@ TEST(IterationCoordinator, OwesNothingToReadersOfAWindowAndWaitsForNone) {
   EXPECT_TRUE(assigned[0].skip.empty());
 }
 
-TEST(IterationCoordinator, AddsAClientThatJoinsToThoseServed) {
+TEST(IterationCoordinator, AddsANewClientToThePlacementsReaders) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Assign();
@@ -172,7 +172,7 @@ TEST(IterationCoordinator, ClosesWhenAllIsDeliveredAndNotifiesOfTheEnd) {
   EXPECT_TRUE(harness.record.finished);
 }
 
-TEST(IterationCoordinator, AsksForWhatOneHoldsAndAnotherWaitsFor) {
+TEST(IterationCoordinator, RecallsHeldElementsForAWaitingClient) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Joins(kBert);
@@ -193,7 +193,7 @@ TEST(IterationCoordinator, AsksForWhatOneHoldsAndAnotherWaitsFor) {
   EXPECT_THAT(harness.Sent<Fence>(), testing::IsEmpty()) << "he has not said again that he waits";
 }
 
-TEST(IterationCoordinator, WhatADeadReaderHadNotCommittedIsForWhoeverComesLate) {
+TEST(IterationCoordinator, ALateReaderGetsTheUncommittedElementsOfADeadOne) {
   Harness harness(CommitPolicy::kExplicit);
   harness.Joins(kAnna);
   harness.Assign();
@@ -219,7 +219,7 @@ TEST(IterationCoordinator, NotifiesALateReaderOfTheEndAtOnce) {
   EXPECT_EQ(harness.Sent<End>().size(), 1u);
 }
 
-TEST(IterationCoordinator, KeepsWhatAReaderTookThatLeaves) {
+TEST(IterationCoordinator, KeepsTheHistoryOfALeavingReader) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Joins(kBert);
@@ -231,7 +231,7 @@ TEST(IterationCoordinator, KeepsWhatAReaderTookThatLeaves) {
 }
 
 // The answer was lost with the client's stream, or with the dispatcher's process.
-TEST(IterationCoordinator, TellsWhoHasLeftSoAgain) {
+TEST(IterationCoordinator, ConfirmsALeaveAgain) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Assign();
@@ -246,7 +246,7 @@ TEST(IterationCoordinator, TellsWhoHasLeftSoAgain) {
   EXPECT_EQ(harness.record, left);
 }
 
-TEST(IterationCoordinator, WaitsForNoAnswerOfOneThatLeftWithMoreThanIsCommitted) {
+TEST(IterationCoordinator, DoesNotWaitForAClientThatLeftWithUncommittedElements) {
   Harness harness(CommitPolicy::kExplicit);
   harness.Joins(kAnna);
   harness.Joins(kBert);
@@ -273,7 +273,7 @@ TEST(IterationCoordinator, WaitsForNoAnswerOfOneThatLeftWithMoreThanIsCommitted)
   EXPECT_EQ(harness.Sent<struct Assign>()[0].skip, left);
 }
 
-TEST(IterationCoordinator, TakesUpTheStateOfOneThatLeft) {
+TEST(IterationCoordinator, RestoresTheStateOfAClientThatLeft) {
   Harness harness(CommitPolicy::kExplicit);
   harness.Joins(kAnna);
   harness.Joins(kBert);
@@ -332,7 +332,7 @@ TEST(IterationCoordinator, RefusesAStateThatIsNotTheCommittedOneOfTheDead) {
 }
 
 // When the sets are forgotten, their marks still tell.
-TEST(IterationCoordinator, RefusesAStateThatIsNotWhatWasCommittedOfAFinishedIteration) {
+TEST(IterationCoordinator, RefusesAnotherStateThanCommittedForAFinishedIteration) {
   for (const bool forgets : {false, true}) {
     Harness harness(CommitPolicy::kExplicit);
     harness.Joins(kAnna);
@@ -370,7 +370,7 @@ TEST(IterationCoordinator, AsksAgainUnderTheSamePlacementAfterARestart) {
   EXPECT_EQ(fences[0].placement, Placement(2));
 }
 
-TEST(IterationCoordinator, PlacesAnewWhatAWorkerNeverGot) {
+TEST(IterationCoordinator, PlacesAgainAPartitionThatNeverReachedItsWorker) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Assign();
@@ -383,7 +383,7 @@ TEST(IterationCoordinator, PlacesAnewWhatAWorkerNeverGot) {
   EXPECT_EQ(harness.Sent<Unassign>().back().worker, kOther);
 }
 
-TEST(IterationCoordinator, ReplaysFromTheNewestBookmarkBelowWhatIsMissing) {
+TEST(IterationCoordinator, ReplaysFromTheNewestBookmarkBelowTheFirstMissingIndex) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Assign();
@@ -398,7 +398,7 @@ TEST(IterationCoordinator, ReplaysFromTheNewestBookmarkBelowWhatIsMissing) {
   EXPECT_EQ(harness.Sent<struct Assign>()[0].bookmark->index, 4);
 }
 
-TEST(IterationCoordinator, KeepsABookmarkBelowWhatIsCommittedHoweverManyCome) {
+TEST(IterationCoordinator, KeepsABookmarkBelowTheCommittedIndices) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Assign();
@@ -414,7 +414,7 @@ TEST(IterationCoordinator, KeepsABookmarkBelowWhatIsCommittedHoweverManyCome) {
   }
 }
 
-TEST(IterationCoordinator, IgnoresWhatComesFromAnOlderPlacement) {
+TEST(IterationCoordinator, IgnoresMessagesOfAnOlderPlacement) {
   Harness harness;
   harness.Joins(kAnna);
   harness.Assign();
@@ -428,7 +428,7 @@ TEST(IterationCoordinator, IgnoresWhatComesFromAnOlderPlacement) {
   EXPECT_EQ(harness.record, before);
 }
 
-TEST(Sender, OffersWhatIsInDoubtToNobodyUntilTheClientSpoke) {
+TEST(Sender, OffersDoubtfulElementsOnlyAfterTheClientsAnswer) {
   Sender sender(Assign{.worker = kWorker,
                        .partition = kPartition,
                        .placement = Placement(1),
@@ -450,7 +450,7 @@ TEST(Sender, OffersWhatIsInDoubtToNobodyUntilTheClientSpoke) {
   EXPECT_FALSE(sender.OnAddReader({kBert, kFirst})) << "it is one already";
 }
 
-TEST(Sender, WhatALinkRefusedIsForAnyone) {
+TEST(Sender, RefusedElementsAreForAnyone) {
   Sender sender(Assign{.worker = kWorker,
                        .partition = kPartition,
                        .placement = Placement(1),
@@ -471,7 +471,7 @@ TEST(Sender, WhatALinkRefusedIsForAnyone) {
   EXPECT_TRUE(sender.ended());
 }
 
-TEST(Sender, WhatALinkRefusedAfterItBrokeIsForAnyone) {
+TEST(Sender, ElementsRefusedAfterABreakAreForAnyone) {
   Sender sender(Assign{.worker = kWorker,
                        .partition = kPartition,
                        .placement = Placement(1),
@@ -488,7 +488,7 @@ TEST(Sender, WhatALinkRefusedAfterItBrokeIsForAnyone) {
   EXPECT_TRUE(sender.again().empty());
 }
 
-TEST(Receiver, DropsWhatIsOlderThanTheFenceAndSaysWhatItHas) {
+TEST(Receiver, DropsOlderElementsAfterAFenceAndReportsItsHoldings) {
   Receiver receiver(kPartition);
   EXPECT_EQ(receiver.OnElement(Placement(1), 0), ReceiveResult::kAccepted);
   EXPECT_EQ(receiver.OnElement(Placement(1), 1), ReceiveResult::kAccepted);

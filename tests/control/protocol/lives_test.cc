@@ -16,7 +16,7 @@ Life LifeOf(uint64_t id, uint64_t term, uint64_t journal = kJournal) {
 const std::vector<BegunLife> kLives = {
     {.life = LifeOf(13, 3), .begins = 20}, {LifeOf(14, 4), 50, {}}, {LifeOf(15, 5), 90, {}}};
 
-TEST(Lives, WhoHasHeardNothingIsNobodys) {
+TEST(Lives, AProcessThatHeardNothingHasNoOrigin) {
   EXPECT_EQ(OriginOf({}, kLives), Origin::kNone);
 }
 
@@ -32,18 +32,18 @@ TEST(Lives, AnEarlierOneIsHereAsFarAsTheNextWentOnFromIt) {
   EXPECT_EQ(OriginOf({LifeOf(14, 4), 120}, kLives), Origin::kBeyond);
 }
 
-TEST(Lives, OneThatTheJournalDoesNotKnowIsBeyondIt) {
+TEST(Lives, AnUnknownLifeIsBeyondTheJournal) {
   EXPECT_EQ(OriginOf({LifeOf(99, 6), 95}, kLives), Origin::kBeyond) << "began from this journal";
   EXPECT_EQ(OriginOf({LifeOf(99, 5), 95}, kLives), Origin::kBeyond) << "began beside the present";
   EXPECT_EQ(OriginOf({LifeOf(99, 4), 60}, kLives), Origin::kBeyond);
 }
 
-TEST(Lives, OneBeforeThoseThatAreKeptIsHereAsFarAsTheFirstWentOn) {
+TEST(Lives, AnEarlierLifeIsKnownUpToTheFirstKeptOne) {
   EXPECT_EQ(OriginOf({LifeOf(99, 2), 19}, kLives), Origin::kHere);
   EXPECT_EQ(OriginOf({LifeOf(99, 2), 20}, kLives), Origin::kBeyond);
 }
 
-TEST(Lives, ThoseOfAnotherJournalAreNone) {
+TEST(Lives, LivesOfAnotherJournalAreForeign) {
   EXPECT_EQ(OriginOf({LifeOf(15, 5, 8), 90}, kLives), Origin::kOther);
   EXPECT_EQ(OriginOf({LifeOf(1, 1, 8), 1}, kLives), Origin::kOther);
 }

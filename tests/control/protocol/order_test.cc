@@ -76,7 +76,7 @@ TEST(RowUnionTest, IsTheIndicesOfAllConsumersRows) {
 }
 
 // A wrong report must not cost unbounded time or memory.
-TEST(RowUnionTest, OfOneThatSaysItIsFarAheadTheLowestCount) {
+TEST(RowUnionTest, CountsTheLowestRowsOfAFarAheadReport) {
   RowUnion row_union({.partitions = 1, .consumers = 2}, PartitionId(1));
   row_union.Add(0, IndexSet::Of(0, int64_t{1} << 45));
   row_union.Add(1, IndexSet::Of(0, 3));
@@ -220,7 +220,7 @@ TEST(OrderOfLaunches, IsThatOfOneReaderHoweverManyGoOn) {
   }
 }
 
-TEST(OrderOfLaunches, BehindStatesOfUnequalStepsIsThatOfWhatNobodyHas) {
+TEST(OrderOfLaunches, AfterUnequalStatesContinuesWithMissingElements) {
   std::mt19937 random(12);
   const auto upto = [&](int64_t most) { return static_cast<int64_t>(random() % (most + 1)); };
   for (int i = 0; i < 500; ++i) {
@@ -283,7 +283,7 @@ class OrderOfConsumers : public testing::Test {
   uint64_t incarnation_ = 0;
 };
 
-TEST_F(OrderOfConsumers, SaysWhoIsMissingUntilAllAreThere) {
+TEST_F(OrderOfConsumers, NamesMissingConsumersUntilAllAreThere) {
   Join(1, 1);
   ASSERT_EQ(Sent<Agreed>().size(), 1u);
   EXPECT_EQ(Sent<Agreed>().back().waits_for, "consumer 0 has not joined");
@@ -311,7 +311,7 @@ TEST_F(OrderOfConsumers, ANumberIsOneProcesss) {
   EXPECT_EQ(Sent<Refused>()[2].why, Refusal::kConsumerTaken);
 }
 
-TEST_F(OrderOfConsumers, APartitionGoesAsFarAsAllWhoShareItHaveRoom) {
+TEST_F(OrderOfConsumers, APartitionGoesAsFarAsAllItsConsumersHaveRoom) {
   Join(1, 0);
   Join(2, 1);
   Place();

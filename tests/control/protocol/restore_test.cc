@@ -46,7 +46,7 @@ std::string Why(const absl::StatusOr<Restoration>& merged) {
   return std::string(merged.status().message());
 }
 
-TEST(MergeRankStates, IsWhatAllTookAndTheNewestKnows) {
+TEST(MergeRankStates, JoinsAllDeliveriesWithTheNewestState) {
   SavedRepetition newer = Saved(9, {Reads(1), Reads(2)});
   newer.partitions[0].given[0].numbers = {4, 2, 7};
   const auto merged =
@@ -62,7 +62,7 @@ TEST(MergeRankStates, IsWhatAllTookAndTheNewestKnows) {
   EXPECT_EQ(partition.bookmarks.at(0).bytes, "start");
 }
 
-TEST(MergeRankStates, HoldsWhatDepartedReadersCommitted) {
+TEST(MergeRankStates, ContainsTheCommitsOfDepartedReaders) {
   SavedRepetition::Reader gone = Reads(7, IndexSet::Of(10, 12));
   gone.gone = true;
   const auto merged =
@@ -93,7 +93,7 @@ TEST(MergeRankStates, RefusesStatesOfDifferentCommits) {
               HasSubstr("older than what it had committed"));
 }
 
-TEST(MergeRankStates, RefusesWhatADeadRankNeverCommitted) {
+TEST(MergeRankStates, RefusesTheUncommittedStateOfADeadRank) {
   SavedRepetition::Reader dead = Reads(1, IndexSet::Of(0, 3));
   dead.gone = true;
   EXPECT_THAT(Why(MergeRankStates({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 5)),

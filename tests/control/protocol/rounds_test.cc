@@ -55,7 +55,7 @@ TEST(Rounds, AreTheSameFromAnyPlaceAndAfterForgetting) {
   }
 }
 
-TEST(Rounds, ACursorMayBeOlderThanWhatIsForgotten) {
+TEST(Rounds, ACursorMayBeOlderThanForgottenRounds) {
   Schedule schedule = Eventful();
   RoundCursor cursor(schedule);
   cursor.MoveTo(schedule, 8);

@@ -94,7 +94,7 @@ TEST(Unreadable, AWrongNumberEndsTheStreamWithWordsThatNameIt) {
               HasSubstr("cannot be read: a run of splits with a negative number"));
 }
 
-TEST(Unreadable, WhatALaterReleaseMaySayIsPassedOver) {
+TEST(Unreadable, MessagesOfALaterReleaseAreSkipped) {
   const std::string kind = "\xc2\x3e\x01x";  // field 1000 of any message
   wire::ClientDown down;
   down.mutable_error()->set_message("known");

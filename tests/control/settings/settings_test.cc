@@ -65,7 +65,7 @@ class SettingsTest : public testing::Test {
   Config config_;
 };
 
-TEST_F(SettingsTest, WhatNobodySetsKeepsItsDefaultAndHasNoSource) {
+TEST_F(SettingsTest, UnsetValuesKeepTheirDefaultAndHaveNoSource) {
   auto sources = SettleIt();
   ASSERT_TRUE(sources.ok()) << sources.status();
   EXPECT_THAT(*sources, IsEmpty());
@@ -172,7 +172,7 @@ TEST_F(SettingsTest, AVariableNamesItsProgramOnce) {
   EXPECT_EQ(VariableOf("jobs_list", "dispatcher-address"), "PENSTOCK_DISPATCHER_ADDRESS");
 }
 
-TEST_F(SettingsTest, WhatIsNotTomlNamesItsLine) {
+TEST_F(SettingsTest, InvalidTomlNamesItsLine) {
   EXPECT_THAT(Complaint("[worker]\nport = \n"), HasSubstr(Place(2) + ": "));
   EXPECT_THAT(Complaint("[worker]\nport = 1\nport = 2\n"), HasSubstr(Place(3) + ": "));
 }

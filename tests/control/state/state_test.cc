@@ -33,7 +33,7 @@ const SplitRun& Given(const State& state) {
   return state.iterations.at(kIteration).splits[0].given.at({0, 0});
 }
 
-TEST(State, AutomaticIdsSkipThoseThatUsersTook) {
+TEST(State, AutomaticIdsSkipThoseOfUsers) {
   State state;
   auto taken = [](const char* id) {
     return DatasetRegistered{std::make_shared<const DatasetRecord>(DatasetRecord{id, "", {}})};
@@ -129,7 +129,7 @@ TEST(State, AJobThatTookANameKeepsItWhenTheOldOneIsRemoved) {
   EXPECT_EQ(state.FindJobByName("job")->id, JobId(2));
 }
 
-TEST(State, OfAFinishedIterationNobodysHistoryIsKept) {
+TEST(State, AFinishedIterationKeepsNoHistories) {
   for (const Keep keep : {Keep::kTaken, Keep::kCommitted}) {
     State state = WithAnIteration(keep);
     const auto alter = [&](p::IterationChange change) {
@@ -211,7 +211,7 @@ TEST(State, OnlyTheLastAnswersAreRemembered) {
   EXPECT_EQ(state.FindAnswer({Incarnation(2), 2}), nullptr);
 }
 
-TEST(State, ChangesOfWhatIsNotThereDoNotFit) {
+TEST(State, ChangesOfUnknownThingsDoNotFit) {
   State state = WithAnIteration();
   EXPECT_FALSE(Fits(state, LifeBegun{}).ok());
   EXPECT_FALSE(Fits(state, DatasetUnregistered{"x"}).ok());

@@ -100,7 +100,7 @@ using Recorded = RecordedOf<ClientUp, ClientDown, ClientHeartbeat>;
 
 constexpr absl::Duration kQuick = absl::Milliseconds(1);
 
-TEST(KeepOpen, SaysHelloAnewOnEachStream) {
+TEST(KeepOpen, SendsHelloOnEachStream) {
   HandNetwork network;
   Recorded events;
   auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
@@ -127,7 +127,7 @@ TEST(KeepOpen, ARefusalIsFinal) {
   (*session)->Send(ClientHeartbeat{1});  // is lost
 }
 
-TEST(KeepOpen, WhatOnlyAProxyCanHaveSaidIsNot) {
+TEST(KeepOpen, AProxysErrorIsNotFinal) {
   HandNetwork network;
   Recorded events;
   auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
@@ -230,7 +230,7 @@ TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {
   EXPECT_THAT(events.Wait(1), HasSubstr("no dispatcher answers at head:5050 within 1ns"));
 }
 
-TEST(KeepOpen, OneThatIsThereButNotReadyIsNotSaidToBeOutOfReach) {
+TEST(KeepOpen, AnUnreadyDispatcherIsNotReportedAsUnreachable) {
   HandNetwork network;
   Recorded events;
   auto session = KeepOpen<ClientUp, ClientDown>(

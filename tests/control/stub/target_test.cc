@@ -18,7 +18,7 @@ TEST(Target, TheProtocolMayBeLeftOut) {
   EXPECT_EQ(ParseTarget("grpcs://host:5050")->address, "host:5050");
 }
 
-TEST(Target, WrongOnesSayWhatIsWrong) {
+TEST(Target, ErrorsNameTheMistake) {
   EXPECT_THAT(ParseTarget("").status().message(), HasSubstr("must not be empty"));
   EXPECT_THAT(ParseTarget("grpc://a://b:1").status().message(), HasSubstr("multiple \"://\""));
   EXPECT_THAT(ParseTarget("grpc://host").status().message(), HasSubstr("lacks a port"));

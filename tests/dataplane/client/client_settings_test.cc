@@ -45,7 +45,7 @@ class ClientSettingsTest : public testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-TEST_F(ClientSettingsTest, WhoAsksForNothingTakesWhatTheWorkerPrefers) {
+TEST_F(ClientSettingsTest, WithoutAChoiceTheWorkersPreferenceCounts) {
   auto preference = GetPreference();
   ASSERT_TRUE(preference.ok()) << preference.status();
   EXPECT_EQ(preference->protocol, "");

@@ -63,7 +63,7 @@ TEST(CreditManagerTest, ASlowWorkerDoesNotHoldItAll) {
   EXPECT_LE(credits.asked() + credits.held(), 8);
 }
 
-TEST(CreditManagerTest, WhatIsReleasedIsAskedForAgainInPortions) {
+TEST(CreditManagerTest, ReleasedSlotsAreGrantedAgainInPortions) {
   CreditManager credits(64, kPlenty);
   credits.AddLink(kA);
   credits.TakeGrants();
@@ -122,7 +122,7 @@ TEST(CreditManagerTest, AutoHasLeaveForTwoOfEachWorkerWithinTheBytes) {
   }
 }
 
-TEST(CreditManagerTest, ALinkThatGoesGivesBackWhatItWasAskedFor) {
+TEST(CreditManagerTest, AClosedLinkGivesItsRequestsBack) {
   CreditManager credits(4, kPlenty);
   credits.AddLink(kA);
   credits.TakeGrants();
@@ -134,7 +134,7 @@ TEST(CreditManagerTest, ALinkThatGoesGivesBackWhatItWasAskedFor) {
   EXPECT_EQ(Granted(credits.TakeGrants(), kB), 3);
 }
 
-TEST(CreditManagerTest, AnIdleWorkerGivesBackWhatAnotherWaitsFor) {
+TEST(CreditManagerTest, AnIdleWorkerGivesCreditsBackToAWaitingOne) {
   CreditManager credits(1, kPlenty);
   credits.AddLink(kA);
   credits.AddLink(kB);
@@ -211,7 +211,7 @@ TEST(CreditManagerTest, ASlotGoesBackToTheWorkerWhoseElementWasInIt) {
   EXPECT_EQ(credits.asked() + credits.held(), 3);
 }
 
-TEST(CreditManagerTest, WhatTheLinkBeforeItHasHereIsNotOfTheLinkDialledAnew) {
+TEST(CreditManagerTest, ElementsOfAnEarlierLinkDoNotCountForTheNewOne) {
   CreditManager credits(1, kPlenty);
   credits.AddLink(kA);
   credits.AddLink(kB);
@@ -236,7 +236,7 @@ TEST(CreditManagerTest, AWorkerThatSendsIsNotRecalled) {
   EXPECT_THAT(credits.TakeRecalls(), ElementsAre(kA));  // nothing since
 }
 
-TEST(CreditManagerTest, WhatIsSentWithoutBeingAskedForIsHeldAllTheSame) {
+TEST(CreditManagerTest, UnrequestedElementsCountAsHeld) {
   CreditManager credits(1, kPlenty);
   credits.AddLink(kA);
   credits.TakeGrants();

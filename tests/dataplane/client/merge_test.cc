@@ -39,7 +39,7 @@ TEST(MergeTest, FairTakesOneOfEachInTurn) {
   EXPECT_THAT(Drain(merge), ElementsAre(10, 20, 30, 11, 31, 12));
 }
 
-TEST(MergeTest, FairForgetsAWorkerOfWhomNothingIsLeft) {
+TEST(MergeTest, FairForgetsAWorkerWithoutElements) {
   Merge merge(MergeOrder::kFair);
   EXPECT_TRUE(merge.Forget(WorkerId(1)));
   merge.Push(From(1, 10));
@@ -51,7 +51,7 @@ TEST(MergeTest, FairForgetsAWorkerOfWhomNothingIsLeft) {
   EXPECT_THAT(Drain(merge), ElementsAre(20, 30));
 }
 
-TEST(MergeTest, FairGoesOnBehindWhoseTurnWas) {
+TEST(MergeTest, FairGoesOnAfterTheLastTurn) {
   Merge merge(MergeOrder::kFair);
   merge.Push(From(1, 10));
   EXPECT_EQ(merge.Pop().identity.index, 10);
@@ -136,7 +136,7 @@ TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
   EXPECT_EQ(DrainOrdered(merge), (Order{{3, 4}, {1, 5}, {2, 5}, {3, 5}}));
 }
 
-TEST(OrderedMergeTest, WhatWasNotReceivedAtTheEndIsNotThere) {
+TEST(OrderedMergeTest, MissingIndicesAtTheEndDoNotExist) {
   Merge merge(MergeOrder::kDeterministic);
   merge.ordered().Open({.partitions = 3}, 0, {{}, {}, {}});
   merge.Push(At(2, 0));

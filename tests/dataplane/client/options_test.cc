@@ -35,14 +35,14 @@ TEST(DistributeOptionsTest, CardinalityIsUnknownUnlessInfinite) {
   EXPECT_EQ(Dataset::Range(3).Repeat().Distribute(Good()).cardinality(), kInfinite);
 }
 
-TEST(DistributeOptionsTest, NoCacheStandsBehindIt) {
+TEST(DistributeOptionsTest, ACacheAfterDistributeIsRefused) {
   const Dataset cached = Dataset::Range(3).Distribute(Good()).Map([](Expr x) { return x; }).Cache();
   EXPECT_EQ(cached.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(cached.status().message()),
               HasSubstr("Cache#3: stands behind Distribute#1"));
 }
 
-TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndWhatIsNotAsUsual) {
+TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndUnusualOptions) {
   const Dataset numbers = Dataset::Range(9);
   EXPECT_EQ(numbers.Distribute({.service = "grpc://localhost:5050"}).Explain(),
             "Distribute#1 -> TensorSpec([], int64), unknown\n"
@@ -115,7 +115,7 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   EXPECT_EQ(back.task_refresh_interval_hint, absl::Milliseconds(20));
 }
 
-TEST(DistributeOptionsTest, BadOnesSayWhatIsWrong) {
+TEST(DistributeOptionsTest, ErrorsNameTheBadOption) {
   DistributeOptions options = Good();
   options.service = "";
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "");
@@ -219,7 +219,7 @@ const bool kRegistered =
         .ok();
 
 // Every worker must see the same elements above the cut.
-TEST(DistributeOptionsTest, WhatIsNotDeterministicIsNotCutByElements) {
+TEST(DistributeOptionsTest, NondeterministicDatasetsAreNotCutByElements) {
   ASSERT_TRUE(kRegistered);
   const Dataset data =
       Dataset::Range(3).Map([](Expr x) { return Call("options.of_the_moment", x); });
@@ -243,7 +243,7 @@ TEST(DistributeOptionsTest, WhatIsNotDeterministicIsNotCutByElements) {
   EXPECT_TRUE(data.Distribute(options).status().ok());
 }
 
-TEST(DistributeOptionsTest, ACrossTrainerCacheSaysWhatItNeeds) {
+TEST(DistributeOptionsTest, ACrossTrainerCacheNamesItsRequirements) {
   const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
     DistributeOptions options = Good();
     options.cross_trainer_cache = CrossTrainerCache{"a"};
@@ -314,7 +314,7 @@ TEST(DistributeOptionsTest, AFixedOrderOfSeveralConsumersHasNoRounds) {
   EXPECT_THAT(std::string(rounds.message()), HasSubstr("deals element by element"));
 }
 
-TEST(DistributeOptionsTest, AtLeastOnceSaysWhatItDoesNotGoWith) {
+TEST(DistributeOptionsTest, AtLeastOnceNamesIncompatibleOptions) {
   const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
     DistributeOptions options = Good();
     options.processing_mode = ShardingPolicy::kDynamic;

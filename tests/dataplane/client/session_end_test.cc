@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST_F(SessionTest, StoppingReportsWhatWasDeliveredAndNoMore) {
+TEST_F(SessionTest, StoppingReportsOnlyDeliveredElements) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -23,7 +23,7 @@ TEST_F(SessionTest, StoppingReportsWhatWasDeliveredAndNoMore) {
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));
 }
 
-TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
+TEST_F(SessionTest, DestructionReportsDeliveredElements) {
   keep_ = Keep::kCommitted;
   Begin();
   auto link = Link();
@@ -39,7 +39,7 @@ TEST_F(SessionTest, OneThatIsDestroyedSaysWhatItTookAndHasNotCommitted) {
 }
 
 // A session whose place another takes does not leave, so its links stay until its end.
-TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) {
+TEST_F(SessionTest, DestructionEndsTheStreamBeforeTheLinks) {
   Begin();
   auto link = Link();
   bool listens = true;
@@ -52,7 +52,7 @@ TEST_F(SessionTest, OneThatIsDestroyedHearsOfNoMoreWorkersWhenItClosesItsLinks) 
   EXPECT_FALSE(listens);
 }
 
-TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
+TEST_F(SessionTest, ACommitIsRepeatedOnANewStream) {
   keep_ = Keep::kCommitted;
   Begin();
   auto link = Link();
@@ -74,7 +74,7 @@ TEST_F(SessionTest, ACommitIsSaidAgainOnANewStream) {
 
 // The last repetition has ended without any element for this session. Elements of the one before
 // are committed only when the dispatcher says so.
-TEST_F(SessionTest, OneThatHasLeftDoesNotSayThatAnotherRepetitionIsCommitted) {
+TEST_F(SessionTest, AfterLeavingAnotherRepetitionIsNotCommitted) {
   keep_ = Keep::kCommitted;
   Begin();
   Link();
@@ -90,7 +90,7 @@ TEST_F(SessionTest, OneThatHasLeftDoesNotSayThatAnotherRepetitionIsCommitted) {
   EXPECT_EQ(dispatcher_.Count<control::Commit>(), 0u);
 }
 
-TEST_F(SessionTest, BehindItsEndADispatcherMayBeAwayForLongerThanTheTimeout) {
+TEST_F(SessionTest, AfterItsEndTheDispatcherMayBeAwayBeyondTheTimeout) {
   keep_ = Keep::kCommitted;
   Begin(std::nullopt, absl::Hours(1), /*timeout=*/kShortTimeout);
   auto link = Link();
@@ -111,7 +111,7 @@ TEST_F(SessionTest, BehindItsEndADispatcherMayBeAwayForLongerThanTheTimeout) {
   EXPECT_TRUE(committed.get().ok());
 }
 
-TEST_F(SessionTest, BehindItsEndARefusalOfTheCommitNamesItsReasonAndTheWayOut) {
+TEST_F(SessionTest, AfterItsEndARefusedCommitNamesReasonAndRemedy) {
   keep_ = Keep::kCommitted;
   Begin();
   auto link = Link();
@@ -129,7 +129,7 @@ TEST_F(SessionTest, BehindItsEndARefusalOfTheCommitNamesItsReasonAndTheWayOut) {
               ::testing::AllOf(HasSubstr("declared dead"), HasSubstr("Restore() this state")));
 }
 
-TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
+TEST_F(SessionTest, AClaimingSessionPresentsItsStateAndLeaves) {
   keep_ = Keep::kCommitted;
   SessionOptions options;
   options.job.token = token_;
@@ -151,7 +151,7 @@ TEST_F(SessionTest, OneThatOnlyClaimsPresentsItsStateAndLeaves) {
   session_.reset();
 }
 
-TEST_F(SessionTest, WhoLeavesWithoutAStreamSaysSoOnTheNext) {
+TEST_F(SessionTest, ALeaveWithoutAStreamIsSentOnTheNext) {
   Begin();
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -167,7 +167,7 @@ TEST_F(SessionTest, WhoLeavesWithoutAStreamSaysSoOnTheNext) {
   left.get();
 }
 
-TEST_F(SessionTest, TheEndStaysTheEndWhateverTheDispatcherSaysThen) {
+TEST_F(SessionTest, TheEndIsFinal) {
   Begin();
   Link();
   dispatcher_.Say(control::End());

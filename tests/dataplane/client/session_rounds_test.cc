@@ -81,7 +81,7 @@ TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
 }
 
 // The trainer's own thread may be inside a collective.
-TEST_F(SessionTest, AWatchIsToldOfEachChangeSinceTheSessionBegan) {
+TEST_F(SessionTest, AWatchHearsEachChangeSinceTheSessionBegan) {
   using State = LostConsumer::State;
   consumers_ = 8;
   LostConsumerWatch watch;
@@ -188,12 +188,12 @@ class RoundsSessionTest : public SessionTest {
   }
 };
 
-TEST_F(RoundsSessionTest, WhatTheNextStepWaitsForIsReportedAtOnce) {
+TEST_F(RoundsSessionTest, ReportsForTheNextStepAreSentAtOnce) {
   Begin();
   SendOneByOne(Link()->link());
 }
 
-TEST_F(RoundsSessionTest, WhatNobodyWaitsForIsReportedTogether) {
+TEST_F(RoundsSessionTest, ReportsThatNobodyAwaitsAreCombined) {
   Begin();
   auto link = Link();
   SendOneByOne(link->link());
@@ -215,7 +215,7 @@ TEST_F(RoundsSessionTest, WhatNobodyWaitsForIsReportedTogether) {
 }
 
 // Others may have fewer places than this consumer; a worker sends no more until they have room.
-TEST_F(RoundsSessionTest, WhatWasDeliveredIsReportedSoonByOneThatWaits) {
+TEST_F(RoundsSessionTest, AWaitingConsumerReportsDeliveriesSoon) {
   Begin();
   auto link = Link();
   SendOneByOne(link->link());
@@ -229,7 +229,7 @@ TEST_F(RoundsSessionTest, WhatWasDeliveredIsReportedSoonByOneThatWaits) {
 }
 
 // The consumer may evaluate for a while, and the others wait for it.
-TEST_F(RoundsSessionTest, WhatWasReceivedIsReportedSoonThoughNobodyCalls) {
+TEST_F(RoundsSessionTest, ReceivedElementsAreReportedSoonWithoutCalls) {
   Begin();
   auto link = Link();
   const size_t next = TakeOneOfEight(link->link());

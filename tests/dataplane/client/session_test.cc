@@ -30,7 +30,7 @@ TEST_F(SessionTest, ReturnsWhatWorkersSendAndThenTheEnd) {
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 5)}));
 }
 
-TEST_F(SessionTest, WhatAWorkerSendsOfAPartitionThatCannotBeIsDropped) {
+TEST_F(SessionTest, ElementsOfImpossiblePartitionsAreDropped) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 3; ++i) {
@@ -49,7 +49,7 @@ TEST_F(SessionTest, WhatAWorkerSendsOfAPartitionThatCannotBeIsDropped) {
   EXPECT_EQ(NextValue(), 7);
 }
 
-TEST_F(SessionTest, TellsTheWorkerWhoItIs) {
+TEST_F(SessionTest, TellsTheWorkerItsIdentity) {
   Begin();
   const transfer::Hello& hello = Link()->link().hello();
   EXPECT_EQ(hello.token, "sesame");
@@ -85,7 +85,7 @@ TEST_F(SessionTest, AFallbackIsAnEventOncePerWorker) {
               HasSubstr("carrier_pigeon (penstock.toml:2) is not possible"));
 }
 
-TEST_F(SessionTest, KeepsWhatItHoldsAndAsksForWithinItsWindow) {
+TEST_F(SessionTest, HeldAndRequestedElementsFitItsWindow) {
   Begin();
   auto link = Link();
   Index sent = 0;
@@ -116,7 +116,7 @@ TEST_F(SessionTest, AnErrorIsReturnedInItsPlace) {
   EXPECT_EQ(session_->delivered().at(kPartition), IndexSet::Of(0, 3));
 }
 
-TEST_F(SessionTest, AFenceIsAnsweredAndWhatIsOlderIsDropped) {
+TEST_F(SessionTest, AFenceIsAnsweredAndOlderElementsAreDropped) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -134,7 +134,7 @@ TEST_F(SessionTest, AFenceIsAnsweredAndWhatIsOlderIsDropped) {
   EXPECT_EQ(session_->delivered().at(kPartition), delivered);
 }
 
-TEST_F(SessionTest, HalfOfWhatIsNotDeliveredIsGivenBackToAFenceThatAsksForIt) {
+TEST_F(SessionTest, ARecallingFenceGetsHalfOfTheUndeliveredBack) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 5; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -151,7 +151,7 @@ TEST_F(SessionTest, HalfOfWhatIsNotDeliveredIsGivenBackToAFenceThatAsksForIt) {
   EXPECT_EQ(NextValue(), 4);
 }
 
-TEST_F(SessionTest, AllIsGivenBackWhereNobodyCallsAndComesAgainOnceSomebodyDoes) {
+TEST_F(SessionTest, AnIdleSessionGivesAllBackUntilTheNextCall) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -163,7 +163,7 @@ TEST_F(SessionTest, AllIsGivenBackWhereNobodyCallsAndComesAgainOnceSomebodyDoes)
   EXPECT_EQ(next.get(), 2);
 }
 
-TEST_F(SessionTest, NearTheEndTheDispatcherIsToldThatACallWaits) {
+TEST_F(SessionTest, NearTheEndReportsSayThatACallWaits) {
   Begin();
   auto link = Link();
   dispatcher_.Say(control::ReportAtOnce());
@@ -176,7 +176,7 @@ TEST_F(SessionTest, NearTheEndTheDispatcherIsToldThatACallWaits) {
 
 // From the first report after ReportAtOnce on, even if the call waited before: after 5 ms, 10, 20
 // and so on.
-TEST_F(SessionTest, TheDispatcherIsToldEverMoreRarelyThatACallWaits) {
+TEST_F(SessionTest, ReportsThatACallWaitsBecomeRarer) {
   Begin();
   auto link = Link();
   auto next = std::async(std::launch::async, [&] { return NextValue(); });
@@ -203,7 +203,7 @@ TEST_F(SessionTest, AnIndexThatIsHereAlreadyIsDropped) {
   EXPECT_EQ(NextValue(), 1);
 }
 
-TEST_F(SessionTest, ALinkThatBreaksIsDialledAgainWithWhatIsHere) {
+TEST_F(SessionTest, ABrokenLinkIsDialledAgainWithItsHoldings) {
   Begin();
   auto link = Link(0);
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -219,7 +219,7 @@ TEST_F(SessionTest, ALinkThatBreaksIsDialledAgainWithWhatIsHere) {
   EXPECT_EQ(NextValue(), 2);
 }
 
-TEST_F(SessionTest, AProtocolThatLacksTheMeansAgainAndAgainGivesWayToTheFallback) {
+TEST_F(SessionTest, RepeatedExhaustionFallsBackToAnotherProtocol) {
   transfer::Worker other(**transfer::FindTransport("grpc"));
   transport_preference_ = {"local", {"grpc"}, "DistributeOptions"};
   Begin(std::nullopt, absl::Hours(1), absl::Minutes(1), /*served=*/false);
@@ -239,7 +239,7 @@ TEST_F(SessionTest, AProtocolThatLacksTheMeansAgainAndAgainGivesWayToTheFallback
   EXPECT_EQ(NextValue(), 0);
 }
 
-TEST_F(SessionTest, AProtocolThatLacksTheMeansIsAnErrorWhereNoOtherMayBeTaken) {
+TEST_F(SessionTest, ExhaustionIsAnErrorWithoutAFallback) {
   transport_preference_ = {"local", {}, "DistributeOptions"};
   Begin();
   for (int i = 0; i < 3; ++i) Link(i)->link().Close(absl::ResourceExhaustedError("no memory left"));
@@ -262,7 +262,7 @@ TEST_F(SessionTest, AProtocolThatHasCarriedElementsIsTriedAgain) {
   EXPECT_EQ(NextValue(), 4);
 }
 
-TEST_F(SessionTest, AWorkerIsNotToldWhatItNeverSent) {
+TEST_F(SessionTest, AWorkerHearsOnlyOfElementsItSent) {
   Begin(IndicesByPartition{{kPartition, IndexSet::Of(0, 4)}, {PartitionId(2), IndexSet::Of(0, 9)}});
   EXPECT_TRUE(Link()->link().hello().holdings.empty());
 }
@@ -285,7 +285,7 @@ TEST_F(SessionOverGrpcTest, AMillionElementsWithGapsDoNotKeepALinkFromOpening) {
   EXPECT_EQ(NextValue(), 3);
 }
 
-TEST_F(SessionTest, ANewStreamIsToldEverythingAgain) {
+TEST_F(SessionTest, ANewStreamGetsEverythingAgain) {
   Begin();
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -350,7 +350,7 @@ class SessionBehindNodesTest : public SessionTest {
   PendingDeliveries pending_;
 };
 
-TEST_F(SessionBehindNodesTest, WhatTheyHoldIsHandedAndDeliveredOnceTheyGiveIt) {
+TEST_F(SessionBehindNodesTest, HeldElementsAreDeliveredOnceTheNodesGiveThem) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -362,7 +362,7 @@ TEST_F(SessionBehindNodesTest, WhatTheyHoldIsHandedAndDeliveredOnceTheyGiveIt) {
   EXPECT_TRUE(Reported(&control::PartitionReport::delivered, IndexSet::Of(0, 3)));
 }
 
-TEST_F(SessionBehindNodesTest, WhatTheyHoldIsNotTakenAlongWhenItLeaves) {
+TEST_F(SessionBehindNodesTest, ALeavingSessionDoesNotClaimHeldElements) {
   Begin();
   auto link = Link();
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -391,7 +391,7 @@ TEST_F(SessionBehindNodesTest, StaysUntilTheyHaveGivenAll) {
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 1)}));
 }
 
-TEST_F(SessionBehindNodesTest, WhatTheyHoldIsOthersOnceTheSessionHasFailed) {
+TEST_F(SessionBehindNodesTest, HeldElementsGoToOthersOnceTheSessionFails) {
   dispatcher_.answer_heartbeats = false;
   Begin();
   auto link = Link();
@@ -496,7 +496,7 @@ TEST_F(SessionTest, AWorkerThatIsWantedAgainIsWaitedForAsLongAsANewOne) {
   EXPECT_GE(BootTime() - wanted, kShortTimeout);
 }
 
-TEST_F(SessionTest, OneThatJoinsWhenAllWorkersAreLostSaysSoAfterTheTimeout) {
+TEST_F(SessionTest, JoiningWithoutAnyWorkerIsAnErrorAfterTheTimeout) {
   Begin(std::nullopt, absl::Hours(1), kShortTimeout, false);
   dispatcher_.Say(
       control::Membership{.version = 1, .partitions = {{kPartition, Placement(3), WorkerId()}}});
@@ -517,7 +517,7 @@ TEST_F(SessionTest, AClosedIterationNeedsNoWorker) {
   EXPECT_FALSE(end->has_value());
 }
 
-TEST_F(SessionTest, WhatTheDispatcherRefusesWithIsForGood) {
+TEST_F(SessionTest, TheDispatchersRefusalIsFinal) {
   Begin();
   Link();
   dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("declared dead")});

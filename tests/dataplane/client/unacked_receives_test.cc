@@ -41,7 +41,7 @@ size_t HelloBytes(const UnackedReceives& unacked_receives) {
   return Encode(hello).size();
 }
 
-TEST(UnackedReceivesTest, TellsWhatWasReceivedOnTheEarlierLink) {
+TEST(UnackedReceivesTest, ReportsReceivesOfTheEarlierLink) {
   UnackedReceives unacked_receives;
   unacked_receives.OnDialled();
   unacked_receives.OnGranted(8);
@@ -53,7 +53,7 @@ TEST(UnackedReceivesTest, TellsWhatWasReceivedOnTheEarlierLink) {
   EXPECT_EQ(unreported[0].indices.ToString(), "[4,6) [9,10)");
 }
 
-TEST(UnackedReceivesTest, WhatIsNotHereIsNotReported) {
+TEST(UnackedReceivesTest, DroppedElementsAreNotReported) {
   UnackedReceives unacked_receives;
   unacked_receives.OnDialled();
   unacked_receives.OnGranted(8);
@@ -63,7 +63,7 @@ TEST(UnackedReceivesTest, WhatIsNotHereIsNotReported) {
   EXPECT_EQ(UnreportedIn(unacked_receives).ToString(), "[0,1) [2,3)");
 }
 
-TEST(UnackedReceivesTest, AUsedCreditShowsThatTheWorkerKnowsWhatWasReceivedBefore) {
+TEST(UnackedReceivesTest, AUsedCreditConfirmsEarlierReceives) {
   UnackedReceives unacked_receives;
   unacked_receives.OnDialled();
   unacked_receives.OnGranted(2);
@@ -116,7 +116,7 @@ TEST(UnackedReceivesTest, AMillionElementsWithGapsMakeNoLongHello) {
 }
 
 // A longer hello would be refused, each time that the link is dialled again.
-TEST(UnackedReceivesTest, AllThatOneWorkerMayBeAskedForFitsIntoAHello) {
+TEST(UnackedReceivesTest, TheLargestReportFitsIntoAHello) {
   UnackedReceives unacked_receives;
   unacked_receives.OnDialled();
   unacked_receives.OnGranted(CreditManager::kMostAskedOfOne);
@@ -130,7 +130,7 @@ TEST(UnackedReceivesTest, AllThatOneWorkerMayBeAskedForFitsIntoAHello) {
 
 // A worker and a client exchange messages over a link that breaks at any moment. Whatever the
 // worker has unconfirmed and the client has received must be reported.
-TEST(UnackedReceivesTest, WhateverTheWorkerIsInDoubtOfAndIsHereIsReported) {
+TEST(UnackedReceivesTest, EachUnconfirmedElementThatIsHereIsReported) {
   struct Update {
     int64_t received = 0;
     int64_t granted = 0;

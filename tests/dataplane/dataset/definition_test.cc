@@ -39,7 +39,7 @@ TEST(Definition, FingerprintsFollowTheContents) {
   EXPECT_NE(Dataset::FromTensors(1).fingerprint(), Dataset::FromTensors(1.0f).fingerprint());
 }
 
-TEST(Definition, HowManyCallsRunAtOnceIsNotWhatADatasetIs) {
+TEST(Definition, ParallelismDoesNotChangeTheFingerprint) {
   auto mapped = [](int64_t calls) {
     return Dataset::Range(5).Map([](auto x) { return x + 1; }, {.num_parallel_calls = calls});
   };
@@ -111,7 +111,7 @@ TEST(Definition, ConstantsOfEveryKindComeBack) {
   }
 }
 
-TEST(Definition, WhatIsNoneIsRefused) {
+TEST(Definition, InvalidOnesAreRefused) {
   EXPECT_EQ(ParseDataset("").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ParseDataset("\xff\xff").status().code(), absl::StatusCode::kInvalidArgument);
   dataset::wire::Dataset message = Message(Dataset::Range(5));

@@ -26,7 +26,7 @@ absl::Status Clock(CallContext& call) {
                  .deterministic = false})
         .ok();
 
-TEST(Explain, ShowsTheTreeAndWhatWorksPerPartition) {
+TEST(Explain, ShowsTheTreeAndThePerPartitionNodes) {
   EXPECT_EQ(Dataset::Range(5).Take(2).Explain(),
             "Take#1 count=2 -> TensorSpec([], int64), 2\n"
             "  | works per partition\n"
@@ -66,7 +66,7 @@ TEST(Explain, ShowsAMistakeAtItsNode) {
               HasSubstr("-> INVALID_ARGUMENT: Batch#1: batch_size must be at least 1, not 0\n"));
 }
 
-TEST(Explain, ShowsWhatWasMeasured) {
+TEST(Explain, ShowsMeasurements) {
   const Dataset data =
       Dataset::Range(10).Map([](auto x) { return x * x; }, {.num_parallel_calls = 1});
   EXPECT_THAT(data.Explain(), Not(HasSubstr("elements")));

@@ -96,7 +96,7 @@ std::vector<int64_t> Epoch(const Dataset& dataset, IteratorOptions options = {})
   return Rest(iterator);
 }
 
-TEST(Epochs, EachIteratorShufflesAnew) {
+TEST(Epochs, EachIteratorShufflesDifferently) {
   const Dataset dataset = Dataset::Range(20).Shuffle(20, {.seed = 3});
   const std::vector<int64_t> first = Epoch(dataset), second = Epoch(dataset);
   EXPECT_NE(first, second);
@@ -108,7 +108,7 @@ TEST(Epochs, EachIteratorShufflesAnew) {
   EXPECT_EQ(Epoch(fixed), Epoch(fixed));
 }
 
-TEST(Epochs, AreOfTheShuffleWhateverStandsBehindIt) {
+TEST(Epochs, AreOfTheShuffleWhateverNodesFollow) {
   const Dataset shuffled = Dataset::Range(20).Shuffle(20, {.seed = 3});
   EXPECT_NE(Epoch(shuffled.Take(10)), Epoch(shuffled.Take(10)));
   const Dataset other = Dataset::Range(20).Shuffle(20, {.seed = 3});
@@ -125,7 +125,7 @@ TEST(Epochs, ASeedIsOneOrder) {
   EXPECT_EQ(Epoch(dataset, {.seed = 5}), Epoch(dataset, {.seed = 5}));
 }
 
-TEST(Epochs, AStateGoesOnInItsOwnAndTheNextComesBehindIt) {
+TEST(Epochs, AStateContinuesItsEpochAndThenTheNext) {
   const auto make = [] { return Dataset::Range(20).Shuffle(7, {.seed = 3}).Prefetch(2); };
   const Dataset dataset = make();
   std::vector<std::vector<int64_t>> epochs;
@@ -144,7 +144,7 @@ TEST(Epochs, AStateGoesOnInItsOwnAndTheNextComesBehindIt) {
   EXPECT_EQ(Epoch(later), epochs[3]);
 }
 
-TEST(Epochs, OneThatIsNotReadIsNotCounted) {
+TEST(Epochs, AnUnreadOneIsNotCounted) {
   const Dataset dataset = Dataset::Range(20).Shuffle(20, {.seed = 3});
   const Dataset plain = Dataset::Range(20).Shuffle(20, {.seed = 3});
   const std::vector<int64_t> first = Epoch(plain), second = Epoch(plain);
@@ -182,7 +182,7 @@ TEST(Iterator, AStateOfAnotherDatasetIsRefusedByTheNodeThatDiffers) {
   EXPECT_THAT(Text(longer.Restore(state)), HasSubstr("Take#3"));
 }
 
-TEST(Iterator, WhatIsNoStateIsRefused) {
+TEST(Iterator, InvalidStatesAreRefused) {
   Iterator iterator = Dataset::Range(9).MakeIterator().value();
   EXPECT_EQ(iterator.Restore({""}).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(iterator.Restore({"something else"}).code(), absl::StatusCode::kInvalidArgument);
@@ -379,7 +379,7 @@ TEST_F(GatedTest, AStateDoesNotHoldAnElementThatCameTooLate) {
   EXPECT_EQ((**restored.Next(0)).tensor(0).scalar<int64_t>(), 0);
 }
 
-TEST_F(GatedTest, WhatIsNotThereInTimeIsTheNextCalls) {
+TEST_F(GatedTest, AnElementThatComesTooLateIsTheNextCalls) {
   std::unique_ptr<InterruptibleIterator> iterator = MakeInterruptible(dataset_, {}).value();
   EXPECT_FALSE(iterator->NextBy(0, absl::InfinitePast()).has_value());
   EXPECT_FALSE(iterator->NextBy(0, absl::InfinitePast()).has_value());
@@ -478,7 +478,7 @@ int64_t MadeInOutput(const Dataset& dataset, bool output_ahead, bool sent_ahead 
   return output->counters().slots_lent - output->counters().slots_returned;
 }
 
-TEST(Output, HoldsWhatTheLastNodeHandsOnAndReadAheadOnlyIfToldSo) {
+TEST(Output, HoldsTheLastNodesElementsAndReadAheadOnRequest) {
   const Dataset batches = Dataset::Range(8).Batch(2);
   for (const bool output_ahead : {false, true}) {
     EXPECT_EQ(MadeInOutput(batches, output_ahead), 4);
@@ -488,7 +488,7 @@ TEST(Output, HoldsWhatTheLastNodeHandsOnAndReadAheadOnlyIfToldSo) {
   }
 }
 
-TEST(Output, HoldsWhatNodesThatChooseHandOn) {
+TEST(Output, HoldsElementsOfNodesThatChoose) {
   const Dataset batches = Dataset::Range(8).Batch(2);
   const auto body = [](const Expr& x) { return RangeOf(x).Batch(2); };
   EXPECT_EQ(MadeInOutput(batches.Filter([](Expr x) { return x[0] != 2; }), false), 3);
@@ -506,7 +506,7 @@ TEST(Output, HoldsWhatNodesThatChooseHandOn) {
       << "what is held longer is not the last node's";
 }
 
-TEST(Output, HoldsWhatAPrefetchThatIsLastOfAllWouldHandOnWhereItIsSentAhead) {
+TEST(Output, HoldsAFinalPrefetchsElementsIfSentAhead) {
   const Dataset batches = Dataset::Range(8).Batch(2);
   EXPECT_EQ(MadeInOutput(batches.Prefetch(2), false, true), 4);
   EXPECT_EQ(MadeInOutput(batches.Prefetch(2).WithOptions({.threads = 1}).Prefetch(2), false, true),

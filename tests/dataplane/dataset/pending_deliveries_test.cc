@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Nodes, DeliveredBehind, testing::ValuesIn(All()),
                            return info.param.name;
                          });
 
-TEST(PendingDeliveries, WhatTheServiceRefusesIsNotReturned) {
+TEST(PendingDeliveries, RefusedDeliveriesAreNotReturned) {
   Service::Instance().Begin();
   Iterator iterator = FromService(10).Prefetch(2).MakeIterator().value();
   EXPECT_TRUE(iterator.Next().ok());

@@ -55,7 +55,7 @@ TEST(ReadAhead, StaysWithinTheBudget) {
   EXPECT_EQ(first.depth() + second.depth(), 8 + 4);
 }
 
-TEST(ReadAhead, OfThoseThatGrowAtOnceNoneGoesBeyondTheBudget) {
+TEST(ReadAhead, SimultaneousGrowthStaysWithinTheBudget) {
   ReadAheadBudget budget(5000);
   std::atomic<int64_t> most = 0;
   std::vector<std::thread> nodes;

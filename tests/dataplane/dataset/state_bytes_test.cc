@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
-TEST(StateBytes, ReadsWhatWasWritten) {
+TEST(StateBytes, AreReadAsWritten) {
   StateWriter writer;
   for (int64_t value : {int64_t{0}, int64_t{-1}, int64_t{63}, int64_t{64}, kMin, kMax})
     writer.WriteInt(value);
@@ -52,7 +52,7 @@ TEST(StateBytes, DamagedBytesAreDataLoss) {
   EXPECT_EQ(StateReader("\x08").ReadIntIn(0, 4, "a count").value(), 4);
 }
 
-TEST(StateBytes, WhatIsKeptNeedsItsSplitsToo) {
+TEST(StateBytes, ANestedStatesSplitsAreNeededToo) {
   using Needed = StateWriter::SplitsNeeded;
   StateWriter writer, kept, of_a_cache;
   EXPECT_EQ(writer.splits_needed(), Needed());

@@ -87,7 +87,7 @@ TEST_P(Suite, RestoresExactlyAtEveryIndex) {
   ExpectExactRestores({.threads = 4});
 }
 
-TEST_P(Suite, RestoresWhatARestoredIteratorSaved) {
+TEST_P(Suite, RestoresStatesOfRestoredIterators) {
   const Strings whole = Whole();
   if (whole.size() < 4) GTEST_SKIP() << "too short";
   const size_t quarter = whole.size() / 4;

@@ -69,7 +69,7 @@ class Hostile {
     EXPECT_THAT(std::string(status.message()), HasSubstr(field_text)) << #damage; \
   } while (false)
 
-TEST(CheckBlock, PassesWhatBlockWriterWroteAndGivesItsSize) {
+TEST(CheckBlock, AcceptsBlockWritersBlocksAndReturnsTheirSize) {
   const Element element = SampleElement();
   const absl::StatusOr<size_t> bytes = CheckBlock(element.loan().bytes(), SampleSpec());
   ASSERT_TRUE(bytes.ok()) << bytes.status();
@@ -119,7 +119,7 @@ TEST(CheckBlock, RefusesPlacesOutsideTheBlock) {
   EXPECT_DAMAGE("'sparse'): the place of a part", block.part("sparse", 0).offset += 1);
 }
 
-TEST(CheckBlock, RefusesDimensionsThatAreNotThoseOfTheData) {
+TEST(CheckBlock, RefusesDimensionsThatDoNotFitTheData) {
   EXPECT_DAMAGE("a dimension is negative", block.dim("dense", 0) = -1);
   EXPECT_DAMAGE("data_bytes", block.dim("dense", 0) = 3);
   EXPECT_DAMAGE("beyond any memory", block.dim("dense", 0) = kHuge);
@@ -172,7 +172,7 @@ TEST(CheckBlock, RefusesExtensionsThatLeaveTheirRoom) {
   }
 }
 
-TEST(CheckBlockHead, TellsWhatABlockIsWithoutItsBody) {
+TEST(CheckBlockHead, DescribesABlockWithoutItsBody) {
   const Spec spec =
       Spec::Dict({{"values", TensorSpec{kInt64, {8}}}, {"word", TensorSpec{kString, {}}}});
   const int64_t values[8] = {};

@@ -44,7 +44,7 @@ TEST(BlockLayout, OfStaticSpecsIsThatOfTheirElements) {
   EXPECT_EQ(layout->bytes(), BlockLayout::OfStatic(spec).bytes());
 }
 
-TEST(BlockLayout, RefusesWhatNoMemoryHolds) {
+TEST(BlockLayout, RefusesSizesBeyondAnyMemory) {
   const auto status_of = [](LeafLayout leaf) {
     return BlockLayout::Of({std::move(leaf)}).status();
   };
@@ -81,7 +81,7 @@ TEST(BlockLayout, MadeByDefaultIsThatOfNoLeaves) {
   EXPECT_EQ(CheckBlock(element.block(), Spec()).value(), BlockLayout::Of({})->bytes());
 }
 
-TEST(BlockWriter, WritesWhatTheElementReads) {
+TEST(BlockWriter, WritesBlocksThatAnElementReads) {
   const Spec spec = Spec::Tuple({Dense(kInt32, {2, 2}), Dense(kString, {2})});
   const LeafLayout leaves[] = {{.dtype = kInt32, .dims = {2, 2}},
                                {.dtype = kString, .dims = {2}, .string_bytes = 5}};
@@ -152,7 +152,7 @@ TEST(BlockWriterDeathTest, AbortsWhenAStringIsMissing) {
   EXPECT_DEATH(std::move(block).Seal(Dense(kString, {2})), "StringsComplete");
 }
 
-TEST(Extension, IsFoundByItsTypeBehindOnesThatAreNotKnown) {
+TEST(Extension, IsFoundByItsTypeAfterUnknownOnes) {
   const BlockLayout layout = BlockLayout::Of({}, ExtensionBytes(3) + ExtensionBytes(1) + 8).value();
   const Loan loan = DirtySlot(DefaultPool(), layout.bytes());
   BlockWriter writer(layout, loan.bytes(), Spec());

@@ -46,7 +46,7 @@ TEST(Element, GivesItsTensorsByKeyAndByNumber) {
   EXPECT_THAT(element["sparse"].dense_shape(), ElementsAre(3, 4));
 }
 
-TEST(Element, NamesItsKeysForOneThatIsNotThere) {
+TEST(Element, NamesItsKeysWhenOneIsMissing) {
   const Spec spec = Spec::Dict({{"a", Scalar(kInt8)}, {"n", Spec::Tuple({Scalar(kInt8)})}});
   const int8_t value = 1;
   const Element element = Make({Tensor(kInt8, {}, &value), Tensor(kInt8, {}, &value)}, spec);
@@ -61,7 +61,7 @@ TEST(ElementDeathTest, AbortsOnAKeyThatIsNotThere) {
   EXPECT_DEATH(element["none"], "no member 'none'");
 }
 
-TEST(Element, CarriesWhoItIs) {
+TEST(Element, CarriesItsIdentity) {
   Element element = SampleElement();
   EXPECT_EQ(element.identity(), (Identity{.round = -1, .consumer = -1}));
   const Identity identity = {.job = JobId(~uint64_t{0}),

@@ -24,7 +24,7 @@ TEST(ErrorBlock, CarriesCodeMessageAndIdentity) {
   EXPECT_EQ(element.identity().index, 17);
 }
 
-TEST(ErrorBlock, FitsWhateverSpecIsExpected) {
+TEST(ErrorBlock, FitsAnySpec) {
   const Element element = MakeErrorBlock(DefaultPool(), kIdentity, absl::NotFoundError("")).value();
   EXPECT_EQ(CheckBlock(element.block(), SampleSpec()).value(), element.block().size());
   EXPECT_EQ(ReadErrorBlock(element), absl::NotFoundError(""));

@@ -56,7 +56,7 @@ TEST(Frame, OfNoElementsEndsAtOnce) {
   EXPECT_FALSE(reader.Next().value());
 }
 
-TEST(Frame, TakesWhatFitsAndRefusesTheRest) {
+TEST(Frame, TakesElementsThatFitAndRefusesOthers) {
   Loan loan = DefaultPool().Lend(1024).value();
   FrameWriter writer(loan.bytes().subspan(0, 64 + 2 * 192 + 128));
   EXPECT_TRUE(writer.Append(Number(1).block()));
@@ -81,7 +81,7 @@ TEST(Frame, MixesElementsWithErrors) {
   EXPECT_EQ(ReadErrorBlock(second), error);
 }
 
-TEST(Frame, StaysUntilItsLastElementIsLetGo) {
+TEST(Frame, StaysUntilItsLastElementIsReleased) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   Loan loan = pool->Lend(4096).value();
   FrameWriter writer(loan.bytes());
@@ -100,7 +100,7 @@ TEST(Frame, StaysUntilItsLastElementIsLetGo) {
   EXPECT_EQ(pool->counters().slots_returned, 1);
 }
 
-TEST(Frame, LetsGoOfSmallElementsByCopyingThem) {
+TEST(Frame, ReleasesSmallElementsByCopyingThem) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   size_t bytes;
   Loan loan = FrameOf(1, &bytes);

@@ -121,7 +121,7 @@ TEST_P(DeviceConformance, CopiesOddPiecesAndNothing) {
   EXPECT_EQ(lane.Read(kBytes), expected);
 }
 
-TEST_P(DeviceConformance, RefusesACopyFromWhatIsNotThere) {
+TEST_P(DeviceConformance, RefusesACopyOfInvalidMemory) {
   Lane lane(device());
   EXPECT_FALSE(lane.stream->CopyToDevice(nullptr, Pattern(64, 0).data(), 64).ok());
   // The next call does not report that failure.
@@ -189,7 +189,7 @@ TEST_P(DeviceConformance, PageLocksMemoryOnceAtATime) {
   EXPECT_TRUE(device().page_lock().Register(pages.span()).ok());
 }
 
-TEST_P(DeviceConformance, CountsWhatIsPageLocked) {
+TEST_P(DeviceConformance, CountsPageLockedBytes) {
   Pages pages(4 * kPage);
   const RegistrationCounters before = CountRegistrations();
   auto locked = device().page_lock().Register(pages.span()).value();

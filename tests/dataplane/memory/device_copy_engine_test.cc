@@ -99,7 +99,7 @@ TEST_F(DeviceCopyEngineTest, TheSlotGoesBackWhenTheCopyIsDoneAndNotBefore) {
   EXPECT_EQ(slots_.lent(), 0);
 }
 
-TEST_F(DeviceCopyEngineTest, TheSlotStaysForTheCopyThoughTheElementWasLetGo) {
+TEST_F(DeviceCopyEngineTest, TheSlotStaysForTheCopyAfterTheElementIsReleased) {
   Copy(1);
   EXPECT_EQ(engine_->Progress(), 1);
   EXPECT_EQ(engine_->counters().places_in_use, 1);
@@ -202,7 +202,7 @@ TEST_F(DeviceCopyEngineTest, AFailedDeviceKeepsTheSlotsItMayReadAndTakesNoMore) 
   EXPECT_EQ(slots_.lent(), 0);
 }
 
-TEST_F(DeviceCopyEngineTest, WhatIsUnderWayAtTheEndGoesBackWhenItIsDone) {
+TEST_F(DeviceCopyEngineTest, SlotsOfUnfinishedCopiesReturnAfterTheEnd) {
   Copy(1);
   engine_.reset();
   EXPECT_EQ(slots_.lent(), 1);
@@ -284,7 +284,7 @@ TEST_F(DeviceCopyEngineTest, PlacesMayBeOfMemoryThatTheDriverTakesForAnotherKind
   EXPECT_THAT(Read(element), Each(9));
 }
 
-TEST_F(DeviceCopyEngineTest, AStreamThatWasToldOfAnElementIsWaitedForWhenItIsLetGoOf) {
+TEST_F(DeviceCopyEngineTest, ReleasingAnElementWaitsForItsReadingStream) {
   const auto stream = device_.MakeStream(0).value();
   DeviceElement element = Copy(7);
   ASSERT_TRUE(element.ReadyOn(stream->native()).ok());
@@ -301,7 +301,7 @@ TEST_F(DeviceCopyEngineTest, AStreamThatWasToldOfAnElementIsWaitedForWhenItIsLet
 }
 
 // A thread's default stream is a different one on the thread that releases the element.
-TEST_F(DeviceCopyEngineTest, AThreadsOwnStreamIsWaitedForWhicheverThreadLetsGo) {
+TEST_F(DeviceCopyEngineTest, AThreadsOwnStreamIsWaitedForWhicheverThreadReleases) {
   DeviceElement element = Copy(7);
   ASSERT_TRUE(element.ReadyOn(PerThreadDefaultStream()).ok());
   device_.Run();

@@ -203,7 +203,7 @@ class DevicePrefetchQueueTest : public testing::Test {
       fake_, DevicePrefetchQueueOptions{.depth = 2, .stop_within = absl::ZeroDuration()});
 };
 
-TEST_F(DevicePrefetchQueueTest, WhatWasNotTakenIsForgottenAndNeverMistaken) {
+TEST_F(DevicePrefetchQueueTest, SkippedElementsAreForgottenAndNeverMistaken) {
   // Of three elements that were read ahead only the last is taken. Then one that was not read ahead
   // is taken.
   for (uint8_t value : {1, 2}) queue_->Prefetch(ElementOf(value));
@@ -251,7 +251,7 @@ TEST_F(DevicePrefetchQueueTest, AFailedDeviceIsAnErrorAndNoWait) {
   EXPECT_EQ(FirstOf(Take(ElementOf(9))), 9);
 }
 
-TEST_F(DevicePrefetchQueueTest, WhatCouldNotBeCopiedAheadIsTriedAgainWhenItIsTaken) {
+TEST_F(DevicePrefetchQueueTest, AFailedPrefetchIsRetriedByTake) {
   fake_.FailNext(FakeDevice::Call::kAllocate, absl::ResourceExhaustedError("no memory left"));
   const Element element = ElementOf(1);
   queue_->Prefetch(element);

@@ -91,7 +91,7 @@ TEST(DeviceStage, RaggedRowsArePaddedOrCut) {
   }
 }
 
-TEST(DeviceStage, RowsAreGatheredAndThoseThatAreNotThereAreZeros) {
+TEST(DeviceStage, RowsAreGatheredAndMissingOnesAreZeros) {
   const std::vector<uint8_t> rows = {1, 2, 3, 4, 5, 6};
   const std::vector<int64_t> indices = {2, 0, -1, 3, 2};
   std::vector<uint8_t> out(10, 9);
@@ -99,7 +99,7 @@ TEST(DeviceStage, RowsAreGatheredAndThoseThatAreNotThereAreZeros) {
   EXPECT_THAT(out, ElementsAreArray({5, 6, 1, 2, 0, 0, 0, 0, 5, 6}));
 }
 
-TEST(DeviceStage, WhatMakesNoSenseIsNamed) {
+TEST(DeviceStage, InvalidStepsAreNamed) {
   uint8_t memory[8] = {};
   const int64_t splits[] = {0, 1};
   const struct {

@@ -40,7 +40,7 @@ struct FakeLane {
   std::unique_ptr<DeviceEvent> event;
 };
 
-TEST(FakeDevice, DoesNothingUntilTold) {
+TEST(FakeDevice, WorksOnlyOnRequest) {
   FakeDevice device;
   FakeLane lane(device);
   std::array<std::byte, kLaneBytes> host{};
@@ -94,7 +94,7 @@ TEST(FakeDevice, AFailureIsEveryonesUntilAReset) {
   EXPECT_TRUE(lane.event->Done().value());
 }
 
-TEST(FakeDevice, RemembersWhatADeviceDoesNotForgive) {
+TEST(FakeDevice, RecordsMisuses) {
   FakeDevice device;
   std::array<std::byte, kLaneBytes> host{};
   {

@@ -44,7 +44,7 @@ TEST_F(FreeSlotsTest, TheLastOnePutIsTheFirstTaken) {
   EXPECT_THAT(TakeAll(thirds_), ElementsAre(3, 2, 1, 0));
 }
 
-TEST_F(FreeSlotsTest, OneThatRestsIsTakenAfterSomeMiBOfOthers) {
+TEST_F(FreeSlotsTest, ARestingSlotIsTakenAfterSomeMiBOfOthers) {
   thirds_.Rest(slot(0));
   EXPECT_EQ(thirds_.Take(), nullptr);
   thirds_.Rest(slot(1));
@@ -62,7 +62,7 @@ TEST_F(FreeSlotsTest, OthersAreTakenMeanwhile) {
   EXPECT_THAT(TakeAll(thirds_), ElementsAre(2, 0));
 }
 
-TEST_F(FreeSlotsTest, WhoTakesAnyGetsTheOneThatHasRestedLongest) {
+TEST_F(FreeSlotsTest, TakeAnyGivesTheLongestRestingSlot) {
   thirds_.Rest(slot(0));
   thirds_.Rest(slot(1));
   EXPECT_EQ(thirds_.TakeAny(), &slot(0));
@@ -73,7 +73,7 @@ TEST_F(FreeSlotsTest, WhoTakesAnyGetsTheOneThatHasRestedLongest) {
 }
 
 // So that many large slots do not fill the cache that all cores share.
-TEST_F(FreeSlotsTest, OfManyTheFewThatWereUsedLastAreUsedAgain) {
+TEST_F(FreeSlotsTest, TakeAnyReusesTheFewMostRecentSlots) {
   for (int i = 0; i < 8; ++i) thirds_.Rest(slot(i));
   for (int i = 0; i < 20; ++i) {
     NumberedSlot* const taken = thirds_.TakeAny();
@@ -82,7 +82,7 @@ TEST_F(FreeSlotsTest, OfManyTheFewThatWereUsedLastAreUsedAgain) {
   }
 }
 
-TEST_F(FreeSlotsTest, WhatIsRemovedIsGoneFromBoth) {
+TEST_F(FreeSlotsTest, RemovalAppliesToFreeAndRestingSlots) {
   for (int i = 0; i < 8; ++i) i < 5 ? thirds_.Put(slot(i)) : thirds_.Rest(slot(i));
   thirds_.RemoveIf([](const NumberedSlot& slot) { return slot.number % 2 == 0; });
   std::vector<int> left;

@@ -62,7 +62,7 @@ class GpuDirectPoolTest : public ::testing::Test {
   GpuDirectPool pool_{device_, driver_, {.places = 2}};
 };
 
-TEST_F(GpuDirectPoolTest, APlaceIsOfItsBodyAndFreeWhenTheLoanIsLetGoOf) {
+TEST_F(GpuDirectPoolTest, APlaceFitsItsBodyAndIsFreeAfterItsLoan) {
   EXPECT_EQ(pool_.state(), "not asked for");
   std::optional<DevicePlace> one = Lend(1000), two = Lend(1000);
   EXPECT_EQ(one->body.size(), 1000u);
@@ -89,14 +89,14 @@ TEST_F(GpuDirectPoolTest, ATrainersMemoryIsLeftToIt) {
   EXPECT_THAT(pool_.state(), HasSubstr("more than a sixteenth of the memory of GPU:0"));
 }
 
-TEST_F(GpuDirectPoolTest, WhatMayStillBeWrittenToIsKeptForGood) {
+TEST_F(GpuDirectPoolTest, MemoryThatMayStillBeWrittenIsNeverFreed) {
   refuses_ = absl::DeadlineExceededError("the trial did not end");
   EXPECT_FALSE(Lend(1000).has_value());
   EXPECT_EQ(pool_.state(), "off: the trial did not end");
   EXPECT_EQ(device_.KindOf(last_.data()).value(), MemoryKind::kDevice);
 }
 
-TEST_F(GpuDirectPoolTest, WhatIsRefusedIsNotAskedForAgain) {
+TEST_F(GpuDirectPoolTest, ARefusedTrialIsNotRepeated) {
   refuses_ = absl::FailedPreconditionError("no NIC");
   EXPECT_FALSE(Lend(1000).has_value());
   refuses_ = absl::OkStatus();

@@ -114,7 +114,7 @@ TEST(HugePages, AnOwnersPagesComeHugeWhenTheyAreMadePresent) {
   EXPECT_EQ(status.st_blocks * 512, static_cast<int64_t>(3 * kHugePageBytes));
 }
 
-TEST(HugePages, WhatAReaderWritesIntoThemIsItsOwnUntilItIsDropped) {
+TEST(HugePages, AReadersWritesArePrivateUntilDropped) {
   const SlotLayout layout{.slots = 2, .body_bytes = 3 * kHugePageBytes};
   const absl::StatusOr<SharedSegment> segment =
       SharedSegment::Create(layout.bytes(), SharedSegment::Writers::kOwner);

@@ -130,7 +130,7 @@ TEST(Numa, ASharedSegmentLiesNextToTheDeviceThatIsUsed) {
 }
 
 // Checks each device in sysfs: -1 on most machines with one node.
-TEST(Numa, TheNodeOfADeviceIsWhatSysfsSays) {
+TEST(Numa, TheNodeOfADeviceComesFromSysfs) {
   EXPECT_EQ(NodeOfPci(""), -1);
   EXPECT_EQ(NodeOfPci("ffff:ff:1f.7"), -1);
   std::error_code none;

@@ -40,7 +40,7 @@ TEST_F(PageLockedPoolTest, SlotsAreWhereADeviceReadsByItself) {
   EXPECT_THAT(events_->All(), IsEmpty());
 }
 
-TEST_F(PageLockedPoolTest, ASegmentThatIsRefusedIsLentAllTheSameAndItIsSaidWhy) {
+TEST_F(PageLockedPoolTest, ARefusedSegmentIsLentUnlockedWithTheReason) {
   ASSERT_TRUE(locking_.on());
   const std::shared_ptr<Pool> pool = MakePageLockedPool(locking_);
   device_.FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no more to lock"));

@@ -63,7 +63,7 @@ TEST_F(PageLockingTest, OffLocksNothingThoughThereIsADevice) {
   EXPECT_THAT(events_->All(), IsEmpty());
 }
 
-TEST_F(PageLockingTest, AFirstTryThatFailsIsToldAlsoUnderAuto) {
+TEST_F(PageLockingTest, AFailedFirstTryIsReportedUnderAutoToo) {
   device_.FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no memory to lock"));
   PageLocking locking(PageLockMode::kAuto, device_, events_);
   EXPECT_EQ(locking.Lock(segment_.memory()), nullptr);
@@ -71,7 +71,7 @@ TEST_F(PageLockingTest, AFirstTryThatFailsIsToldAlsoUnderAuto) {
   EXPECT_THAT(events_->All()[0].field("reason"), HasSubstr("no memory to lock"));
 }
 
-TEST_F(PageLockingTest, ASegmentThatIsRefusedIsToldOnceAndOthersAreTriedAllTheSame) {
+TEST_F(PageLockingTest, ARefusedSegmentIsReportedOnceAndOthersAreTried) {
   PageLocking locking(PageLockMode::kAuto, device_, events_);
   ASSERT_TRUE(locking.on());
   for (int i = 0; i < 2; ++i) {
@@ -121,7 +121,7 @@ TEST_F(PageLockingTest, OnDoesNotWait) {
   EXPECT_EQ(device_.page_locked_bytes(), static_cast<int64_t>(kSegmentBytes));
 }
 
-TEST_F(PageLockingTest, WhatWaitedIsLetGoOfWhereThereIsNoDevice) {
+TEST_F(PageLockingTest, WaitingMemoryIsDroppedWithoutADevice) {
   PageLocking locking(PageLockMode::kAuto, none_, events_);
   auto waiting = locking.LockOnceInUse(segment_.memory());
   locking.UseDevice(0);

@@ -61,7 +61,7 @@ TEST(Pool, UsesAReturnedSlotBeforeAnother) {
   EXPECT_EQ(loan.bytes().data(), first);
 }
 
-TEST(Pool, CountsWhatItDid) {
+TEST(Pool, CountsItsWork) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   Loan small = pool->Lend(300).value();
   const Loan large = pool->Lend(1 << 20).value();
@@ -120,7 +120,7 @@ TEST(Pool, GivesUpFreeSlotsOfOtherSizesBeforeItRefuses) {
 }
 
 // Batches may grow from one length of their elements to the next.
-TEST(Pool, DoesNotKeepWhatEachSizeOnceNeeded) {
+TEST(Pool, GivesUpMemoryOfEarlierSizes) {
   constexpr size_t kAtATime = size_t{64} << 20;  // bytes
   const std::shared_ptr<Pool> pool = Pool::Create();
   for (int size_class = 0; HeapPool::ClassBytes(size_class) <= kAtATime; ++size_class) {

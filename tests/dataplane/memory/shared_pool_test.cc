@@ -52,7 +52,7 @@ TEST(SharedPool, AnElementLiesWhereOthersCanMapIt) {
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST(SharedPool, ASlotIsLentAgainOnlyWhenItsLastHolderLetGo) {
+TEST(SharedPool, ASlotIsLentAgainOnlyAfterItsLastHolder) {
   const std::shared_ptr<SharedPool> pool = SharedPool::Create({.max_bytes = 64 * kMiB});
   Element element = Blob(*pool, kMiB);
   const std::byte* const block = element.block().data();
@@ -107,7 +107,7 @@ TEST(SharedPool, PagesThatAreThereAreNotMadeAgain) {
   EXPECT_LE(present[3], 12 * kMiB + kRounding);
 }
 
-TEST(SharedPool, WhatFindsNoRoomLiesElsewhere) {
+TEST(SharedPool, ElementsWithoutRoomArePlacedElsewhere) {
   const std::shared_ptr<SharedPool> pool = SharedPool::Create({.max_bytes = 4 * kMiB});
   std::vector<Element> held;
   int shared = 0;
@@ -134,7 +134,7 @@ TEST(SharedPool, AnIdleSegmentMakesRoomForAnotherSize) {
   EXPECT_EQ(idle->memory.memory().size(), idle->layout.bytes());  // its holder keeps it
 }
 
-TEST(SharedPool, SmallOnesAndThoseOfOtherPoolsAreNotFound) {
+TEST(SharedPool, SmallBlocksAndThoseOfOtherPoolsAreNotFound) {
   const std::shared_ptr<SharedPool> pool = SharedPool::Create({.max_bytes = 64 * kMiB});
   EXPECT_TRUE(PlaceOf(Blob(*pool, kMiB)).has_value());
   EXPECT_FALSE(PlaceOf(Blob(*pool, 1000)).has_value());

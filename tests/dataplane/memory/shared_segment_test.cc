@@ -29,7 +29,7 @@ Descriptor Passed(const SharedSegment& segment) {
   return Descriptor(::fcntl(segment.fd(), F_DUPFD_CLOEXEC, 0));
 }
 
-TEST(SharedSegment, WhatOneWritesTheOtherReads) {
+TEST(SharedSegment, BothSidesSeeTheSameBytes) {
   absl::StatusOr<SharedSegment> mine = SharedSegment::Create(10'000);
   ASSERT_TRUE(mine.ok()) << mine.status();
   EXPECT_EQ(mine->memory().size(), 3 * kPageBytes);
@@ -49,7 +49,7 @@ TEST(SharedSegment, ItsSizeIsForGood) {
   EXPECT_NE(::fcntl(segment->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
-TEST(SharedSegment, WhatMightBeCutShortIsRefused) {
+TEST(SharedSegment, OneThatMightShrinkIsRefused) {
   Descriptor unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), kPageBytes), 0);
   EXPECT_EQ(SharedSegment::Open(unsealed, kPageBytes).status().code(),
@@ -60,7 +60,7 @@ TEST(SharedSegment, WhatMightBeCutShortIsRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(SharedSegment, OneOfAnotherSizeThanWasSaidIsRefused) {
+TEST(SharedSegment, OneOfAnotherSizeThanAnnouncedIsRefused) {
   absl::StatusOr<SharedSegment> segment = SharedSegment::Create(2 * kPageBytes);
   ASSERT_TRUE(segment.ok()) << segment.status();
   for (size_t bytes : {size_t{0}, size_t{1}, kPageBytes, 3 * kPageBytes}) {
@@ -70,7 +70,7 @@ TEST(SharedSegment, OneOfAnotherSizeThanWasSaidIsRefused) {
   }
 }
 
-TEST(SharedSegment, OthersOnlyReadWhatIsItsOwners) {
+TEST(SharedSegment, OthersOnlyReadAnOwnersSegment) {
   absl::StatusOr<SharedSegment> mine =
       SharedSegment::Create(kPageBytes, SharedSegment::Writers::kOwner);
   ASSERT_TRUE(mine.ok()) << mine.status();
@@ -102,7 +102,7 @@ TEST(SharedSegment, TheProcesssBoundHolds) {
   SetMaxSharedBytes(int64_t{1} << 30);
 }
 
-TEST(SharedSegment, WhatIsOpenedCountsAndIsNeverFilled) {
+TEST(SharedSegment, OpenedOnesCountAndAreNeverFilled) {
   const int64_t before = CountShared().bytes_reserved;
   Descriptor sparse(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(sparse.get(), 4 * kPageBytes), 0);
@@ -219,7 +219,7 @@ TEST(SlotView, SharesBodiesAndKeepsHeads) {
   }
 }
 
-TEST(SlotView, WhatIsWrittenIntoAnothersSlotsIsOnesOwnUntilItIsDropped) {
+TEST(SlotView, WritesIntoAnothersSlotsArePrivateUntilDropped) {
   const SlotLayout layout{.slots = 2, .body_bytes = 3 * kPageBytes};
   absl::StatusOr<SharedSegment> segment =
       SharedSegment::Create(layout.bytes(), SharedSegment::Writers::kOwner);

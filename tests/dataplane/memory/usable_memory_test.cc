@@ -44,7 +44,7 @@ TEST_F(UsableMemoryTest, IsTheMachinesWhereNothingLimitsIt) {
   EXPECT_EQ(Usable(), kMachine);
 }
 
-TEST_F(UsableMemoryTest, IsTheLeastOfTheGroupAndThoseAroundIt) {
+TEST_F(UsableMemoryTest, IsTheLeastOfTheGroupAndItsParents) {
   Write("proc/self/cgroup", "0::/pods/one/main");
   Write("sys/fs/cgroup/pods/one/main/memory.max", "8000000");
   EXPECT_EQ(Usable(), 8'000'000);
@@ -86,13 +86,13 @@ class UnusedMemoryTest : public UsableMemoryTest {
   int64_t Unused() const { return UnusedMemoryOf(root_); }
 };
 
-TEST_F(UnusedMemoryTest, IsWhatTheMachineHasAvailable) {
+TEST_F(UnusedMemoryTest, IsTheMachinesAvailableMemory) {
   EXPECT_EQ(Unused(), INT64_MAX) << "it cannot be told";
   Write("proc/meminfo", "MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:    3000 kB");
   EXPECT_EQ(Unused(), 3000 * 1024);
 }
 
-TEST_F(UnusedMemoryTest, IsWhatIsLeftOfTheNearestLimitWithTheMemoryOfFiles) {
+TEST_F(UnusedMemoryTest, IsTheRestOfTheTightestLimitIncludingFileMemory) {
   Write("proc/meminfo", "MemAvailable: 100000 kB");
   Write("proc/self/cgroup", "0::/pods/one");
   Write("sys/fs/cgroup/pods/one/memory.max", "max");
@@ -105,7 +105,7 @@ TEST_F(UnusedMemoryTest, IsWhatIsLeftOfTheNearestLimitWithTheMemoryOfFiles) {
   EXPECT_EQ(Unused(), 100);
 }
 
-TEST_F(UnusedMemoryTest, IsWhatIsLeftOfALimitOfTheFirstVersion) {
+TEST_F(UnusedMemoryTest, IsTheRestOfAVersion1Limit) {
   Write("proc/self/cgroup", "4:memory:/one\n0::/");
   Write("sys/fs/cgroup/memory/one/memory.limit_in_bytes", "5000");
   Write("sys/fs/cgroup/memory/one/memory.usage_in_bytes", "4000");

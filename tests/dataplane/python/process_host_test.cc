@@ -68,7 +68,7 @@ TEST_F(ProcessHostTest, AFunctionThatHangsHoldsUpNobodyOnceItsReadingIsStopped) 
   EXPECT_EQ(*value, 7);
 }
 
-TEST_F(ProcessHostTest, WhoeverWaitsForAProcessEndsWhenItsReadingIsStopped) {
+TEST_F(ProcessHostTest, StoppingTheReadingEndsAWaitForAProcess) {
   const std::string fifo = folder_ + "/hangs";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   Iterator hangs = Mapped("hangs").MakeIterator().value();
@@ -82,7 +82,7 @@ TEST_F(ProcessHostTest, WhoeverWaitsForAProcessEndsWhenItsReadingIsStopped) {
   EXPECT_EQ(hung.get().code(), absl::StatusCode::kCancelled);
 }
 
-TEST_F(ProcessHostTest, OneThatDiedWhileNobodyCalledCountsAsNoTry) {
+TEST_F(ProcessHostTest, TheDeathOfAnIdleProcessIsNoTry) {
   const absl::StatusOr<int64_t> pid = ValueOf("pid");
   ASSERT_TRUE(pid.ok()) << pid.status();
   ASSERT_EQ(::kill(static_cast<pid_t>(*pid), SIGKILL), 0);

@@ -43,7 +43,7 @@ TEST(BatchSizesTest, EveryStepIsAGlobalBatchInEqualParts) {
   }
 }
 
-TEST(BatchSizeOfTest, IsToldBySpecOrByTheNodeThatBatches) {
+TEST(BatchSizeOfTest, ComesFromTheSpecOrTheBatchingNode) {
   const Dataset batches = Dataset::Range(100).Batch(8);
   EXPECT_EQ(BatchSizeOf(batches), 8);
   EXPECT_EQ(BatchSizeOf(batches.Shuffle(4).Repeat(3).Prefetch(2).Take(5)), 8);

@@ -87,7 +87,7 @@ TEST_P(HostCollectives, ARankThatLeavesEarlyIsNamedToTheOthers) {
   });
 }
 
-TEST_P(HostCollectives, AnAbortEndsWhatWaits) {
+TEST_P(HostCollectives, AnAbortEndsWaitingCalls) {
   Collectives all = GetParam()(3);
   const absl::Status why = absl::DataLossError("rank 1 cannot read its disk");
   OnRanks(3, [&](int rank) {
@@ -138,7 +138,7 @@ TEST(ConnectingRanks, MissingOnesAreNamedToAllThatCame) {
   });
 }
 
-TEST(ConnectingRanks, StrangersAreRefusedAndTheOthersGoOn) {
+TEST(ConnectingRanks, UnauthenticatedPeersAreRefusedAndTheOthersGoOn) {
   const RankProcesses root{.address = FreeAddress(), .launch = "seven", .ranks = 2};
   OnRanks(2, [&](int rank) {
     RankProcesses here = root;

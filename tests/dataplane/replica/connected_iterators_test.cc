@@ -66,7 +66,7 @@ TEST(ConnectedIterators, GoBackFromTheEndAndFromBeforeIt) {
   }
 }
 
-TEST(ConnectedIterators, ThatWereTakenBackToDifferentStepsAreRefused) {
+TEST(ConnectedIterators, RestoredToDifferentStepsAreRefused) {
   const Dataset endless = Dataset::Range(40).Batch(4).Repeat();
   for (const bool aligned : {true, false}) {
     OnIterators(aligned ? Uneven() : endless,

@@ -85,7 +85,7 @@ TEST_F(DevicePrefetch, ReplicasThatShareAnElementCopyItEachForItself) {
   }
 }
 
-TEST_F(DevicePrefetch, ASharedSlotGoesBackBehindTheLastCopy) {
+TEST_F(DevicePrefetch, ASharedSlotGoesBackAfterTheLastCopy) {
   InputOptions options;
   options.replicas_per_element = 4;
   const Dataset batches = Dataset::Range(100'000).Batch(8);
@@ -122,7 +122,7 @@ TEST_F(DevicePrefetch, EachReplicaMayHaveAPipelineOfItsOwn) {
   EXPECT_EQ(ReadOnDevices(it), ReadSteps(DistributeDataset(Mirrored(2), batches, options)));
 }
 
-TEST_F(DevicePrefetch, AStateIsThatBehindTheStepGivenHoweverManyAreAhead) {
+TEST_F(DevicePrefetch, AStateIsAfterTheReturnedStepHoweverManyAreAhead) {
   const Dataset batches = Dataset::Range(400).Shuffle(64, {.seed = 3}).Batch(8);
   for (const int depth : {0, 1, 4}) {
     const auto first_pass = [&] {
@@ -174,7 +174,7 @@ TEST_F(DevicePrefetch, MapsStandBeforeIt) {
   EXPECT_EQ(dataset.PrefetchToDevice(-1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(DevicePrefetch, FunctionsTakeWhatIsOnTheirDevice) {
+TEST_F(DevicePrefetch, FunctionsTakeTheElementOnTheirDevice) {
   const ReplicaGroup group = Gpus(2);
   DistributedIterator it =
       DistributeDataset(group, Dataset::Range(8).Batch(8))->MakeIterator().value();

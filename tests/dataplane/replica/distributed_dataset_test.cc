@@ -104,7 +104,7 @@ TEST(AutoShard, UnseededShufflesAreAlikeInAllProcesses) {
   for (int64_t i = 0; i < 40; ++i) EXPECT_EQ(seen.count(i), 2u) << i;
 }
 
-TEST(AutoShard, EachPassIsShuffledAnew) {
+TEST(AutoShard, EachPassIsShuffledDifferently) {
   absl::StatusOr<DistributedDataset> dataset =
       DistributeDataset(Process(0, {1, 1}), Dataset::Range(64).Shuffle(64).Batch(8));
   EXPECT_NE(ReadSteps(dataset), ReadSteps(dataset));
@@ -131,7 +131,7 @@ TEST(AutoShard, FileGivesEachPipelineItsFiles) {
   }
 }
 
-TEST(AutoShard, FileRefusesWhatHasNoFilesAndTooFewOfThem) {
+TEST(AutoShard, FileRefusesDatasetsWithoutEnoughFiles) {
   InputOptions options = Sharded(AutoShardPolicy::kFile);
   options.steps = 1;
   const absl::Status no_files =
@@ -334,7 +334,7 @@ TEST(Iterating, StopEndsIt) {
 }
 
 // From every step of a pass, under every policy, on another iterator.
-TEST(StateOfTheWhole, GoesOnBehindAnyStep) {
+TEST(StateOfTheWhole, GoesOnAfterAnyStep) {
   for (const PartialBatches policy : {PartialBatches::kEmpty, PartialBatches::kDrop,
                                       PartialBatches::kPad, PartialBatches::kRepeat}) {
     for (const ReplicationMode mode : {ReplicationMode::kPerWorker, ReplicationMode::kPerReplica}) {

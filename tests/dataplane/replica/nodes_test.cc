@@ -49,7 +49,7 @@ TEST(CutBatchTest, AnErrorStandsInThePlaceOfEachPart) {
   EXPECT_EQ(ReadAll(*it), (std::vector<Rows>{{1}, {2}, {-1}, {-1}}));
 }
 
-TEST(CutBatchTest, GoesOnBehindAnyPart) {
+TEST(CutBatchTest, GoesOnAfterAnyPart) {
   const Dataset cut =
       CutBatch(Dataset::Range(17).Shuffle(5).Batch(6), {.parts = 4, .first = 0, .count = 3});
   absl::StatusOr<Iterator> it = cut.MakeIterator();

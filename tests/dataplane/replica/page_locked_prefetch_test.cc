@@ -38,7 +38,7 @@ class PageLockedPrefetch : public ::testing::Test {
   RunningGpus running_;
 };
 
-TEST_F(PageLockedPrefetch, WhateverHandsOnWhatTheLastNodeMade) {
+TEST_F(PageLockedPrefetch, AppliesThroughNodesThatPassElementsOn) {
   const Dataset batches = RowsOfBytes(4096).Batch(10);
   for (const Dataset& dataset : {batches, batches.Prefetch(2), batches.Take(8).Skip(1).Repeat(2)}) {
     for (const int depth : {0, 2}) {
@@ -62,7 +62,7 @@ TEST_F(PageLockedPrefetch, ForALoneReplicaToo) {
   EXPECT_EQ(shuffled.not_page_locked, 10);
 }
 
-TEST_F(PageLockedPrefetch, AndWhatMapsBehindTheDistributionMake) {
+TEST_F(PageLockedPrefetch, AppliesToMapsAfterTheDistribution) {
   const auto twice = [](Expr x) { return x + x; };
   const DeviceLandingStats stats = ReadToDevices(
       DistributeDataset(TwoGpus(), RowsOfBytes(4096).Batch(10))->Map(twice)->Map(twice));
@@ -70,7 +70,7 @@ TEST_F(PageLockedPrefetch, AndWhatMapsBehindTheDistributionMake) {
   EXPECT_EQ(stats.not_page_locked, 0);
 }
 
-TEST_F(PageLockedPrefetch, AndWhatFillsUpTheLastStep) {
+TEST_F(PageLockedPrefetch, AppliesToTheFillOfTheLastStep) {
   InputOptions options;
   options.partial_batches = PartialBatches::kPad;
   const DeviceLandingStats stats =

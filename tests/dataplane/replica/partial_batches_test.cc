@@ -122,7 +122,7 @@ TEST(PartialBatches, PaddingNeedsToKnowTheBatchSize) {
   }
 }
 
-TEST(PartialBatches, StepsGivenAreMadeWhateverTheDataHas) {
+TEST(PartialBatches, GivenStepsAreMadeWhateverTheDataHas) {
   const auto read = [](PartialBatches policy, int64_t steps) {
     return ReadSteps(
         Distributed(Mirrored(2), Batches(6, 4), policy, AutoShardPolicy::kAuto, steps));

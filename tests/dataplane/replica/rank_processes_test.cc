@@ -79,7 +79,7 @@ std::string WaitForOthers(const ReplicaGroup& group, bool makes_it) {
   return std::string(status.ToString());
 }
 
-TEST(ChildProcess, DoesWhatItIsTold) {
+TEST(ChildProcess, ObeysTheParent) {
   const char* role = std::getenv(transfer::kChildVariable);
   if (role == nullptr) GTEST_SKIP() << "for the children of the tests below";
   const std::vector<std::string> place = absl::StrSplit(role, ' ');
@@ -178,7 +178,7 @@ TEST(AlignedProcesses, ReadUnevenShardsToOneStepByEachPolicy) {
   }
 }
 
-TEST(AlignedProcesses, ThoseThatReadSomethingElseAreNamed) {
+TEST(AlignedProcesses, NameProcessesThatReadOtherData) {
   Launch launch;
   for (size_t rank = 0; rank < kRanks; ++rank)
     launch[rank].Say(Ask("read", PartialBatches::kEmpty, rank == 5 ? 24 : 16));
@@ -228,7 +228,7 @@ void ExpectItsEndIsHeard(Launch& launch, size_t rank, const std::string& how) {
 }
 
 // The allowed silence is longer than this test, so the others notice the broken connection.
-TEST(LostProcesses, OneThatIsKilledIsNamedToTheOthers) {
+TEST(LostProcesses, TheOthersHearWhichProcessWasKilled) {
   Launch launch;
   LetAllWaitFor(launch, 3);
   launch[3].Kill();
@@ -242,7 +242,7 @@ TEST(LostProcesses, TheFirstOneIsNoException) {
   ExpectItsEndIsHeard(launch, 0, "its connection");
 }
 
-TEST(LostProcesses, OneThatFallsSilentIsGoneAfterTheTimeGiven) {
+TEST(LostProcesses, ASilentProcessIsGoneAfterTheGivenTime) {
   Launch launch(/*silence_ms=*/3000);
   LetAllWaitFor(launch, 5);
   launch[5].Stop();

@@ -196,7 +196,7 @@ TEST(ReduceTest, OverProcessesNeedsAConnectedGroup) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("Connect()"));
 }
 
-TEST(ValuesFromFunction, AreToldWhichReplicaTheyAreOf) {
+TEST(ValuesFromFunction, GetTheirReplica) {
   absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Of(
       {.devices = {"CPU:0", "CPU:1"}, .replicas_of_process = {1, 2}, .process = 1});
   const PerReplica<int> values =

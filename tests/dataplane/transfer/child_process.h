@@ -24,8 +24,7 @@ inline constexpr char kChildVariable[] = "PENSTOCK_TEST_CHILD";
 class Child {
  public:
   // Runs `test` of this program as `role`.
-  explicit Child(const std::string& role,
-                 const std::string& test = "ChildProcess.DoesWhatItIsTold") {
+  explicit Child(const std::string& role, const std::string& test = "ChildProcess.ObeysTheParent") {
     int to[2];
     int from[2];
     EXPECT_EQ(::pipe2(to, O_CLOEXEC) | ::pipe2(from, O_CLOEXEC), 0);

@@ -46,7 +46,7 @@ class Codecs : public testing::TestWithParam<Codec> {
 INSTANTIATE_TEST_SUITE_P(All, Codecs, testing::Values(Codec::kSnappy, Codec::kLz4),
                          [](const auto& info) { return NameOf(info.param); });
 
-TEST_P(Codecs, WhatIsCompressedBecomesWholeAgain) {
+TEST_P(Codecs, CompressedDataIsRestored) {
   for (size_t bytes : {100u, 4096u, 1'000'000u}) {
     const std::vector<std::byte> from = Compressible(bytes);
     const std::vector<std::byte> body = Compressed(from);
@@ -56,7 +56,7 @@ TEST_P(Codecs, WhatIsCompressedBecomesWholeAgain) {
   }
 }
 
-TEST_P(Codecs, WhatDoesNotBecomeShorterIsLeftAlone) {
+TEST_P(Codecs, IncompressibleDataStaysAsItIs) {
   EXPECT_TRUE(Compressed(Random(100'000)).empty());
   EXPECT_TRUE(Compressed({}).empty());
 }
@@ -108,7 +108,7 @@ TEST(ChooseCodec, TakesACodecWhereTheLinkIsSlowerThanIt) {
   EXPECT_EQ(ChooseCodec(Codec::kLz4, 25 * kGigabit, speeds), Codec::kNone);
 }
 
-TEST(ChooseCodec, TakesNoneForWhatDoesNotCompress) {
+TEST(ChooseCodec, TakesNoneForIncompressibleData) {
   EXPECT_EQ(ChooseCodec(Codec::kNone, kGigabit, Speeds({2e9, 1}, {2e9, 0.98})), Codec::kNone);
   EXPECT_EQ(ChooseCodec(Codec::kLz4, kGigabit, Speeds({2e9, 1}, {2e9, 1})), Codec::kNone);
 }
@@ -171,13 +171,13 @@ TEST_F(MeasuredLink, AFastOneGetsNone) {
   EXPECT_EQ(codec_.present(), Codec::kNone);
 }
 
-TEST_F(MeasuredLink, OneThatIsNotWhatIsWaitedForGetsNone) {
+TEST_F(MeasuredLink, ALinkThatIsNotTheBottleneckGetsNoCodec) {
   codec_.SetCompression(LinkCompression::kAuto);
   Send(100, kGigabit, milliseconds(50));
   EXPECT_EQ(codec_.present(), Codec::kNone);
 }
 
-TEST_F(MeasuredLink, WhatDoesNotCompressGoesAsItIs) {
+TEST_F(MeasuredLink, IncompressibleDataGoesAsItIs) {
   block_ = Random(1 << 20);
   codec_.SetCompression(LinkCompression::kAuto);
   Send(100, kGigabit);
@@ -185,7 +185,7 @@ TEST_F(MeasuredLink, WhatDoesNotCompressGoesAsItIs) {
   EXPECT_EQ(last_, MessageType::kElement);
 }
 
-TEST_F(MeasuredLink, WhatWasAskedForIsDone) {
+TEST_F(MeasuredLink, ARequestedCodecIsUsed) {
   Send(2, kGigabit);
   EXPECT_EQ(last_, MessageType::kElement);
   codec_.SetCompression(LinkCompression::kSnappy);

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 }  // namespace
 
-TEST_P(TransportConformance, TheWorkersReasonReachesTheClientBehindWhatWasSent) {
+TEST_P(TransportConformance, TheWorkersReasonReachesTheClientAfterSentElements) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
@@ -47,7 +47,7 @@ TEST_P(TransportConformance, AClientThatClosesIsNoError) {
   EXPECT_EQ(client->events_behind_end(), 0);
 }
 
-TEST_P(TransportConformance, AWorkerThatLetsGoOfItsLinkClosesIt) {
+TEST_P(TransportConformance, AWorkerThatDestroysItsLinkClosesIt) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
@@ -75,7 +75,7 @@ TEST_P(TransportConformance, AWorkerThatStopsClosesItsLinks) {
   }
 }
 
-TEST_P(TransportConformance, TheLinkMayBeLetGoOfInsideItsOwnEvent) {
+TEST_P(TransportConformance, TheLinkMayBeDestroyedInsideItsOwnEvent) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link;
   client->on_element = [&](const Element& element) {
@@ -97,7 +97,7 @@ TEST_P(TransportConformance, TheLinkMayBeLetGoOfInsideItsOwnEvent) {
   EXPECT_FALSE(client->closed());
 }
 
-TEST_P(TransportConformance, WhatIsNotKnownToBeReceivedComesBackToTheSender) {
+TEST_P(TransportConformance, UnconfirmedElementsComeBackToTheSender) {
   int links = 0;
   for (Index stop_at : {0, 1, 7, 50, 400}) {
     auto client = std::make_shared<ClientEnd>();
@@ -128,7 +128,7 @@ TEST_P(TransportConformance, WhatIsNotKnownToBeReceivedComesBackToTheSender) {
   }
 }
 
-TEST_P(TransportConformance, WhoUsesACreditKnowsWhatWasReceivedBeforeItWasGranted) {
+TEST_P(TransportConformance, UsingACreditConfirmsEarlierReceipts) {
   auto client = std::make_shared<ClientEnd>();
   std::unique_ptr<ReceiveLink> link;
   client->on_element = [&](const Element& element) {  // element 10; all others have returned
@@ -179,7 +179,7 @@ TEST_P(TransportConformance, ManyThreadsMaySendOnOneLink) {
   EXPECT_TRUE(worker->AwaitReceived(kThreads * kEach));
 }
 
-TEST_P(TransportConformance, ALinkLetGoOfInTheMiddleOfALargeElementLeavesNothing) {
+TEST_P(TransportConformance, ALinkDestroyedDuringALargeElementLeavesNothing) {
   for (int i = 0; i < 3; ++i) {
     auto client = std::make_shared<ClientEnd>();
     auto link = Open(client, BlobSpec());

@@ -55,7 +55,7 @@ TEST_P(TransportConformance, ElementsOfEverySizeArriveWhole) {
   }
 }
 
-TEST_P(TransportConformance, WhatIsCompressedOnTheWayArrivesWhole) {
+TEST_P(TransportConformance, CompressedElementsArriveWhole) {
   const std::vector<int64_t> sizes = {1, 100, 5000, 300'000, 1 << 20, 40, 2'000'000};
   for (LinkCompression compression :
        {LinkCompression::kAuto, LinkCompression::kSnappy, LinkCompression::kLz4}) {
@@ -131,7 +131,7 @@ TEST_P(TransportConformance, ErrorsInARowKeepTheirOrder) {
 }
 
 // Members of a group share an element. Its head has the first member's index.
-TEST_P(TransportConformance, WhatWasReceivedIsToldByIdentity) {
+TEST_P(TransportConformance, ReceiptsNameTheIdentity) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
@@ -153,7 +153,7 @@ TEST_P(TransportConformance, WhatWasReceivedIsToldByIdentity) {
   EXPECT_THAT(client->indices(), ElementsAre(0, 0, 2, 2));
 }
 
-TEST_P(TransportConformance, FlushSendsWhatWaitsForCompany) {
+TEST_P(TransportConformance, FlushSendsIncompleteFrames) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client);
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);
@@ -167,7 +167,7 @@ TEST_P(TransportConformance, FlushSendsWhatWaitsForCompany) {
   }
 }
 
-TEST_P(TransportConformance, WhatIsNoElementOfTheSpecEndsTheLink) {
+TEST_P(TransportConformance, AnElementOfAnotherSpecEndsTheLink) {
   auto client = std::make_shared<ClientEnd>();
   auto link = Open(client, Scalar(kFloat32));
   std::shared_ptr<WorkerEnd> worker = worker_.Link(0);

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 }  // namespace
 
-TEST_P(TransportConformance, TellsTheWorkerWhoDials) {
+TEST_P(TransportConformance, TellsTheWorkerTheClientsIdentity) {
   auto client = std::make_shared<ClientEnd>();
   DialOptions options = Options();
   IndexSet has = IndexSet::Of(0, 7);
@@ -56,7 +56,7 @@ TEST_P(TransportConformance, SaysThatNobodyListens) {
   EXPECT_THAT(std::string(reason.message()), HasSubstr(address));
 }
 
-TEST_P(TransportConformance, ALinkLetGoOfBeforeItOpensIsQuiet) {
+TEST_P(TransportConformance, ALinkDestroyedBeforeItOpensIsQuiet) {
   for (int i = 0; i < 20; ++i) {
     auto client = std::make_shared<ClientEnd>();
     auto link = transport_.Dial(worker_.address(), Options(), client);

@@ -121,7 +121,7 @@ TEST_F(GpuDirectCallsTest, EachRungFailsWithItsReasonAndElementsAreStaged) {
 }
 
 // Nothing is pretended here: tests whatever UCX and backend this machine has.
-TEST(GpuDirectHere, UcxSaysWhatItTakesMemoryFor) {
+TEST(GpuDirectHere, UcxReportsTheTypeOfMemory) {
   Fabric& fabric = **OpenTheFabric();
   std::vector<std::byte> memory(1 << 16);
   const Handle handle = fabric.Register(absl::MakeSpan(memory), MemoryType::kHost).value();
@@ -129,7 +129,7 @@ TEST(GpuDirectHere, UcxSaysWhatItTakesMemoryFor) {
   fabric.Unregister(handle);
 }
 
-TEST(GpuDirectHere, ItIsStagedWhereAnythingIsMissingAndItIsSaidWhat) {
+TEST(GpuDirectHere, StagesAndGivesTheReasonIfAnythingIsMissing) {
   Fabric& fabric = **OpenTheFabric();
   if (fabric.knows_cuda() && LinkedDeviceBackend().Count().ok()) {
     GTEST_SKIP() << "this machine may have it";

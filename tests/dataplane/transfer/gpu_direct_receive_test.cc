@@ -185,7 +185,7 @@ TEST_F(GpuDirectReceive, BodiesGoToTheGpuAndAreFlushedBeforeTheyAreHandedOver) {
   EXPECT_EQ(here_->pool->counters().slots_lent, lent);  // none on the host
 }
 
-TEST_F(GpuDirectReceive, WhatFindsNoPlaceIsStagedAndPlacesComeBack) {
+TEST_F(GpuDirectReceive, ElementsWithoutAPlaceAreStagedAndPlacesComeBack) {
   MakeGpuPool();
   Dial(gpu_pool_.get());
   SendUntilDecided();
@@ -260,7 +260,7 @@ TEST_F(GpuDirectReceive, AFlushThatFailsHandsNothingOverAndTheNextLinkIsStaged) 
   EXPECT_EQ(ValuesOf(elements[0]), ValuesOf(NumbersFrom(0)));
 }
 
-TEST_F(GpuDirectReceive, WhatIsUnderWayAsAReceiveFailsCountsAsOneFailure) {
+TEST_F(GpuDirectReceive, ReceivesUnderWayCountAsOneFailure) {
   MakeGpuPool();
   Dial(gpu_pool_.get());
   SendUntilDecided();

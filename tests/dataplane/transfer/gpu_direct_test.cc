@@ -171,7 +171,7 @@ TEST_F(GpuDirect, AllHoldingItIsReportedWithBothRates) {
                                         "ucp_mem_query", "try"));
 }
 
-TEST_F(GpuDirect, WhatATrialMayStillWriteToStaysRegistered) {
+TEST_F(GpuDirect, MemoryOfAnUnfinishedTrialStaysRegistered) {
   calls_.trial = absl::DeadlineExceededError("nothing came within 10 s");
   const GpuDirectVerdict verdict = DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_));
   EXPECT_FALSE(verdict.on);

@@ -98,14 +98,14 @@ std::unique_ptr<Listener> ListenWith(UnauthenticatedLimits limits) {
   return listener.ok() ? *std::move(listener) : nullptr;
 }
 
-TEST(GrpcUnauthenticated, WhoSaysNothingIsTurnedAway) {
+TEST(GrpcUnauthenticated, SilentClientsAreTurnedAway) {
   const auto listener = ListenWith({.hello_timeout = std::chrono::milliseconds(50)});
   UnauthenticatedCalls calls(listener->address());
   calls.Start();
   EXPECT_EQ(calls.NextEnd(), grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
-TEST(GrpcUnauthenticated, OfTooManyOneGoesAndWhoSaysHelloIsHeard) {
+TEST(GrpcUnauthenticated, OneOfTooManyIsDroppedAndAHelloIsHeard) {
   const auto listener = ListenWith({.count = 2});
   UnauthenticatedCalls calls(listener->address());
   for (int i = 0; i < 3; ++i) calls.Start();

@@ -38,14 +38,14 @@ TEST(TransportLibraryTest, OneWithoutATransportIsRefused) {
   EXPECT_THAT(Says(refused), AllOf(HasSubstr(OF_NONE), HasSubstr("is no transport library")));
 }
 
-TEST(TransportLibraryTest, OneThatIsNotThereIsNamed) {
+TEST(TransportLibraryTest, AMissingOneIsNamed) {
   const absl::Status missing = LoadTransports({"/no/such/library.so"});
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(Says(missing), HasSubstr("/no/such/library.so"));
   EXPECT_EQ(LoadTransports({__FILE__}).code(), absl::StatusCode::kNotFound);
 }
 
-TEST(TransportLibraryTest, ANameThatIsTakenIsRefused) {
+TEST(TransportLibraryTest, ARegisteredNameIsRefused) {
   ASSERT_TRUE(LoadTransports({CARRIER}).ok());
   const std::filesystem::path copy = std::filesystem::path(testing::TempDir()) / "copy.so";
   std::filesystem::copy_file(CARRIER, copy, std::filesystem::copy_options::overwrite_existing);

@@ -27,7 +27,7 @@ std::vector<std::string> OneOfEach() {
           Encode(Closed{absl::AbortedError("moved")})};
 }
 
-TEST(MessageTest, WhatIsEncodedIsDecoded) {
+TEST(MessageTest, MessagesSurviveEncodingAndDecoding) {
   std::vector<std::string> bytes = OneOfEach();
   auto hello = std::get<Hello>(*Decode(bytes[0]));
   EXPECT_EQ(hello.token, "secret");

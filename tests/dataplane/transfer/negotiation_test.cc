@@ -65,7 +65,7 @@ TEST_F(NegotiationTest, ANamedProtocolIsNotReplaced) {
                   "Protocol 'swift' is not available for worker 'w1': too far for swift; "));
 }
 
-TEST_F(NegotiationTest, ANamedProtocolThatTheWorkerDoesNotOfferNamesWhatBothHave) {
+TEST_F(NegotiationTest, AProtocolThatIsNotOfferedListsBothSides) {
   auto selection = Negotiate({"swift"}, {{"slow", "near", ""}}, "w1");
   EXPECT_EQ(selection.status(),
             absl::NotFoundError(absl::StrCat(
@@ -78,7 +78,7 @@ TEST_F(NegotiationTest, ANamedProtocolThatTheWorkerDoesNotOfferNamesWhatBothHave
               HasSubstr("the worker offers nothing; this process has "));
 }
 
-TEST_F(NegotiationTest, AFallbackIsTakenAndTheReasonKept) {
+TEST_F(NegotiationTest, AFallbackIsTakenWithTheReason) {
   auto selection =
       Negotiate({"swift", {"slow"}}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
   ASSERT_TRUE(selection.ok()) << selection.status();
@@ -86,7 +86,7 @@ TEST_F(NegotiationTest, AFallbackIsTakenAndTheReasonKept) {
   EXPECT_THAT(selection->reason, HasSubstr("too far for swift"));
 }
 
-TEST_F(NegotiationTest, TheReasonSaysWhoAskedForIt) {
+TEST_F(NegotiationTest, TheReasonNamesTheSourceOfTheChoice) {
   const std::vector<TransportOffer> offers = {{"slow", "near", ""}, {"swift", "far", ""}};
   auto selection = Negotiate({"slow", {}, "PENSTOCK_DATA_TRANSFER_PROTOCOL"}, offers, "w1");
   ASSERT_TRUE(selection.ok()) << selection.status();
@@ -98,7 +98,7 @@ TEST_F(NegotiationTest, TheReasonSaysWhoAskedForIt) {
   EXPECT_EQ(selection->instead_of, "swift");
 }
 
-TEST_F(NegotiationTest, AutoTakesWhatTheWorkersConfigNames) {
+TEST_F(NegotiationTest, AutoTakesTheProtocolOfTheWorkersConfig) {
   auto selection = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "near", "", 1}}, "w1");
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_EQ(selection->reason, "slow: the worker's data_transfer_protocol");
@@ -107,7 +107,7 @@ TEST_F(NegotiationTest, AutoTakesWhatTheWorkersConfigNames) {
   EXPECT_EQ(selection->reason, "slow: the worker's fallback");
 }
 
-TEST_F(NegotiationTest, AutoPassesOverWhatTheWorkersConfigNamesIfItCannotBe) {
+TEST_F(NegotiationTest, AutoSkipsAnUnusableProtocolOfTheWorkersConfig) {
   auto selection = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "far", "", 1}}, "w1");
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_THAT(selection->reason,
@@ -140,7 +140,7 @@ TEST_F(NegotiationTest, AnUnknownProtocolListsTheKnownOnes) {
                      HasSubstr("not in this build"), HasSubstr("local"), HasSubstr("swift")));
 }
 
-TEST_F(NegotiationTest, ANameIsTakenOnce) {
+TEST_F(NegotiationTest, ANameIsRegisteredOnce) {
   EXPECT_EQ(RegisterTransport(std::make_unique<PaperTransport>("slow", 1)).code(),
             absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(TransportNames(), Contains("slow"));

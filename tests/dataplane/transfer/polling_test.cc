@@ -116,7 +116,7 @@ struct Flag {
   bool set = false;  // guarded by mu
 };
 
-TEST(Polling, WhoWaitsDoesTheLoopsWork) {
+TEST(Polling, WaitingThreadRunsPendingWork) {
   auto loop = TaskLoop::Begin();
   Flag flag;
   for (int i = 0; i < 100; ++i) {
@@ -137,7 +137,7 @@ TEST(Polling, TheLoopsOwnThreadWorksWhileNobodyPolls) {
   loop->End();
 }
 
-TEST(Polling, WhoPollsDoesWhatThereIs) {
+TEST(Polling, PollingRunsPendingWork) {
   auto loop = TaskLoop::Begin();
   std::atomic<bool> done = false;
   loop->Post([&] { done = true; }, std::this_thread::get_id());
@@ -162,7 +162,7 @@ TEST(Polling, ADeadlineComesWhileOthersPoll) {
   loop->End();
 }
 
-TEST(Polling, AnotherThreadIsToldWhatItWaitsFor) {
+TEST(Polling, AnotherThreadIsNotified) {
   auto loop = TaskLoop::Begin();
   Flag mine, other;
   std::thread waits([&] {
@@ -179,7 +179,7 @@ TEST(Polling, AnotherThreadIsToldWhatItWaitsFor) {
   loop->End();
 }
 
-TEST(Polling, WhoWaitsTakesThePlaceOfOneWhoGoes) {
+TEST(Polling, AnotherWaiterTakesOverFromALeavingOne) {
   auto loop = TaskLoop::Begin();
   Flag first, second;
   std::atomic<bool> waits = false;
@@ -237,7 +237,7 @@ TEST(Polling, WaitsWithoutAnyLoop) {
   sets.join();
 }
 
-TEST(Polling, ALoopThatEndsIsLetGoOf) {
+TEST(Polling, AnEndedLoopIsReleased) {
   auto stays = TaskLoop::Begin();
   auto ends = TaskLoop::Begin();
   const std::weak_ptr<TaskLoop> gone = ends;

@@ -93,7 +93,7 @@ std::unique_ptr<ReceiveLink> Dial(Transport& transport, const std::string& addre
   }
 }
 
-TEST(ChildProcess, DoesWhatItIsTold) {
+TEST(ChildProcess, ObeysTheParent) {
   const char* variable = std::getenv(kChildVariable);
   if (variable == nullptr) GTEST_SKIP() << "this is the parent";
   const std::string role(variable, std::strcspn(variable, " "));
@@ -324,7 +324,7 @@ TEST_P(ClientDies, WhileElementsAreLent) {
   ExpectNothingLeft();
 }
 
-TEST_P(ClientDies, OneThatStandsStillHoldsUpNoOther) {
+TEST_P(ClientDies, AStoppedClientHoldsUpNoOther) {
   Send(3);
   AwaitInChild(3);
   child_.Stop();

@@ -73,7 +73,7 @@ TEST_F(SendQueueTest, AFullFrameIsReadyAndTheNextOneOpens) {
   EXPECT_LE(queue_.Take().bytes.size(), kFrame);
 }
 
-TEST_F(SendQueueTest, WhatIsTooLargeForAFrameAndErrorsGoAloneAndInOrder) {
+TEST_F(SendQueueTest, LargeElementsAndErrorsGoAloneAndInOrder) {
   Send(Blob(0, 100));
   Send(Blob(1, 100'000));
   Send(Error(2));
@@ -86,7 +86,7 @@ TEST_F(SendQueueTest, WhatIsTooLargeForAFrameAndErrorsGoAloneAndInOrder) {
 }
 
 // The error may wait for a slot meanwhile.
-TEST_F(SendQueueTest, AnErrorThatWasTakenStaysWhileMoreIsSent) {
+TEST_F(SendQueueTest, ATakenErrorStaysWhileMoreIsSent) {
   Send(Error(0));
   const SendQueue::OutgoingMessage next = queue_.Take();
   for (Index i = 1; i < 100; ++i) Send(Error(i));
@@ -139,7 +139,7 @@ TEST_F(SendQueueTest, MoreThanWasTakenCannotBeReceived) {
   EXPECT_FALSE(Acknowledge(2));
 }
 
-TEST_F(SendQueueTest, WhatWasNotReceivedComesBackWhole) {
+TEST_F(SendQueueTest, UnreceivedElementsComeBackWhole) {
   for (Index i = 0; i < 3; ++i) Send(Blob(i, 100));
   queue_.Seal();
   queue_.Take();
@@ -163,7 +163,7 @@ TEST_F(SendQueueTest, WithoutRoomForAFrameElementsGoAlone) {
 }
 
 // Each answer goes out once, and none is counted as sent.
-TEST_F(SendQueueTest, AnswersStandBehindWhatWasSentBefore) {
+TEST_F(SendQueueTest, AnswersFollowEarlierElements) {
   Send(Blob(0, 100));
   queue_.Recall();
   EXPECT_EQ(queue_.credits(), 0);
@@ -181,7 +181,7 @@ TEST_F(SendQueueTest, AnswersStandBehindWhatWasSentBefore) {
   EXPECT_THAT(queue_.TakeUnconfirmed(), testing::IsEmpty());
 }
 
-TEST_F(SendQueueTest, AnAnswerIsNotAmongWhatComesBack) {
+TEST_F(SendQueueTest, AnAnswerIsNotUnconfirmed) {
   Send(Blob(0, 100'000));
   queue_.Recall();
   ASSERT_TRUE(queue_.Grant(1).ok());
@@ -198,7 +198,7 @@ TEST_F(SendQueueTest, CreditsThatCannotBeCountedAreRefused) {
 
 // --- Its beginning and its end ----------------------------------------------------------
 
-TEST_F(SendQueueTest, NothingIsSaidBeforeTheHelloIsAnswered) {
+TEST_F(SendQueueTest, NothingIsSentBeforeTheHelloIsAnswered) {
   SendQueue queue(*pool_, kFrame);
   queue.Close(absl::AbortedError("enough"));  // by a worker before it has sent Welcome
   EXPECT_TRUE(queue.empty());
@@ -218,7 +218,7 @@ TEST_F(SendQueueTest, ARefusedHelloIsAnsweredByItsReasonAlone) {
   EXPECT_TRUE(queue.close_sent());
 }
 
-TEST_F(SendQueueTest, TheFirstReasonIsToldBehindWhatWasSent) {
+TEST_F(SendQueueTest, TheFirstReasonFollowsSentElements) {
   Send(Blob(0, 100));  // in a frame that is still open
   queue_.Close(absl::AbortedError("first"));
   queue_.Refuse(absl::InvalidArgumentError("second"));
@@ -231,7 +231,7 @@ TEST_F(SendQueueTest, TheFirstReasonIsToldBehindWhatWasSent) {
   EXPECT_TRUE(queue_.close_sent());
 }
 
-TEST_F(SendQueueTest, NothingIsSaidBehindTheLast) {
+TEST_F(SendQueueTest, NothingIsSentAfterTheClose) {
   queue_.Close(absl::OkStatus());
   EXPECT_EQ(queue_.Take().type, MessageType::kClosed);
   queue_.Recall();

@@ -253,7 +253,7 @@ TEST_F(HostileSharer, ASegmentThatMayShrinkEndsTheLink) {
   ExpectDataLoss("sealed size");
 }
 
-TEST_F(HostileSharer, ASegmentOfAnotherSizeThanWasSaidEndsTheLink) {
+TEST_F(HostileSharer, ASegmentOfAnotherSizeThanAnnouncedEndsTheLink) {
   Show(own_.fd(), 0, 3);
   ExpectDataLoss("as was said");
 }
@@ -288,7 +288,7 @@ TEST_F(HostileSharer, ASlotThatIsBeingReadIsNotGivenTwice) {
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[0], 5);
 }
 
-TEST_F(HostileSharer, WhatItWritesIntoAHeadThatWasReceivedIsNotSeen) {
+TEST_F(HostileSharer, WritesIntoAReceivedHeadAreNotSeen) {
   ShowWell();
   const SlotWord word = Write(6);
   Say(WordKind::kShared, word);
@@ -306,7 +306,7 @@ TEST_F(HostileSharer, ASegmentThatIsBeingReadCannotBeGivenUp) {
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 8);
 }
 
-TEST_F(HostileWorker, WhatItWritesIntoAHeadThatWasReceivedIsNotSeen) {
+TEST_F(HostileWorker, WritesIntoAReceivedHeadAreNotSeen) {
   const SlotWord word = Written(6);
   Say(WordKind::kElement, word);
   ASSERT_TRUE(client_->AwaitCount(1));
@@ -420,7 +420,7 @@ TEST_F(HostileClient, AnHonestReturnLetsTheWorkerGoOn) {
 }
 
 // The worker finds both words at once, for an element that was made in the client's slot.
-TEST_F(HostileClient, WhatIsReceivedAndComesBackAtOnceIsASlotForWhatWaits) {
+TEST_F(HostileClient, ASlotReturnedWithItsReceiptServesAWaitingElement) {
   std::atomic<bool> full = false;
   std::atomic<int64_t> calls = 0;
   SlotWord first;
@@ -462,7 +462,7 @@ TEST_F(HostileClient, ASlotIsNotGivenBackTwice) {
 }
 
 // If a worker waited for the client, it would serve nobody else.
-TEST_F(HostileClient, OneThatIsRungAndNeverReadsHoldsUpNobody) {
+TEST_F(HostileClient, AClientThatNeverReadsItsDoorbellHoldsUpNobody) {
   constexpr int kRings = 2000;  // more than a socket buffers
   auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
   for (int i = 0; i < kRings; ++i) {
@@ -517,7 +517,7 @@ TEST_F(HostileClient, ASegmentWithHolesEndsTheLinkAndIsNotFilled) {
   EXPECT_EQ(status.st_blocks, 0);
 }
 
-TEST_F(HostileClient, WhatItWritesIntoAHeadThatIsBeingMadeIsNotHeeded) {
+TEST_F(HostileClient, WritesIntoAHeadBeingMadeAreIgnored) {
   OpenBlock block = Begin();
   std::byte* const made = block.loan.bytes().data();
   const size_t head_bytes = PrefixOf(made).head_bytes;
@@ -536,7 +536,7 @@ TEST_F(HostileClient, WhatItWritesIntoAHeadThatIsBeingMadeIsNotHeeded) {
   EXPECT_EQ(sent[head_bytes + kShmBlobBytes - 1], std::byte{7});
 }
 
-TEST_F(HostileClient, WhatItWritesIntoAHeadThatWaitsToBeSentIsNotHeeded) {
+TEST_F(HostileClient, WritesIntoAWaitingHeadAreIgnored) {
   Element element = Fill(Begin());
   for (uint32_t slot = 0; slot < kLayout.slots; ++slot) {
     MutablePrefixOf(Slot(slot) + kHeadRoom - PrefixOf(element.block().data()).head_bytes)
@@ -547,7 +547,7 @@ TEST_F(HostileClient, WhatItWritesIntoAHeadThatWaitsToBeSentIsNotHeeded) {
   EXPECT_EQ(KindOf(NextWord()), WordKind::kElement);
 }
 
-TEST_F(HostileClient, WhatItWritesIntoAHeadThatItWasSentDoesNotReachAnother) {
+TEST_F(HostileClient, WritesIntoASentHeadDoNotReachOtherClients) {
   Element element = Fill(Begin());
   Grant();
   ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
@@ -559,7 +559,7 @@ TEST_F(HostileClient, WhatItWritesIntoAHeadThatItWasSentDoesNotReachAnother) {
   EXPECT_THAT(end_->unconfirmed_errors(), testing::ElementsAre(absl::OkStatus()));
 }
 
-TEST_F(HostileClient, WhatItWritesWhereAnErrorIsWrittenIsNotHeeded) {
+TEST_F(HostileClient, WritesIntoAnErrorsSlotAreIgnored) {
   constexpr int kErrors = 15'000;
   const uint32_t taken = SlotOf(Get()).slot;
   std::atomic<bool> done{false};
@@ -580,7 +580,7 @@ TEST_F(HostileClient, WhatItWritesWhereAnErrorIsWrittenIsNotHeeded) {
   writer.join();
 }
 
-TEST_F(HostileClient, OneThatSaysNothingOfSharedSegmentsGetsCopies) {
+TEST_F(HostileClient, AClientThatDoesNotReadSharedSegmentsGetsCopies) {
   const std::shared_ptr<SharedPool> pool = SharedPool::Create({});
   channel_->Send(Pack(WordKind::kGranted, int64_t{1}));
   ASSERT_TRUE(end_->AwaitGranted(1));

@@ -27,7 +27,7 @@
 namespace penstock::transfer {
 namespace {
 
-constexpr char kShmChild[] = "ShmChild.DoesWhatItIsTold";
+constexpr char kShmChild[] = "ShmChild.ObeysTheParent";
 
 Transport& Shm() {
   return **FindTransport("shm");
@@ -113,7 +113,7 @@ int Descriptors() {
   ::_exit(0);
 }
 
-TEST(ShmChild, DoesWhatItIsTold) {
+TEST(ShmChild, ObeysTheParent) {
   if (std::getenv(kChildVariable) == nullptr) GTEST_SKIP() << "this is the parent";
   const std::string role = std::getenv(kChildVariable);
   if (role == "worker") BeWorker();
@@ -254,7 +254,7 @@ TEST_F(ShmSharedElements, AreReadWhereTheWorkerMadeThem) {
   for (Index i = 0; i < 5; ++i) EXPECT_TRUE(IsShmBlob(elements[i], i));
 }
 
-TEST_F(ShmSharedElements, WhatAReaderWritesIsItsOwnAndGoesWithTheSlot) {
+TEST_F(ShmSharedElements, AReadersWritesArePrivateAndGoWithTheSlot) {
   Open();
   const Element element = ShmBlob(*shared_, sent_);
   ASSERT_TRUE(here_->link().Send(element.Share()).ok());
@@ -285,7 +285,7 @@ TEST_F(ShmSharedElements, ASlotIsFreeWhenEveryReaderHasReturnedIt) {
   EXPECT_EQ(shared_->counters().segments_allocated, 1);
 }
 
-TEST_F(ShmSharedElements, AReaderThatLeavesReadsOnWhatItHasAndReturnsIt) {
+TEST_F(ShmSharedElements, ALeavingReaderKeepsItsElementsAndReturnsThem) {
   Open();
   SendToBoth();
   AwaitInChild(1);
@@ -368,7 +368,7 @@ TEST_F(ShmSharedElements, AReaderThatCannotMapThemGetsCopies) {
   EXPECT_THAT(said, testing::HasSubstr("cannot map"));
 }
 
-TEST(ShmSharedWorker, ThatIsKilledLeavesItsReadersWhatTheyHave) {
+TEST(ShmSharedWorker, ThatIsKilledLeavesItsReadersTheirElements) {
   {
     Child worker("worker", kShmChild);
     auto client = std::make_shared<ClientEnd>();
@@ -426,7 +426,7 @@ TEST_F(InPlace, AnElementMadeElsewhereIsCopiedOnce) {
   EXPECT_EQ(BytesCopied() - before, bytes);
 }
 
-TEST_F(InPlace, WhatTheWorkerReadsTooIsNotTheClientsToWrite) {
+TEST_F(InPlace, AClientsWritesDoNotReachElementsTheWorkerReads) {
   Element element = ShmBlob(*end_->link().pool(), 1);
   const Element kept = element.Share();
   ASSERT_TRUE(end_->link().Send(std::move(element)).ok());
@@ -436,7 +436,7 @@ TEST_F(InPlace, WhatTheWorkerReadsTooIsNotTheClientsToWrite) {
   EXPECT_TRUE(IsShmBlob(kept, 1));
 }
 
-TEST_F(InPlace, WhatWasInDoubtComesBackOutOfTheClientsMemory) {
+TEST_F(InPlace, DoubtfulElementsAreRecoveredFromTheClientsMemory) {
   client_->LookAtElements([&](const Element& element) {
     if (element.identity().index == 1) link_.reset();
   });
@@ -484,7 +484,7 @@ void UseALink() {
   ASSERT_FALSE(client->AwaitClosed().ok());
 }
 
-TEST(ShmLeaks, ManyLinksLeaveNothingBehind) {
+TEST(ShmLeaks, ManyLinksLeakNothing) {
   UseALink();
   ASSERT_TRUE(Eventually([] { return SharedMappings() == 0; }));
   const int one = Descriptors();  // of the loop, which stays, and some closing ones

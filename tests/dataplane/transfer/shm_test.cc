@@ -54,7 +54,7 @@ class ShmFilled : public TransportConformance {
 };
 INSTANTIATE_TEST_SUITE_P(Shm, ShmFilled, testing::Values("shm"));
 
-TEST_P(ShmFilled, TheClientIsToldHowEachElementCameToLieThere) {
+TEST_P(ShmFilled, TheClientHearsHowEachSlotWasFilled) {
   const Ends one = OpenWithSlots();
   const Ends other = OpenWithSlots();
   EXPECT_TRUE(one.worker->link().Send(MadeFor(one)).ok());

@@ -88,7 +88,7 @@ TEST_F(StripesTest, ElementsOfAllSizesAndErrorsAreReceivedInTheOrderOfSending) {
   EXPECT_EQ(acknowledged, UpTo(kCount));
 }
 
-TEST_F(StripesTest, ARecallIsAnsweredBehindWhatWasSent) {
+TEST_F(StripesTest, ARecallIsAnsweredAfterSentElements) {
   for (int round = 0; round < 50; ++round) {
     link_->Grant({10});
     ASSERT_TRUE(end_->AwaitGranted(10 * (round + 1)));
@@ -114,7 +114,7 @@ TEST_F(StripesTest, AReasonToCloseComesAfterAllThatWasSent) {
   }));
 }
 
-TEST_F(StripesTest, AClientThatClosesInTheMiddleKeepsNothingAndIsTakenAtItsWord) {
+TEST_F(StripesTest, AClientThatClosesInTheMiddleKeepsNothing) {
   client_->LookAtElements([this](const Element& element) {
     if (element.identity().index == 20) link_.reset();
   });
@@ -132,7 +132,7 @@ TEST_F(StripesTest, AClientThatClosesInTheMiddleKeepsNothingAndIsTakenAtItsWord)
   EXPECT_TRUE(Eventually([&] { return sender_pool_->counters().bytes_lent == 0; }));
 }
 
-TEST_F(StripesTest, AWorkerThatStopsGivesBackWhatWasNotReceived) {
+TEST_F(StripesTest, AStoppingWorkerReturnsUnreceivedElements) {
   link_->Grant({400});
   ASSERT_TRUE(end_->AwaitGranted(400));
   for (Index i = 0; i < 400; ++i) ASSERT_TRUE(Send(i, kLarge).ok());
@@ -183,7 +183,7 @@ class StripesOfAPeerTest : public testing::Test {
   Index sent_ = 0;
 };
 
-TEST_F(StripesOfAPeerTest, WhoDoesNotAskForThemIsOfferedNone) {
+TEST_F(StripesOfAPeerTest, APeerThatWantsNoStripesGetsNone) {
   SendHello(1, 0);
   ASSERT_TRUE(end_->link().Send(Blob(0)).ok());
   EXPECT_EQ(*TypeOf(first_.ReadMessage()), MessageType::kElement);
@@ -214,7 +214,7 @@ TEST_F(StripesOfAPeerTest, ANumberBeyondAllIsRefused) {
   }
 }
 
-TEST_F(StripesOfAPeerTest, ANumberThatIsTakenIsClosedAndTheLinkGoesOn) {
+TEST_F(StripesOfAPeerTest, AJoinWithAUsedNumberIsClosedAndTheLinkGoesOn) {
   SendHello(10'010);
   Peer second = Joined(3);
   EXPECT_TRUE(JoinWith({key_, 3}).AtEnd());
@@ -222,7 +222,7 @@ TEST_F(StripesOfAPeerTest, ANumberThatIsTakenIsClosedAndTheLinkGoesOn) {
   EXPECT_FALSE(first_.ReadMessage().empty());
 }
 
-TEST_F(StripesOfAPeerTest, TheLinkBreaksWithAConnectionAndGivesBackWhatWasUnderWay) {
+TEST_F(StripesOfAPeerTest, ABrokenConnectionBreaksTheLinkAndReturnsItsElements) {
   SendHello(10'010);
   Peer second = Joined(0);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(end_->link().Send(Blob(sent_++)).ok());
@@ -307,7 +307,7 @@ TEST_F(StripesToAPeerTest, AConnectionThatEndsBeforeItsTurnIsUnavailable) {
   EXPECT_EQ(pool_->counters().bytes_lent, 0);
 }
 
-TEST_F(StripesToAPeerTest, OneThatIsNotLetInIsSaid) {
+TEST_F(StripesToAPeerTest, ARefusedConnectionIsReported) {
   Open(2);
   testing::internal::CaptureStderr();
   ASSERT_TRUE(second_->Write(WithPrefix(Encode(Closed{absl::PermissionDeniedError("not you")}))));
@@ -324,7 +324,7 @@ TEST_F(StripesToAPeerTest, TheFirstConnectionsEndIsSeenWhileAnotherHasTheTurn) {
   EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(StripesToAPeerTest, WhatComesBeforeItsTurnIsLetGoOfWithTheLink) {
+TEST_F(StripesToAPeerTest, EarlyElementsAreReleasedWithTheLink) {
   Open(2);
   ASSERT_TRUE(SendOverSecond());
   EXPECT_TRUE(Eventually([&] { return pool_->counters().slots_lent == 1; }));

@@ -124,7 +124,7 @@ TEST_F(TcpTest, AHelloMayComeByteByByte) {
   EXPECT_EQ(peer.ReadMessage(), Encode(Welcome()));
 }
 
-TEST_F(TcpTest, WhoSaysNothingIsTurnedAway) {
+TEST_F(TcpTest, ASilentClientIsTurnedAway) {
   auto listener = StartListener(
       {}, [](const Hello&, std::shared_ptr<SendLink>) { return absl::InternalError("no hello"); },
       {.hello_timeout = std::chrono::milliseconds(1)});
@@ -198,7 +198,7 @@ TEST_F(TcpTest, AClientThatReceivesMoreThanWasSentIsDisbelieved) {
   EXPECT_EQ(worker->received(), 0);
 }
 
-TEST_F(TcpTest, WhatAKilledClientDidNotConfirmComesBack) {
+TEST_F(TcpTest, AKilledClientsUnconfirmedElementsComeBack) {
   Peer peer = Peer::Dial(worker_.address());
   std::shared_ptr<WorkerEnd> worker = Open(peer, 20);
   ASSERT_NE(worker, nullptr);
@@ -233,7 +233,7 @@ TEST_F(TcpTest, ElementsThatMayWaitForMoreArriveByThemselvesInOrder) {
   }
 }
 
-TEST_F(TcpTest, ARecallIsAnsweredBehindWhatWaitsForMore) {
+TEST_F(TcpTest, ARecallIsAnsweredAfterWaitingElements) {
   Peer peer = Peer::Dial(worker_.address());
   std::shared_ptr<WorkerEnd> worker = Open(peer, 5);
   ASSERT_NE(worker, nullptr);
@@ -429,7 +429,7 @@ TEST_F(TcpClientTest, MoreCreditsGivenBackThanThereWereAreDataLoss) {
 }
 
 // Alters a value, then the head, of an element; only the second is noticed.
-TEST_F(TcpClientTest, WhatSaysWhichElementItIsIsNeverAltered) {
+TEST_F(TcpClientTest, AnAlteredHeadIsNoticed) {
   const Element element = ABlob(kMiB);
   const std::string whole = Whole(MessageType::kElement, element.block());
   const size_t head_bytes = kHeadBytes + PrefixOf(element.block().data()).head_bytes;
@@ -536,7 +536,7 @@ TEST(TcpAddresses, TheLoopbackIsLocalInAnyForm) {
   EXPECT_EQ(IsLocalTo("127.0.0.1"), true);
 }
 
-TEST(TcpAddresses, ThoseOfOwnInterfacesAreLocal) {
+TEST(TcpAddresses, AddressesOfOwnInterfacesAreLocal) {
   const std::vector<std::string> own = OwnAddresses();
   if (own.empty()) GTEST_SKIP() << "this machine has the loopback only";
   for (const std::string& host : own) {
@@ -545,7 +545,7 @@ TEST(TcpAddresses, ThoseOfOwnInterfacesAreLocal) {
   }
 }
 
-TEST(TcpAddresses, ThoseOfOtherHostsAreNotLocal) {
+TEST(TcpAddresses, AddressesOfOtherHostsAreNotLocal) {
   if (!IsLocalTo("192.0.2.77").has_value()) GTEST_SKIP() << "no route leads off this machine";
   const std::vector<std::string> own = OwnAddresses();
   for (const std::string host : {"10.77.77.77", "172.16.77.77", "192.168.77.77", "192.0.2.77"}) {

@@ -34,7 +34,7 @@ TEST(Compatibility, OthersAreRefusedInWordsThatNameBoth) {
   EXPECT_FALSE(Check("1.1.0", "1.13.1").ok());
 }
 
-TEST(Compatibility, WhoWantsToTriesAnyRelease) {
+TEST(Compatibility, AnyReleaseIsTriedOnRequest) {
   EXPECT_TRUE(Check("1.13.1", "1.22.0", {.any_release = true}).ok());
 }
 
@@ -62,7 +62,7 @@ TEST(Address, IsTextAndComesBack) {
   EXPECT_EQ(*DecodeAddress(text), bytes);
 }
 
-TEST(Address, WhatIsNoneNeverReachesUcx) {
+TEST(Address, InvalidOnesNeverReachUcx) {
   std::string changed = EncodeAddress("an address");
   changed[3] = changed[3] == 'A' ? 'B' : 'A';
   for (const std::string& none : {std::string(), std::string("localhost:1"), changed}) {

@@ -44,7 +44,7 @@ class PortsTest : public ::testing::Test {
   Ports ports_;
 };
 
-TEST_F(PortsTest, APortThatWentDownIsToldOnceUntilItComesUp) {
+TEST_F(PortsTest, ADownPortIsReportedOnceUntilItIsUp) {
   EXPECT_THAT(ports_.Look(), IsEmpty());
   device_->events = {{.port = 2, .active = false}};
   const std::vector<Ports::Change> down = ports_.Look();
@@ -63,7 +63,7 @@ TEST_F(PortsTest, APortThatWentDownIsToldOnceUntilItComesUp) {
   EXPECT_FALSE(ports_.IsDown("mlx5_0:2"));
 }
 
-TEST_F(PortsTest, WhatWentDownAndCameUpBetweenTwoLooksHasNotChanged) {
+TEST_F(PortsTest, AShortOutageBetweenTwoLooksIsNoChange) {
   device_->events = {{.port = 1, .active = false}, {.port = 1, .active = true}};
   EXPECT_THAT(ports_.Look(), IsEmpty());
   EXPECT_FALSE(ports_.IsDown("mlx5_0:1"));

@@ -67,7 +67,7 @@ class BrokenWire : public TransportConformance {
   }
 };
 
-TEST_P(BrokenWire, BehindAnyByteToTheClient) {
+TEST_P(BrokenWire, BreaksAfterAnyByteToTheClient) {
   std::mt19937_64 random(1);
   std::vector<int64_t> bytes = {1, 2, 8, 9, 40, 100};
   for (int i = 0; i < 30; ++i) bytes.push_back(static_cast<int64_t>(random() % 600'000));
@@ -77,7 +77,7 @@ TEST_P(BrokenWire, BehindAnyByteToTheClient) {
   }
 }
 
-TEST_P(BrokenWire, BehindAnyByteToTheWorker) {
+TEST_P(BrokenWire, BreaksAfterAnyByteToTheWorker) {
   std::mt19937_64 random(2);
   std::vector<int64_t> bytes = {1, 2, 8, 9, 40};
   for (int i = 0; i < 20; ++i) bytes.push_back(static_cast<int64_t>(random() % 2000));

@@ -10,7 +10,7 @@
 namespace penstock::worker {
 namespace {
 
-TEST(Budget, WaitsUntilWhatIsOnItsWayIsReceived) {
+TEST(Budget, WaitsUntilSentElementsAreReceived) {
   Budget budget(100);
   budget.Add(60);
   EXPECT_FALSE(budget.exhausted());

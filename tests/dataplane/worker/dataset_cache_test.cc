@@ -53,7 +53,7 @@ TEST(DatasetCache, TellsEditionsOfOneIdApart) {
   EXPECT_EQ(of_two, *cache.Get("files", 2));
 }
 
-TEST(DatasetCache, RefusesWhatThisProgramReadsOtherwise) {
+TEST(DatasetCache, RefusesDatasetsThatThisProgramReadsDifferently) {
   DatasetCache cache([](std::string_view, uint64_t) {
     control::GetDatasetAnswer answer = AnswerFor(Dataset::Range(5));
     ++answer.summary.fingerprint;

@@ -123,7 +123,7 @@ TEST_F(IterationSenderTest, SendsToNamedSessionsAlone) {
   EXPECT_THAT(other->SentIndices(), ::testing::SizeIs(1));
 }
 
-TEST_F(IterationSenderTest, WhatIsInDoubtWaitsForTheClientsWord) {
+TEST_F(IterationSenderTest, DoubtfulElementsWaitForTheClientsAnswer) {
   auto a = Open(ReaderOf(1)), b = Open(ReaderOf(2));
   auto partition = OpenPartition({ReaderOf(1), ReaderOf(2)});
   a->Grant(4);
@@ -144,7 +144,7 @@ TEST_F(IterationSenderTest, WhatIsInDoubtWaitsForTheClientsWord) {
   EXPECT_THAT(again->SentIndices(), IsEmpty());
 }
 
-TEST_F(IterationSenderTest, SendsWhatWasNotReceivedBeforeWhatIsNew) {
+TEST_F(IterationSenderTest, SendsUnreceivedElementsBeforeNewOnes) {
   auto link = Open(ReaderOf(1));
   auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(2);
@@ -157,7 +157,7 @@ TEST_F(IterationSenderTest, SendsWhatWasNotReceivedBeforeWhatIsNew) {
 }
 
 // The reader gave elements of that placement back, which an earlier link had brought.
-TEST_F(IterationSenderTest, WhatAReaderHadOfAnEarlierPlacementIsNoAnswer) {
+TEST_F(IterationSenderTest, HoldingsOfAnEarlierPlacementAreIgnored) {
   auto link = Open(ReaderOf(1));
   auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(2);
@@ -171,7 +171,7 @@ TEST_F(IterationSenderTest, WhatAReaderHadOfAnEarlierPlacementIsNoAnswer) {
 }
 
 // The elements of the group have the first member's index in their heads.
-TEST_F(IterationSenderTest, WhatAMemberOfAGroupDidNotReceiveIsSentAgain) {
+TEST_F(IterationSenderTest, AGroupMembersUnreceivedElementsAreSentAgain) {
   control::Reader first = ReaderOf(1), second = ReaderOf(2);
   first.consumer = 0;
   second.consumer = 1;
@@ -199,7 +199,7 @@ TEST_F(IterationSenderTest, WhatAMemberOfAGroupDidNotReceiveIsSentAgain) {
   lingers.get();
 }
 
-TEST_F(IterationSenderTest, APartitionThatEndedGoesOnSendingWhatIsNotReceived) {
+TEST_F(IterationSenderTest, AnEndedPartitionSendsUnreceivedElementsAgain) {
   auto link = Open(ReaderOf(1));
   auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(1);
@@ -292,7 +292,7 @@ TEST_F(IterationSenderTest, ALinkWhoseCreditsWereCalledBackLeavesItsElementToAno
   EXPECT_THAT(a->SentIndices(), ElementsAre(1));
 }
 
-TEST_F(IterationSenderTest, CountsWhatIsReceivedInsideSend) {
+TEST_F(IterationSenderTest, CountsElementsReceivedDuringSend) {
   auto link = Open(ReaderOf(1));
   auto partition = OpenPartition({ReaderOf(1)});
   link->inside_send = [&] { link->Acknowledge(1); };
@@ -311,7 +311,7 @@ std::vector<std::pair<uint64_t, Index>> SentOn(FakeLink& link) {
   return sent;
 }
 
-TEST_F(IterationSenderTest, WhatIsReceivedIsBookedOnThePartitionThatSentIt) {
+TEST_F(IterationSenderTest, ReceiptsCountForThePartitionThatSent) {
   constexpr Index kElements = 4;  // in each of two partitions
   for (size_t round = 0; round < 64; ++round) {
     auto link = Open(ReaderOf(1));
@@ -368,7 +368,7 @@ TEST_F(IterationSenderTest, WhatIsReceivedIsBookedOnThePartitionThatSentIt) {
   }
 }
 
-TEST_F(IterationSenderTest, TheBudgetCountsWhatIsOnItsWay) {
+TEST_F(IterationSenderTest, TheBudgetCountsElementsOnTheirWay) {
   auto link = Open(ReaderOf(1));
   auto partition = OpenPartition({ReaderOf(1)});
   link->Grant(2);
@@ -382,7 +382,7 @@ TEST_F(IterationSenderTest, TheBudgetCountsWhatIsOnItsWay) {
   EXPECT_EQ(budget_->used(), 0);
 }
 
-TEST_F(IterationSenderTest, CountsWhatIsSentAndReceivedForTheMetrics) {
+TEST_F(IterationSenderTest, CountsSentAndReceivedElementsForTheMetrics) {
   Counter& sent = ProcessMetrics().GetCounter("penstock_worker_elements_sent_total", "");
   Counter& received = ProcessMetrics().GetCounter("penstock_worker_elements_landed_total", "");
   const int64_t sent_before = sent.value(), received_before = received.value();

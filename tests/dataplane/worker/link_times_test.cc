@@ -18,7 +18,7 @@ int64_t Booked(const char* waits_for) {
       .value();
 }
 
-TEST(LinkTimes, EachMomentBelongsToWhatWasWaitedFor) {
+TEST(LinkTimes, EachMomentBelongsToTheCauseOfItsWait) {
   LinkTimes::Clock::time_point now;
   LinkTimes times("c", [&] { return now; });
   now += microseconds(10);

@@ -29,7 +29,7 @@ TEST(Permits, APauseLetsTheNextPartitionCompute) {
   EXPECT_TRUE(second.Resume());
 }
 
-TEST(Permits, OneThatNeverPausesGivesOthersATurn) {
+TEST(Permits, AHolderThatNeverPausesGivesOthersATurn) {
   Permits permits(1, /*slice=*/std::chrono::nanoseconds(0));
   Permit first(permits, kJob), second(permits, kJob);
   ASSERT_TRUE(first.Take());
@@ -110,7 +110,7 @@ TEST(Permits, AClaimThatGoesAwayGivesItsPermitBack) {
   EXPECT_TRUE(second.Take());
 }
 
-TEST(Permits, WhatIsHeldGrowsButInPausesAndInTheQueue) {
+TEST(Permits, HeldTimeGrowsExceptInPausesAndInTheQueue) {
   Permits permits(1);
   Permit first(permits, kJob), second(permits, kJob);
   EXPECT_EQ(second.held().count(), 0);

@@ -93,7 +93,7 @@ TEST_F(SharedWindowTest, EveryTrainerReadsTheSameElementsInOrder) {
   EXPECT_EQ(window_->skipped("a") + window_->skipped("b"), 0);
 }
 
-TEST_F(SharedWindowTest, AStoppedTrainerHoldsUpNobodyAndSkipsWhatFellOut) {
+TEST_F(SharedWindowTest, AStoppedTrainerHoldsUpNobodyAndSkipsDroppedElements) {
   Produce();
   auto slow = Open("slow", 1), fast = Open("fast", 2);
   slow->Grant(1);
@@ -137,7 +137,7 @@ TEST_F(SharedWindowTest, PreparesNothingThatNobodyAsksFor) {
   EXPECT_EQ(produced_, 0);
 }
 
-TEST_F(SharedWindowTest, AnErrorGoesToTheTrainerThatAskedAndIsNotKept) {
+TEST_F(SharedWindowTest, AnErrorGoesToTheAskingTrainerOnly) {
   Produce(/*error=*/1);
   auto a = Open("a", 1), b = Open("b", 2);
   a->Grant(1);
@@ -150,7 +150,7 @@ TEST_F(SharedWindowTest, AnErrorGoesToTheTrainerThatAskedAndIsNotKept) {
   EXPECT_TRUE(b->ErrorAt(1).ok());
 }
 
-TEST_F(SharedWindowTest, AnElementThatFitsInNoWindowIsAnErrorThatSaysWhatToSet) {
+TEST_F(SharedWindowTest, ATooLargeElementIsAnErrorThatNamesTheSetting) {
   window_->CloseLinks(absl::UnavailableError("another"));
   window_ = SharedWindow::Start(kIteration, "token", BytesOfOne() - 1).value();
   Produce();
@@ -161,7 +161,7 @@ TEST_F(SharedWindowTest, AnElementThatFitsInNoWindowIsAnErrorThatSaysWhatToSet) 
   EXPECT_THAT(std::string(link->ErrorAt(0).message()), HasSubstr("cross_trainer_cache_size_bytes"));
 }
 
-TEST_F(SharedWindowTest, WhatABrokenLinkLeftInDoubtComesAgainUnlessTheClientHasIt) {
+TEST_F(SharedWindowTest, DoubtfulElementsComeAgainUnlessTheClientHasThem) {
   Produce();
   auto link = Open("a", 1);
   link->Grant(4);
@@ -214,7 +214,7 @@ TEST_F(SharedWindowTest, ADatasetMustNotEnd) {
   window_->Close(*sink_);
 }
 
-TEST_F(SharedWindowTest, LetsInWhoHasTheTokenAndNamesATrainer) {
+TEST_F(SharedWindowTest, AcceptsLinksWithTheTokenAndATrainer) {
   const auto accept = [&](const std::string& token) {
     auto link = std::make_shared<FakeLink>(
         transfer::Hello{token, ClientId(1), Incarnation(1), kIteration, {}});

@@ -55,7 +55,7 @@ struct Feed {
   PartitionSplits splits;
 };
 
-TEST(PartitionSplits, ReplaysWhatTheAssignmentGaveWithoutAsking) {
+TEST(PartitionSplits, ReplaysTheAssignmentsSplitsWithoutARequest) {
   Feed feed(std::vector<control::SplitRun>{{.numbers = {7, 3, 9, 4}}});
   EXPECT_EQ(**feed.splits.Get(0, 0, 0), 7);
   EXPECT_EQ(**feed.splits.Get(0, 0, 1), 3);
@@ -85,7 +85,7 @@ TEST(PartitionSplits, WhereTheyComeOneAtATimeNoneIsAskedForAhead) {
   EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 0}));
 }
 
-TEST(PartitionSplits, AsksForWhatItGoesThroughInATenthOfASecond) {
+TEST(PartitionSplits, RequestsSplitsForATenthOfASecond) {
   for (const auto& [each, wanted] :
        {std::pair(absl::Milliseconds(1), 16), std::pair(absl::Milliseconds(20), 5),
         std::pair(absl::Seconds(3), 1)}) {
@@ -110,7 +110,7 @@ TEST(PartitionSplits, WaitsForTheAnswerAndTellsThatItWaits) {
   EXPECT_EQ(feed.Asked().size(), 1u);
 }
 
-TEST(PartitionSplits, TakesARepeatedAnswerOnceAndAsksForWhatAGapHides) {
+TEST(PartitionSplits, TakesARepeatedAnswerOnceAndRequestsGapsAgain) {
   Feed feed(std::vector<control::SplitRun>{{.numbers = {0, 1}}});
   ASSERT_TRUE(feed.splits.Get(0, 0, 1).ok());
   feed.splits.Append({.first_ordinal = 3, .numbers = {9}});
@@ -130,7 +130,7 @@ TEST(PartitionSplits, RepeatsOpenQuestionsForARenewedSession) {
   EXPECT_THAT(feed.Asked(), ElementsAre(Question{0, 0, 2}, Question{0, 0, 2}));
 }
 
-TEST(PartitionSplits, RefusesWhatWasRetiredByName) {
+TEST(PartitionSplits, NamesRetiredSplitsThatItRefuses) {
   Feed feed(std::vector<control::SplitRun>{{.first_ordinal = 10, .numbers = {1, 2, 3, 4}}});
   EXPECT_EQ(**feed.splits.Get(0, 0, 10), 1);
   absl::Status early = feed.splits.Get(0, 0, 9).status();
@@ -138,7 +138,7 @@ TEST(PartitionSplits, RefusesWhatWasRetiredByName) {
   EXPECT_THAT(early.message(), ::testing::HasSubstr("from 10 on"));
 }
 
-TEST(PartitionSplits, CancelWakesWhoWaits) {
+TEST(PartitionSplits, CancelWakesAWaitingCall) {
   Feed feed;
   auto got = std::async(std::launch::async, [&] { return feed.splits.Get(0, 0, 0); });
   feed.AwaitAWaiter();
@@ -146,7 +146,7 @@ TEST(PartitionSplits, CancelWakesWhoWaits) {
   EXPECT_EQ(got.get().status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(PartitionSplits, WhatNoBookmarkNeedsIsForgotten) {
+TEST(PartitionSplits, UnneededSplitsAreForgotten) {
   Feed feed(std::vector<control::SplitRun>{
       {.repetition = 0, .numbers = {1, 2}, .no_more = true},
       {.repetition = 1, .numbers = {3, 4, 5}, .no_more = true},

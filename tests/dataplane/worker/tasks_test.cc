@@ -242,7 +242,7 @@ TEST_F(TasksTest, RunsAPartitionToItsEndAndSaysSo) {
   EXPECT_THAT(tasks_->held(), ElementsAre(Placed(3)));
 }
 
-TEST_F(TasksTest, SendsOnlyWhatLiesOutsideSkip) {
+TEST_F(TasksTest, SendsOnlyElementsOutsideSkip) {
   control::Assign order = Order(Dataset::Range(10), Placed(1));
   order.skip.Add(0, 3);
   order.skip.Add(5, 9);
@@ -340,7 +340,7 @@ TEST_F(TasksTest, ReadsTheSplitsItIsGiven) {
   EXPECT_EQ(received[end - begin].value, 0);
 }
 
-TEST_F(TasksTest, RepeatsToANewStreamWhatMayHaveBeenLost) {
+TEST_F(TasksTest, RepeatsUnansweredMessagesOnANewStream) {
   plan_ = {RangeSplits(40)};
   tasks_->Do(Order(Dataset::Range(40), Placed(1), ShardingPolicy::kDynamic));
   const auto request = heard_.Next<control::SplitRequest>();
@@ -352,7 +352,7 @@ TEST_F(TasksTest, RepeatsToANewStreamWhatMayHaveBeenLost) {
   EXPECT_EQ(heard_.Next<control::Ended>(), ended);
 }
 
-TEST_F(TasksTest, GoesOnOverANewLinkWithoutRepeatingWhatTheClientHas) {
+TEST_F(TasksTest, GoesOnOverANewLinkWithoutRepeatingElements) {
   tasks_->Do(Order(Dataset::Range(6), Placed(1)));
   {
     Line line = Dial(4);
@@ -446,14 +446,14 @@ TEST_F(FailingFilesTest, AnErrorInTheDataIsOne) {
   EXPECT_EQ(heard_.Next<control::Ended>().elements, 7);
 }
 
-TEST_F(TasksTest, RefusesLinksToWhatIsNotHereAndWithoutTheToken) {
+TEST_F(TasksTest, RefusesLinksToUnknownIterationsAndWithoutTheToken) {
   EXPECT_EQ(Dial(1).trainer->AwaitClosed().code(), absl::StatusCode::kUnavailable);
   tasks_->Do(Order(Dataset::Range(4), Placed(1)));
   EXPECT_EQ(Dial(1, kTrainer, {}, "guessed").trainer->AwaitClosed().code(),
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(TasksTest, SaysWhatItMadeAndThatAPartitionIsAtItsEnd) {
+TEST_F(TasksTest, ReportsItsWorkAndTheEndOfAPartition) {
   tasks_->Do(Order(Dataset::Range(100), Placed(1)));
   EXPECT_THAT(tasks_->Work(),
               ElementsAre(control::IterationWork{.iteration = kTasksIteration, .partitions = 1}));
@@ -470,7 +470,7 @@ TEST_F(TasksTest, SaysWhatItMadeAndThatAPartitionIsAtItsEnd) {
 }
 
 // No more assignments come, and the thread of the last partition ends by itself.
-TEST_F(TasksTest, LetsGoOfAWindowThatNobodyNeedsAnyMore) {
+TEST_F(TasksTest, ReleasesAnUnusedWindow) {
   Gauge& cached = ProcessMetrics().GetGauge("penstock_worker_cross_trainer_cache_bytes", "");
   control::Assign order = Order(Dataset::Range(1'000'000), Placed(1));
   order.terms.cross_trainer_cache = true;

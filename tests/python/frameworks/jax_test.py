@@ -220,7 +220,7 @@ class Divided(unittest.TestCase):
             found.append(np.asarray(w))
         np.testing.assert_allclose(*found, rtol=1e-5)
 
-    def test_mistakes_are_said(self):
+    def test_mistakes_raise_errors(self):
         dataset = rows_of_64_bytes(10).batch(5)
         with self.assertRaisesRegex(ValueError, "drop_remainder=True"):
             list(ps.jax.DataLoader(dataset, devices=DEVICES))
@@ -238,7 +238,7 @@ class Divided(unittest.TestCase):
 
 
 class Positions(unittest.TestCase):
-    def test_a_state_goes_on_behind_the_last_array(self):
+    def test_a_state_goes_on_after_the_last_array(self):
         def loader():
             dataset = ps.Dataset.range(96).shuffle(30, seed=1).map(lambda x: x.astype(ps.int32)).batch(8).prefetch(4)
             return ps.jax.DataLoader(dataset, devices=DEVICES)

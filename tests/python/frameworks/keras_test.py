@@ -93,7 +93,7 @@ class Fit(unittest.TestCase):
         model.fit(ps.keras.dataset(pairs().filter(lambda x, y: y[0] > 0)), epochs=3, verbose=0)
         self.assertEqual(model.all_records(), number(epochs=3))
 
-    def test_a_pass_of_one_batch_is_shuffled_anew_in_each_epoch(self):
+    def test_a_pass_of_one_batch_is_shuffled_differently_in_each_epoch(self):
         model = Seen()
         ds = ps.Dataset.range(ROWS).shuffle(ROWS).map(lambda n: (n.astype(ps.float32).reshape(1),) * 2).batch(ROWS)
         model.fit(ps.keras.dataset(ds), epochs=3, verbose=0)
@@ -135,13 +135,13 @@ class Fit(unittest.TestCase):
         Seen().fit(adapter, verbose=0)
         self.assertLess(len(addresses), 200)  # of 500
 
-    def test_mistakes_are_said(self):
+    def test_mistakes_raise_errors(self):
         with self.assertRaisesRegex(TypeError, "Dataset"):
             ps.keras.dataset([1, 2])
         with self.assertRaisesRegex(TypeError, r"element\[1\]: Keras has no strings|element\[1\]: JAX has no strings"):
             ps.keras.dataset(ps.Dataset.range(3).map(lambda x: (x, ps.ops.as_string(x))))
 
-    def test_no_batch_at_all_is_said(self):
+    def test_no_batch_at_all_is_an_error(self):
         with self.assertRaisesRegex(ValueError, "there is no batch"):
             Seen().fit(ps.keras.dataset(pairs().filter(lambda x, y: y[0] < 0)), verbose=0)
 
@@ -240,7 +240,7 @@ class Jobs(unittest.TestCase):
         self.assertGreater(len(others), ROWS // 2)
         self.assertEqual(sorted(model.all_records() + others), number(epochs=2))
 
-    def test_a_state_goes_on_behind_the_last_step(self):
+    def test_a_state_goes_on_after_the_last_step(self):
         keep = ps.data.service.Keep.COMMITTED
         with Cluster(1) as service, tempfile.TemporaryDirectory() as folder:
             ds = pairs().distribute("distributed_epoch", service, job_name="job", keep=keep)

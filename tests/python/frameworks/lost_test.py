@@ -148,7 +148,7 @@ class AbortOnLoss(unittest.TestCase):
         self.group, self.loader = FakeGroup(), FakeLoader()
         self.block = ps.torch.AbortOnLoss(self.loader, group=self.group, job_name="train", grace=0.2)
 
-    def test_one_that_ended_and_stays_away_is_lost_after_the_grace(self):
+    def test_a_consumer_that_ended_is_lost_after_the_grace(self):
         with self.assertRaisesRegex(ps.errors.UnavailableError, "consumer 3 of job train is lost"):
             with self.block:
                 begun = time.monotonic()
@@ -159,7 +159,7 @@ class AbortOnLoss(unittest.TestCase):
                 self.assertGreater(time.monotonic() - begun, 0.15)
         self.assertEqual((self.group.aborts, self.loader.stops), (1, 1))
 
-    def test_one_that_is_back_or_in_doubt_in_time_is_not(self):
+    def test_a_consumer_that_is_back_or_in_doubt_in_time_is_not_lost(self):
         with self.block:
             for state in ("back", "silent"):
                 self.block._hear(loss("ended"))
@@ -167,14 +167,14 @@ class AbortOnLoss(unittest.TestCase):
             await_timers()
         self.assertEqual(self.group.aborts, 0)
 
-    def test_one_that_is_dead_is_lost_at_once(self):
+    def test_a_dead_consumer_is_lost_at_once(self):
         with self.assertRaises(ps.errors.UnavailableError):
             with self.block:
                 self.block._hear(loss("silent"))
                 self.block._hear(loss("dead"))
                 self.assertEqual(self.group.aborts, 1)
 
-    def test_an_error_that_comes_first_is_told_with_the_name(self):
+    def test_an_earlier_error_is_the_cause_of_the_named_one(self):
         with self.assertRaisesRegex(ps.errors.UnavailableError, "consumer 3") as raised:
             with self.block:
                 self.block._hear(loss("ended"))

@@ -64,7 +64,7 @@ class Tensors(unittest.TestCase):
         gc.collect()
         self.assertEqual(torch.cat(kept).tolist(), list(range(1000)))
 
-    def test_what_others_read_is_cloned_refused_or_shared(self):
+    def test_shared_elements_are_cloned_refused_or_shared(self):
         dataset = ps.Dataset.range(6).batch(3).cache()
         cached = ps.torch.DataLoader(dataset.repeat(2))
         first, _, again, _ = cached
@@ -200,7 +200,7 @@ class Loading(unittest.TestCase):
         with self.assertRaises(TypeError):
             len(ps.torch.DataLoader(ps.Dataset.range(3).filter(lambda x: x > 1)))
 
-    def test_a_state_goes_on_behind_the_last_element(self):
+    def test_a_state_goes_on_after_the_last_element(self):
         def dataset():
             return ps.Dataset.range(100).shuffle(30, seed=1).batch(7).prefetch(4)
 
@@ -222,7 +222,7 @@ class Loading(unittest.TestCase):
             self.assertEqual([batch.tolist() for batch in again], whole[taken:])
             self.assertEqual([batch.tolist() for batch in again], following)
 
-    def test_mistakes_are_said(self):
+    def test_mistakes_raise_errors(self):
         dataset = ps.Dataset.range(3)
         with self.assertRaisesRegex(ValueError, "state_dict"):
             ps.torch.DataLoader(dataset).load_state_dict({})

@@ -22,7 +22,7 @@ FakeProbe LocksOnly(uint64_t bytes) {
   return probe;
 }
 
-TEST(MemoryMemlock, FiresBelowWhatAPoolNeeds) {
+TEST(MemoryMemlock, FiresBelowAPoolsNeeds) {
   const auto found = Memory(LocksOnly(8 << 20), "memory.memlock");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->severity, Severity::kError);
@@ -45,7 +45,7 @@ TEST(MemoryMemlock, FiresForRootInAUserNamespace) {
 TEST(MemoryMemlock, IsSilentIfThereIsEnough) {
   EXPECT_FALSE(Memory(LocksOnly(512 << 20), "memory.memlock"));
 }
-TEST(MemoryMemlock, IsSilentForWhoMayLockMemory) {
+TEST(MemoryMemlock, IsSilentWhenMemoryMayBeLocked) {
   FakeProbe probe = LocksOnly(8 << 20);
   probe.files[kStatus] = kAllCapabilities;
   EXPECT_FALSE(Memory(probe, "memory.memlock"));

@@ -33,7 +33,7 @@ TEST(NetNoCubic, FiresIfThisUserMayNotHaveIt) {
   ASSERT_TRUE(found);
   EXPECT_THAT(found->remedy, HasSubstr("tcp_allowed_congestion_control"));
 }
-TEST(NetNoCubic, IsSilentForWhoAdministersTheNetwork) {
+TEST(NetNoCubic, IsSilentForNetworkAdministrators) {
   FakeProbe probe = FakeProbe::Healthy();
   probe.files[kDefault] = "bbr";
   probe.files[kAllowed] = "reno bbr";

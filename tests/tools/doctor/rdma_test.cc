@@ -115,7 +115,7 @@ TEST(RdmaPortDown, IsSilentIfAllAreActive) {
   EXPECT_FALSE(Rdma(FakeProbe::Healthy(), "rdma.port_down"));
 }
 
-TEST(RdmaSmallMtu, FiresBelowWhatThePortCould) {
+TEST(RdmaSmallMtu, FiresBelowThePortsMaximum) {
   FakeProbe probe = FakeProbe::Healthy();
   probe.port().active_mtu_bytes = 1024;
   const auto found = Rdma(probe, "rdma.small_mtu");

@@ -54,21 +54,21 @@ TEST(ExitCode, IsTheWorstSeverity) {
             2);
 }
 
-TEST(ForProtocol, WhatBlocksTheNamedOneIsAnError) {
+TEST(ForProtocol, ABlockerOfTheNamedOneIsAnError) {
   const std::vector<Finding> all = Examine(WithoutNic());
   EXPECT_EQ(ExitCode(all), 0);
   EXPECT_EQ(ExitCode(ForProtocol(all, "ucx")), 2);
   EXPECT_EQ(ExitCode(ForProtocol(all, "tcp")), 0);
 }
 
-TEST(ForProtocol, LeavesOutWhatDoesNotConcernIt) {
+TEST(ForProtocol, OmitsUnrelatedFindings) {
   const std::vector<Finding> of_tcp = ForProtocol(Examine(FakeProbe::Healthy()), "tcp");
   EXPECT_FALSE(Fired(of_tcp, "rdma.device"));
   EXPECT_TRUE(Fired(of_tcp, "net.buffers"));
   EXPECT_TRUE(Fired(of_tcp, "cpu.cores"));  // concerns all protocols
 }
 
-TEST(Text, SaysWhatWhyAndWhatToDo) {
+TEST(Text, NamesProblemReasonAndRemedy) {
   const std::string text = ReportText({{.id = "net.x",
                                         .severity = Severity::kWarning,
                                         .what = "It is so.",
@@ -87,7 +87,7 @@ TEST(Text, SaysWhatWhyAndWhatToDo) {
             "0 errors, 1 warning, 0 notes\n");
 }
 
-TEST(Text, SaysWhatDoesNotWork) {
+TEST(Text, NamesProtocolsThatDoNotWork) {
   EXPECT_THAT(ReportText(ForProtocol(Examine(WithoutNic()), "ucx")),
               HasSubstr("Until then ucx does not work here.\n"));
 }
@@ -121,7 +121,7 @@ TEST(Json, IsOneObjectWithAllThatIsKnown) {
             "\"type\":\"roce_v2\"}]}]}]}\n");
 }
 
-TEST(Json, EscapesWhatJsonDoesNotAllow) {
+TEST(Json, EscapesInvalidCharacters) {
   EXPECT_THAT(ReportJson({{.id = "a\"b\\c\n\xff"}}, {}),
               HasSubstr("\"id\":\"a\\\"b\\\\c\\u000a\\u00ff\""));
 }

@@ -122,7 +122,7 @@ TEST(HttpFiles, GoesOnAtTheByteItHadReached) {
   }
 }
 
-TEST(HttpFiles, TriesAgainWhatMayPass) {
+TEST(HttpFiles, RetriesTransientErrors) {
   const std::string bytes = Bytes(1'000);
   ScriptedServer server([&](const HttpQuestion& question) {
     constexpr int kCodes[] = {503, 429, 500, 502};
@@ -140,7 +140,7 @@ TEST(HttpFiles, TriesAgainWhatMayPass) {
   EXPECT_GE(retries.value() - before, 4);
 }
 
-TEST(HttpFiles, WhatWillNotPassFailsAtOnceWithTheServersWords) {
+TEST(HttpFiles, PermanentErrorsFailAtOnceWithTheServersMessage) {
   ScriptedServer server([&](const HttpQuestion& question) {
     if (question.target == "/none") return HttpAnswer{404, "Not Found", {}, ""};
     return HttpAnswer{403, "Forbidden", {"Content-Type: text/plain"}, "not for you\n"};
@@ -181,7 +181,7 @@ TEST(HttpFiles, AServerThatIsNotThereIsUnavailable) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("Failed to connect"));
 }
 
-TEST(HttpFiles, ASilentServerIsAskedAnew) {
+TEST(HttpFiles, ASilentServerIsAskedAgain) {
   const std::string bytes = Bytes(50'000);
   ScriptedServer server([&](const HttpQuestion& question) {
     HttpAnswer answer = Serve(bytes, question);
@@ -239,7 +239,7 @@ TEST(HttpFiles, WithoutAnETagTheTimeAndTheSizeTell) {
   EXPECT_EQ(file->ReadAt(400'000, {&byte, 1}).status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST(HttpFiles, OtherBytesThanThoseAskedForAreRefused) {
+TEST(HttpFiles, OtherBytesThanRequestedAreRefused) {
   ScriptedServer server([&](const HttpQuestion&) {
     return HttpAnswer{206, "Partial Content", {"Content-Range: bytes 7-9/10"}, "abc"};
   });
@@ -248,7 +248,7 @@ TEST(HttpFiles, OtherBytesThanThoseAskedForAreRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("bytes 7-9/10"));
 }
 
-TEST(HttpFiles, MoreBytesThanThoseAskedForAreRefused) {
+TEST(HttpFiles, MoreBytesThanRequestedAreRefused) {
   ScriptedServer server([&](const HttpQuestion&) {
     return HttpAnswer{206,
                       "Partial Content",
@@ -352,7 +352,7 @@ TEST(HttpFiles, PassingOverBytesDoesNotFetchThem) {
   EXPECT_LT(server.asked().size(), 10u);
 }
 
-TEST(HttpFiles, BehindAnErrorReadingGoesOn) {
+TEST(HttpFiles, ReadingGoesOnAfterAnError) {
   const std::string bytes = Bytes(10 * kRange);
   std::atomic<bool> broken = true;
   ScriptedServer server([&](const HttpQuestion& question) {

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-TEST(Name, ASchemeIsWhatStandsBeforeTheSlashes) {
+TEST(Name, ASchemeIsTheTextBeforeTheSlashes) {
   EXPECT_EQ(SchemeOf("S3://bucket/key"), "s3");
   EXPECT_EQ(SchemeOf("https://host/file"), "https");
   EXPECT_EQ(SchemeOf("/data/a.tfrecord"), "");
@@ -30,7 +30,7 @@ TEST(Name, ASchemeIsWhatStandsBeforeTheSlashes) {
   EXPECT_EQ(SchemeOf("://x"), "");
 }
 
-TEST(Name, WhatIsShownHasNeitherPasswordNorQuery) {
+TEST(Name, ItsPrintedFormHasNeitherPasswordNorQuery) {
   EXPECT_EQ(Shown("https://me:secret@host/a/b@c"), "https://host/a/b@c");
   EXPECT_EQ(Shown("https://host/a?X-Amz-Signature=secret@x"), "https://host/a?…");
   EXPECT_EQ(Shown("http://host"), "http://host");
@@ -49,7 +49,7 @@ TEST(Name, AnS3NameIsBucketAndKey) {
   EXPECT_EQ(ParseS3Name("s3://b*/k").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ContentRange, ReadsWhatIsOneAndNothingElse) {
+TEST(ContentRange, ParsesOnlyValidRanges) {
   const std::optional<ContentRange> range = ParseContentRange("bytes 5-9/20");
   ASSERT_TRUE(range.has_value());
   EXPECT_EQ(range->begin, 5);
@@ -211,14 +211,14 @@ TEST(S3Listing, ReadsAPage) {
   EXPECT_EQ(page->next_token, "next==");
 }
 
-TEST(S3Listing, WhatIsNoPageIsRefused) {
+TEST(S3Listing, InvalidPagesAreRefused) {
   for (const char* bad : {"", "ok", "<html></html>", "<ListBucketResult>",
                           "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"}) {
     EXPECT_EQ(ParsePage(bad).status().code(), absl::StatusCode::kDataLoss) << bad;
   }
 }
 
-TEST(S3Listing, PatternsMatchAsThoseOfFilesDo) {
+TEST(S3Listing, PatternsMatchLikeThoseOfFiles) {
   EXPECT_TRUE(Matches("a/*.x", "a/b.x"));
   EXPECT_FALSE(Matches("a/*.x", "a/b/c.x"));
   EXPECT_FALSE(Matches("a/*", "a/.hidden"));
@@ -239,7 +239,7 @@ TEST(FilesSettings, ComeFromTheEnvironment) {
   EXPECT_EQ(config->range_bytes, 65536);
 }
 
-TEST(FilesSettings, WhatMakesNoSenseIsNamed) {
+TEST(FilesSettings, InvalidValuesAreNamed) {
   const auto complaint = [](const FilesConfig& config) {
     return std::string(Check(config).message());
   };

@@ -86,7 +86,7 @@ TEST(S3Files, DotsInAKeyStay) {
   EXPECT_EQ(server.asked().at(0).target, "/public/a/./b/../c");
 }
 
-TEST(S3Files, ErrorsSayWhatS3Says) {
+TEST(S3Files, ErrorsContainS3sMessage) {
   ScriptedServer server([](const HttpQuestion& question) {
     if (question.target == "/elsewhere/a")
       return Error(301, "PermanentRedirect", "use the endpoint of eu-north-1");

@@ -90,7 +90,7 @@ TEST(Call, AFunctionThatBreaksItsWordIsAnError) {
       HasSubstr("Call: bad row; in function 'fails'"));
 }
 
-TEST(Call, MarksWhatIsNotDeterministic) {
+TEST(Call, MarksNondeterministicFunctions) {
   RegisteredMap map = Map(Scalar(kInt64), [](CallContext&) { return absl::OkStatus(); });
   map.deterministic = false;
   ASSERT_TRUE(RegisterMap("clock", map).ok());

@@ -68,7 +68,7 @@ TEST(Trace, IsNoDeeperOnTheStackForALongFunction) {
   EXPECT_GE((*def)->ops.size(), 9'990u);
 }
 
-TEST(Trace, RefusesMoreOperationsOneBehindTheOtherThanItLetsGoOf) {
+TEST(Trace, RefusesTooLongChainsOfOperations) {
   EXPECT_THAT(ErrorOf([](auto x) { return AddUp(x, 20'000); }, Scalar(kInt64)),
               HasSubstr("Add: more than 10000 operations one behind the other"));
 }
@@ -184,7 +184,7 @@ TEST(Run, TheLowestIntegerWrapsWhenNegated) {
   EXPECT_EQ((*results)[4].values<int32_t>()[0], std::numeric_limits<int32_t>::max());
 }
 
-TEST(Run, CastsClampWhatDoesNotFit) {
+TEST(Run, CastsClampValuesOutOfRange) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto results = RunOn(
       [](auto x) {
@@ -198,7 +198,7 @@ TEST(Run, CastsClampWhatDoesNotFit) {
                           std::numeric_limits<int64_t>::lowest()));
 }
 
-TEST(CheckFunction, FindsWhatIsWrong) {
+TEST(CheckFunction, FindsMistakes) {
   const FunctionDef good = **Trace([](auto x) { return x["a"] + 1; }, AB());
   EXPECT_TRUE(CheckFunction(good).ok());
 

@@ -130,7 +130,7 @@ std::vector<NamedStep> AllSteps(int channels) {
   };
 }
 
-TEST(ImageChain, GivesWhatTheStepsGiveOfJpeg) {
+TEST(ImageChain, EqualsTheSingleStepsOnJpeg) {
   for (const JpegKind& kind : AllJpegKinds()) {
     for (int channels : {1, 3}) {
       SCOPED_TRACE(absl::StrCat(kind.name, " in ", channels));
@@ -143,7 +143,7 @@ TEST(ImageChain, GivesWhatTheStepsGiveOfJpeg) {
   }
 }
 
-TEST(ImageChain, GivesWhatTheStepsGiveOfPng) {
+TEST(ImageChain, EqualsTheSingleStepsOnPng) {
   for (const PngKind& kind : AllPngKinds()) {
     if (kind.width < 5) continue;  // too small for some of the crops
     for (int channels : {1, 3, 4}) {

@@ -147,7 +147,7 @@ TEST(RandomGrayscale, MakesGreyAboutAsOftenAsAsked) {
   EXPECT_NEAR(grey, 250, 70);  // five standard deviations
 }
 
-TEST(ImageOps, SayWhatDoesNotFitWhenTraced) {
+TEST(ImageOps, NameMismatchesWhenTraced) {
   const TensorSpec image = Dense(kUInt8, {4, 6, 3});
   EXPECT_THAT(Refusal([](auto x) { return Crop(x, 2, 0, 3, 3); }, image).message(),
               HasSubstr("Crop: a crop of 3 x 3 at row 2, column 0 leaves an image of 4 x 6"));
@@ -177,7 +177,7 @@ TEST(ImageOps, SayWhatDoesNotFitWhenTraced) {
       HasSubstr("it takes uint8 or float32"));
 }
 
-TEST(ImageOps, SayWhatDoesNotFitWhenRun) {
+TEST(ImageOps, NameMismatchesWhenRun) {
   const TensorSpec unknown = Dense(kUInt8, {kUnknownDim, kUnknownDim, kUnknownDim});
   const Owned image = Values<uint8_t>({1, 2, 1}, {1, 2});
   const auto error = [&](const MapFunction& fn) {

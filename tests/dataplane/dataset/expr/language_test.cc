@@ -120,7 +120,7 @@ TEST(Language, RaggedValuesTakeRaggedOperationsAlone) {
 
 // --- Literals ----------------------------------------------------------------------
 
-TEST(Language, LiteralsTakeTheDtypeOfWhatTheyMeet) {
+TEST(Language, LiteralsTakeTheDtypeOfTheOtherOperand) {
   const Owned bytes = Values<uint8_t>({3}, {0, 100, 255});
   EXPECT_THAT(ResultOf<uint8_t>([](auto x) { return Clip(x, 10, 200); }, {bytes}),
               ElementsAre(10, 100, 200));

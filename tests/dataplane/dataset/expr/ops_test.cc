@@ -83,7 +83,7 @@ void ExpectSlicesAsAlone(int64_t rows, int64_t columns) {
   EXPECT_EQ((*all)[parts.size() + 1].template values<T>(), (*all)[1].template values<T>());
 }
 
-TEST(Slice, ManyOfOneValueAreWhatEachIsAlone) {
+TEST(Slice, ManyOfOneValueEqualSingleOnes) {
   ExpectSlicesAsAlone<uint8_t>(700, 30);
   ExpectSlicesAsAlone<int16_t>(3, 40);
   ExpectSlicesAsAlone<int32_t>(300, 214);
@@ -137,7 +137,7 @@ TEST(Sizes, ThatNoMemoryHoldsAreRefusedBeforeTheyAreComputedWith) {
   }
 }
 
-TEST(StringToNumber, ReadsNumbersAndQuotesWhatIsNone) {
+TEST(StringToNumber, ReadsNumbersAndQuotesOtherText) {
   const auto results = RunOn(
       [](auto x) {
         return Tuple({StringToNumber(x[0], kInt32), StringToNumber(x[1], kFloat32)});
@@ -152,7 +152,7 @@ TEST(StringToNumber, ReadsNumbersAndQuotesWhatIsNone) {
                 "is no int32");
 }
 
-TEST(ReadFile, GivesTheContentsAndNamesWhatIsMissing) {
+TEST(ReadFile, GivesTheContentsOrNamesTheMissingFile) {
   const std::string name = testing::TempDir() + "read_file_test";
   std::ofstream(name, std::ios::binary) << std::string("a\0b", 3);
   const auto results = RunOn([](auto x) { return ReadFile(x); }, {String(name)});
@@ -215,7 +215,7 @@ TEST(MapChain, ChangesOneMemberOfADict) {
   EXPECT_TRUE(Trace(Cast("", kFloat32), Scalar(kInt32)).ok());
 }
 
-TEST(Images, RefuseWhatIsNoImage) {
+TEST(Images, RefuseDataThatIsNoImage) {
   ExpectInvalid([](auto x) { return Resize(x, 2, 2); }, {kSix}, "Resize: argument 0 is int32");
   ExpectInvalid([](auto x) { return Resize(x, 2, 2); }, {Values<float>({4}, {1, 2, 3, 4})},
                 "not an image [height, width, channels]");

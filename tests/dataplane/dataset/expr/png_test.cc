@@ -110,7 +110,7 @@ TEST(DecodePng, DamagedFilesAreErrorsWholeAndInChains) {
   }
 }
 
-TEST(DecodePng, WhatIsNoPngIsNamedSo) {
+TEST(DecodePng, ErrorsNameDataThatIsNoPng) {
   const auto error = [](const MapFunction& fn, const std::string& bytes) {
     return RunOn(fn, {String(bytes)}).status();
   };

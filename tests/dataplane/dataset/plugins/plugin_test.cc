@@ -63,7 +63,7 @@ TEST_F(Plugin, BringsASourceATransformAndAMap) {
   EXPECT_THAT(NumbersIn(spread), ElementsAre(1, 3, 5, 7));
 }
 
-TEST_F(Plugin, ItsParametersAreHeldToWhatItAsksFor) {
+TEST_F(Plugin, ItsParametersAreChecked) {
   EXPECT_THAT(FromSource("numbers").status().ToString(),
               AllOf(HasSubstr("RegisteredSource#0: the parameter 'count' is missing"),
                     HasSubstr("in source 'numbers'")));
@@ -81,7 +81,7 @@ TEST_F(Plugin, ItsParametersIdentifyTheDataset) {
             FromSource("numbers", {{"count", 9}}).fingerprint());
 }
 
-TEST_F(Plugin, AProgramWithoutItNamesWhatIsMissingAndTheFlag) {
+TEST_F(Plugin, AProgramWithoutItNamesTheKindAndTheFlag) {
   const std::string source = *Serialize(FromSource("numbers", {{"count", 8}}));
   EXPECT_TRUE(Built(source).ok());
   const absl::Status missing = Built(Renamed(source, "numbers", "somnium"));
@@ -104,7 +104,7 @@ TEST(PluginLibrary, OneOfAnotherStampIsRefusedAndNamedBesideOurs) {
                     HasSubstr(PluginStamp()), HasSubstr("build it again")));
 }
 
-TEST(PluginLibrary, WhatIsNoneOrNotThereIsRefused) {
+TEST(PluginLibrary, InvalidOrMissingOnesAreRefused) {
   EXPECT_THAT(LoadPlugin(OF_NONE).ToString(), HasSubstr("is no plug-in"));
   EXPECT_EQ(LoadPlugin("/no/such/plugin.so").code(), absl::StatusCode::kNotFound);
 }

@@ -77,7 +77,7 @@ TEST(TokenShards, StridesOverlapOrLeaveOut) {
   EXPECT_THAT(Read(TokenShards("a", 2, {.stride = 5}), files), ElementsAre("[0, 1]", "[5, 6]"));
 }
 
-TEST(TokenShards, WhatNoWindowReachesIsAShorterOne) {
+TEST(TokenShards, TheRemainderIsAShorterWindow) {
   FakeFiles files;
   files.Put("a", Tokens(7));
   const auto kept = [&](int64_t length, int64_t stride) {
@@ -91,7 +91,7 @@ TEST(TokenShards, WhatNoWindowReachesIsAShorterOne) {
   EXPECT_THAT(kept(3, 3), IsEmpty());
 }
 
-TEST(TokenShards, ReadsWhatNumPyWrote) {
+TEST(TokenShards, ReadsNumPysFiles) {
   EXPECT_THAT(ReadAll(TokenShards(Data("tokens.npy"), 11)),
               ElementsAre("[100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110]",
                           "[111, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121]"));
@@ -242,7 +242,7 @@ TEST(NpyDataset, ASplitOfNpyIsARangeOfRowsAndOfNpzAFile) {
   EXPECT_EQ(files->providers.at(0).count, 2);
 }
 
-TEST(NpyDataset, WhatDoesNotFitTheSpecIsNamed) {
+TEST(NpyDataset, MismatchesWithTheSpecAreNamed) {
   const auto error = [](const char* name, const Spec& spec) {
     const Strings all = ReadAll(NpyDataset(Data(name), spec));
     EXPECT_THAT(all, ElementsAre(StartsWith("error: NpyDataset#0: ")));

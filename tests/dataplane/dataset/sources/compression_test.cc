@@ -53,7 +53,7 @@ std::string Noise(size_t size, uint32_t state) {
   return noise;
 }
 
-TEST(Compression, ReadsWhatAnotherProgramCompressed) {
+TEST(Compression, ReadsFilesThatAnotherProgramCompressed) {
   const Strings plain = ReadAll(TFRecordDataset(TEST_DATA "/five.tfrecord"));
   ASSERT_THAT(plain, SizeIs(5));
   EXPECT_EQ(ReadAll(TFRecordDataset(TEST_DATA "/five.tfrecord.gz", kGzip)), plain);
@@ -70,14 +70,14 @@ TEST(Compression, AnEmptyFileAndEmptyContentsHoldNothing) {
   EXPECT_THAT(Read(TextLineDataset({"empty", "nothing"}, kGzip), files), IsEmpty());
 }
 
-TEST(Compression, ZerosBehindTheLastMemberAreNoPartOfIt) {
+TEST(Compression, ZerosAfterTheLastMemberAreIgnored) {
   FakeFiles files;
   const std::string member = Compressed("one\n", Compression::kGzip);
   files.Put("padded", member + member + std::string(100'000, '\0'));
   EXPECT_THAT(Read(TextLineDataset("padded", kGzip), files), ElementsAre("one", "one"));
 }
 
-TEST(Compression, WhatIsNotSoCompressedIsNamed) {
+TEST(Compression, AFileWithOtherCompressionIsNamed) {
   FakeFiles files;
   files.Put("plain", TFRecordBytes("one"));
   files.Put("followed", Compressed(TFRecordBytes("one"), Compression::kGzip) + "and more");
@@ -90,7 +90,7 @@ TEST(Compression, WhatIsNotSoCompressedIsNamed) {
   EXPECT_THAT(Read(TFRecordDataset("gzipped"), files), ElementsAre(HasSubstr("compressed")));
 }
 
-TEST(Compression, ACutIsFoundAtEveryByteAndWhatIsBeforeItIsRead) {
+TEST(Compression, ACutIsFoundAtEveryByteAfterTheRecordsBeforeIt) {
   FakeFiles files;
   const std::string whole =
       Compressed(TFRecordBytes(Noise(100, 1)) + TFRecordBytes(Noise(100, 2)), Compression::kGzip);
@@ -171,7 +171,7 @@ TEST(FixedLength, RecordsLieBetweenHeaderAndFooter) {
   EXPECT_THAT(Read(FixedLengthRecordDataset("a", 17), files), ElementsAre("HEADaaabbbcccfoot"));
 }
 
-TEST(FixedLength, AFileThatIsNoWholeNumberOfRecordsIsNamed) {
+TEST(FixedLength, AFileWithAPartialRecordIsNamed) {
   FakeFiles files;
   files.Put("odd", "aaabb");
   files.Put("empty", "");

@@ -49,7 +49,7 @@ std::string Record(const std::string& data) {
   return TFRecordBytes(data);
 }
 
-TEST(TFRecord, ReadsWhatAnotherProgramWrote) {
+TEST(TFRecord, ReadsAnotherProgramsFiles) {
   Strings records = ReadRecords(TFRecordDataset(TEST_DATA "/five.tfrecord"), LocalFiles());
   ASSERT_THAT(records, SizeIs(5));
   EXPECT_EQ(records[0], "first");
@@ -60,7 +60,7 @@ TEST(TFRecord, ReadsWhatAnotherProgramWrote) {
   EXPECT_EQ(records[4], "last");
 }
 
-TEST(TFRecord, WritesWhatAnotherProgramWrote) {
+TEST(TFRecord, WritesTheSameBytesAsAnotherProgram) {
   std::ifstream in(TEST_DATA "/five.tfrecord", std::ios::binary);
   const std::string expected{std::istreambuf_iterator<char>(in), {}};
   const std::string name = ::testing::TempDir() + "penstock_written.tfrecord";

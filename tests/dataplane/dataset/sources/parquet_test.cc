@@ -76,7 +76,7 @@ TEST_F(ParquetTest, NullsNeedAnOptionalLeaf) {
   EXPECT_THAT(ReadAll(Parquet(kTable, Columns({{"score", optional}}))), SizeIs(7));
 }
 
-TEST_F(ParquetTest, WhatDoesNotFitIsNamed) {
+TEST_F(ParquetTest, MismatchesAreNamed) {
   const auto error = [](const Spec& spec) {
     const Strings all = ReadAll(Parquet(kTable, spec));
     EXPECT_THAT(all, ElementsAre(StartsWith("error: Parquet#0: ")));
@@ -99,7 +99,7 @@ TEST_F(ParquetTest, ASplitIsARowGroup) {
   EXPECT_EQ(plan->providers.at(0).count, 6);
 }
 
-TEST_F(ParquetTest, WhatTakesMoreThanAnElementMayIsNamed) {
+TEST_F(ParquetTest, TooLargeRowsAreNamed) {
   const auto error = [](int64_t most) {
     const int64_t before = MostElementBytes();
     LimitElementBytes(most);

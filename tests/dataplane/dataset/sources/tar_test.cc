@@ -73,7 +73,7 @@ TEST(TarShards, ReadsLongNamesOfPaxAndGnu) {
                           "{__key__: short/0000, cls: 0}", "{__key__: short/0001, cls: 1}"));
 }
 
-TEST(TarShards, ReadsCompressedArchivesWithoutBeingTold) {
+TEST(TarShards, DetectsCompressedArchives) {
   const Strings samples = ReadAll(TarShards(TEST_DATA "/samples.tar.gz", {"png;jpg", "note.txt"}));
   ASSERT_THAT(samples, SizeIs(5));
   EXPECT_EQ(samples[0], "{__key__: packed/0000, note.txt: , png: }");
@@ -118,7 +118,7 @@ TEST(TarShards, KeysEndAtTheFirstDotOfTheLastComponent) {
               ElementsAre("{__key__: x, txt: 1}", "{__key__: y, txt: 2}", "{__key__: x, txt: 3}"));
 }
 
-TEST(TarShards, WhatIsNoFileIsPassedOver) {
+TEST(TarShards, EntriesThatAreNoFilesAreSkipped) {
   FakeFiles files;
   std::string link = Member("x.cls", "", '2');
   files.Put("a", Member("dir/", "", '\0') + Member("dir", "", '5') + link +
@@ -191,7 +191,7 @@ TEST(TarShards, ACutIsFoundUnlessItEndsAFile) {
   }
 }
 
-TEST(TarShards, WhatCannotBeReadIsSaidWhereASampleLacksIt) {
+TEST(TarShards, AnUnreadableHeaderIsAnErrorAfterWholeSamples) {
   FakeFiles files;
   std::string damaged = Member("x.jpg", "image") + Member("x.cls", "1");
   damaged[1024] ^= 1;

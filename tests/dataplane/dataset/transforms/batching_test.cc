@@ -72,7 +72,7 @@ TEST(PaddedBatch, PadsInnerDimensionsToo) {
               ElementsAre(padded));
 }
 
-TEST(PaddedBatch, PadsWhatAFunctionWritesInPlace) {
+TEST(PaddedBatch, PadsRowsThatAFunctionWritesInPlace) {
   const Dataset dataset =
       Dataset::Range(1, 4)
           .Map([](Expr x) { return Cast(OneHot(x, 4) * 2, kInt32); })
@@ -89,7 +89,7 @@ TEST(PaddedBatch, PadsWhatAFunctionWritesInPlace) {
   EXPECT_THAT(ReadAll(squares), ElementsAre("[[[0, 2, 9], [0, 0, 9], [9, 9, 9]]]"));
 }
 
-TEST(PaddedBatch, IsTheSameBehindAMapThatWritesIntoItsRows) {
+TEST(PaddedBatch, IsTheSameAfterAMapThatWritesIntoItsRows) {
   const PaddedBatchOptions options = {.padded_shapes = {{"x", Shape({4})}},
                                       .padding_values = {{"x", -1}}};
   for (const int64_t calls : {kAutotune, int64_t{3}}) {
@@ -108,7 +108,7 @@ TEST(PaddedBatch, IsTheSameBehindAMapThatWritesIntoItsRows) {
   }
 }
 
-TEST(PaddedBatch, PadsStringsWithEmptyOnesUnlessToldOtherwise) {
+TEST(PaddedBatch, PadsStringsWithEmptyOnesByDefault) {
   EXPECT_THAT(ReadAll(Words().PaddedBatch(2)), ElementsAre("[[a, bb, ccc, d], [e, f, , ]]"));
   EXPECT_THAT(ReadAll(Words().PaddedBatch(
                   2, {.padded_shapes = {{"", Shape({5})}}, .padding_values = {{"", "-"}}})),
@@ -215,7 +215,7 @@ TEST(Unbatch, TakesSparseTensorsApart) {
   }
 }
 
-TEST(Unbatch, RefusesWhatHasNoRows) {
+TEST(Unbatch, RefusesElementsWithoutRows) {
   EXPECT_THAT(Mistake(Dataset::Range(3).Unbatch()),
               HasSubstr("Unbatch#1: the element is TensorSpec([], int64), which has no rows"));
 }
@@ -259,7 +259,7 @@ TEST(Rebatch, TakesSizesInTurns) {
               ElementsAre("[0, 1]", "[2]", "[3]", "[4, 5]", "[6]"));
 }
 
-TEST(Rebatch, GivesBatchesWithoutRowsWhereToldTo) {
+TEST(Rebatch, GivesEmptyBatchesOnRequest) {
   const Dataset dataset = Dataset::Range(4).Batch(4).Rebatch({2, 0});
   EXPECT_THAT(ReadAll(dataset), ElementsAre("[0, 1]", "[]", "[2, 3]", "[]"));
   const Dataset ragged = Vectors({1, 2, 3}).RaggedBatch(2).RaggedBatch(2).Rebatch({1, 0});

@@ -97,7 +97,7 @@ TEST(Cache, ReadsItsInputOnce) {
   EXPECT_THAT(all, SizeIs(30));
 }
 
-TEST(Cache, GivesEachPassWhatTheFirstHad) {
+TEST(Cache, GivesEachPassTheElementsOfTheFirst) {
   const Strings all = ReadAll(Dataset::Range(30).Shuffle(30).Cache().Repeat(2));
   EXPECT_EQ(Strings(all.begin(), all.begin() + 30), Strings(all.begin() + 30, all.end()));
   const Strings shuffled = ReadAll(Dataset::Range(30).Cache().Shuffle(30).Repeat(2));
@@ -190,7 +190,7 @@ TEST(Cache, StateOfContentsOfAnotherSeedIsRestoredExactly) {
   }
 }
 
-TEST(Cache, StateBehindAnotherCacheIsRestoredExactly) {
+TEST(Cache, StateAfterAnotherCacheIsRestoredExactly) {
   const auto inner = [] { return Counted(Dataset::Range(40).Shuffle(40)).Cache(); };
   const auto outer = [](const Dataset& of) { return of.Map([](Expr x) { return x * 2; }).Cache(); };
   const Dataset dataset = inner();
@@ -225,7 +225,7 @@ TEST(Cache, HasItsOwnForEachOpeningOfAFunction) {
               ElementsAre("0", "0", "0", "1", "0", "1", "0", "1", "2", "0", "1", "2"));
 }
 
-TEST(Cache, RefusesWhatItCouldNotKeepOrGiveAgain) {
+TEST(Cache, RefusesInputsAndPathsThatCannotBeCached) {
   const auto mistake = [](const Dataset& dataset) {
     return std::string(dataset.status().message());
   };
@@ -238,7 +238,7 @@ TEST(Cache, RefusesWhatItCouldNotKeepOrGiveAgain) {
 
 // --- On disk ------------------------------------------------------------------------
 
-TEST_F(CacheOnDisk, IsThereForTheNextIteratorWhateverItsSeed) {
+TEST_F(CacheOnDisk, ServesTheNextIteratorWithAnySeed) {
   const Strings first = ReadAll(Random(), {.seed = 1});
   EXPECT_THAT(Files(), ElementsAre("cached"));
   Strings second;
@@ -262,7 +262,7 @@ TEST_F(CacheOnDisk, AppearsOnlyWhenItIsWhole) {
   EXPECT_THAT(Files(), SizeIs(0)) << "an interrupted fill leaves nothing";
 }
 
-TEST_F(CacheOnDisk, RemovesWhatAKilledProcessLeft) {
+TEST_F(CacheOnDisk, RemovesLeftoversOfAKilledProcess) {
   Put(Path() + ".0123456789abcdef.partial", "half a cache");
   const std::string at_work = Path() + ".fedcba9876543210.partial";
   Put(at_work, "another's");
@@ -354,7 +354,7 @@ TEST_F(CacheOnDisk, SaysWhereItCannotWrite) {
 }
 
 // Iterators save states by themselves before they read.
-TEST_F(CacheOnDisk, ThatIsUnusableIsAnErrorBehindEveryNode) {
+TEST_F(CacheOnDisk, ThatIsUnusableIsAnErrorThroughEveryNode) {
   const Dataset bad = Dataset::Range(3).Cache(folder_ + "/no/such/folder");
   for (const Dataset& dataset :
        {bad, bad.Take(2), bad.Skip(1), bad.Map([](Expr x) { return x + 1; }), bad.Shuffle(3),

@@ -88,7 +88,7 @@ TEST(ChooseFromDatasets, HasNoSplitsOfItsChoice) {
   EXPECT_EQ(plan->providers[1].count, 7);
 }
 
-TEST(ChooseFromDatasets, RefusesWhatDoesNotFit) {
+TEST(ChooseFromDatasets, RefusesMismatchedArguments) {
   const Dataset ten = Dataset::Range(10);
   EXPECT_THAT(
       Mistake(Dataset::ChooseFromDatasets({ten, Dataset::FromTensors(1.0f)}, ten)),
@@ -125,7 +125,7 @@ TEST(SampleFromDatasets, DrawsAlikeWithoutWeights) {
   EXPECT_NEAR(CountOf(dataset, "1", 4000), 2000, 158);
 }
 
-TEST(SampleFromDatasets, ReadsAllUnlessToldToStop) {
+TEST(SampleFromDatasets, ReadsAllByDefault) {
   const std::vector<Dataset> datasets = {Dataset::Range(3), Dataset::Range(10, 40)};
   EXPECT_THAT(ReadAll(Dataset::SampleFromDatasets(datasets)), SizeIs(33));
   EXPECT_EQ(Dataset::SampleFromDatasets(datasets).cardinality(), 33);
@@ -134,13 +134,13 @@ TEST(SampleFromDatasets, ReadsAllUnlessToldToStop) {
   EXPECT_LT(some.size(), 33);
 }
 
-TEST(SampleFromDatasets, LeavesOutWhatIsNeverDrawn) {
+TEST(SampleFromDatasets, OmitsDatasetsThatAreNeverDrawn) {
   EXPECT_THAT(ReadAll(Dataset::SampleFromDatasets({Numbers({1}).Repeat(), Numbers({2, 3})},
                                                   {.weights = {0, 1}})),
               ElementsAre("2", "3"));
 }
 
-TEST(SampleFromDatasets, DrawsTheSameInEachRepetitionUnlessToldNotTo) {
+TEST(SampleFromDatasets, DrawsTheSameInEachRepetitionByDefault) {
   const auto halves = [](bool rerandomize) {
     const Strings all =
         ReadAll(Dataset::SampleFromDatasets({Dataset::Range(20), Dataset::Range(20, 40)},
@@ -257,13 +257,13 @@ TEST(TakeWhile, EndsBeforeTheFirstThatIsFalse) {
   EXPECT_THAT(ReadAll(Dataset::Range(3).TakeWhile([](Expr x) { return x < 5; })), SizeIs(3));
 }
 
-TEST(TakeWhile, MakesAnEndOfWhatHasNone) {
+TEST(TakeWhile, EndsAnEndlessDataset) {
   EXPECT_THAT(
       ReadAll(Numbers({1, 2, 3}).Repeat().Enumerate().TakeWhile([](Expr e) { return e[0] < 4; })),
       SizeIs(4));
 }
 
-TEST(TakeWhile, RefusesWhatIsNoPredicate) {
+TEST(TakeWhile, RefusesFunctionsThatAreNoPredicate) {
   ASSERT_TRUE(kOfTheMomentRegistered);
   const Dataset ten = Dataset::Range(10);
   EXPECT_THAT(Mistake(ten.TakeWhile([](Expr x) { return x; })),
@@ -281,7 +281,7 @@ TEST(IgnoreErrors, PassesOverErrorsOfTheData) {
               ElementsAre("100", "101", "102"));
 }
 
-TEST(IgnoreErrors, LeavesThoseOfTheMoment) {
+TEST(IgnoreErrors, ReturnsTransientErrors) {
   // DeadlineExceeded, PermissionDenied, ResourceExhausted, FailedPrecondition
   // (a lost session), Aborted, Internal, Unavailable, Unauthenticated.
   const std::vector<int64_t> codes = {4, 7, 8, 9, 10, 13, 14, 16};
@@ -290,7 +290,7 @@ TEST(IgnoreErrors, LeavesThoseOfTheMoment) {
   EXPECT_THAT(all, Each(HasSubstr("error: Call: code")));
 }
 
-TEST(IgnoreErrors, LeavesThoseBeyondTheMaximum) {
+TEST(IgnoreErrors, ReturnsErrorsBeyondTheMaximum) {
   const Strings all =
       ReadAll(Numbers({3, 100, 3, 101, 3, 102}).Map(Failing).IgnoreErrors({.max = 2}));
   ASSERT_THAT(all, SizeIs(4));
@@ -299,7 +299,7 @@ TEST(IgnoreErrors, LeavesThoseBeyondTheMaximum) {
               HasSubstr("IgnoreErrors#1: max must be 0 or more"));
 }
 
-TEST(IgnoreErrors, CountsWhatItPassedOver) {
+TEST(IgnoreErrors, CountsSkippedErrors) {
   Counter& counter = ProcessMetrics().GetCounter("penstock_errors_ignored_total", "",
                                                  {{"node", "IgnoreErrors#2"}});
   const int64_t before = counter.value();
@@ -307,7 +307,7 @@ TEST(IgnoreErrors, CountsWhatItPassedOver) {
   EXPECT_EQ(counter.value() - before, 3);
 }
 
-TEST(IgnoreErrors, RefusesWhatWouldNotFailTheSameAgain) {
+TEST(IgnoreErrors, RefusesInputsWhoseErrorsMayDiffer) {
   ASSERT_TRUE(kOfTheMomentRegistered);
   EXPECT_THAT(Mistake(Dataset::Range(10).Map(OfTheMoment).IgnoreErrors()),
               HasSubstr("IgnoreErrors#2: Map#1 calls a function"));
@@ -342,7 +342,7 @@ TEST(Reduce, StopsAtTheFirstError) {
   EXPECT_THAT(std::string(sum.status().message()), HasSubstr("in Reduce, element 1"));
 }
 
-TEST(Reduce, RefusesWhatNeverEndsAndWhatDoesNotFit) {
+TEST(Reduce, RefusesEndlessInputsAndMismatches) {
   const auto add = [](Expr state, Expr x) { return state + x; };
   EXPECT_THAT(std::string(Dataset::Range(3).Repeat().Reduce(int64_t{0}, add).status().message()),
               HasSubstr("the dataset has no end"));

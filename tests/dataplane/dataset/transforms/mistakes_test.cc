@@ -60,7 +60,7 @@ const bool kSourceRegistered =
          }})
         .ok();
 
-TEST(Mistakes, WhatIsNotDeterministicIsRefusedBelowWhatDecidesByValue) {
+TEST(Mistakes, NondeterminismIsRefusedBelowNodesThatDecideByValue) {
   const Dataset of_a_map = Dataset::Range(10).Map(OfTheMoment);
   const Dataset of_a_source = FromSource("mistakes.moments");
   ASSERT_TRUE(of_a_map.status().ok() && of_a_source.status().ok()) << of_a_source.status();

@@ -48,7 +48,7 @@ TEST(OrderedCalls, RunsNoMoreAtATimeThanAllowed) {
   EXPECT_FALSE(too_many);
 }
 
-TEST(OrderedCalls, WhoWaitsHelpsWhereThePoolIsBusy) {
+TEST(OrderedCalls, AWaitingThreadHelpsABusyPool) {
   ThreadPool pool(1);
   std::latch release(1);
   pool.Post([&] { release.wait(); });
@@ -62,7 +62,7 @@ TEST(OrderedCalls, WhoWaitsHelpsWhereThePoolIsBusy) {
 }
 
 // A later call may take long, and the awaited one may be done meanwhile.
-TEST(OrderedCalls, WhoWaitsForACallThatHasBegunRunsNoLaterOne) {
+TEST(OrderedCalls, WaitingForARunningCallRunsNoLaterOne) {
   for (int i = 0; i < 1000; ++i) {
     ThreadPool pool(1);
     std::latch begun(1), release(1);
@@ -83,7 +83,7 @@ TEST(OrderedCalls, WhoWaitsForACallThatHasBegunRunsNoLaterOne) {
   }
 }
 
-TEST(OrderedCalls, EndingWaitsForWhatHasBegun) {
+TEST(OrderedCalls, EndingWaitsForRunningCalls) {
   ThreadPool pool(1);
   std::latch begun(1), release(1);
   std::atomic<bool> ended = false;
@@ -102,7 +102,7 @@ TEST(OrderedCalls, EndingWaitsForWhatHasBegun) {
   EXPECT_TRUE(ended);
 }
 
-TEST(OrderedCalls, EndingDropsWhatHasNotBegun) {
+TEST(OrderedCalls, EndingDropsCallsThatHaveNotBegun) {
   ThreadPool pool(1);
   std::latch release(1);
   pool.Post([&] { release.wait(); });

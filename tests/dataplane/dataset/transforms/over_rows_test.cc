@@ -59,7 +59,7 @@ TEST(OverRows, GivesTheSameAsRowByRow) {
   });
 }
 
-TEST(OverRows, WhatIsNotTheSameGoesRowByRow) {
+TEST(OverRows, OtherFunctionsGoRowByRow) {
   const Dataset rows = Rows(5);
   const MapFunction row_by_row[] = {
       [](auto x) { return ReduceSum(x["v"]); },
@@ -93,7 +93,7 @@ TEST(OverRows, AnErrorStandsAtItsRowAndItsBatch) {
                                        testing::HasSubstr("row 2 of a batch")));
 }
 
-TEST(OverRows, ErrorsOfTheInputAreKept) {
+TEST(OverRows, InputErrorsPassThrough) {
   const Dataset rows =
       Dataset::Range(40).Map([](auto n) { return ReduceSum(Reshape(60 / (n % 13 - 5), {1})); });
   ExpectSame(rows, [](auto n) { return 8 / (n - 12); });

@@ -58,7 +58,7 @@ TEST_P(PositionedInputs, AStateNeverBeginsBeforeAnEarlierOne) {
   EXPECT_EQ(Begin(input, 150, GetParam()), 150);
 }
 
-TEST_P(PositionedInputs, NorBehindARestoredOne) {
+TEST_P(PositionedInputs, AStateNeverBeginsBeforeTheRestoredOne) {
   PositionedInput before = OfCounting();
   ASSERT_EQ(*before.Skip(100), 100);
   StateWriter writer(GetParam());

@@ -45,7 +45,7 @@ TEST(Rounds, OfTheRestAreOfNeighbours) {
   EXPECT_THAT(ReadAll(dataset), ElementsAre("1", "11", "21", "31", "41", "42"));
 }
 
-TEST(Rounds, AnErrorTakesAPlaceInTheNextRoundAndAllOthersStayWhole) {
+TEST(Rounds, AnErrorTakesAPlaceInTheNextRoundAndSparesTheOthers) {
   const Dataset dataset = Numbers({1, 2, 7, 11, 12, 13, 14, 15, 16})
                               .Map([](Expr x) { return Call("rounds.not_seven", x); })
                               .Rounds(3, {.bucket = Tens});
@@ -56,7 +56,7 @@ TEST(Rounds, AnErrorTakesAPlaceInTheNextRoundAndAllOthersStayWhole) {
               ElementsAre("1", "2", "11", "12", "13", "14", "15", "16"));
 }
 
-TEST(Rounds, WhatWaitedTooLongGoesWithItsNeighbours) {
+TEST(Rounds, TooOldElementsGoWithTheirNeighbours) {
   // 51 waits while four rounds of other buckets pass.
   const Dataset dataset =
       Numbers({51, 1, 2, 3, 4, 41, 5, 6, 52, 7}).Rounds(2, {.bucket = Tens, .max_age = 4});

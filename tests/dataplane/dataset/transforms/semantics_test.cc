@@ -29,7 +29,7 @@ TEST(Map, AppliesTheFunctionInOrder) {
               ElementsAre("2", "3", "4", "5", "6"));
 }
 
-TEST(Map, GivesWhateverStructureTheFunctionGives) {
+TEST(Map, GivesTheStructureOfTheFunctionsResult) {
   const Dataset dataset = Dataset::Range(2).Map([](Expr x) {
     return Struct({{"b", Tuple({x, x * 10})}, {"a", x == 1}});
   });
@@ -46,7 +46,7 @@ TEST(Map, KeepsTheOrderHoweverManyCallsRun) {
   }
 }
 
-TEST(Filter, KeepsWhatThePredicateIsTrueFor) {
+TEST(Filter, KeepsElementsThatSatisfyThePredicate) {
   EXPECT_THAT(ReadAll(Numbers({1, 2, 3}).Filter([](Expr x) { return x < 3; })),
               ElementsAre("1", "2"));
 }
@@ -281,7 +281,7 @@ TEST(Shuffle, OfOneKeepsTheOrder) {
   EXPECT_EQ(ReadAll(Dataset::Range(20).Shuffle(1)), ReadAll(Dataset::Range(20)));
 }
 
-TEST(Shuffle, OrdersEachRepetitionAnewUnlessToldNotTo) {
+TEST(Shuffle, OrdersEachRepetitionDifferentlyByDefault) {
   const auto halves = [](const Dataset& dataset) {
     const std::vector<std::string> all = ReadAll(dataset);
     return std::pair(std::vector(all.begin(), all.begin() + 40),

@@ -87,7 +87,7 @@ TEST(BucketBySequenceLength, PadsToTheBucketsBoundary) {
                           "[[1, 2, -1]]", "[[1, 2, 3, 4, 5, 6]]"));
 }
 
-TEST(BucketBySequenceLength, BehindTheLastBoundaryIsAnErrorInPlaceIfPaddedToIt) {
+TEST(BucketBySequenceLength, LongerThanThePaddedBoundaryIsAnErrorInPlace) {
   const std::vector<std::string> all = ReadAll(Vectors({1, 9, 3}).BucketBySequenceLength(
       Length, {4, 7}, {2, 2, 2}, {.pad_to_bucket_boundary = true}));
   ASSERT_EQ(all.size(), 2);
@@ -96,7 +96,7 @@ TEST(BucketBySequenceLength, BehindTheLastBoundaryIsAnErrorInPlaceIfPaddedToIt) 
   EXPECT_EQ(all[1], "[[1, 0, 0], [1, 2, 3]]");
 }
 
-TEST(BucketBySequenceLength, DropsWhatIsLeftIfToldTo) {
+TEST(BucketBySequenceLength, DropsRemaindersOnRequest) {
   const Dataset dataset = Vectors({1, 4, 1}).BucketBySequenceLength(
       Length, {3}, {2, 2}, {.padded_shapes = {{"", Shape({4})}}, .drop_remainder = true});
   EXPECT_EQ(dataset.element_spec(), Spec(Dense(kInt64, Shape({2, 4}))));
@@ -111,7 +111,7 @@ TEST(BucketBySequenceLength, WithoutPaddingIsRagged) {
   EXPECT_THAT(ReadAll(dataset), ElementsAre("[[1], [1, 2]]", "[[1, 2, 3, 4, 5]]"));
 }
 
-TEST(BucketBySequenceLength, SendsOnShortWhatWaitedTooLong) {
+TEST(BucketBySequenceLength, SendsShortBatchesOnceElementsAreTooOld) {
   // Penstock only. The long one waits while three short ones fill their bucket.
   const Dataset dataset =
       Vectors({5, 1, 1, 1, 1, 1, 5}).BucketBySequenceLength(Length, {3}, {3, 2}, {.max_age = 2});
@@ -127,7 +127,7 @@ TEST(BucketBySequenceLength, SaysHowFarBackItRestores) {
               HasSubstr("| restores from the oldest element waiting, however far back"));
 }
 
-TEST(BucketBySequenceLength, MakesAgainWhatWaits) {
+TEST(BucketBySequenceLength, RestoreMakesWaitingElementsAgain) {
   // Every 50th element waits in a bucket of its own; with max_age = 30 it is sent on before the
   // bucket is full.
   const Dataset range = CountedRange(10000);
@@ -192,7 +192,7 @@ TEST(Window, KnowsItsShapeWithoutARemainder) {
             1);
 }
 
-TEST(Window, BecomesWhatIsSaid) {
+TEST(Window, BecomesTheRequestedKindOfBatch) {
   const Dataset vectors = Vectors({1, 2, 3});
   EXPECT_THAT(ReadAll(vectors.Window(2).PaddedBatch({.padding_values = {{"", 9}}})),
               ElementsAre("[[1, 9], [1, 2]]", "[[1, 2, 3]]"));
@@ -247,7 +247,7 @@ TEST(GroupByWindow, IsTheDocumentedExample) {
   EXPECT_THAT(ReadAll(dataset), ElementsAre("[0, 2, 4, 6, 8]", "[1, 3, 5, 7, 9]"));
 }
 
-TEST(GroupByWindow, GivesWhatIsLeftByKey) {
+TEST(GroupByWindow, GivesRemaindersByKey) {
   const auto descending = [](Expr x) { return Cast(10 - x / 2, kInt32); };
   EXPECT_THAT(ReadAll(Dataset::Range(7).GroupByWindow(descending, 3).Batch()),
               ElementsAre("[6]", "[4, 5]", "[2, 3]", "[0, 1]"));
@@ -256,7 +256,7 @@ TEST(GroupByWindow, GivesWhatIsLeftByKey) {
       IsEmpty());
 }
 
-TEST(GroupByWindow, SendsOnShortWhatWaitedTooLong) {
+TEST(GroupByWindow, SendsShortWindowsOnceElementsAreTooOld) {
   EXPECT_THAT(
       ReadAll(
           Dataset::Range(6).GroupByWindow([](Expr x) { return x / 2; }, 3, {.max_age = 1}).Batch()),
@@ -283,7 +283,7 @@ TEST(GroupByWindow, RefusesArgumentsThatDoNotFit) {
               HasSubstr("GroupByWindow#1: elements must be dicts of features"));
 }
 
-TEST(Pack, PutsSequencesOneBehindTheOther) {
+TEST(Pack, PutsSequencesOneAfterTheOther) {
   const Dataset dataset = Tokens({3, 2, 4, 1}).Pack(5);
   EXPECT_EQ(dataset.element_spec(), Spec::Dict({{"t", Dense(kInt64, Shape({5}))},
                                                 {"t_positions", Dense(kInt32, Shape({5}))},
@@ -336,7 +336,7 @@ TEST(Pack, KeepsInnerDimensions) {
               ElementsAre(Row("[1, 2], [3, 4], [1, 2]", "1, 1, 2", "0, 1, 0")));
 }
 
-TEST(Pack, SequencesThatAreTooLongAreErrorsInPlaceUnlessToldOtherwise) {
+TEST(Pack, TooLongSequencesAreErrorsInPlaceByDefault) {
   const Dataset some = Tokens({2, 9, 1});
   const std::vector<std::string> all = ReadAll(some.Pack(4));
   ASSERT_EQ(all.size(), 2);

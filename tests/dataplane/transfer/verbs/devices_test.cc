@@ -95,7 +95,7 @@ Library FakeLibrary() {
           .query_gid_table = QueryGidTable};
 }
 
-TEST(Devices, TellWhatTheirPortsAre) {
+TEST(Devices, DescribeTheirPorts) {
   const Library library = FakeLibrary();
   absl::StatusOr<std::vector<Device>> devices = ListDevices(library);
   ASSERT_TRUE(devices.ok()) << devices.status();

@@ -76,13 +76,13 @@ TEST_F(PortWatchTest, TellsWhichPortWentDownAndUpInOrder) {
   }
 }
 
-TEST_F(PortWatchTest, DoesNotWaitForWhatHasNotHappened) {
+TEST_F(PortWatchTest, DoesNotWaitForEvents) {
   const absl::StatusOr<std::optional<PortChange>> change = Open()->Next();
   ASSERT_TRUE(change.ok()) << change.status();
   EXPECT_FALSE(change->has_value());
 }
 
-TEST_F(PortWatchTest, PassesOverWhatIsOfNoPort) {
+TEST_F(PortWatchTest, SkipsEventsThatConcernNoPort) {
   const std::unique_ptr<PortWatch> watch = Open();
   Happens(IBV_EVENT_GID_CHANGE);
   Happens(IBV_EVENT_PORT_ACTIVE);
