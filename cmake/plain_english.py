@@ -12,7 +12,7 @@ import sys
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[1]
-FINISHED = ("include/", "control/", "dataplane/", "cuda/", "tools/", "bench/", "python/", "docs/", "cmake/", "examples/digits/",
+FINISHED = ("include/", "control/", "dataplane/", "cuda/", "tools/", "bench/", "python/", "docs/", "cmake/", "examples/", "tests/",
             "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 
