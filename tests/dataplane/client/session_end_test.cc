@@ -176,7 +176,8 @@ TEST_F(SessionTest, TheEndIsFinal) {
   dispatcher_.Heard<control::Leave>();
   dispatcher_.Say(control::SessionError{absl::FailedPreconditionError("not known")});
   dispatcher_.Break();
-  ASSERT_TRUE(Eventually([&] { return !dispatcher_.has_stream(); }));  // the error was received before
+  ASSERT_TRUE(
+      Eventually([&] { return !dispatcher_.has_stream(); }));  // the error was received before
   end = session_->Next();
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_FALSE(end->has_value());
