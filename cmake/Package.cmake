@@ -58,6 +58,7 @@ install(DIRECTORY tests/dataplane/transfer/ DESTINATION "${conformance}/transfer
   FILES_MATCHING PATTERN "conformance*" PATTERN "blob_spec.h" PATTERN "ends.h" PATTERN "verbs" EXCLUDE)
 install(FILES tests/dataplane/element/sample.cc tests/dataplane/element/sample.h
   DESTINATION "${conformance}/element")
+install(FILES tests/eventually.h DESTINATION "${CMAKE_INSTALL_DATADIR}/penstock/conformance/tests")
 
 foreach(kind IN ITEMS static shared)
   string(TOUPPER ${kind} KIND)

@@ -166,13 +166,13 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"threads", &config.threads, "Number of threads of parallel nodes; 0 means one per core."},
       {"memory-budget-bytes", &config.memory_budget_bytes,
        "Maximum bytes of elements on their way to clients, and of a single element; 0 means half "
-       "of the machine's memory."},
+       "of the memory that the process may use."},
       {"ram-budget-bytes", &config.ram_budget_bytes,
        "Maximum bytes that pipelines hold ready or in work beyond their minimum; 0 means a quarter "
-       "of the machine's memory."},
+       "of the memory that the process may use."},
       {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,
        "Maximum bytes of elements in each window that trainers share; 0 means an eighth of the "
-       "machine's memory, at most 10 GiB."},
+       "memory that the process may use, at most 10 GiB."},
       {"max-loan-bytes", &config.max_loan_bytes,
        "Maximum bytes of elements in the worker's own segments that one reader may have at a time, "
        "before it gets copies; 0 means 256 MiB."},

@@ -413,7 +413,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "lost"},
         Mutation{
             "CloseOnReceived", Broken::kCloseOnReceived, {.budget = {.client_deaths = 1}}, "lost"},
-        Mutation{"HandedIsKept",
+        Mutation{"HandedIsCommitted",
                  Broken::kHandedIsCommitted,
                  {.workers = 1, .behind = Scene::kSomeNodes, .budget = {.leaves = 1}},
                  "lost"},
@@ -470,7 +470,7 @@ INSTANTIATE_TEST_SUITE_P(
                  Broken::kAnyToken,
                  {.workers = 1, .clients = 1, .budget = {.client_joins = 1, .empty_starts = 1}},
                  "lost"},
-        Mutation{"RetireBelowTaken",
+        Mutation{"RetireBelowDelivered",
                  Broken::kRetireBelowDelivered,
                  {.elements = 3, .bookmarks = true, .budget = {.client_deaths = 1}},
                  "lost"}),
