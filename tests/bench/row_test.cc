@@ -79,7 +79,7 @@ TEST(Row, PairsOfABusyMachineDoNotCount) {
 TEST(Row, SaysWhenNoPairWasClean) {
   const Row row = MakeRow({MakePair(90, 100, 0.5), MakePair(10, 100, 0.7)});
   EXPECT_DOUBLE_EQ(Summarize(row).ratio, 0.5);
-  EXPECT_THAT(NoteOn(row), HasSubstr("others used 0.6 cores"));
+  EXPECT_THAT(NoteOn(row), HasSubstr("other processes used 0.6 cores"));
 }
 
 TEST(Row, ComparesByTheCpuOfTheWorkersWhereThatIsTheQuestion) {

@@ -36,6 +36,7 @@ std::vector<std::byte> HexdumpOf(const std::string& path) {
   EXPECT_TRUE(page) << path;
   std::vector<std::byte> bytes;
   for (std::string line; std::getline(page, line);) {
+    if (line.find_first_not_of("0123456789abcdef") != 8) continue;
     if (line.size() < 58 || line.substr(8, 2) != ": ") continue;
     std::istringstream hex(line.substr(10, 47));
     for (int byte; hex >> std::hex >> byte;) bytes.push_back(static_cast<std::byte>(byte));
