@@ -89,7 +89,7 @@ def main(names):
     found = 0
     for name in names or finished_files():
         for line, tell, sentence in tells_in(name, (ROOT / name).read_text()):
-            print(f'{name}:{line}: "{sentence}"\n    as in "{tell.before}", which is better as "{tell.after}"')
+            print(f'{name}:{line}: "{sentence}"\n    like "{tell.before}"; better: "{tell.after}"')
             found += 1
     return found > 0
 

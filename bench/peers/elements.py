@@ -39,8 +39,8 @@ class Reader:
         if due is None:
             due = self._due.get(source, place)
         if first != last or place != due:
-            raise wire.WrongElement(f"element {due} of a source was due; its first word says {place}, its "
-                                    f"last {last & (1 << SOURCE_SHIFT) - 1}")
+            raise wire.WrongElement(f"expected element {due} of a source; the first word names {place}, the "
+                                    f"last word {last & (1 << SOURCE_SHIFT) - 1}")
         self._due[source] = (place + self._stride) % self._count
         self._shares[source] = self._shares.get(source, 0) + 1
         self.sum ^= int(np.add.reduce(words)) if self._every_byte else int(element[::4096].sum())

@@ -45,7 +45,7 @@ def make_dataset(setup: wire.Setup, folder: str) -> tuple[ps.Dataset, Any]:
     """The dataset, and who reads its elements."""
     setup.only("T1", "T1-0", *prepared.OF_IMAGES)
     if setup.workers != 1:
-        raise ValueError(f"this peer has one worker, not {setup.workers}")
+        raise ValueError(f"this peer supports one worker, not {setup.workers}")
     if setup.workload in prepared.OF_IMAGES:
         return images(setup), prepared.Images()
     return buffers(setup, folder), elements.Reader(setup)

@@ -25,7 +25,7 @@ def files(setup: wire.Setup, kind: str) -> list[str]:
     """In the order of their numbers."""
     names = sorted(map(str, pathlib.Path(setup.scratch).glob(f"*.{kind}")))
     if not names:
-        raise ValueError(f"{setup.workload} reads files that `penstock bench` writes; there are none in "
+        raise ValueError(f"{setup.workload} reads files that `penstock bench` writes, but there are none in "
                          f"'{setup.scratch}'")
     return names
 
@@ -41,7 +41,7 @@ class Images:
         numbers, pixels = map(np.asarray, batch)
         due = (self._due + np.arange(IMAGES)) % self._numbers
         if pixels.nbytes != IMAGES * SIDE * SIDE * 3 or not np.array_equal(numbers, due):
-            raise wire.WrongElement(f"images from {self._due} on were due; a batch came of {pixels.nbytes} bytes, "
+            raise wire.WrongElement(f"expected images from {self._due} on, got a batch of {pixels.nbytes} bytes, "
                                     f"from {numbers[0]} on")
         self._due += IMAGES
         self.sum ^= int(pixels.reshape(-1)[::4096].sum(dtype=np.int64))
@@ -78,7 +78,7 @@ class Tokens:
         windows = (self._due + np.arange(WINDOWS)) % self._all
         first = windows // self._each * self._tokens + windows % self._each * LENGTH
         if not np.array_equal(batch, first.astype(np.int32)[:, None] + self._steps):
-            raise wire.WrongElement(f"tokens of the windows from {self._due} on were due")
+            raise wire.WrongElement(f"expected the tokens of the windows from {self._due} on, got others")
         self._due += WINDOWS
         return batch.nbytes
 
@@ -100,7 +100,7 @@ class Volumes:
         ends = {int.from_bytes(values[part].astype(np.uint8).tobytes(), "little")
                 for part in (slice(8), slice(-8, None))}
         if volume.dtype != np.int16 or ends != {self._due}:
-            raise wire.WrongElement(f"record {self._due} was due; the values are {volume.dtype} of records {ends}")
+            raise wire.WrongElement(f"expected int16 values of record {self._due}, got {volume.dtype} of {ends}")
         self._due = (self._due + 1) % self._count
         self.sum ^= int(values[::2048].sum(dtype=np.int64))
         return volume.nbytes

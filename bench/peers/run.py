@@ -63,7 +63,7 @@ class Side:
             answer = json.loads(self._process.stdout.readline())
         except json.JSONDecodeError:
             self._log.seek(0)
-            answer = {"error": "it ended; " + " ".join(self._log.read().decode(errors="replace").split())[-400:]}
+            answer = {"error": "the peer ended; " + " ".join(self._log.read().decode(errors="replace").split())[-400:]}
         self.error = answer.pop("error", "")
         return answer
 
@@ -190,7 +190,7 @@ def main() -> int:
     parser.add_argument("--window", type=float, default=2, help="seconds")
     parser.add_argument("--touch", choices=("every byte", "one byte in 4 KiB"), help="default: the workload's own")
     parser.add_argument("--source-mib", type=int, default=512)
-    parser.add_argument("--json", type=pathlib.Path, help="append here, not to standard output")
+    parser.add_argument("--json", type=pathlib.Path, help="append to this file instead of printing to standard output")
     args = parser.parse_args()
     out = args.json.open("a") if args.json else sys.stdout
     for size in args.size:

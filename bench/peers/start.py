@@ -65,7 +65,7 @@ def main() -> int:
         print(*PEERS, sep="\n")
         return 0
     if name not in PEERS:
-        print(json.dumps({"error": f"there is no peer '{name}'; there are {', '.join(PEERS)}"}))
+        print(json.dumps({"error": f"unknown peer '{name}'; known peers: {', '.join(PEERS)}"}))
         return 2
     peer = PEERS[name]
     variables = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONDONTWRITEBYTECODE": "1",
@@ -77,9 +77,9 @@ def main() -> int:
         python = shutil.which(os.environ.get("PENSTOCK_PEER_PYTHON", "python3")) or ""
         variables |= with_our_module()
         installed = bool(python) and imports_ours(python, variables)
-        how = "./run build release penstock_python, and PENSTOCK_PEER_PYTHON, an interpreter that has NumPy"
+        how = "./run build release penstock_python, and set PENSTOCK_PEER_PYTHON to an interpreter with NumPy"
     if not installed:
-        print(json.dumps({"error": f"{name} is not installed; {how}"}))
+        print(json.dumps({"error": f"{name} is not installed; run {how}"}))
         return 1
     os.execve(python, [python, str(HERE / peer.program), *peer.arguments], {**os.environ, **variables})
 

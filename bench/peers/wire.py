@@ -50,11 +50,11 @@ class Setup:
         """ValueError, naming the field, for what no peer does."""
         workload, size = line["workload"], line["element_bytes"]
         if workload not in TOUCH_OF:
-            raise ValueError(f"the peers have the workloads {', '.join(TOUCH_OF)}, not {workload}")
+            raise ValueError(f"the peers support the workloads {', '.join(TOUCH_OF)}, not {workload}")
         if size < 16 or size % 8:
             raise ValueError(f"element_bytes must be a multiple of 8, at least 16, not {size}")
         if line["consumers"] != 1:
-            raise ValueError(f"the peers have one consumer, not {line['consumers']}")
+            raise ValueError(f"the peers support one consumer, not {line['consumers']}")
         return Setup(workload, size, line["workers"], 1, line["window_s"],
                      size if workload == "T1-0" else max(size, line["source_bytes"]),
                      line.get("touch", TOUCH_OF[workload]), line.get("scratch", ""))
@@ -62,7 +62,7 @@ class Setup:
     def only(self, *workloads: str) -> None:
         """ValueError for a workload that a peer does not have."""
         if self.workload not in workloads:
-            raise ValueError(f"this peer has the workloads {', '.join(workloads)}, not {self.workload}")
+            raise ValueError(f"this peer supports the workloads {', '.join(workloads)}, not {self.workload}")
 
     @property
     def in_source(self) -> int:

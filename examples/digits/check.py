@@ -48,7 +48,7 @@ def fields(data):
             value, at = varint(data, at)
             yield tag >> 3, value
         else:
-            raise ValueError(f"wire type {tag & 7} is not in these files")
+            raise ValueError(f"unexpected wire type {tag & 7}; these files have only 0 and 2")
 
 
 def number_of(example):
@@ -60,7 +60,7 @@ def number_of(example):
                 (_, int64_list), = fields(feature)
                 (_, packed), = fields(int64_list)
                 return packed if isinstance(packed, int) else varint(packed, 0)[0]
-    raise ValueError("a record without a number")
+    raise ValueError('a record has no feature "number"')
 
 
 def history(path):
@@ -109,7 +109,7 @@ def main():
     elements = sum(sum(counter.values()) for counter in passes.values())
     print(f"lost={lost} doubled={doubled} elements={elements} passes={len(passes)}")
     for path in unfinished:
-        print(f"check: {path} has no end", file=sys.stderr)
+        print(f"check: {path} has no end: its trainer did not finish", file=sys.stderr)
     ok = lost == doubled == 0 and len(passes) == args.epochs and not unfinished
     sys.exit(0 if ok else 1)
 

@@ -126,7 +126,7 @@ class Demo:
             self.start_dispatcher()
             self.start_worker(self.fail_env("worker"))
             self.start_worker()
-        print(f"  two trainers share a job of {self.service}", flush=True)
+        print(f"  two trainers share a job on {self.service}", flush=True)
         self.trainers = [self.start_trainer(0), self.start_trainer(1)]
         self.watch()
         return self.verdict()
@@ -158,7 +158,7 @@ class Demo:
             if all(trainer.child.poll() == 0 for trainer in self.trainers):
                 break
             if now - started > self.args.timeout:
-                raise DemoFailed(f"not finished after {self.args.timeout} s, {rows} of {total} rows")
+                raise DemoFailed(f"not finished after {self.args.timeout} s: trained {rows} of {total} rows")
             time.sleep(0.02)
         self.progress(total, total, total / (time.monotonic() - started), states)
         for reason in sorted({r for trainer in self.trainers for r in links_of(trainer.out)}):
@@ -192,7 +192,7 @@ class Demo:
             if self.in_recovery():
                 self.dispatcher.start({"PENSTOCK_FAIL_POINT": self.args.fail_point})
                 self.dispatcher.child.wait(timeout=30)
-                print("  dispatcher died in recovery", flush=True)
+                print("  dispatcher died during recovery", flush=True)
             self.dispatcher.start()
         else:
             victim.start()
@@ -248,19 +248,19 @@ def parse_arguments():
     add("--protocol", metavar="NAME",
         help="data_transfer_protocol of the trainers (default: from the environment or the settings file, "
         "else the workers' preference)")
-    add("--fallback", metavar="NAME,…", help="protocols that trainers use if that one is not possible")
+    add("--fallback", metavar="NAME,…", help="protocols that trainers use if --protocol is not possible")
     add("--worker-protocol", metavar="NAME", help="data_transfer_protocol of the started workers")
     add("--epochs", metavar="N", type=positive, default=10, help="passes over the data (default: %(default)s)")
     add("--kill", choices=["none", "worker", "dispatcher", "trainer"],
         help="process to kill (default: worker; none with --dispatcher)")
     add("--kill-at", metavar="MOMENT", type=moment,
-        help="when to kill: a share of all rows, 0 to 1, or 'late': in the last pass, after the other trainer "
+        help="when to kill: a fraction of all rows, 0 to 1, or 'late': in the last pass, after the other trainer "
         "saw the end (default: random)")
     add("--fail-point", metavar="NAME:COUNT",
         help="fail point at which the process of --kill dies by itself instead (control/observe/fail_point.h)")
     add("--seed", metavar="N", type=int, default=1, help="random seed (default: %(default)s)")
     add("--step-ms", metavar="MS", type=int, default=4,
-        help="milliseconds that a training step takes besides the learning (default: %(default)s)")
+        help="milliseconds that each training step waits in addition to its computation (default: %(default)s)")
     add("--accuracy", metavar="A", type=float, default=0.9,
         help="accuracy on the held-out rows that the run must reach (default: %(default)s)")
     add("--dispatcher", metavar="HOST:PORT", help="use this running service instead of starting one")
@@ -274,13 +274,14 @@ def parse_arguments():
     add("--keep", action="store_true", help="do not remove logs and journal")
     args = parser.parse_args()
     if args.dispatcher and args.kill in ("worker", "dispatcher"):
-        parser.error(f"a {args.kill} of --dispatcher {args.dispatcher} is not this program's to kill")
+        parser.error(f"--kill {args.kill} is not possible with --dispatcher {args.dispatcher}: "
+                     "the demo kills only processes that it started")
     for option in ("workers", "data"):
         if getattr(args, option) and not args.dispatcher:
-            parser.error(f"--{option} goes with --dispatcher")
+            parser.error(f"--{option} needs --dispatcher")
     args.kill = args.kill or ("none" if args.dispatcher else "worker")
     if args.fail_point and args.kill == "none":
-        parser.error("--fail-point needs a process to kill")
+        parser.error("--fail-point needs --kill worker, dispatcher or trainer")
     return args
 
 

@@ -46,9 +46,9 @@ class Process:
             if found := re.search(line, self.out.read_text()):
                 return found
             if self.child.poll() is not None:
-                raise DemoFailed(f"{self.name} ended at once:\n{self.out.read_text()}")
+                raise DemoFailed(f"{self.name} ended before it was ready:\n{self.out.read_text()}")
             time.sleep(0.02)
-        raise DemoFailed(f"{self.name} did not get ready in {seconds} s:\n{self.out.read_text()}")
+        raise DemoFailed(f"{self.name} was not ready after {seconds} s:\n{self.out.read_text()}")
 
 
 class ReceivedCount:

@@ -69,7 +69,7 @@ class Batching:
         """Groups elements with the same key into windows; reduce_func(key, window) makes a dataset of each. The key
         that reduce_func gets is None: a window's elements are available, its key is not."""
         if window_size is None:
-            raise ValueError("group_by_window needs a window_size, one for all keys")
+            raise ValueError("group_by_window needs one window_size for all keys; window_size_func is not supported")
         core = self._core.group_by_window(expr.traced(key_func, self._spec, []), window_size, max_age)
         windows = WindowedDataset(core, self)
         whole = []

@@ -119,7 +119,7 @@ class Dataset(Sources, Elementwise, Batching):
         elements = list(self.take(2))
         if len(elements) != 1:
             raise errors.InvalidArgumentError(
-                "get_single_element: the dataset has " + ("no element" if not elements else "more than one")
+                "get_single_element: the dataset must have one element, but has " + ("none" if not elements else "more")
             )
         return elements[0]
 
@@ -137,9 +137,9 @@ class Dataset(Sources, Elementwise, Batching):
     def __len__(self):
         count = self.cardinality()
         if count == INFINITE_CARDINALITY:
-            raise TypeError("the dataset is infinite")
+            raise TypeError("the dataset is infinite, so it has no length")
         if count == UNKNOWN_CARDINALITY:
-            raise TypeError("the dataset's length is unknown before it is read")
+            raise TypeError("the length of the dataset is unknown until it is read")
         return count
 
     def __bool__(self):

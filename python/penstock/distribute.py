@@ -52,7 +52,7 @@ class InputOptions:
 
     def __post_init__(self):
         if self.experimental_place_dataset_on_device:
-            raise ValueError("datasets run on CPUs: experimental_place_dataset_on_device must be False")
+            raise ValueError("experimental_place_dataset_on_device must be False, because datasets run on CPUs")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Optional:
     def get_value(self):
         """Returns the value. Raises errors.InvalidArgumentError if there is none."""
         if not self._value:
-            raise errors.InvalidArgumentError("the data has ended: this optional has no value")
+            raise errors.InvalidArgumentError("this optional has no value, because the data has ended")
         return self._value[0]
 
 
@@ -232,8 +232,8 @@ class DistributedIterator:
         """
         if not in_cross_replica_context():
             raise ValueError(
-                "next(iterator) was called inside of a function of Strategy.run, where each replica would step by "
-                "itself; call it outside and hand the values in"
+                "next(iterator) was called inside a function of Strategy.run, where each replica would advance it "
+                "separately; call it outside and pass the values as arguments"
             )
         given = self._core.next(step)
         if given is None:
@@ -319,7 +319,7 @@ class Strategy:
         def call(context):
             dataset = dataset_fn(context)
             if not isinstance(dataset, datasets.Dataset):
-                raise TypeError(f"the function of a pipeline gives a Dataset, not {type(dataset).__name__}")
+                raise TypeError(f"dataset_fn must return a Dataset, not {type(dataset).__name__}")
             likes.append(dataset.element_spec)
             return dataset._core
 
@@ -329,7 +329,7 @@ class Strategy:
     def experimental_distribute_datasets_from_function(self, dataset_fn, options=None):
         """Older name of `distribute_datasets_from_function`."""
         warnings.warn(
-            "experimental_distribute_datasets_from_function is the older name of distribute_datasets_from_function",
+            "experimental_distribute_datasets_from_function is deprecated; use distribute_datasets_from_function",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -354,7 +354,9 @@ class Strategy:
         exception of the first such replica is raised.
         """
         if not in_cross_replica_context():
-            raise RuntimeError("Strategy.run inside of a function of Strategy.run; call it outside, on the results")
+            raise RuntimeError(
+                "Strategy.run was called inside a function of Strategy.run; call it outside, with the results"
+            )
         kwargs = {} if kwargs is None else kwargs
         count = self.group.num_local_replicas
 
@@ -384,7 +386,7 @@ class Strategy:
         """
         op = getattr(ReduceOp, reduce_op.upper(), None) if isinstance(reduce_op, str) else reduce_op
         if op is None:
-            raise ValueError(f"reduce_op is 'SUM', 'MEAN' or a ReduceOp, not {reduce_op!r}")
+            raise ValueError(f"reduce_op must be 'SUM', 'MEAN' or a ReduceOp, not {reduce_op!r}")
         given, of_all, like = self._given(value)
         rows = [] if weights is None else [[float(w) for w in of_replica] for of_replica in weights]
         return nest.packer(like)(self.group._reduce(op, given, of_all, axis, rows))
@@ -392,7 +394,7 @@ class Strategy:
     def gather(self, value, axis=0):
         """Returns the rows of all replicas one after the other, as a Tensor at each leaf of `value`."""
         if axis != 0:
-            raise ValueError(f"rows are gathered along axis 0, not {axis}; transpose before and behind")
+            raise ValueError(f"gather supports only axis 0, not {axis}; transpose the values before and after it")
         given, of_all, like = self._given(value)
         return nest.packer(like)(self.group._gather(given, of_all))
 
@@ -470,7 +472,7 @@ def _of_replica(value, i, count):
     """`value` with replica i's in place of each PerReplica."""
     if isinstance(value, DistributedValues):
         if len(value) != count:
-            raise ValueError(f"there are values of {len(value)} replica(s), and this process has {count}")
+            raise ValueError(f"got values for {len(value)} replica(s), but this process has {count}")
         return value[i]
     if isinstance(value, list):
         return [_of_replica(member, i, count) for member in value]
@@ -500,5 +502,5 @@ def _per_replica(results, wrap=PerReplica):
 
 def _given_leaf(leaf):
     if isinstance(leaf, (tensor.RaggedTensor, tensor.SparseTensor)):
-        raise TypeError("ragged and sparse values of replicas are not put together yet; take their parts")
+        raise TypeError("ragged and sparse values of replicas cannot be combined yet; pass their component tensors")
     return values.given(leaf)

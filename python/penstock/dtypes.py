@@ -108,4 +108,4 @@ def as_dtype(value):
             return _BY_NAME["string"]
         if dtype.name in _BY_NAME:
             return _BY_NAME[dtype.name]
-    raise TypeError(f"{value!r} is no dtype; there are {', '.join(NAMES)}")
+    raise TypeError(f"unknown dtype {value!r}; known dtypes: {', '.join(NAMES)}")

@@ -76,7 +76,7 @@ class Elementwise:
                 1 if block_length is None else block_length,
             )
         except expr.Untraceable as error:
-            raise expr.Untraceable(f"the function of interleave is traced, and never run in Python: {_WAYS_OUT}") from error
+            raise expr.Untraceable(f"interleave cannot run a function in Python, only trace it; {_WAYS_OUT}") from error
         return self._made(core, result[0])
 
     def enumerate(self, start=0, name=None):
@@ -111,8 +111,8 @@ class Elementwise:
                 inner = function(*element) if type(element) is tuple else function(element)
             if not isinstance(inner, type(self)):
                 raise TypeError(
-                    "the function of flat_map and interleave gives a dataset (of tensors: Dataset.from_tensor_slices), "
-                    f"not {type(inner).__name__}; {_WAYS_OUT}"
+                    "the function of flat_map or interleave must return a dataset (for tensors: "
+                    f"Dataset.from_tensor_slices), not {type(inner).__name__}; {_WAYS_OUT}"
                 )
             result.append(inner.element_spec)
             return inner._core
@@ -121,8 +121,8 @@ class Elementwise:
 
 
 _WAYS_OUT = (
-    "let a map before it (output_signature=…) compute what Python must look at, or yield the elements in a flat_map with "
-    "an output_signature, which is run in Python; ps.ops.where is a choice that is traced"
+    "compute what needs Python in a map before it (output_signature=…), or yield the elements in a flat_map with an "
+    "output_signature, which runs in Python; use ps.ops.where for a choice that can be traced"
 )
 
 # --- Inside ------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def traced(function, like, result):
 def _dtype(expr):
     spec = expr.spec
     if nest.is_nest(spec):
-        raise TypeError("this is a tuple or dict of tensors; take a member of it")
+        raise TypeError("this is a tuple or dict of tensors, not a tensor; select one of its members first")
     return spec.dtype
 
 
@@ -189,7 +189,7 @@ def _getitem(expr, key):
             squeezed.append(len(ranges) - 1)
             axis += 1
         else:
-            raise TypeError(f"{k!r} is no index: take integers, slices, None, ... or a traced integer")
+            raise TypeError(f"{k!r} is not a valid index; use integers, slices, None, ... or a traced integer")
     result = _ops.strided_slice(expr, ranges) if ranges else expr
     if squeezed:
         result = _ops.squeeze(result, squeezed)
@@ -200,8 +200,8 @@ def _getitem(expr, key):
 
 def _no_value(expr, *_):
     raise Untraceable(
-        "a traced function has no values to look at: use ps.ops.where for a choice, & | ~ for and, or, not; or say its "
-        "output_signature, and it is run in Python"
+        "a tensor has no value while its function is traced; use ps.ops.where instead of if, and & | ~ instead of and, "
+        "or, not; or pass an output_signature to run the function in Python"
     )
 
 
@@ -225,14 +225,14 @@ def _along(function):
 def _shape(expr):
     spec = expr.spec
     if nest.is_nest(spec):
-        raise TypeError("this is a tuple or dict of tensors; take a member of it")
+        raise TypeError("this is a tuple or dict of tensors, not a tensor; select one of its members first")
     return spec.shape
 
 
 def _ndim(expr):
     shape = _shape(expr)
     if shape is None:
-        raise TypeError("the number of dimensions is not known when the function is traced")
+        raise TypeError("the number of dimensions is unknown while the function is traced")
     return len(shape)
 
 
@@ -312,7 +312,7 @@ NUMPY = {
 }
 
 
-_WAYS = "docs/tracing.md lists what can; or say its output_signature, and it is run in Python"
+_WAYS = "docs/tracing.md lists what can; or pass an output_signature to run the function in Python"
 
 
 def _array_ufunc(self, ufunc, method, *inputs, **keywords):

@@ -22,7 +22,7 @@ class PyFunction:
 
     def __init__(self, function, output_signature=None, deterministic=True, version=None, by_value=False):
         if not callable(function):
-            raise TypeError(f"py_function takes a function, not {function!r}")
+            raise TypeError(f"py_function expects a callable, not {function!r}")
         self.__penstock_function__ = function
         self.output_signature = output_signature
         self._options = deterministic, version, by_value
@@ -32,7 +32,7 @@ class PyFunction:
         if not any(isinstance(leaf, expr.Expr) for leaf in nest.leaves(args)):
             return self.__penstock_function__(*args)
         if self.output_signature is None:
-            raise TypeError(f"{self!r} has no output_signature: py_function(function, output_signature=…)")
+            raise TypeError(f"{self!r} has no output_signature; pass it: py_function(function, output_signature=…)")
         return self._recorded("map", self.output_signature, args)
 
     def rows(self, *args):
@@ -109,7 +109,7 @@ def set_python_processes(count):
     """Sets the number of Python processes that run functions of datasets that this program reads itself. The default is
     the number of cores. It applies to iterators of datasets that are built after this call."""
     if count < 1:
-        raise ValueError(f"count is {count}, not 1 or more")
+        raise ValueError(f"count must be at least 1, not {count}")
     global _processes
     _processes = int(count)
     _use()
@@ -132,7 +132,7 @@ def _use():
 
 def _row(leaf):
     if leaf.shape is None:
-        raise ValueError("flat_map needs output_signature's shapes to have a rank")
+        raise ValueError("flat_map needs shapes of known rank in output_signature, but one has shape None")
     return spec.TensorSpec((None, *leaf.shape), leaf.dtype)
 
 
@@ -141,7 +141,7 @@ def _call(kind, args, output_signature):
     leaves = nest.leaves(output_signature)
     for leaf in leaves:
         if type(leaf) is not spec.TensorSpec:
-            raise ValueError(f"output_signature is made of TensorSpec, not {leaf!r}")
+            raise ValueError(f"output_signature must be a nest of TensorSpec, but contains {leaf!r}")
     return json.dumps(
         {
             "kind": kind,
@@ -212,8 +212,8 @@ def _ship(function, by_value):
         import cloudpickle
     except ImportError:
         raise TypeError(
-            f"{_name(function)} can be sent by value only, which needs the package cloudpickle; or make it a function "
-            "of a module that the workers can import"
+            f"{_name(function)} must be sent by value, which needs the package cloudpickle; install it, or define the "
+            "function in a module that the workers can import"
         ) from None
     module = sys.modules.get(getattr(_inner(function), "__module__", None)) if by_value else None
     its_own = module is not None and module.__name__ in cloudpickle.list_registry_pickle_by_value()
@@ -230,8 +230,8 @@ def _ship(function, by_value):
             cloudpickle.unregister_pickle_by_value(module)
     if len(pickle) > MOST_BYTES:
         raise ValueError(
-            f"{_name(function)} takes {len(pickle) >> 20} MiB with all that it refers to, more than "
-            f"{MOST_BYTES >> 20}; let it read such data where it runs"
+            f"{_name(function)} takes {len(pickle) >> 20} MiB with everything that it refers to; the limit is "
+            f"{MOST_BYTES >> 20} MiB. Read large data inside the function instead"
         )
     return _name(function), pickle
 

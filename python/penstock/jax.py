@@ -35,7 +35,7 @@ class DataLoader(loader.Loader):
         loader.refuse_parts(dataset, "JAX")
         loader.refuse_strings(dataset, "JAX")
         if sharding is not None and devices is not None:
-            raise ValueError("sharding says which devices there are; give it or devices, not both")
+            raise ValueError("pass either sharding or devices, not both: sharding already names its devices")
         if devices is not None:
             sharding = _by_rows(devices, dataset.element_spec)
         self._shardings = _of_leaves(sharding, dataset.element_spec)
@@ -108,7 +108,7 @@ def _by_rows(devices, element_spec):
     """Returns a nest of shardings by rows over `devices`; a leaf without rows is on all of them."""
     devices = list(devices)
     if not devices:
-        raise ValueError("devices must name one or more of jax.local_devices()")
+        raise ValueError("devices is empty; it must contain one or more of jax.local_devices()")
     mesh = jax.sharding.Mesh(np.array(devices), ("batch",))
     rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
     whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
@@ -127,8 +127,8 @@ def _of_leaves(sharding, element_spec):
             raise TypeError(f"sharding must be a jax.sharding.Sharding or a nest of them, not {type(of).__name__}")
         if of is not None and not of.is_fully_addressable:
             raise ValueError(
-                "sharding names devices of other processes; divide over local ones, and make global arrays of the "
-                "parts with jax.make_array_from_process_local_data"
+                "sharding contains devices of other processes; it must contain local devices only. Make global arrays "
+                "of the local parts with jax.make_array_from_process_local_data"
             )
     return shardings
 
@@ -138,6 +138,6 @@ def _check_shape(sharding, shape, name):
         sharding.shard_shape(shape)
     except ValueError as error:
         raise ValueError(
-            f"element{name} of shape {shape} is not divisible over its {len(sharding.device_set)} devices: batch with "
-            f"drop_remainder=True, to a multiple of their number ({error})"
+            f"element{name} of shape {shape} cannot be divided evenly over its {len(sharding.device_set)} devices; "
+            f"batch with drop_remainder=True and a batch size that is a multiple of their number ({error})"
         ) from error

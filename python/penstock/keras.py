@@ -15,7 +15,7 @@ from . import loader
 try:
     from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 except ImportError as error:
-    raise ImportError(f"ps.keras needs Keras 3, and was tested with 3.15; this is {keras.__version__}") from error
+    raise ImportError(f"ps.keras needs Keras 3 (tested with 3.15), but found {keras.__version__}") from error
 
 # Keras looks at the first batch to build a model; JAX's backend on an accelerator looks at the second too. Then Keras
 # starts again from the first batch.
@@ -90,7 +90,7 @@ class _Adapter(DataAdapter):
         if begun is self._begun:
             self._begun = None
         if not self._gave_some:
-            raise ValueError("there is no batch: the dataset is empty, or other readers of its job have read this pass")
+            raise ValueError("the pass has no batch: the dataset is empty, or other readers of its job have read it")
 
 
 class _Begun:
@@ -109,6 +109,6 @@ def _loader_of(backend):
 
         return jax.DataLoader
     raise NotImplementedError(
-        f"ps.keras reads for Keras on torch or JAX, and this is {backend}: set KERAS_BACKEND, or give Keras a generator "
-        "over as_numpy_iterator()"
+        f"ps.keras supports the backends torch and jax, not {backend}; set KERAS_BACKEND to one of them, or pass Keras "
+        "a generator over as_numpy_iterator()"
     )

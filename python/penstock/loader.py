@@ -37,7 +37,7 @@ class Loader:
     def __len__(self):
         elements = self.dataset.cardinality()
         if elements < 0:
-            raise TypeError(f"{type(self).__name__}: how many elements the dataset has is not known before")
+            raise TypeError(f"{type(self).__name__} has no length: the dataset is infinite or of unknown length")
         return int(elements)
 
     def state_dict(self):
@@ -58,7 +58,7 @@ class Loader:
     def commit(self, state):
         """Declares a state of this loader durable: no reader gets the elements that it contains again."""
         if self._iterator is None:
-            raise RuntimeError("nothing was read yet: a state is committed by the loader that reads on behind it")
+            raise RuntimeError("nothing was read yet; commit a state with the loader that continues after it")
         self._iterator.commit(position_of(state))
 
     def step_token(self):
@@ -66,7 +66,7 @@ class Loader:
         have the same hash, whichever consumer they are. Without rounds, round and consumer are -1, and the hash is
         that of the number of elements given since the pass began or was restored."""
         if self._iterator is None:
-            raise RuntimeError("nothing was read yet")
+            raise RuntimeError("nothing was read yet; step_token() describes the last element read")
         return self._iterator._core.step_token()
 
     def stop(self):
@@ -109,7 +109,7 @@ def position_of(state):
     try:
         return bytes(state[_KEY])
     except (KeyError, TypeError) as error:
-        raise ValueError("this is no state_dict() of a loader of Penstock's") from error
+        raise ValueError("this is not the state_dict() of a Penstock loader") from error
 
 
 def refuse_parts(dataset, framework):
@@ -117,8 +117,8 @@ def refuse_parts(dataset, framework):
     for name, leaf in nest.named_leaves(dataset.element_spec):
         if isinstance(leaf, (spec.RaggedTensorSpec, spec.SparseTensorSpec)):
             raise TypeError(
-                f"element{name}: {leaf} is no array in {framework}; make it dense before (padded_batch, or a map), or "
-                "read the dataset itself, whose elements have the parts"
+                f"element{name}: {leaf} is not a single array in {framework}; make it dense first (padded_batch, or a "
+                "map), or iterate over the dataset itself, whose elements have the parts"
             )
 
 
@@ -127,8 +127,8 @@ def refuse_strings(dataset, framework):
     for name, leaf in nest.named_leaves(dataset.element_spec):
         if leaf.dtype.name == "string":
             raise TypeError(
-                f"element{name}: {framework} has no strings; leave them out by a map, make numbers of them there "
-                "(ps.ops.string_to_number, string_to_hash_bucket), or read the dataset itself"
+                f"element{name}: {framework} has no strings; in a map, drop them or convert them to numbers "
+                "(ps.ops.string_to_number, string_to_hash_bucket), or iterate over the dataset itself"
             )
 
 

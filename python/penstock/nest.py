@@ -51,7 +51,7 @@ def plain(value):
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise TypeError(f"keys of dicts in elements are strings, not {key!r}")
+                raise TypeError(f"keys of dicts in elements must be strings, not {key!r}")
         return {key: plain(member) for key, member in value.items()}
     if isinstance(value, tuple):
         return tuple(plain(member) for member in value)
@@ -98,18 +98,18 @@ def assert_same(one, other, what):
         for a, b in zip(one, other):
             assert_same(a, b, what)
     elif is_nest(one) or is_nest(other):
-        raise ValueError(f"{what}: {one!r} and {other!r} are not nested alike")
+        raise ValueError(f"{what}: {one!r} and {other!r} have different structures")
 
 
 def leaves_to(like, nested, what):
     """Returns the values of `nested` at the leaves of `like`, in their order; such a value may itself be a nest."""
     if isinstance(like, dict):
         if not isinstance(nested, dict) or nested.keys() != like.keys():
-            raise ValueError(f"{what} has not the keys of the elements, {sorted(like)}: {nested!r}")
+            raise ValueError(f"{what} must have the same keys as the elements, {sorted(like)}, not {nested!r}")
         return [value for key in sorted(like) for value in leaves_to(like[key], nested[key], what)]
     if isinstance(like, tuple):
         if not isinstance(nested, tuple) or len(nested) != len(like):
-            raise ValueError(f"{what} is not a tuple of {len(like)} as the elements are: {nested!r}")
+            raise ValueError(f"{what} must be a tuple of {len(like)}, like the elements, not {nested!r}")
         return [value for a, b in zip(like, nested) for value in leaves_to(a, b, what)]
     return [nested]
 

@@ -15,7 +15,7 @@ class _Fields:
 
     def __setattr__(self, name, value):
         if name not in self._names:
-            raise AttributeError(f"options have no {name!r} here; there are {', '.join(self._names)}")
+            raise AttributeError(f"unknown option {name!r}; known options here: {', '.join(self._names)}")
         object.__setattr__(self, name, value)
 
     def __repr__(self):

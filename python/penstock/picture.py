@@ -54,7 +54,7 @@ def show(batch, columns=None, limit=64, gap=2):
     """
     images = _images(batch)[:limit]
     if not images:
-        raise ValueError("show: the batch has no image")
+        raise ValueError("show: the batch contains no images")
     images = [_rgb(image) for image in _bytes(images)]
     columns = min(len(images), columns or math.ceil(math.sqrt(len(images))))
     height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
@@ -93,8 +93,8 @@ def _images(batch):
         have = ", ".join(f"{array.dtype.name}{list(array.shape)}" for array in arrays)
         which = "none of" if not found else f"{len(found)} of"
         raise ValueError(
-            f"show: {which} the batch's leaves ({have}) may be images, [n, height, width, channels] or [height, width, "
-            "channels] of uint8, bool or floats with 1, 3 or 4 channels; give the one that you mean"
+            f"show: {which} the batch's leaves ({have}) can be images; expected one: [n, height, width, channels] or "
+            "[height, width, channels] of uint8, bool or floats, with 1, 3 or 4 channels. Pass the leaf to show"
         )
     return list(found[0]) if found[0].ndim == 4 else [found[0]]
 
@@ -107,7 +107,7 @@ def _bytes(images):
     least = min((image.min() for image in images if image.size), default=0)
     largest = max((image.max() for image in images if image.size), default=1)
     if not (math.isfinite(least) and math.isfinite(largest)):
-        raise ValueError("show: an image has values that are infinite or no number")
+        raise ValueError("show: an image contains infinite or NaN values; its values must be finite")
     if least < 0 or largest > 1:
         images = [(image - least) / ((largest - least) or 1) for image in images]
     return [np.rint(image * 255).astype(np.uint8) for image in images]

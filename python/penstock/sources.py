@@ -19,7 +19,7 @@ class Sources:
             start, stop, step = (0, *args, 1)[-3:] if len(args) == 1 else (*args, 1)[:3]
             dataset = cls(_core.Dataset.range(int(start), int(stop), int(step)))
         else:
-            raise ValueError(f"range takes 1 to 3 numbers, not {len(args)}")
+            raise ValueError(f"range takes 1 to 3 arguments, not {len(args)}")
         if dataset.element_spec.dtype == output_type:
             return dataset
         return dataset.map(lambda x: x.astype(output_type))
@@ -60,10 +60,10 @@ class Sources:
         elements each time, or have deterministic=False. It has one split: of the workers that share a pass, one
         reads it."""
         if not callable(generator):
-            raise TypeError("from_generator takes a function that gives an iterator, as a generator function does")
+            raise TypeError("from_generator expects a callable that returns an iterator, such as a generator function")
         if output_signature is None:
             if output_types is None:
-                raise ValueError("from_generator needs an output_signature, or output_types")
+                raise ValueError("from_generator needs output_signature or output_types")
             output_signature = _signature(output_types, output_shapes)
         if args:
             generator = functions.applied(generator, args)
@@ -83,7 +83,7 @@ class Sources:
             args = (datasets,)
         given = args[0] if len(args) == 1 and nest.is_nest(args[0]) else tuple(args)
         if not nest.leaves(given) or not all(isinstance(leaf, cls) for leaf in nest.leaves(given)):
-            raise TypeError(f"zip takes datasets, or a nest of them, not {given!r}")
+            raise TypeError(f"zip expects datasets or a nest of datasets, not {given!r}")
         zipped = cls(
             _core.Dataset.zip([leaf._core for leaf in nest.leaves(given)]),
             tuple(leaf.element_spec for leaf in nest.leaves(given)),

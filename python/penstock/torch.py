@@ -59,8 +59,8 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
     def __iter__(self):
         if torch.utils.data.get_worker_info() is not None:
             raise RuntimeError(
-                "this loader stands in a worker process of torch.utils.data.DataLoader: give that num_workers=0 "
-                "(elements are prepared by Penstock's workers and threads; a second process would only copy them)"
+                "this loader runs in a worker process of torch.utils.data.DataLoader; pass num_workers=0 to that "
+                "DataLoader (Penstock's workers and threads prepare the elements; another process would only copy them)"
             )
         return super().__iter__()
 
@@ -71,8 +71,8 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
             return torch.from_dlpack(leaf)  # torch's stream waits for the copy
         if not leaf.writable and self._read_only == "refuse":
             raise RuntimeError(
-                "others read this element too, and a tensor could write into it; read_only='clone' copies it, "
-                "read_only='share' gives it as it is"
+                "other readers share this element, and its tensor could be written to; use read_only='clone' to copy "
+                "it, or read_only='share' to get it without a copy"
             )
         tensor = torch.from_dlpack(leaf._to_reader())  # a capsule: torch before 2.9 asks for no DLPack 1.0
         if not leaf.writable and self._read_only == "clone":
@@ -111,7 +111,7 @@ class AllRanks:
     def commit(self):
         """Declares this rank's part of the last state_dict() durable."""
         if self._own is None:
-            raise RuntimeError("no state was taken yet")
+            raise RuntimeError("there is no state to commit; call state_dict() before commit()")
         self.loader.commit(self._own)
 
 
@@ -146,7 +146,7 @@ class AbortOnLoss:
     def __enter__(self):
         group = self._group_now()
         if not hasattr(group, "abort"):
-            raise RuntimeError(f"a {type(group).__name__} cannot be aborted; torch 2.6 and later can")
+            raise RuntimeError(f"a {type(group).__name__} cannot be aborted; AbortOnLoss needs torch 2.6 or later")
         self._on_lost = OnLostConsumer(self._hear)
         return self
 
@@ -167,7 +167,7 @@ class AbortOnLoss:
             return False
         self._aborted.wait(_ABORT_WITHIN)  # before the group is destroyed
         raise errors.UnavailableError(
-            f"{self._lost}; the process group was aborted: start all ranks again, from states of one step"
+            f"{self._lost}; the process group was aborted; restart all ranks from states of the same step"
         ) from error
 
     def _group_now(self):
@@ -228,7 +228,7 @@ def check_step(loader, group=None):
     torch.distributed.all_gather_object(places, (round_, consumer, steps), group=group)
     said = "; ".join(
         f"rank {rank} has taken {steps} elements"
-        + (f", the last of round {round_} as consumer {consumer}" if round_ >= 0 else "")
+        + (f", the last one in round {round_} as consumer {consumer}" if round_ >= 0 else "")
         for rank, (round_, consumer, steps) in enumerate(places)
     )
     raise errors.DataLossError(f"the ranks are not at the same step: {said}")
@@ -239,7 +239,7 @@ def distribute(dataset, processing_mode, service, job_name, *, coordinated=False
     all ranks, or, with `coordinated`, the rounds of the consumer with the rank's number. `options` as in
     Dataset.distribute."""
     if not job_name:
-        raise ValueError("job_name must be given: it is what all ranks read together")
+        raise ValueError("job_name is empty; pass the name of the job that all ranks share")
     if coordinated:
         options["consumer_index"] = torch.distributed.get_rank(group)
         options["num_consumers"] = torch.distributed.get_world_size(group)

@@ -32,7 +32,7 @@ def _of_python(value):
         if array.size == 0 or (array.min() >= bounds.min and array.max() <= bounds.max):
             return array.astype(np.int32)
     if array.dtype.kind == "O" and not all(isinstance(item, (str, bytes)) for item in array.ravel()):
-        raise ValueError(f"{value!r} makes no tensor: rows of different lengths, or values of different kinds")
+        raise ValueError(f"{value!r} cannot become a tensor: its rows differ in length, or its values in type")
     return array
 
 

@@ -38,12 +38,13 @@ def noticed(function):
         if watches:
             sys.setprofile(None)
     if any(_state(generator) != state for generator, state in zip(generators, before)):
-        found["a random generator of NumPy"] = True
+        found["a NumPy random generator"] = True
     if found:
         warnings.warn(
-            f"{getattr(function, '__qualname__', function)!s} called {', '.join(found)} while it was traced, which is "
-            "once: the result is one constant for all elements. Take ps.ops.random_uniform and its like, which draw for "
-            "each element, or ps.py_function(function, output_signature=…), which is run for each",
+            f"{getattr(function, '__qualname__', function)!s} called {', '.join(found)} while it was traced. It is "
+            "traced only once, so the result is one constant for all elements. Use ps.ops.random_uniform or a similar "
+            "operation, which draws for each element, or ps.py_function(function, output_signature=…), which runs for "
+            "each",
             errors.VolatileCallWarning,
             stacklevel=_outside(),
         )
@@ -56,7 +57,7 @@ def _note(call, found):
     elif isinstance(of, type) and issubclass(of, datetime.date) and call.__name__ in _NOW:
         found[f"{of.__name__}.{call.__name__}()"] = True
     elif isinstance(of, random.Random):
-        found["the module random"] = True
+        found["a function of the module random"] = True
     elif call is os.urandom:
         found["os.urandom()"] = True
 

@@ -30,7 +30,7 @@ class WindowedDataset:
             with expr.tracing(map_func):
                 inner = map_func(self._of._made(window, self._of.element_spec))
             if not isinstance(inner, type(self._of)):
-                raise TypeError(f"the function of flat_map gives a dataset, not {type(inner).__name__}")
+                raise TypeError(f"the function of flat_map must return a dataset, not {type(inner).__name__}")
             result.append(inner.element_spec)
             return inner._core
 

@@ -93,7 +93,7 @@ def await_dead(fleet, count):
     deadline = time.monotonic() + 60
     while fleet.dispatcher.errors.read_text().count("client_dead") < count:
         if time.monotonic() > deadline:
-            raise Failed("trainers that are away are not declared dead")
+            raise Failed("the trainers were away but were not declared dead")
         time.sleep(0.05)
 
 

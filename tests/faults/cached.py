@@ -78,11 +78,11 @@ def run(args, folder, found):
             for number in range(args.kills):
                 cached.round(number)
     if not found.amid_writing:
-        raise Failed("no worker was killed while a file was half written: this shows nothing")
+        raise Failed("no worker was killed while a file was half written, so the test proves nothing")
 
 
 if __name__ == "__main__":
     parser = program.parser(__doc__)
-    parser.add_argument("--kills", type=int, default=10, help="of each store")
+    parser.add_argument("--kills", type=int, default=10, help="kills for each store")
     parser.add_argument("--seed", type=int, default=1)
     program.conclude(parser.parse_args(), run, kills=0, amid_writing=0, lost=0, doubled=0)

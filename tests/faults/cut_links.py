@@ -72,7 +72,7 @@ def run(args, folder, found):
             found.jobs += 1
         found.moved = len(re.findall(" unreached ", fleet.dispatcher.errors.read_text()))
         if found.moved < len(JOBS.keys() - GIVEN_BACK):
-            raise Failed("not every job had partitions at the other end of its cut link: this shows nothing")
+            raise Failed("not every job had partitions at the other end of its cut link, so the test proves nothing")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def kept(fleet, journal, live):
         if int(found[2]) <= live:
             return int(found[1]), sum(file.stat().st_size for file in journal.iterdir()), int(found[3])
         time.sleep(0.2)
-    raise Failed(f"{found[2]} iterations are not past: {said.stdout}")
+    raise Failed(f"{found[2]} iterations are still live: {said.stdout}")
 
 
 def show(epoch, fleet, journal, workers, readers, states, live):
@@ -58,7 +58,7 @@ def run(args, folder, found):
             answers = [reader.hear_match(r"read (\d+) state (\d+)", 120) for reader in readers]
             read = sum(int(answer[1]) for answer in answers)
             if read != args.elements * (args.readers if args.endless else 1):
-                raise Failed(f"epoch {found.epochs}: {read} elements came")
+                raise Failed(f"epoch {found.epochs}: read {read} elements")
             if found.epochs % (args.epochs // args.samples) == 0:
                 states = [int(answer[2]) for answer in answers]
                 size, memory = show(found.epochs, fleet, journal, workers, readers, states, int(args.endless))
@@ -68,20 +68,20 @@ def run(args, folder, found):
         found.bytes_an_epoch = round((sizes[-1] - sizes[0]) / between, 1)
         limit = PER_EPOCH + (PER_STATE * args.readers if args.commits else 0) + (LIVE / between if args.endless else 0)
         if found.bytes_an_epoch > limit:
-            raise Failed("that is more than counts and ends take")
+            raise Failed("the state grew by more than counts and ends of epochs take")
         grown = {name: its - memories[len(memories) // 2][name] for name, its in memories[-1].items()}
         found.grown = round(max(grown.values()), 1)
         if args.epochs >= 1000 and found.grown > SPARE:
-            raise Failed(f"processes have grown by so many MiB in the second half: {grown}")
+            raise Failed(f"processes grew by these numbers of MiB in the second half: {grown}")
 
 
 if __name__ == "__main__":
     parser = program.parser(__doc__)
     parser.add_argument("--epochs", type=int, default=2000)
-    parser.add_argument("--elements", type=int, default=10_000, help="of an epoch; of an endless job, of each reader")
+    parser.add_argument("--elements", type=int, default=10_000, help="of an epoch; with --endless, of each reader")
     parser.add_argument("--readers", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--samples", type=int, default=8)
-    parser.add_argument("--commits", action="store_true", help="keep = committed, a state at each end")
-    parser.add_argument("--endless", action="store_true", help="repeats before Distribute")
+    parser.add_argument("--commits", action="store_true", help="use keep = committed, a state at each end")
+    parser.add_argument("--endless", action="store_true", help="repeat before Distribute")
     program.conclude(parser.parse_args(), run, epochs=0, bytes_an_epoch=0, grown=0)

@@ -79,7 +79,7 @@ class Case:
         if len({len(of_one) for of_one in reads}) > 1 and self.count % len(reads) == 0:
             raise Failed(f"{self.row.name}: {[len(of_one) for of_one in reads]} rounds")
         return (f"lost {lost if self.row.ends else 'nothing silently'}, doubled {doubled}; silent {silence:.2f} s at most; "
-                f"{ended_at - last:.2f} s behind the last element: {what[:160]}")
+                f"{ended_at - last:.2f} s after the last element: {what[:160]}")
 
     def strike(self):
         if self.row.killed == "worker":
@@ -126,5 +126,5 @@ def run(args, folder, found):
 if __name__ == "__main__":
     parser = program.parser(__doc__)
     parser.add_argument("--count", type=int, default=12000, help="numbers")
-    parser.add_argument("--step-us", type=int, default=500, help="of the trainer")
+    parser.add_argument("--step-us", type=int, default=500, help="microseconds of a trainer's step")
     program.conclude(parser.parse_args(), run, rows=0)

@@ -25,7 +25,7 @@ def altered_states(scene):
                 raise Failed(f"{hostile.name}: {hostile.errors.read_text()}")
             for line in tries:
                 if "more splits than the source has" not in line and "lies outside" not in line:
-                    raise Failed(f"a state that no dispatcher gives is answered with '{line}'")
+                    raise Failed(f"a forged state was answered with '{line}'")
             if fleet.dispatcher.child.poll() is not None:
                 raise Failed(f"{fleet.dispatcher.name} ended: {fleet.dispatcher.errors.read_text()[-2000:]}")
             scene.replace(fleet)

@@ -129,16 +129,16 @@ class Kills:
         return [self.fleet.dispatcher, *self.workers, *self.trainers]
 
     def what_is_left(self):
-        left = [f"{name} is left in /dev/shm" for name in shared_memory() - self.names_in_shm]
+        left = [f"{name} is still in /dev/shm" for name in shared_memory() - self.names_in_shm]
         for process in self.processes():
             now = process.holds()
             if now["segments"] > 0:
-                left.append(f"{process.name} maps {now['segments']} segments")
+                left.append(f"{process.name} still maps {now['segments']} segments")
             base = self.bases.get(process.name, [])
             for what in now if len(base) == 2 else []:
                 most = max(held[what] for held in base) + (MOST_OF_GRPC if what == "threads of gRPC" else 0)
                 if now[what] > most:
-                    left.append(f"{process.name} holds {now[what]} {what}, {most} are usual")
+                    left.append(f"{process.name} holds {now[what]} {what}, expected at most {most}")
         return left
 
     def run(self):
@@ -149,7 +149,7 @@ class Kills:
             if lost or (doubled and not self.args.at_least_once):
                 raise Failed(f"round {number}: lost={lost} doubled={doubled}")
         if self.args.at_least_once and not self.found.doubled:
-            raise Failed("no element came twice, so nothing was tested")
+            raise Failed("no element came twice, so the test proves nothing")
         if self.found.longest_pause > self.args.patience:
             raise Failed(f"survivors took {self.found.longest_pause} s to go on, more than {self.args.patience} s")
 

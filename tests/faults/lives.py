@@ -101,7 +101,7 @@ def replaced_between_dataset_and_job(scene):
         before.say("all")
         fleet.dispatcher.child.wait()
         if "registered dataset" not in fleet.dispatcher.errors.read_text():
-            raise Failed("the dispatcher ended before it had the dataset")
+            raise Failed("the dispatcher ended before the dataset was registered")
         before.pause()
         scene.replace(fleet)
         fleet.start_worker()
@@ -109,9 +109,9 @@ def replaced_between_dataset_and_job(scene):
         after.expect(f"read {scene.rng.randrange(10, 200)}", "read")
         before.go_on()
         if (answer := before.hear(60)) != "end":
-            raise Failed(f"{before.name} answers 'all' with '{answer}'")
+            raise Failed(f"{before.name} answered 'all' with '{answer}'")
         if any(differences([before.log], before.count)):
-            raise Failed(f"{before.name} has read something else than its dataset")
+            raise Failed(f"{before.name} read elements that are not in its dataset")
         scene.whole(after)
 
 

@@ -59,12 +59,12 @@ def run(args, folder, found):
             worker = fleet.start_worker()
             workers[worker.port] = worker
             if events.wait(rf"lost worker={placed[1]}") is None:
-                raise Failed("a worker that was killed is not lost")
+                raise Failed("a killed worker was not declared lost")
         answer = bad.ask("all", seconds=30)
         if "partition 1 ended" not in answer:
-            raise Failed(f"after {found.kills} kills the job's reader is told '{answer}'")
+            raise Failed(f"after {found.kills} kills the job's reader got '{answer}'")
         if good.hear(120) != "end":
-            raise Failed("the other job does not end")
+            raise Failed("the other job did not end")
         lost, doubled = differences([folder / "good.log"], COUNT)
         if lost or doubled:
             raise Failed(f"the other job: lost={lost} doubled={doubled}")

@@ -116,7 +116,7 @@ def run(args, folder, found):
                 found.order = order.hexdigest()[:16]
                 if got != wanted:
                     at = next((i for i, pair in enumerate(zip(wanted, got)) if pair[0] != pair[1]), len(got))
-                    raise Failed(f"{what}: the order is another one from element {at} on")
+                    raise Failed(f"{what}: the order differs from element {at} on")
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ def parser(description, seeds=False):
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--bin", default="build/release/bin", type=lambda path: pathlib.Path(path).resolve())
     made.add_argument("--protocol", default="shm")
-    made.add_argument("--keep", action="store_true", help="leave the logs, as after a failure")
+    made.add_argument("--keep", action="store_true", help="keep the logs, as after a failure")
     if seeds:
         made.add_argument("--seed", default=1, type=int)
-        made.add_argument("--seeds", default=1, type=int, help="how many, from --seed on")
+        made.add_argument("--seeds", default=1, type=int, help="number of seeds, starting at --seed")
     return made
 
 

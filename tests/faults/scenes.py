@@ -42,7 +42,7 @@ class Scene:
     def refused(reader, order, *words):
         answer = reader.ask(order, seconds=60)
         if not answer.startswith("error ") or not all(word in answer for word in words):
-            raise Failed(f"{reader.name} answers '{order}' with '{answer}'")
+            raise Failed(f"{reader.name} answered '{order}' with '{answer}'")
 
 
 def play(scenes, args, folder, found):

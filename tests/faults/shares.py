@@ -46,7 +46,8 @@ def run(args, folder, found):
     with Fleet(args.bin, folder, args.protocol, 60000, window=1) as fleet:
         (found.slow, found.fast), found.late = shares(fleet)
     if abs(found.fast / found.slow / 3 - 1) > 0.1 or found.late > 1:
-        raise Failed(f"of {COUNT}, 1 : {found.fast / found.slow:.2f}; {found.late} elements after the first end")
+        raise Failed(f"the shares of {COUNT} elements are 1 : {found.fast / found.slow:.2f}; "
+                     f"{found.late} elements came after the first end")
 
 
 if __name__ == "__main__":

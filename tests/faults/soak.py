@@ -34,7 +34,7 @@ class Held:
         return max(second) - max(first)
 
     def complaints(self):
-        return [f"{self.process.name} holds {self.growth(what):.1f} {what} more in the second half"
+        return [f"{self.process.name} holds {self.growth(what):.1f} {what} more in the second half than in the first"
                 for what in SPARE if self.growth(what) > SPARE[what]]
 
     def words(self):
@@ -63,7 +63,7 @@ def run(args, folder, found):
 
 if __name__ == "__main__":
     parser = program.parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=600, help="at least so long")
-    parser.add_argument("--elements", type=int, default=10**7, help="and at least so many")
-    parser.add_argument("--rate", type=float, default=0, help="elements a second at most; 0: no bound")
+    parser.add_argument("--seconds", type=float, default=600, help="minimum duration in seconds")
+    parser.add_argument("--elements", type=int, default=10**7, help="minimum number of elements")
+    parser.add_argument("--rate", type=float, default=0, help="maximum elements per second; 0: no limit")
     program.conclude(parser.parse_args(), run, elements=0)

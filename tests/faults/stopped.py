@@ -20,7 +20,7 @@ HELD = 8
 def expect(process, order, expected, seconds=60):
     answer = process.ask(order, seconds)
     if not answer.startswith(expected):
-        raise Failed(f"{process.name} answers '{order}' with '{answer}', not '{expected}'")
+        raise Failed(f"{process.name} answered '{order}' with '{answer}', not '{expected}'")
     return answer
 
 
@@ -42,7 +42,7 @@ def end(*trainers):
         deadline = time.monotonic() + 20  # links are destroyed in the background
         while left := trainer.holds()["segments"]:
             if time.monotonic() > deadline:
-                raise Failed(f"{trainer.name} maps {left} segments")
+                raise Failed(f"{trainer.name} still maps {left} segments")
             time.sleep(0.02)
 
 
@@ -107,7 +107,7 @@ def run(args, folder, _):
         happens(fleet, *trainers)
         end(*trainers)
     if left := shared_memory() - names:
-        raise Failed(f"{left} left in /dev/shm")
+        raise Failed(f"{left} still in /dev/shm")
 
 
 if __name__ == "__main__":

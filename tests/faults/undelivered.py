@@ -46,7 +46,7 @@ class Job:
         unsaid = sum(len(history(reader.log)) for reader in self.killed)
         if lost > self.unlogged or doubled > unsaid:
             raise Failed(f"{self.name}: lost={lost} doubled={doubled}, "
-                         f"of which killed ones had {self.unlogged} and {unsaid} at most")
+                         f"but killed readers explain at most {self.unlogged} and {unsaid}")
         for reader in self.readers:
             reader.kill()
 
@@ -102,7 +102,7 @@ def replace_ended(fleet, workers):
     ended = [worker for worker in workers if worker.child.poll() is not None]
     for worker in ended:
         if fleet.protocol != "ucx":
-            raise Failed(f"{worker.name} ended by itself:\n{worker.errors.read_text()[-2000:]}")
+            raise Failed(f"{worker.name} ended unexpectedly:\n{worker.errors.read_text()[-2000:]}")
         workers[workers.index(worker)] = fleet.start_worker()
     return len(ended)
 

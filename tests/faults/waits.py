@@ -19,7 +19,7 @@ def read(fleet, words):
             raise Failed(f"{words} words: {answer}")
         answer = trainer.ask("next", 60)
     if (answer := trainer.ask("look")) != "same":
-        raise Failed(f"{words} words: what was kept has {answer}")
+        raise Failed(f"{words} words: the kept elements changed: {answer}")
     lost, doubled = differences([log], COUNT)
     if lost or doubled:
         raise Failed(f"{words} words: lost={lost} doubled={doubled}")

@@ -134,7 +134,7 @@ class Run(unittest.TestCase):
         with tempfile.TemporaryDirectory() as empty:
             records = run("tfdata", " ".join(command("counting")), env={**os.environ, "PENSTOCK_PEERS": empty})
         errors = {record["system"]: record.get("error") for record in records if record.get("summary")}
-        self.assertEqual(errors, {"tfdata": "tfdata is not installed; ./run deps peers tfdata", "counting": None})
+        self.assertEqual(errors, {"tfdata": "tfdata is not installed; run ./run deps peers tfdata", "counting": None})
 
 
 class Bench(unittest.TestCase):

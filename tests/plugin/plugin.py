@@ -41,7 +41,7 @@ def refusals(args, folder):
     said = refused(args, "--plugin", args.plugin, "--plugin-allow", elsewhere)
     expect("PERMISSION_DENIED" in said and "plugin-allow" in said and str(elsewhere) in said, said)
     elsewhere.rmdir()
-    print("plugin: what must be refused is, in words", flush=True)
+    print("plugin: unusable plugins are refused with the reason", flush=True)
 
 
 def open_job(fleet, trainer, job):
@@ -73,12 +73,12 @@ def killed(fleet):
     log = open_job(fleet, trainer, "killed")
     deadline = time.monotonic() + 60
     while not log.exists() or len(log.read_text().splitlines()) < COUNT // 4:
-        expect(time.monotonic() < deadline, "nothing is read")
+        expect(time.monotonic() < deadline, "nothing was read")
         time.sleep(0.01)
     workers[0].kill()
     answer = trainer.hear(120)
     expect(answer == "end", f"{trainer.name}: {answer}")
-    expect(trainer.ask("close") == "closed", "the trainer does not close")
+    expect(trainer.ask("close") == "closed", "the trainer did not close")
     return differences([log], COUNT)
 
 

@@ -337,7 +337,7 @@ class Transforms(unittest.TestCase):
         self.assertEqual((said.threading.private_threadpool_size, said.deterministic), (1, False))
         self.assertEqual(repr(others), "Options(deterministic=False)")
         self.assertEqual(ps.Dataset.range(1).options(), ps.Options())
-        with self.assertRaisesRegex(AttributeError, "determinstic.*there are autotune"):
+        with self.assertRaisesRegex(AttributeError, "determinstic.*known options here: autotune"):
             options.determinstic = False
         with self.assertRaisesRegex(AttributeError, "private_threadpool_size"):
             options.threading.private_thread_pool_size = 2

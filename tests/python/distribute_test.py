@@ -70,7 +70,7 @@ class ReplicasReading(unittest.TestCase):
 
         with self.assertRaisesRegex(KeyError, "mine"):
             mirrored(2).distribute_datasets_from_function(fail)
-        with self.assertRaisesRegex(TypeError, "gives a Dataset, not int"):
+        with self.assertRaisesRegex(TypeError, "must return a Dataset, not int"):
             mirrored(2).distribute_datasets_from_function(lambda _: 5)
 
     def test_maps_and_folds_after_the_distribution(self):

@@ -88,10 +88,10 @@ class Tracing(unittest.TestCase):
 
     def test_interleave_says_the_ways_out(self):
         numbers = ps.Dataset.range(3)
-        looks = "interleave is traced, and never run in Python: let a map before it .* flat_map with an output_signature"
+        looks = "interleave cannot run a function in Python, only trace it; .* a map before it .* flat_map"
         with self.assertRaisesRegex(TypeError, looks):
             numbers.interleave(lambda x: ps.Dataset.range(x) if x > 1 else ps.Dataset.range(3))
-        gives = "gives a dataset .*, not {}; let a map before it .* flat_map with an output_signature"
+        gives = "must return a dataset .*, not {}; .* a map before it .* flat_map with an output_signature"
         with self.assertRaisesRegex(TypeError, gives.format("list")):
             numbers.interleave(lambda x: [x, x])
         for call in (numbers.interleave, numbers.flat_map):

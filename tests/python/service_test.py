@@ -92,7 +92,7 @@ class Servers(unittest.TestCase):
             for server in (*cluster.workers, cluster.dispatcher):
                 server.start()  # already running
                 server.stop()
-                with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "stopped.*make another"):
+                with self.assertRaisesRegex(ps.errors.FailedPreconditionError, "stopped.*create a new one"):
                     server.start()
 
     def test_a_stopped_dispatcher_releases_its_journal(self):

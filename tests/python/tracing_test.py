@@ -168,7 +168,7 @@ class Tracing(unittest.TestCase):
     def test_an_expression_has_no_text_and_no_hash(self):
         for look in (str, hash, "{}".format, "{:>9}".format, lambda x: f"img_{x}", lambda x: "%s" % x,
                      {1: 2}.get, lambda x: x in {1, 2}):
-            with self.assertRaisesRegex(TypeError, "has no values to look at"):
+            with self.assertRaisesRegex(TypeError, "has no value while its function is traced"):
                 ps.Dataset.range(3).map(lambda x, look=look: [look(x), x][1])
 
     def test_texts_and_tables_give_what_python_gives(self):

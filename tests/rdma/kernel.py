@@ -39,7 +39,7 @@ def package():
     depends = out("apt-cache", "depends", "linux-image-amd64")
     found = re.search(r"Depends: (linux-image-[0-9.]+-[0-9]+-amd64)$", depends, re.MULTILINE)
     if not found:
-        raise SystemExit(f"rdma: apt knows of no kernel behind linux-image-amd64 (apt-get update):\n{depends}")
+        raise SystemExit(f"rdma: apt finds no kernel package for linux-image-amd64; run apt-get update:\n{depends}")
     return found[1]
 
 

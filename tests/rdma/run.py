@@ -31,7 +31,7 @@ def parse_arguments():
     parser.add_argument("scene", choices=SCENES)
     parser.add_argument("--tests", nargs="*", default=[], type=pathlib.Path, help="programs that the scene runs")
     parser.add_argument("--build", type=pathlib.Path, required=True, help="folder of the built programs")
-    parser.add_argument("--seconds", type=float, default=570, help="until a machine counts as stuck")
+    parser.add_argument("--seconds", type=float, default=570, help="seconds after which a machine counts as stuck")
     return parser.parse_args()
 
 

@@ -88,7 +88,7 @@ class Machine:
         if not re.search(r"^scene: ended well$", text, re.MULTILINE):
             return f"{self.scene} ended without its last line"
         if bad := re.search(r"BUG:|Oops:|WARNING: CPU|Call Trace:", text):
-            return f"{self.scene}: the kernel says {bad[0]}"
+            return f"{self.scene}: the kernel reported {bad[0]}"
         return None
 
     def stop(self):

@@ -49,7 +49,7 @@ class Strikes:
                  "empty-dispatcher": self._empty_dispatcher, "older-journal": self._older_journal,
                  "cut-link": self._cut_link, "end-worker": self._end_worker}[fault](jobs, rng)
         if words is None:
-            return f"{fault}: nobody to strike"
+            return f"{fault}: skipped, no process that it can hit"
         self.counts[fault] += 1
         self.done.append([fault, began, began])
         return words
@@ -116,7 +116,7 @@ class Strikes:
         trainer.say(f"open doomed-{trainer.name} {DOOMED_COUNT} 1 {log} {log}.state\nall")
         self.doomed.append((trainer, time.monotonic() + DOOMED_IN))
         self.excused.add(-signal.SIGABRT)
-        return f"element {number} of doomed-{trainer.name} ends its worker"
+        return f"element {number} of doomed-{trainer.name} crashes its worker"
 
     # --- the dispatcher ---------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Strikes:
         victim.kill()
         shutil.rmtree(self.journal)
         self._after(rng.uniform(0, 1), self.fleet.start_dispatcher)
-        return f"{victim.name} is replaced by an empty one"
+        return f"{victim.name} restarts without its journal"
 
     def _older_journal(self, jobs, rng):
         """Copies the journal between two lives of the dispatcher, and replaces it by the copy some time later."""
@@ -157,7 +157,7 @@ class Strikes:
         shutil.copytree(self.journal, self.journal.with_name("copy"))
         self.fleet.start_dispatcher()
         self._after(rng.uniform(1, 4), lambda: self._put_copy_back(jobs))
-        return f"the journal goes back to what {self.fleet.dispatcher.name} begins with"
+        return f"the journal will be replaced by a copy from the start of {self.fleet.dispatcher.name}"
 
     def _put_copy_back(self, jobs):
         if self._dispatcher_is_down():
@@ -182,7 +182,7 @@ class Strikes:
 
     def _send_trainer_away(self, jobs, rng):
         words = self._kill_trainer_for(jobs, rng, self.away_seconds)
-        return words and f"{words}, which comes back after {self.away_seconds:g} s"
+        return words and f"{words}, restarts after {self.away_seconds:g} s"
 
     @staticmethod
     def _kill_trainer_for(jobs, rng, seconds):
@@ -196,7 +196,7 @@ class Strikes:
             return None
         for job in rng.sample(jobs, len(jobs)):
             if name := job.leave(rng):
-                return f"{name} leaves {job.name}, and another reader comes"
+                return f"{name} leaves {job.name}, and another reader joins it"
         return None
 
     def _cut_link(self, jobs, rng):
@@ -224,17 +224,18 @@ class Strikes:
         for worker, until in list(self.leaving):
             code = worker.child.poll()
             if code is None and now > until:
-                raise Failed(f"{worker.name} was told to end and has not in {DRAINED_IN} s")
+                raise Failed(f"{worker.name} was told to drain, but still runs after {DRAINED_IN} s")
             if code is not None:
                 self.leaving.remove((worker, until))
             if code and not self._is_excused(worker, code):
-                raise Failed(f"{worker.name} was told to end and did with {code}:\n{worker.errors.read_text()[-2000:]}")
+                raise Failed(f"{worker.name} was told to drain, but exited with {code}:\n"
+                             f"{worker.errors.read_text()[-2000:]}")
         for process in [self.fleet.dispatcher, *self.workers]:
             code = process.child.poll()
             if code in (None, -signal.SIGKILL):
                 continue
             if process is self.fleet.dispatcher or not self._is_excused(process, code):
-                raise Failed(f"{process.name} ended by itself:\n{process.errors.read_text()[-2000:]}")
+                raise Failed(f"{process.name} ended unexpectedly:\n{process.errors.read_text()[-2000:]}")
             self._replace(process, 0.5)
         for entry in list(self.doomed):
             self._look_at_doomed(*entry)
@@ -247,11 +248,13 @@ class Strikes:
     def _look_at_doomed(self, trainer, until):
         if trainer.lines.qsize() < 2:
             if time.monotonic() > until:
-                raise Failed(f"{trainer.name} has heard nothing for {DOOMED_IN} s of the element that ends its workers")
+                raise Failed(f"{trainer.name}, whose job has an element that crashes its workers, "
+                             f"got no error in {DOOMED_IN} s")
             return
         answers = trainer.hear(0), trainer.hear(0)
         if not any(words in answers[1] for words in (" ended ", *OF_ANOTHER_LIFE)):
-            raise Failed(f"{trainer.name}, whose job has an element that ends its workers: {answers}")
+            raise Failed(f"{trainer.name}, whose job has an element that crashes its workers, "
+                         f"got unexpected answers: {answers}")
         trainer.kill()
         self.doomed.remove((trainer, until))
 
@@ -293,8 +296,8 @@ class GoesOn:
             line = f"  {fault}: {count} times"
             if moved := self.moved[fault]:
                 line += (f"; {len(moved)} partitions moved, first new element after "
-                         f"{statistics.median(moved):.2f} s (median), {max(moved):.2f} s (most)")
+                         f"{statistics.median(moved):.2f} s (median), {max(moved):.2f} s (max)")
             if fault == "kill-dispatcher" and self.commits:
                 line += (f"; {len(self.commits)} trainers' first commit {statistics.median(self.commits):.2f} s (median), "
-                         f"{max(self.commits):.2f} s (most) behind its start")
+                         f"{max(self.commits):.2f} s (max) after its start")
             yield line

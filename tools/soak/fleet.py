@@ -58,9 +58,9 @@ class Process:
         try:
             line = self.lines.get(timeout=max(0, seconds))
         except queue.Empty:
-            raise Failed(f"{self.name} hangs: no answer for {seconds:.0f} s; process {self.child.pid}")
+            raise Failed(f"{self.name} hangs: no answer for {seconds:.0f} s; pid {self.child.pid}")
         if line is None:
-            raise Gone(f"{self.name} ended by itself:\n{self.errors.read_text()[-2000:]}")
+            raise Gone(f"{self.name} ended unexpectedly:\n{self.errors.read_text()[-2000:]}")
         return line
 
     def hear_match(self, pattern, seconds=30):
@@ -74,7 +74,7 @@ class Process:
             self.child.stdin.write(order + "\n")
             self.child.stdin.flush()
         except BrokenPipeError:
-            raise Gone(f"{self.name} ended by itself:\n{self.errors.read_text()[-2000:]}")
+            raise Gone(f"{self.name} ended unexpectedly:\n{self.errors.read_text()[-2000:]}")
 
     def ask(self, order, seconds=30):
         self.say(order)
@@ -83,7 +83,7 @@ class Process:
     def expect(self, order, *answers, seconds=30):
         """Returns its answer if that is one of `answers`; else Failed."""
         if (answer := self.ask(order, seconds)) not in answers:
-            raise Failed(f"{self.name} answers '{order}' with '{answer}'")
+            raise Failed(f"{self.name} answered '{order}' with '{answer}'")
         return answer
 
     def pause(self):

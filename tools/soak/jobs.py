@@ -218,7 +218,7 @@ class Job:
                 self.seats[i].leaving = False
             self._open(i, self._checkpoint(i))
             if self.may_be_refused:
-                raise Refused(f"{self.seats[i].process.name} came to {self.name} while the dispatcher was replaced")
+                raise Refused(f"{self.seats[i].process.name} joined {self.name} during a replacement of the dispatcher")
 
     def _end_or_revive(self, seats):
         with self.lock:
@@ -239,7 +239,7 @@ class Job:
                 while not ended:
                     answers = self._all_say(f"read {ROUNDS_BETWEEN_STATES if step else 1}", "read", "end")
                     if len(set(answers)) > 1:
-                        raise Failed(f"{self.name}: consumers end at different rounds")
+                        raise Failed(f"{self.name}: the consumers ended at different rounds")
                     ended = answers[0] == "end"
                     for i in everyone:
                         self.seats[i].process.say(f"save {self._checkpoint(i, step + 1)}")

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads jobs of every kind at once while processes die, and counts every record.
 
-A dispatcher, workers and trainers run in laps. In each lap six jobs begin together
+A dispatcher, workers and trainers run in laps. In each lap six jobs start together
 (two that two trainers share, OFF, static, rounds of two consumers, and cached; with
-filters and shuffles), faults strike at moments drawn from the seed, and all jobs
-are read to their ends. Then each record must be in the trainers' histories as often
-as it should be, and no resource of a job may be left. The last line gives the result.
+filters and shuffles), faults are injected at moments drawn from the seed, and all
+jobs are read to the end. Then each record must be in the trainers' histories exactly
+as often as expected, and no resource of a job may be left. The last line is the result.
 
 If the dispatcher starts without its journal, or from an older copy, readers get an
-error, and their jobs begin again under other names. The records that were read until
-then are only checked for records that came twice.
+error, and their jobs start again under other names. The records that were read before
+are then only checked for duplicates.
 
 A lap depends only on its own seed. A failure names the seed that repeats its lap.
 """
@@ -156,9 +156,9 @@ class Soak:
     def await_quiet(self, words):
         """Waits until no process maps a segment and none has a name. Then notes each process's memory, with `words`."""
         deadline = time.monotonic() + 30
-        while left := ([] if self.strikes.turn() else ["what was struck is not mended"]) + (
-                [f"{name} is left in /dev/shm" for name in shared_memory() - self.names_in_shm] +
-                [f"{process.name} maps segments" for process in self.processes() if process.holds()["segments"]]):
+        while left := ([] if self.strikes.turn() else ["a fault is not repaired yet"]) + (
+                [f"{name} is still in /dev/shm" for name in shared_memory() - self.names_in_shm] +
+                [f"{process.name} still maps segments" for process in self.processes() if process.holds()["segments"]]):
             if time.monotonic() > deadline:
                 raise Failed("; ".join(left))
             time.sleep(0.05)
@@ -180,7 +180,7 @@ class Soak:
                 continue
             first, second = samples[:len(samples) // 2], samples[len(samples) // 2:]
             if (more := statistics.median(second) - max(first)) > spare:
-                return f"{name} holds {more:.1f} MiB more in the second half of its laps"
+                return f"{name} used {more:.1f} MiB more in the second half of its laps than in the first"
         return ""
 
     def memory_line(self):
@@ -190,16 +190,16 @@ class Soak:
             role, held = name.split("-")[0], self.warm(name)
             if len(held) > len(longest.get(role, (None, []))[1]):
                 longest[role] = (name, held)
-        return "  memory behind each lap, of the longest lives: " + (", ".join(
+        return "  memory after each lap, of the longest-lived process of each role: " + (", ".join(
             f"{name} {held[0]:.1f} → {held[-1]:.1f} MiB in {len(held)} laps"
-            for name, held in longest.values()) or "too short")
+            for name, held in longest.values()) or "too few laps")
 
 
 def faults_of(text):
     names = [] if text == "none" else FAULTS if text == "all" else text.split(",")
     for name in names:
         if name not in FAULTS:
-            raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(FAULTS)}")
+            raise argparse.ArgumentTypeError(f"unknown fault '{name}'; known faults: {', '.join(FAULTS)}")
     return names
 
 
@@ -212,7 +212,7 @@ def parse_arguments():
     add("--seed", metavar="S", type=int, default=1,
         help="random seed; lap n uses S + n (default: %(default)s)")
     add("--faults", metavar="NAME,…", type=faults_of, default=FAULTS,
-        help=f"faults among {', '.join(FAULTS)}; or 'none' or 'all' (default: all)")
+        help=f"comma-separated faults: {', '.join(FAULTS)}; or 'none' or 'all' (default: all)")
     add("--faults-per-lap", metavar="N", type=int, default=0, help="faults in each lap (default: 1 to 3)")
     add("--protocol", metavar="NAME", default="shm", help="data_transfer_protocol (default: %(default)s)")
     add("--duration", metavar="S", type=float, default=60,
@@ -220,13 +220,14 @@ def parse_arguments():
     add("--elements", metavar="N", type=int, default=0, help="minimum elements, besides --duration")
     add("--laps", metavar="N", type=int, default=0, help="exact number of laps instead")
     add("--workers", metavar="N", type=int, default=2, help="workers at the beginning of each lap (default: %(default)s)")
-    add("--stop-seconds", metavar="S", type=float, default=10, help="seconds of stop-worker (default: %(default)g)")
+    add("--stop-seconds", metavar="S", type=float, default=10,
+        help="length of stop-worker, in seconds (default: %(default)g)")
     add("--step-us", metavar="US", type=int, default=1000,
         help="microseconds of a trainer's step; less makes a busier machine (default: %(default)s)")
     add("--keep", action="store_true", help="do not remove the logs")
     args = parser.parse_args()
     if args.workers < 1:
-        parser.error("--workers: at least 1")
+        parser.error("--workers must be at least 1")
     args.bin = args.bin.resolve()
     args.plugin = args.bin.parent / "lib" / "penstock" / "libpenstock_soak_plugin.so"
     return args
@@ -236,7 +237,7 @@ def network_for(args):
     """Returns the network in which links can be cut, if that fault is wanted. Removes the fault if it cannot be."""
     if "cut-link" not in args.faults:
         return None
-    why = "elements do not go over a network" if args.protocol == "shm" else ""
+    why = "with protocol shm, elements do not use the network" if args.protocol == "shm" else ""
     try:
         with Network() as trial:
             trial.add("host")
@@ -245,7 +246,7 @@ def network_for(args):
     if not why:
         return Network()
     args.faults = [fault for fault in args.faults if fault != "cut-link"]
-    print(f"soak: without cut-link: {why}", flush=True)
+    print(f"soak: cut-link is left out: {why}", flush=True)
     return None
 
 
@@ -278,11 +279,11 @@ def main():
     if why:
         again = (f"--seed {args.seed + laps} --laps 1 --faults {faults} --protocol {args.protocol} --workers {args.workers} "
                  f"--faults-per-lap {args.faults_per_lap} --stop-seconds {args.stop_seconds:g} --step-us {args.step_us}")
-        print(f"{why}\nagain: penstock soak {again}\nlogs: {folder}", file=sys.stderr, flush=True)
+        print(f"{why}\nrepeat with: penstock soak {again}\nlogs: {folder}", file=sys.stderr, flush=True)
     elif not args.keep:
         shutil.rmtree(folder)
     print(f"soak: {'failed' if why else 'ok'} seed={args.seed + laps if why else args.seed} lost={lost} doubled={doubled} "
-          f"elements={elements} laps={laps} begun_anew={begun_anew} protocol={args.protocol}")
+          f"elements={elements} laps={laps} jobs_restarted={begun_anew} protocol={args.protocol}")
     sys.exit(1 if why else 0)
 
 

@@ -176,7 +176,7 @@ class _Server:
         """Starts the server if it is not running. A stopped server stays stopped, as in tf.data service."""
         if self._stopped:
             raise errors.FailedPreconditionError(
-                f"this {type(self).__name__} was stopped and cannot be started again; make another"
+                f"this {type(self).__name__} was stopped and cannot be started again; create a new one"
             )
         if self._core is None:
             self._core = self._make(_given(self._config))
@@ -201,7 +201,7 @@ class _Server:
 
     def _started(self):
         if self._core is None:
-            raise RuntimeError(f"this {type(self).__name__} is not started; call start()")
+            raise RuntimeError(f"this {type(self).__name__} has not been started; call start() first")
         return self._core
 
     def __enter__(self):
@@ -242,7 +242,7 @@ class WorkerServer(_Server):
 
     def __init__(self, config, start=True):
         if config is None or not config.dispatcher_address:
-            raise ValueError("a WorkerConfig needs a dispatcher_address")
+            raise ValueError("dispatcher_address is missing; config must be a WorkerConfig with a dispatcher_address")
         interpreter, path = functions.interpreter_and_path()
         super().__init__(
             dataclasses.replace(

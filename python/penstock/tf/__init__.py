@@ -57,12 +57,12 @@ def function(func=None, input_signature=None, **_):
     def checked(*args):
         if len(args) != len(input_signature):
             wanted = len(input_signature)
-            raise TypeError(f"{func.__name__} takes {wanted} argument(s) by its signature, not {len(args)}")
+            raise TypeError(f"{func.__name__} takes {wanted} argument(s) by its input_signature, not {len(args)}")
         for i, (spec, given) in enumerate(zip(input_signature, args)):
-            _nest.assert_same(spec, given, f"argument {i} of {func.__name__} and its signature")
+            _nest.assert_same(spec, given, f"argument {i} of {func.__name__} and its input_signature")
             for of_leaf, leaf in zip(_nest.leaves(spec), _nest.leaves(given)):
                 if not of_leaf.is_compatible_with(leaf):
-                    raise TypeError(f"argument {i} of {func.__name__} is {leaf!r} where its signature says {of_leaf!r}")
+                    raise TypeError(f"argument {i} of {func.__name__} is {leaf!r}, but input_signature has {of_leaf!r}")
         return func(*args)
 
     return checked

@@ -119,7 +119,7 @@ def reshape(tensor, shape, name=None):
     shape = [shape] if isinstance(shape, int) else list(shape)
     dims = [-1 if isinstance(dim, _core.Expr) else int(dim) for dim in shape]
     if dims.count(-1) > 1:
-        raise ValueError(f"reshape: {dims.count(-1)} dimensions are traced or -1, of {shape!r}; one may be")
+        raise ValueError(f"reshape: {dims.count(-1)} dimensions are traced or -1 in {shape!r}; at most one may be")
     return ops.reshape(as_tensor(tensor), dims)
 
 
@@ -177,7 +177,7 @@ def slice(input_, begin, size, name=None):  # noqa: A001
 def gather(params, indices, axis=0, batch_dims=0, name=None):
     """Returns the rows with these numbers."""
     if batch_dims != 0:
-        raise NotImplementedError("gather: batch_dims other than 0; gather in a map before batch")
+        raise NotImplementedError("gather: batch_dims must be 0; gather in a map before batch instead")
     return ops.gather(as_tensor(params), as_tensor(indices), axis or 0)
 
 
@@ -208,7 +208,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     if isinstance(sizes, int):
         length = x.shape[axis]
         if length is None or length % sizes:
-            raise ValueError(f"split: axis {axis} has length {length}, which does not make {sizes} equal parts")
+            raise ValueError(f"split: axis {axis} has length {length}, which cannot make {sizes} equal parts")
         sizes = [length // sizes] * sizes
     parts, begin = [], 0
     for count in sizes:
@@ -222,7 +222,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
 def where(condition, x=None, y=None, name=None):
     """Returns x where the condition holds, else y; both are computed."""
     if x is None or y is None:
-        raise NotImplementedError("where with a condition alone: how many rows there are would depend on values")
+        raise NotImplementedError("where: pass x and y; without them the number of rows would depend on values")
     return ops.where(condition, *pair(x, y))
 
 
@@ -230,7 +230,7 @@ def where(condition, x=None, y=None, name=None):
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Returns the result of one of the functions; both are computed, and must return equal nests."""
     yes, no = true_fn(), false_fn()
-    nest.assert_same(yes, no, "cond's functions")
+    nest.assert_same(yes, no, "the results of true_fn and false_fn")
     others = iter(nest.leaves(no))
     return nest.map_leaves(lambda leaf: ops.where(pred, *pair(leaf, next(others))), yes)
 
@@ -239,7 +239,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
     """Returns `on_value` at each index of a new last axis, else `off_value`."""
     if axis not in (None, -1):
-        raise NotImplementedError(f"one_hot: axis {axis}; the new axis is the last, transpose puts it elsewhere")
+        raise NotImplementedError(f"one_hot: axis must be None or -1 (last), not {axis}; use transpose to move it")
     if on_value is None and off_value is None:
         return ops.one_hot(as_tensor(indices), int(depth), as_dtype("float32" if dtype is None else dtype))
     there = ops.one_hot(as_tensor(indices), int(depth), as_dtype("float32")) > 0.5

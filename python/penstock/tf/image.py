@@ -19,9 +19,12 @@ ResizeMethod = types.SimpleNamespace(BILINEAR="bilinear", NEAREST_NEIGHBOR="near
 def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None):
     """Resizes the image to this (height, width), as float32; with "nearest" the dtype is kept."""
     if preserve_aspect_ratio:
-        raise NotImplementedError("resize: preserve_aspect_ratio; the size that comes out is written in the dataset")
+        raise NotImplementedError(
+            "resize: preserve_aspect_ratio is not supported, because the output size is part of the dataset; pass the "
+            "size that you need"
+        )
     if method not in vars(ResizeMethod).values():
-        raise ValueError(f"resize: method {method!r} is none of {', '.join(vars(ResizeMethod).values())}")
+        raise ValueError(f"resize: unknown method {method!r}; known methods: {', '.join(vars(ResizeMethod).values())}")
     x = as_tensor(images)
     if method != "nearest":
         x = as_tensor(x, "float32")
@@ -41,7 +44,10 @@ def convert_image_dtype(image, dtype, saturate=False, name=None):
         return ops.cast(x * (np.iinfo(dtype.name).max + 0.5), dtype)
     if x.dtype.is_floating and dtype.is_floating:
         return ops.cast(x, dtype)
-    raise NotImplementedError(f"convert_image_dtype from {x.dtype} to {dtype}")
+    raise NotImplementedError(
+        f"convert_image_dtype from {x.dtype} to {dtype} is not supported; it converts integers to floats, floats to "
+        "integers, and between floats"
+    )
 
 
 @operation
@@ -169,5 +175,5 @@ def _drawn(low, high):
 
 def _sides(x, what):
     if x.shape is None or None in x.shape[-3:-1]:
-        raise ValueError(f"{what}: height and width are not known here; resize first")
+        raise ValueError(f"{what}: the height and width of the image are unknown at this point; resize it first")
     return x.shape[-3:-1]

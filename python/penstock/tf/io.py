@@ -33,7 +33,8 @@ def parse_single_example(serialized, features, example_names=None, name=None):
     for key, feature in features.items():
         if isinstance(feature, VarLenFeature):
             raise NotImplementedError(
-                f"feature {key!r}: a VarLenFeature is sparse; take FixedLenSequenceFeature([], dtype, allow_missing=True)"
+                f"feature {key!r}: VarLenFeature is sparse, which is not supported; use "
+                "FixedLenSequenceFeature([], dtype, allow_missing=True)"
             )
         dtype, shape = as_dtype(feature.dtype), list(feature.shape)
         if isinstance(feature, FixedLenSequenceFeature):
@@ -59,7 +60,7 @@ def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover
     """Returns uint8 [height, width, channels]. channels 0 means 3: the shape of a dataset's elements does not depend on
     a file."""
     if ratio != 1:
-        raise NotImplementedError("decode_jpeg: ratio; a resize behind it may decode less (docs/images.md)")
+        raise NotImplementedError("decode_jpeg: ratio must be 1; a resize after it may decode less (docs/images.md)")
     return ops.decode_jpeg(as_tensor(contents), channels or 3)
 
 
@@ -81,7 +82,7 @@ def decode_image(contents, channels=None, dtype="uint8", name=None, expand_anima
 def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, name=None):
     """Returns the numbers that have these bytes."""
     if not little_endian or fixed_length is not None:
-        raise NotImplementedError("decode_raw: numbers are little endian, and as many as there are")
+        raise NotImplementedError("decode_raw: little_endian must be True, and fixed_length None")
     return ops.decode_raw(as_tensor(input_bytes), as_dtype(out_type))
 
 
@@ -90,7 +91,7 @@ class TFRecordWriter:
 
     def __init__(self, path, options=None):
         if options not in (None, "", "GZIP"):
-            raise ValueError(f"TFRecordWriter: options {options!r} are none of '' and 'GZIP'")
+            raise ValueError(f"TFRecordWriter: unknown options {options!r}; known options: '' and 'GZIP'")
         self._file = (gzip.open if options == "GZIP" else open)(os.fspath(path), "wb")
 
     def write(self, record):

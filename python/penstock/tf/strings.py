@@ -10,7 +10,7 @@ from ._operation import as_tensor, operation
 def length(input, unit="BYTE", name=None):  # noqa: A002 (as TensorFlow's)
     """Returns the number of bytes, int32."""
     if unit != "BYTE":
-        raise NotImplementedError(f"length in {unit}; there are bytes")
+        raise NotImplementedError(f"length: unit {unit} is not supported; use BYTE")
     return as_tensor(ops.string_length(as_tensor(input)), "int32")
 
 
@@ -36,7 +36,7 @@ def strip(input, name=None):  # noqa: A002
 def split(input, sep=None, maxsplit=-1, name=None):  # noqa: A002
     """Returns the parts between `sep`, or runs of white space: of a scalar a vector, of a vector ragged rows."""
     if maxsplit != -1:
-        raise NotImplementedError("split with maxsplit; take the parts that are wanted")
+        raise NotImplementedError("split: maxsplit is not supported; select parts of the whole split instead")
     return ops.string_split(as_tensor(input), sep or "")
 
 
@@ -61,7 +61,7 @@ def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
 def substr(input, pos, len, unit="BYTE", name=None):  # noqa: A002
     """Returns `len` bytes from `pos` on."""
     if unit != "BYTE":
-        raise NotImplementedError(f"substr in {unit}; there are bytes")
+        raise NotImplementedError(f"substr: unit {unit} is not supported; use BYTE")
     return ops.substr(as_tensor(input), as_tensor(pos), as_tensor(len))
 
 

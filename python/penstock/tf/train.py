@@ -59,7 +59,7 @@ class Feature(_Message):
         lists = {1: bytes_list, 2: float_list, 3: int64_list}
         given = [(number, one) for number, one in lists.items() if one is not None]
         if len(given) > 1:
-            raise ValueError("a Feature is one of bytes_list, float_list and int64_list")
+            raise ValueError("a Feature takes only one of bytes_list, float_list and int64_list")
         self._encoded = b"".join(_field(number, one.SerializeToString()) for number, one in given)
 
 

@@ -224,12 +224,12 @@ class Divided(unittest.TestCase):
         dataset = rows_of_64_bytes(10).batch(5)
         with self.assertRaisesRegex(ValueError, "drop_remainder=True"):
             list(ps.jax.DataLoader(dataset, devices=DEVICES))
-        with self.assertRaisesRegex(ValueError, r"element\['x'\].*not divisible over its 4"):
+        with self.assertRaisesRegex(ValueError, r"element\['x'\].*cannot be divided evenly over its 4"):
             ps.jax.DataLoader(ps.Dataset.from_tensors({"x": np.zeros((5, 16))}), devices=DEVICES)
         by_rows = NamedSharding(Mesh(np.array(DEVICES), ("batch",)), PartitionSpec("batch"))
         with self.assertRaisesRegex(ValueError, "not both"):
             ps.jax.DataLoader(dataset, devices=DEVICES, sharding=by_rows)
-        with self.assertRaisesRegex(ValueError, "nested alike"):
+        with self.assertRaisesRegex(ValueError, "different structures"):
             ps.jax.DataLoader(dataset, sharding={"x": by_rows})
         with self.assertRaisesRegex(TypeError, "str"):
             ps.jax.DataLoader(dataset, sharding="batch")

@@ -142,7 +142,7 @@ class Fit(unittest.TestCase):
             ps.keras.dataset(ps.Dataset.range(3).map(lambda x: (x, ps.ops.as_string(x))))
 
     def test_no_batch_at_all_is_an_error(self):
-        with self.assertRaisesRegex(ValueError, "there is no batch"):
+        with self.assertRaisesRegex(ValueError, "the pass has no batch"):
             Seen().fit(ps.keras.dataset(pairs().filter(lambda x, y: y[0] < 0)), verbose=0)
 
     @unittest.skipUnless(BACKEND == "jax", "devices of one process are JAX's")

@@ -12,11 +12,11 @@ INSTALLED = HERE.parents[2] / "build/frameworks/bin/python"
 test, framework = sys.argv[1:]
 python = os.environ.get("PENSTOCK_FRAMEWORKS") or str(INSTALLED)
 if not os.path.exists(python):
-    print(f"skipped: {python} is not there; ./run deps frameworks installs {framework}")
+    print(f"skipped: {python} does not exist; ./run deps frameworks installs {framework}")
     sys.exit(SKIPPED)
 ours = "import sys; print(*sys.version_info[:2])"
 if subprocess.check_output([python, "-c", ours]) != subprocess.check_output([sys.executable, "-c", ours]):
-    print(f"skipped: {python} is of another version than {sys.executable}, which the module was built for")
+    print(f"skipped: {python} has another version than {sys.executable}, for which the module was built")
     sys.exit(SKIPPED)
 found = subprocess.run([python, "-c", f"import {framework}"], capture_output=True, text=True)
 if found.returncode != 0:

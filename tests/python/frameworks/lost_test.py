@@ -109,8 +109,8 @@ class Lost(unittest.TestCase):
     def test_a_rank_that_is_a_step_ahead_is_named_to_all(self):
         for number, told in self.run_ranks(SKIPPING):
             self.assertIn("the ranks are not at the same step", told)
-            self.assertIn("rank 0 has taken 8 elements, the last of round 7 as consumer 0", told)
-            self.assertIn("rank 1 has taken 9 elements, the last of round 8 as consumer 1", told)
+            self.assertIn("rank 0 has taken 8 elements, the last one in round 7 as consumer 0", told)
+            self.assertIn("rank 1 has taken 9 elements, the last one in round 8 as consumer 1", told)
 
 
 class FakeGroup:

@@ -18,6 +18,6 @@ for script in sorted(SCRIPTS.glob("*.py")):
             [sys.executable, script], cwd=SCRIPTS.parents[2], env={**os.environ, **QUIET}, stdout=subprocess.PIPE
         )
         if done.returncode:
-            sys.exit(f"{script.name} fails with TensorFlow")
+            sys.exit(f"{script.name} failed with TensorFlow")
         script.with_suffix(".txt").write_bytes(done.stdout)
         print(script.name)
