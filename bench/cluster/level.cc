@@ -404,7 +404,9 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
       beside.push_back("ucx_perftest ucp_am_bw tcp");
     }
     levels.push_back(Ours(protocol, hosts, std::move(beside)));
-    levels.push_back(tools.OursIntoGpu(protocol, std::move(beside_to_gpu)));
+    if (protocol != "grpc") {
+      levels.push_back(tools.OursIntoGpu(protocol, std::move(beside_to_gpu)));
+    }
     const bool rdma = protocol == "ucx" && tools.path().ok();
     levels.push_back(
         OneAtATime(protocol, hosts, rdma ? std::optional(*tools.path()) : std::nullopt));
