@@ -170,7 +170,8 @@ class Exhausted(unittest.TestCase):
                 if int(n[0]) == 1: return np.zeros(1 << 20, np.int64)
                 return np.stack(kept)[:, 0].copy()
             rows = ps.Dataset.from_tensor_slices(np.arange(4, dtype=np.int64)[:, None])
-            iterator = iter(rows.map(ps.py_function(keeping, vector, by_value=True)).distribute(
+            # One call at a time: the function's own state shows the order of calls.
+            iterator = iter(rows.map(ps.py_function(keeping, vector, by_value=True), num_parallel_calls=1).distribute(
                 "parallel_epochs", dispatcher.target))
             given = []
             for _ in range(4):
