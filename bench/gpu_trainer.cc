@@ -91,8 +91,9 @@ class GpuTrainer final : public Side {
     PENSTOCK_ASSIGN_OR_RETURN(dataset, dataset.PrefetchToDevice(kStepsAhead));
     PENSTOCK_ASSIGN_OR_RETURN(DistributedIterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
-    for (const DeviceLandingStats& stats : it_->LandingStats()) return MakeChecks(stats.device);
-    return absl::InvalidArgumentError(absl::StrCat(setup.device, " is no GPU"));
+    const std::vector<DeviceLandingStats> stats = it_->LandingStats();
+    if (stats.empty()) return absl::InvalidArgumentError(absl::StrCat(setup.device, " is no GPU"));
+    return MakeChecks(stats.front().device);
   }
 
   absl::Status MakeChecks(int device) {
