@@ -22,7 +22,7 @@ find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers only, and optional: t
 if(PENSTOCK_CUDA)
   find_package(CUDAToolkit 12 QUIET)  # the runtime, statically linked
   if(NOT TARGET CUDA::cudart_static)
-    message(WARNING "PENSTOCK_CUDA is ON, but no CUDA toolkit was found (CUDAToolkit_ROOT says where it is): "
+    message(WARNING "PENSTOCK_CUDA is ON, but no CUDA toolkit was found (set CUDAToolkit_ROOT to its folder): "
       "this build will have no GPU")
   else()
     # For the kernels of cuda/. A toolkit may lack nvcc, and nvcc may not be in PATH.
@@ -49,14 +49,14 @@ if(PENSTOCK_CUDA)
 endif()
 # Optional: Arrow, for Parquet. Searched only in the given place: the prefix of an installation, or the pyarrow package
 # of a Python environment, which has headers and libraries in one folder.
-set(PENSTOCK_ARROW "" CACHE PATH "Where Arrow is, for Parquet: a prefix, or the folder of pyarrow")
+set(PENSTOCK_ARROW "" CACHE PATH "Location of Arrow, for Parquet: a prefix, or the folder of pyarrow")
 set(PENSTOCK_ARROW_LIBRARIES "")
 if(PENSTOCK_ARROW)
   find_path(PENSTOCK_ARROW_INCLUDE_DIR parquet/arrow/reader.h PATHS "${PENSTOCK_ARROW}/include" NO_DEFAULT_PATH)
   foreach(name parquet arrow)
     file(GLOB_RECURSE found "${PENSTOCK_ARROW}/lib${name}.so*")
     if(NOT found OR NOT PENSTOCK_ARROW_INCLUDE_DIR)
-      message(FATAL_ERROR "PENSTOCK_ARROW is ${PENSTOCK_ARROW}, where there is no Arrow with Parquet")
+      message(FATAL_ERROR "PENSTOCK_ARROW is ${PENSTOCK_ARROW}, but that folder has no Arrow with Parquet")
     endif()
     list(GET found 0 library)
     list(APPEND PENSTOCK_ARROW_LIBRARIES "${library}")

@@ -85,4 +85,4 @@ bytes=$(stat -c %s "$archive")
 unpacked=$(du -sb "$top" | cut -f1)
 awk -v a="$bytes" -v u="$unpacked" -v n="$archive" \
   'BEGIN {printf "%s: %.1f MiB, unpacked %.1f MiB\n", n, a / 1048576, u / 1048576}'
-[ "$bytes" -le "$most" ] || { echo "bundle: that is more than the $((most >> 20)) MiB it may be" >&2; exit 1; }
+[ "$bytes" -le "$most" ] || { echo "bundle: the archive is larger than the limit of $((most >> 20)) MiB" >&2; exit 1; }

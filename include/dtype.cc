@@ -65,7 +65,7 @@ absl::StatusOr<DType> DTypeFromName(std::string_view name) {
     absl::StrAppend(&known, i == 1 ? "" : ", ", Rows()[i].name);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("no dtype is called '", std::string(name), "'; known are ", known));
+      absl::StrCat("unknown dtype '", std::string(name), "'; use one of ", known));
 }
 
 bool IsKnown(DType dtype) {

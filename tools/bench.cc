@@ -41,7 +41,8 @@ absl::Status RunBench(BenchArguments given) {
     if (given.flags.hosts.size() != 2 || given.flags.hosts[0].empty() ||
         given.flags.hosts[1].empty()) {
       return absl::InvalidArgumentError(
-          "--hosts takes the address of this host and that of the workers' host, with a comma");
+          "--hosts needs the addresses of this host and of the workers' host, separated by a "
+          "comma");
     }
     PENSTOCK_ASSIGN_OR_RETURN(given.options.hosts, PairOf(given.flags, given.flags.hosts[1]));
   }

@@ -64,7 +64,7 @@ absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const benc
   Others others;
   if (!given.flags.hosts.empty()) {
     if (given.flags.hosts.size() < 2) {
-      return absl::InvalidArgumentError("--hosts takes this host's address and others'");
+      return absl::InvalidArgumentError("--hosts needs this host's address and at least one other");
     }
     for (size_t i = 1; i < given.flags.hosts.size(); ++i) {
       PENSTOCK_ASSIGN_OR_RETURN(others.pairs.emplace_back().hosts,
@@ -78,7 +78,7 @@ absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const benc
                             bench::Meeting::Gather(self, absl::Seconds(given.wait_s)));
   others.pairs = others.meeting->attendees();
   for (const int rank : others.meeting->missing()) {
-    others.missing.push_back(absl::StrCat("rank ", rank, " did not come to ", self.leader,
+    others.missing.push_back(absl::StrCat("rank ", rank, " did not connect to ", self.leader,
                                           " within ", given.wait_s,
                                           " s; start all ranks at once, with srun"));
   }
@@ -278,7 +278,7 @@ void AddLevelFlags(CLI::App& command, BenchClusterArguments& given) {
   command
       .add_option(
           "--level", given.levels,
-          "Systems (socket, ib_read_bw, …) and protocols of ours to measure; the default is all.")
+          "Systems (socket, ib_read_bw, …) and Penstock protocols to measure; the default is all.")
       ->delimiter(',');
   command.add_option(
       "--rdma-device", given.rdma_device,
@@ -304,12 +304,12 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   AddLevelFlags(*command, *given);
   command->add_flag(
       "--quick", given->quick,
-      "Check that all links are well, in some seconds for each host: few levels, one size, short "
-      "windows.");
+      "Check all links in a few seconds per host: few levels, one size, short windows.");
   command->add_flag(
       "--all-pairs", given->all_pairs,
-      "Let every host read from each other one at the end, one pair at a time, as with --quick. A "
-      "pair takes about 7 s, more with RDMA: 4 hosts take 1.5 minutes or more, 16 half an hour.");
+      "At the end let every host read from every other host, one pair at a time, as with "
+      "--quick. A pair takes about 7 s, more with RDMA: 4 hosts take 1.5 minutes or more, 16 half "
+      "an hour.");
   command->add_option("--rank", given->rank.number,
                       "Rank of this process; the default is Slurm's.");
   command->add_option("--ranks", given->rank.count, "Number of ranks; the default is Slurm's.");
@@ -336,7 +336,8 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
   };
   auto told = std::make_shared<Told>();
 
-  CLI::App* there = app.add_subcommand("bench-there", "Runs us on a rank's host.")->group("");
+  CLI::App* there =
+      app.add_subcommand("bench-there", "Runs this program on a rank's host.")->group("");
   there->prefix_command();
   there->callback([there, &chosen] {
     chosen.run = [there]() -> absl::Status {
@@ -381,7 +382,8 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
   });
 
   auto host = std::make_shared<std::string>();
-  CLI::App* agent = app.add_subcommand("bench-agent", "Runs us for other hosts.")->group("");
+  CLI::App* agent =
+      app.add_subcommand("bench-agent", "Runs this program for other hosts.")->group("");
   agent->add_option("host", *host)->required();
   agent->callback([host, &chosen] {
     chosen.run = [host] {
@@ -390,7 +392,7 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
     };
   });
 
-  CLI::App* survey = app.add_subcommand("bench-survey", "Says what this host has.")->group("");
+  CLI::App* survey = app.add_subcommand("bench-survey", "Describes this host.")->group("");
   survey->add_option("address", told->address);
   survey->add_option("rdma_device", told->rdma_device);
   survey->callback([told, &chosen] {

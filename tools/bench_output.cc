@@ -69,7 +69,7 @@ absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& 
   for (const std::string& host : {hosts.here, hosts.there}) {
     if (host.find_first_of("[]") == std::string::npos) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "--hosts names '", host, "': IPv6 addresses stand there without brackets, as fd00::1"));
+        "--hosts names '", host, "': write IPv6 addresses without brackets, such as fd00::1"));
   }
   hosts.run_there = absl::StrSplit(flags.remote_shell, ' ', absl::SkipEmpty());
   if (hosts.run_there.empty()) return absl::InvalidArgumentError("--remote-shell is empty");

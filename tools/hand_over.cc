@@ -20,7 +20,7 @@ absl::Status CheckThere(const std::string& name, const std::filesystem::path& pa
   if (std::filesystem::exists(part, error)) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(
       "the ", name, " needs ", part.string(),
-      ", which is not there; build all of Penstock, or install it with cmake --install"));
+      ", which does not exist; build all of Penstock, or install it with cmake --install"));
 }
 
 // Replaces this process. Returns only if that fails.
@@ -30,7 +30,7 @@ absl::Status RunProgram(const std::string& name, const Program& program,
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) {
     return absl::NotFoundError(
-        absl::StrCat("cannot tell where this program lies: ", error.message()));
+        absl::StrCat("cannot find the path of this program: ", error.message()));
   }
   const std::filesystem::path bin = self.parent_path();
   const std::filesystem::path file = (bin / program.file).lexically_normal();

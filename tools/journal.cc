@@ -163,8 +163,7 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   if (!whole.ok()) fitting = WhatFits(recovered, lines);
   PENSTOCK_RETURN_IF_ERROR(fitting.status());
   if (!whole.ok() && !end_jobs) {
-    return Annotate(whole,
-                    "with --end-jobs the jobs that it belongs to are ended, and the others kept");
+    return Annotate(whole, "--end-jobs ends the jobs that it belongs to and keeps the others");
   }
   if (!recovered.cut.empty()) std::printf("cut: %s\n", recovered.cut.c_str());
   if (whole.ok() && recovered.cut.empty()) std::printf("nothing to repair\n");

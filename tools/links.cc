@@ -34,7 +34,7 @@ void AddLinks(CLI::App& app, Chosen& chosen) {
       "links", "Show the protocol, its reason and the speed of each client's links.");
   command->footer(
       "One line per client and worker, as of the client's last heartbeat. Rates are since the\n"
-      "heartbeat before.\n\n"
+      "previous heartbeat.\n\n"
       "  CREDITS   elements that the worker may send without asking again\n"
       "  IN PLACE  share of the elements of 64 KiB and more over shm that were made in the\n"
       "            trainer's memory. The remainder was copied there because no slot was free\n"

@@ -19,15 +19,15 @@ absl::Status Bad(const char* setting, absl::string_view value, absl::string_view
 
 std::vector<Setting> SettingsOf(FilesConfig& config) {
   return {
-      {"s3-endpoint", &config.s3_endpoint, "http[s]://host[:port] of what speaks S3"},
+      {"s3-endpoint", &config.s3_endpoint, "http[s]://host[:port] of the S3 service"},
       {"s3-region", &config.s3_region, "that requests are signed for"},
       {"s3-addressing-style", &config.s3_addressing_style, "auto, path or virtual"},
       {"ca-file", &config.ca_file, "certificates trusted instead of the system's"},
-      {"connect-timeout-ms", &config.connect_timeout, "for a connection to stand"},
-      {"stall-timeout-ms", &config.stall_timeout, "without a byte, until it is tried again"},
-      {"retry-for-ms", &config.retry_for, "without a byte, until the read fails"},
+      {"connect-timeout-ms", &config.connect_timeout, "to establish a connection"},
+      {"stall-timeout-ms", &config.stall_timeout, "without a byte before a retry"},
+      {"retry-for-ms", &config.retry_for, "without a byte before the read fails"},
       {"max-connections", &config.max_connections, "of this process"},
-      {"range-bytes", &config.range_bytes, "asked for by one request"},
+      {"range-bytes", &config.range_bytes, "fetched by one request"},
       {"ranges-ahead", &config.ranges_ahead, "of one file, fetched before they are read"},
       {"read-ahead-bytes", &config.read_ahead_bytes, "of all files of this process"},
   };

@@ -100,7 +100,7 @@ class LocalFilesImpl final : public Files {
     }
     globfree(&found);
     if (outcome == GLOB_NOSPACE)
-      return absl::ResourceExhaustedError(absl::StrCat("no memory to list ", pattern));
+      return absl::ResourceExhaustedError(absl::StrCat("not enough memory to list ", pattern));
     if (outcome == GLOB_ABORTED)
       return absl::UnavailableError(absl::StrCat("cannot list ", pattern));
     std::sort(names.begin(), names.end());

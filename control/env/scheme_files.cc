@@ -27,7 +27,7 @@ absl::StatusOr<std::string> LocalPath(const std::string& name) {
   absl::ConsumePrefix(&path, "localhost");
   if (!path.empty() && path[0] == '/') return std::string(path);
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " names another machine, or no full path: file:///path"));
+      absl::StrCat(name, " names another machine or has no full path; use file:///path"));
 }
 
 // Remote files, and what they share.
@@ -93,7 +93,7 @@ class SchemeFiles : public Files {
     Files* const files = remote->Of(scheme);
     if (files != nullptr) return files;
     return absl::InvalidArgumentError(absl::StrCat(
-        "cannot read ", remote::Shown(name), ": of schemes there are file, http, https and s3"));
+        "cannot read ", remote::Shown(name), ": unknown scheme; use file, http, https or s3"));
   }
 };
 
@@ -119,7 +119,7 @@ class ProcessFiles final : public SchemeFiles {
     MutexLock lock(mu_);
     if (remote_.has_value()) {
       return absl::FailedPreconditionError(
-          "ConfigureFiles() comes too late: a remote file has been named before");
+          "ConfigureFiles() was called too late: a remote file has already been named");
     }
     config_ = std::move(config);
     return absl::OkStatus();

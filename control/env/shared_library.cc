@@ -30,7 +30,7 @@ absl::StatusOr<Library> Open(const std::string& path, const LibraryKind& kind, i
 
 absl::Status IsNone(const std::string& path, const LibraryKind& kind) {
   return absl::FailedPreconditionError(
-      absl::StrCat(path, " is no ", kind.what, ": it lacks ", kind.macro));
+      absl::StrCat(path, " is not a ", kind.what, ": it lacks ", kind.macro));
 }
 
 absl::Status CheckStamp(void* library, const std::string& path, const LibraryKind& kind) {
@@ -38,9 +38,9 @@ absl::Status CheckStamp(void* library, const std::string& path, const LibraryKin
   if (stamp == nullptr) return IsNone(path, kind);
   const std::string theirs = stamp();
   if (theirs == kind.ours) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, " was built against another release or with another compiler: it is '",
-                   theirs, "', this program '", kind.ours, "'; build it again"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " was built against a different release or with a different compiler: it is '", theirs,
+      "', this program is '", kind.ours, "'; build it again"));
 }
 
 absl::Status Load(const std::string& path, const LibraryKind& kind) {

@@ -198,7 +198,7 @@ absl::StatusOr<protocol::IterationChange> ReadProtocolChange(const wire::Iterati
     case IterationAltered::CHANGE_NOT_SET:
       break;
   }
-  return absl::DataLossError("a change without content");
+  return absl::DataLossError("a change has no content");
 }
 
 absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) {
@@ -268,13 +268,13 @@ absl::StatusOr<Change> ReadChange(const wire::Change& from, const State& state) 
     case wire::Change::CHANGE_NOT_SET:
       break;
   }
-  return absl::DataLossError("a change without content");
+  return absl::DataLossError("a change has no content");
 }
 
 absl::StatusOr<wire::Changes> ParseRecord(std::string_view record) {
   wire::Changes wire;
   if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) {
-    return absl::DataLossError("its bytes are no changes");
+    return absl::DataLossError("its bytes cannot be parsed as changes");
   }
   RETURN_IF_ERROR(CheckKnown(record, *wire.GetDescriptor()));
   return wire;
@@ -287,8 +287,8 @@ absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, cons
   wire::Changes wire;
   for (const Change& change : changes) std::visit(WriteChange{wire.add_changes(), state}, change);
   if (const size_t bytes = wire.ByteSizeLong(); bytes > most_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("one record of the journal would have ", bytes,
-                                                     " bytes, and may have ", most_bytes));
+    return absl::ResourceExhaustedError(absl::StrCat("a record of the journal would have ", bytes,
+                                                     " bytes; the limit is ", most_bytes));
   }
   return wire.SerializeAsString();
 }
@@ -325,7 +325,7 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
                                                std::string(fits.message())))});
       ended.insert(id);
     } else if (change.ok()) {
-      lines.push_back(absl::StrCat(std::string(fits.message()), ": passed over"));
+      lines.push_back(absl::StrCat(std::string(fits.message()), ": skipped"));
     } else {
       return fits;  // its iteration is unknown
     }

@@ -69,9 +69,9 @@ absl::Status LogFile::Append(std::string_view bytes) {
   if (fdatasync(fd_) != 0) return ErrnoStatus(errno, "sync", path_);
   struct stat here, there;
   if (fstat(fd_, &here) != 0) return ErrnoStatus(errno, "examine", path_);
-  if (stat(path_.c_str(), &there) != 0) return ErrnoStatus(errno, "find again", path_);
+  if (stat(path_.c_str(), &there) != 0) return ErrnoStatus(errno, "find", path_);
   if (here.st_ino == there.st_ino && here.st_dev == there.st_dev) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("another file is in the place of ", path_));
+  return absl::DataLossError(absl::StrCat("another file has replaced ", path_));
 }
 
 absl::Status LogFile::AppendUnsynced(std::string_view bytes) {

@@ -116,9 +116,9 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
     if (std::optional<Found> later = LaterGroup(log, offset, expected); later.has_value()) {
       return Damaged(name, expected, offset,
                      later->is_mark()
-                         ? absl::StrCat("a mark behind it says that record ",
-                                        later->header.sequence, " was durable")
-                         : absl::StrCat("record ", later->header.sequence, " behind it is whole"));
+                         ? absl::StrCat("a later mark shows that record ", later->header.sequence,
+                                        " was durable")
+                         : absl::StrCat("record ", later->header.sequence, " after it is intact"));
     }
     if (next.has_value() && *next == expected) {
       parsed.valid_bytes = offset;
@@ -126,7 +126,7 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
     }
     if (next.has_value()) return Damaged(name, expected, offset, "a later log file follows");
     parsed.cut = absl::StrCat("journal ", name, ": cut ", log.size() - offset, " bytes at offset ",
-                              offset, ", where record ", expected, " was not written to its end");
+                              offset, ", where record ", expected, " is incomplete");
     parsed.valid_bytes = offset;
     return parsed;
   };
@@ -140,9 +140,10 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
     return absl::DataLossError(absl::StrCat("journal ", name, ": its header is damaged"));
   }
   if (header.version > kLogVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "journal ", name, " has version ", header.version, ", this release reads up to ",
-        kLogVersion, "; start the newer release that wrote it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("journal ", name, " has version ", header.version,
+                     ", but this release reads versions up to ", kLogVersion,
+                     "; start the newer release that wrote it"));
   }
 
   size_t offset = sizeof header;
@@ -152,7 +153,7 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
     const uint64_t number = found->is_mark() ? expected - 1 : expected;
     if (found->header.sequence != number) {
       return Damaged(name, expected, offset,
-                     absl::StrCat("number ", found->header.sequence, " stands there"));
+                     absl::StrCat("found number ", found->header.sequence, " in its place"));
     }
     offset += kRecordHeaderBytes + found->bytes.size();
     if (found->is_mark()) continue;

@@ -131,9 +131,9 @@ absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state) {
   }
   to.dataset = state.FindDataset(from.dataset_id());
   if (to.dataset == nullptr || to.dataset->summary.fingerprint != from.dataset_fingerprint()) {
-    return absl::DataLossError(absl::StrCat("job ", from.name(), " reads dataset ",
-                                            from.dataset_id(),
-                                            ", which is not there in that definition"));
+    return absl::DataLossError(
+        absl::StrCat("job ", from.name(), " reads dataset ", from.dataset_id(),
+                     ", but the journal does not contain the definition that it reads"));
   }
   return to;
 }
@@ -176,14 +176,14 @@ absl::StatusOr<AnswerRecord> ReadAnswer(const wire::Answered& from) {
   } else if (from.has_job()) {
     to.answer = FromWire(from.job());
   } else {
-    return absl::DataLossError("an answer that this release does not know");
+    return absl::DataLossError("unknown kind of answer");
   }
   return to;
 }
 
 absl::StatusOr<protocol::ReaderStatus> ReadReaderStatus(uint32_t from) {
   if (from > static_cast<uint32_t>(protocol::ReaderStatus::kExpired)) {
-    return absl::DataLossError(absl::StrCat("unknown status ", from, " of a reader"));
+    return absl::DataLossError(absl::StrCat("unknown reader status ", from));
   }
   return static_cast<protocol::ReaderStatus>(from);
 }
@@ -197,8 +197,7 @@ void WriteRoundEvent(const protocol::RoundEvent& from, wire::IterationAltered::R
 absl::StatusOr<protocol::RoundEvent> ReadRoundEvent(
     const wire::IterationAltered::RoundEvent& from) {
   if (from.kind() > static_cast<uint32_t>(protocol::RoundEvent::Kind::kLeaves)) {
-    return absl::DataLossError(
-        absl::StrCat("unknown kind ", from.kind(), " of a change of rounds"));
+    return absl::DataLossError(absl::StrCat("unknown kind ", from.kind(), " of round change"));
   }
   return protocol::RoundEvent{from.round(), static_cast<protocol::RoundEvent::Kind>(from.kind()),
                               PartitionId(from.partition())};

@@ -32,8 +32,8 @@ absl::Status SnapshotDb::Error(int code) const {
     case SQLITE_LOCKED:
       return absl::FailedPreconditionError(
           absl::StrCat("journal ", path_,
-                       " is held by another dispatcher; stop it, or give this one another "
-                       "work_dir"));
+                       " is held by another dispatcher; stop it, or give this one a "
+                       "different work_dir"));
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(absl::StrCat("cannot write journal ", path_, ": ", why));
     case SQLITE_IOERR: {
@@ -50,7 +50,7 @@ absl::Status SnapshotDb::Error(int code) const {
           absl::StrCat("journal ", path_, " is damaged: ", why, "; restore the file from a copy"));
     case SQLITE_CANTOPEN:
       if (const int error = sqlite3_system_errno(db_.get()); error == EMFILE || error == ENFILE)
-        return ErrnoStatus(error, "open the files beside journal", path_);
+        return ErrnoStatus(error, "open the files next to journal", path_);
       [[fallthrough]];
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -82,15 +82,15 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
   SnapshotDb db(path, raw);
   if (code != SQLITE_OK) return db.Error(code);
   // The file contains tokens of jobs. SQLite gives the files beside it the same permissions.
-  if (chmod(path.c_str(), 0600) != 0) return ErrnoStatus(errno, "protect", path);
+  if (chmod(path.c_str(), 0600) != 0) return ErrnoStatus(errno, "set the permissions of", path);
   // The exclusive lock, once taken, stays until the connection is closed.
   RETURN_IF_ERROR(db.Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"));
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE; COMMIT;"));
   ASSIGN_OR_RETURN(int64_t version, db.Number("PRAGMA user_version"));
   if (version > kJournalVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("journal ", path, " has version ", version, ", this release reads up to ",
-                     kJournalVersion, "; start the newer release that wrote it"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "journal ", path, " has version ", version, ", but this release reads versions up to ",
+        kJournalVersion, "; start the newer release that wrote it"));
   }
   static_assert(kJournalVersion == 3, "the number below");
   if (version == kJournalVersion) return db;
@@ -171,8 +171,7 @@ absl::Status SnapshotDb::CheckThere() {
   const int code = sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   if (code != SQLITE_OK) return Error(code);
   if (moved == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("journal ", path_, " was deleted, or another one is in its place"));
+  return absl::FailedPreconditionError(absl::StrCat("journal ", path_, " was deleted or replaced"));
 }
 
 }  // namespace penstock::control

@@ -172,13 +172,13 @@ class SqliteJournal final : public Journal {
       AppendRecord(item.sequence, group.front().sequence, item.record, bytes);
     }
     return Annotate(log_.Append(bytes), "at record ", group.front().sequence,
-                    "; what is not written was told to nobody; free space and start again");
+                    "; no unwritten change was acknowledged; free space and start again");
   }
 
   absl::Status Mark(uint64_t sequence) {
     std::string mark;
     AppendMark(sequence, mark);
-    return Annotate(log_.AppendUnsynced(mark), "behind record ", sequence,
+    return Annotate(log_.AppendUnsynced(mark), "after record ", sequence,
                     "; free space and start again");
   }
 
@@ -198,7 +198,7 @@ class SqliteJournal final : public Journal {
       RETURN_IF_ERROR(directory_.Sync());
     }
     if (absl::Status written = db_.Write(item.sequence, *item.snapshot); !written.ok())
-      return WithoutSnapshot(Annotate(written, "at a snapshot"));
+      return WithoutSnapshot(Annotate(written, "while writing a snapshot"));
     RETURN_IF_ERROR(Annotate(db_.CheckThere(), "the logs are kept; start again"));
     for (uint64_t first : *old) {
       std::error_code error;

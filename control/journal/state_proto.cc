@@ -112,7 +112,7 @@ absl::StatusOr<protocol::RoundsRecord> ReadRounds(const wire::Iteration::Rounds&
   const bool negative =
       to.consumers < 0 || absl::c_any_of(to.ends, [](Index end) { return end < 0; });
   if (negative || (to.consumers == 0 && !to.ends.empty()) || !to.schedule.IsSound())
-    return absl::DataLossError("rounds that no coordinated read has");
+    return absl::DataLossError("the rounds of a coordinated read are invalid");
   return to;
 }
 
@@ -161,7 +161,7 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
   to.record.commit_policy = static_cast<protocol::CommitPolicy>(from.keep());
   to.record.at_least_once = from.at_least_once();
   to.leads.assign(from.leads().begin(), from.leads().end());
-  if (from.order_consumers() < 0) return absl::DataLossError("a negative number of consumers");
+  if (from.order_consumers() < 0) return absl::DataLossError("the number of consumers is negative");
   to.record.order_consumers = from.order_consumers();
   to.record.closed = from.closed();
   to.record.finished = from.finished();
@@ -189,7 +189,7 @@ absl::StatusOr<IterationState> ReadIteration(const wire::Iteration& from) {
         !absl::c_all_of(rounds.schedule.joined, there) ||
         !absl::c_all_of(rounds.schedule.rotation, entry_there)) {
       return absl::DataLossError(
-          absl::StrCat(ToString(to.id), " has rounds of other partitions than its own"));
+          absl::StrCat(ToString(to.id), " has rounds of partitions that it does not have"));
     }
   }
   to.record.forgotten = from.forgotten();
@@ -256,7 +256,7 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
   for (const wire::Iteration& wire : from.iterations()) {
     ASSIGN_OR_RETURN(IterationState iteration, ReadIteration(wire));
     if (to.FindJob(iteration.job) == nullptr) {
-      return absl::DataLossError(absl::StrCat(ToString(iteration.id), " of no job"));
+      return absl::DataLossError(absl::StrCat(ToString(iteration.id), " belongs to no job"));
     }
     to.repetitions[{iteration.job, iteration.repetition}] = iteration.id;
     to.iterations.insert_or_assign(iteration.id, std::move(iteration));
@@ -264,7 +264,7 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
   for (const wire::PastIteration& wire : from.past()) {
     if (to.FindJob(JobId(wire.job())) == nullptr)
       return absl::DataLossError(
-          absl::StrCat("a past iteration of no ", ToString(JobId(wire.job()))));
+          absl::StrCat("a past iteration belongs to unknown ", ToString(JobId(wire.job()))));
     const std::pair key(JobId(wire.job()), wire.repetition());
     ASSIGN_OR_RETURN(to.past[key], ReadPast(wire));
   }
@@ -293,7 +293,7 @@ class Pieces {
     const size_t bytes = written.ByteSizeLong();
     if (bytes + kPieceBytes > most_bytes_) {
       return absl::ResourceExhaustedError(absl::StrCat(words..., " takes ", bytes,
-                                                       " bytes of a snapshot; the most is ",
+                                                       " bytes of a snapshot; the limit is ",
                                                        most_bytes_ - kPieceBytes));
     }
     gathered_ += bytes;
@@ -370,13 +370,14 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
   wire::Snapshot wire;
   for (const std::string& piece : pieces) {
     if (!wire.MergeFromString(piece)) {
-      return absl::DataLossError("the snapshot's bytes are no state");
+      return absl::DataLossError("the snapshot's bytes cannot be parsed as a state");
     }
-    RETURN_IF_ERROR(Annotate(CheckKnown(piece, *wire.GetDescriptor()), "it is in the snapshot"));
+    RETURN_IF_ERROR(
+        Annotate(CheckKnown(piece, *wire.GetDescriptor()), "the field is in the snapshot"));
   }
   State state;
   if (absl::Status read = ReadSnapshot(wire, state); !read.ok()) {
-    return absl::DataLossError(absl::StrCat("the snapshot: ", read.message()));
+    return absl::DataLossError(absl::StrCat("the snapshot is invalid: ", read.message()));
   }
   return state;
 }

@@ -164,18 +164,18 @@ class Server final : public TextServer {
 
   std::string Answer(const std::string& request) const {
     if (!token_.empty() && !SameSecret(ShownToken(request), token_)) {
-      return Http("401 Unauthorized", "no token, or not the one of metrics_token\n",
+      return Http("401 Unauthorized", "the token is missing or differs from metrics_token\n",
                   "WWW-Authenticate: Basic realm=\"penstock\"\r\n");
     }
     const size_t end = request.find(' ', 4);
     if (request.rfind("GET ", 0) != 0 || end == std::string::npos) {
-      return Http("405 Method Not Allowed", "only GET\n");
+      return Http("405 Method Not Allowed", "only GET is supported\n");
     }
     auto page = pages_.find(request.substr(4, end - 4));
     if (page != pages_.end()) return Http("200 OK", page->second());
     std::string known;
     for (const auto& [path, unused] : pages_) absl::StrAppend(&known, path, "\n");
-    return Http("404 Not Found", absl::StrCat("there is:\n", known));
+    return Http("404 Not Found", absl::StrCat("the pages are:\n", known));
   }
 
   static std::string Http(const char* status, const std::string& body, const char* header = "") {

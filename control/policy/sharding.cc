@@ -16,8 +16,8 @@ absl::Status CheckFiles(const DatasetSummary& dataset, int64_t count) {
     if (!provider.by_file || provider.count < 0) {
       return absl::NotFoundError(absl::StrCat(
           "mode FILE found an unshardable source, ", provider.node,
-          ": it does not read files one by one; use DATA, OFF, or FILE_OR_DATA, which takes DATA "
-          "then"));
+          ": it does not read files one by one; use DATA, OFF, or FILE_OR_DATA, which falls "
+          "back to DATA"));
     }
   }
   for (const SplitProvider& provider : dataset.plan) {
@@ -25,7 +25,7 @@ absl::Status CheckFiles(const DatasetSummary& dataset, int64_t count) {
       return absl::InvalidArgumentError(absl::StrCat(
           "Could not apply FILE based sharding: ", provider.node, " has only ", provider.count,
           " file(s), which is not enough for the ", count,
-          " shards (workers); use fewer workers, DATA, or FILE_OR_DATA, which takes DATA then"));
+          " shards (workers); use fewer workers, DATA, or FILE_OR_DATA, which falls back to DATA"));
     }
   }
   return absl::OkStatus();

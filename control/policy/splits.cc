@@ -73,8 +73,8 @@ namespace {
 absl::Status CheckGiven(int64_t given, int64_t count) {
   if (given >= 0 && given <= count) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat(given, " splits were given out, and there are ", count,
-                   "; the job's record is damaged: begin the job anew under another run_id"));
+      absl::StrCat(given, " splits were given out, but there are ", count,
+                   "; the job's record is damaged: start the job again under a different run_id"));
 }
 
 }  // namespace
@@ -83,8 +83,9 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
                                            const SplitRequest& request) {
   const std::vector<SplitProvider>& plan = job.dataset->summary.plan;
   if (request.provider < 0 || static_cast<size_t>(request.provider) >= plan.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the dataset has ", plan.size(), " split providers, none is number ", request.provider));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the dataset has ", plan.size(),
+                     " split providers, but the request names number ", request.provider));
   }
   const ProviderKey key{request.provider, request.repetition};
   const PartitionSplits& splits = iteration.splits[request.of.partition.value() - 1];
@@ -94,15 +95,15 @@ absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const Iteration
   const int64_t end = given.first_ordinal + static_cast<int64_t>(given.numbers.size());
   if (request.first_ordinal < given.first_ordinal || request.first_ordinal > end) {
     return absl::OutOfRangeError(absl::StrCat("split ", request.first_ordinal, " of provider ",
-                                              request.provider, " was asked for, ",
-                                              given.first_ordinal, " to ", end, " may be"));
+                                              request.provider, " was requested, expected ",
+                                              given.first_ordinal, " to ", end));
   }
 
   const auto retired = splits.retired.find(key.provider);
   if (retired != splits.retired.end() && key.repetition < retired->second) {
     return absl::OutOfRangeError(
         absl::StrCat("a split of repetition ", key.repetition, " of provider ", request.provider,
-                     " was asked for; those below repetition ", retired->second, " are retired"));
+                     " was requested, but repetitions below ", retired->second, " are retired"));
   }
 
   SplitDecision decision;

@@ -31,8 +31,8 @@ absl::Status CheckWorkerAddresses(absl::Span<const std::string> list) {
   for (const std::string& entry : list) {
     if (Parse(entry).host.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("worker_addresses holds '", entry,
-                       "', which names no host; an entry is host, host:port or host:%port%"));
+          absl::StrCat("worker_addresses contains '", entry,
+                       "', which names no host; use host, host:port or host:%port%"));
     }
   }
   return absl::OkStatus();

@@ -104,7 +104,7 @@ class RankStateMerger {
   absl::Status Missing(ClientId client) const {
     return absl::InvalidArgumentError(
         absl::StrCat("the state of ", NameOf(client), ", which read repetition ", merged_.number,
-                     " when another one was saved, is missing; give the states of all ranks"));
+                     " when another state was saved, is missing; give the states of all ranks"));
   }
 
   // All consumers of a coordinated read have the same rows, which are before the new job. Its
@@ -113,8 +113,8 @@ class RankStateMerger {
     const int64_t consumers = newest_->num_consumers;
     if (static_cast<int64_t>(given_.size()) != consumers) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the states are of ", given_.size(), " of the ", consumers, " consumers of repetition ",
-          merged_.number, " of a coordinated read; give those of all"));
+          "the states cover ", given_.size(), " of the ", consumers, " consumers of repetition ",
+          merged_.number, " of a coordinated read; give the states of all consumers"));
     }
     for (size_t p = 0; p < merged_.partitions.size() && !merged_.finished; ++p) {
       const PartitionId id(p + 1);
@@ -123,11 +123,11 @@ class RankStateMerger {
                                     [&](const Given& given) { return RowsOf(given, id) == rows; });
       if (!same || rows.FirstMissing() != rows.size()) {
         return absl::InvalidArgumentError(
-            absl::StrCat("the states of the consumers of a coordinated read are of different "
+            absl::StrCat("the states of the consumers of a coordinated read belong to different "
                          "rounds in ",
                          ToString(id), ", repetition ", merged_.number,
-                         ", or of the last rounds, which have elements of several partitions; give "
-                         "states of one step before those"));
+                         ", or to the last rounds, which have elements of several partitions; give "
+                         "states of one step before the last rounds"));
       }
       StartBehind(rows.size() * consumers, p);
     }
@@ -167,15 +167,15 @@ class RankStateMerger {
     if (count < found->second.committed_count && broken_ != BrokenMerge::kOlderState) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the state of ", NameOf(client),
-          " is older than what it had committed when another one was saved; give states of one "
-          "step"));
+          " is older than what it had committed when another state was saved; give states of "
+          "one step"));
     }
     if (found->second.gone && count > found->second.committed_count) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the state of ", NameOf(client),
-          " contains what was never committed, and it had left or "
-          "was declared dead when another one was saved: those elements went to others; give the "
-          "state that it committed last"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the state of ", NameOf(client),
+                       " contains elements that were never committed, but it had left or was "
+                       "declared dead when another state was saved, so those elements went to "
+                       "other clients; give the last state that it committed"));
     }
     return absl::OkStatus();
   }
@@ -198,8 +198,8 @@ class RankStateMerger {
       if (claimed.Intersects(of.indices) && broken_ != BrokenMerge::kClaimedTwice) {
         return absl::InvalidArgumentError(
             absl::StrCat("two states contain the same elements of ", ToString(of.partition),
-                         ", repetition ", merged_.number, "; one of them is of ", NameOf(client),
-                         "; give one state of each rank, of one step"));
+                         ", repetition ", merged_.number, "; one of them belongs to ",
+                         NameOf(client), "; give one state of each rank, of one step"));
       }
       claimed.Add(of.indices);
       AddCommitted(consumer, of);
@@ -239,7 +239,7 @@ absl::Status CheckReplays(const Restoration::Repetition& repetition) {
     if (from_start || from_bookmark) continue;
     return absl::DataLossError(absl::StrCat(
         "partition ", p + 1, " of repetition ", repetition.number,
-        " cannot be read again from what the states say: its first splits are not in them"));
+        " cannot be read again from the states, because they do not contain its first splits"));
   }
   return absl::OkStatus();
 }
@@ -255,12 +255,12 @@ absl::StatusOr<Restoration> MergeRankStates(absl::Span<const RankState> states, 
     const RankState& first = states.front();
     if (state.job != first.job || state.job_mark != first.job_mark) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the states are of different jobs: ", ToString(first.job), " '",
+          absl::StrCat("the states belong to different jobs: ", ToString(first.job), " '",
                        first.job_name, "' and ", ToString(state.job), " '", state.job_name, "'",
                        state.job == first.job ? " of another service or an earlier restore" : ""));
     }
     if (!clients.insert(state.client).second) {
-      return absl::InvalidArgumentError(absl::StrCat("two states are of ", NameOf(state.client),
+      return absl::InvalidArgumentError(absl::StrCat("two states belong to ", NameOf(state.client),
                                                      "; give one state of each rank"));
     }
     for (const RankState::Repetition& repetition : state.repetitions) {
@@ -283,14 +283,14 @@ absl::Status ForgetBookmarks(Restoration& restoration) {
     if (!repetition.finished && (!repetition.passes_over.empty() ||
                                  !std::ranges::all_of(repetition.partitions, HasAllSplits))) {
       return absl::InvalidArgumentError(
-          "a dataset that was edited before Distribute cannot go on behind states of one that "
-          "repeats before it, once the first pass is over: which partition read what of that is "
-          "known no more; restore them with the dataset that they were saved from");
+          "a dataset that was edited before Distribute cannot resume from states of a dataset that "
+          "repeats before Distribute once the first pass is over, because it is no longer known "
+          "which partition read what; restore them with the dataset that they were saved from");
     }
     for (Restoration::Partition& partition : repetition.partitions) {
       if (partition.lead > 0) {
         return absl::InvalidArgumentError(
-            "a dataset that was edited before Distribute cannot go on behind states of a "
+            "a dataset that was edited before Distribute cannot resume from states of a "
             "coordinated read; restore them with the dataset that they were saved from");
       }
       partition.bookmarks.clear();

@@ -92,7 +92,7 @@ class Agreeing {
       if (!rounds_.consumers[c].reported && context_.broken != Broken::kAgreeBeforeReports) {
         const bool present = context_.present[static_cast<size_t>(readers_[c])];
         return absl::StrCat("consumer ", c,
-                            present ? " has not said where it is" : " is not connected");
+                            present ? " has not reported its position" : " is not connected");
       }
     }
     return "";
@@ -104,9 +104,9 @@ class Agreeing {
     for (size_t c = 0; c < readers_.size(); ++c) {
       if (done_[c] || !ReaderOf(c).fresh) continue;
       if (start && *start != ReaderOf(c).start) {
-        waits_for =
-            absl::StrCat("consumer ", c, " begins at step ", ReaderOf(c).start, ", another at ",
-                         *start, ": restore all consumers from states of one step");
+        waits_for = absl::StrCat("consumer ", c, " begins at step ", ReaderOf(c).start,
+                                 ", another consumer at step ", *start,
+                                 ": restore all consumers from states of one step");
         return false;
       }
       start = ReaderOf(c).start;
@@ -116,7 +116,7 @@ class Agreeing {
       if (done_[c] || ReaderOf(c).fresh) continue;
       if (rounds_.consumers[c].delivered > *start) {
         waits_for = absl::StrCat("consumer ", c, " is at step ", rounds_.consumers[c].delivered,
-                                 ", one that came back at ", *start,
+                                 ", but a consumer came back at step ", *start,
                                  ": restore all consumers from states of one step");
         return false;
       }
@@ -415,14 +415,14 @@ absl::Status OnRoundErrors(const IterationRecord& record, IterationContext& cont
   for (const RoundError& error : errors) {
     if (!record.Has(error.at.partition)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("consumer ", reader->consumer, " has an error of ",
-                       ToString(error.at.partition), ", which is none of this iteration's"));
+          absl::StrCat("consumer ", reader->consumer, " reports an error of ",
+                       ToString(error.at.partition), ", which does not belong to this iteration"));
     }
     context.rounds.errors.try_emplace({error.at.partition, error.at.row},
                                       std::pair(reader->consumer, error));
     if (context.rounds.errors.size() > kMostErrors) {
       return absl::InvalidArgumentError(
-          absl::StrCat("consumer ", reader->consumer, " has errors of more than ", kMostErrors,
+          absl::StrCat("consumer ", reader->consumer, " reports errors of more than ", kMostErrors,
                        " rounds that were not delivered to all consumers"));
     }
   }
@@ -440,8 +440,8 @@ absl::Status CheckRoundsReport(const IterationRecord& record, const IterationCon
   }
   const int64_t announced = context.rounds.consumers[number].announced->round();
   if (report.known <= announced) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("consumer ", number, " says that it knows of ",
-                                                 report.known, " rounds, and was sent ",
+  return absl::InvalidArgumentError(absl::StrCat("consumer ", number, " claims to know ",
+                                                 report.known, " rounds, but was sent only ",
                                                  announced));
 }
 

@@ -68,8 +68,8 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
     absl::StatusOr<std::optional<Down>> message = Read<Down>(&in_, &wire_);
     if (!message.ok()) {
       MutexLock lock(mu_);
-      broken_ = absl::InvalidArgumentError(
-          absl::StrCat("a message of the dispatcher cannot be read: ", message.status().message()));
+      broken_ = absl::InvalidArgumentError(absl::StrCat(
+          "a message from the dispatcher cannot be read: ", message.status().message()));
       context_.TryCancel();
     } else if (message->has_value()) {
       Deliver([&] { events_->OnMessage(**std::move(message), wire_.sequence()); });

@@ -28,13 +28,13 @@ absl::StatusOr<std::string> ReadFile(const char* setting, const std::string& pat
 }
 
 absl::Status Refused(const char* setting, const std::string& path, const char* what) {
-  char why[256] = "it is not that";
+  char why[256] = "unknown reason";
   if (const unsigned long error = ERR_peek_last_error(); error != 0) {
     ERR_error_string_n(error, why, sizeof why);
   }
   ERR_clear_error();
   return absl::InvalidArgumentError(
-      absl::StrCat(setting, ": '", path, "' is no ", what, " in PEM: ", why));
+      absl::StrCat(setting, ": '", path, "' is not ", what, " in PEM: ", why));
 }
 
 // Checks the files, because gRPC only reports that it cannot serve or cannot connect.
@@ -48,16 +48,16 @@ absl::Status CheckFiles(const TlsConfig& tls) {
   ERR_clear_error();
   if (!tls.ca.empty() &&
       SSL_CTX_load_verify_locations(context.get(), tls.ca.c_str(), nullptr) != 1) {
-    return Refused("tls_ca", tls.ca, "certificate");
+    return Refused("tls_ca", tls.ca, "a certificate");
   }
   if (tls.certificate.empty()) return absl::OkStatus();
   if (SSL_CTX_use_certificate_chain_file(context.get(), tls.certificate.c_str()) != 1) {
-    return Refused("tls_certificate", tls.certificate, "certificate");
+    return Refused("tls_certificate", tls.certificate, "a certificate");
   }
   // OpenSSL also compares the key with the certificate here.
   if (SSL_CTX_use_PrivateKey_file(context.get(), tls.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return Refused("tls_key", tls.key,
-                   absl::StrCat("key of the certificate '", tls.certificate, "'").c_str());
+                   absl::StrCat("the key of the certificate '", tls.certificate, "'").c_str());
   }
   return absl::OkStatus();
 }
@@ -82,8 +82,8 @@ absl::StatusOr<Pem> Read(const TlsConfig& tls) {
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsConfig& tls) {
   if (tls.mutual && (tls.ca.empty() || tls.certificate.empty())) {
     return absl::InvalidArgumentError(
-        "tls_mutual needs tls_ca, which says whose certificates are let in, and tls_certificate "
-        "with tls_key, the server's own");
+        "tls_mutual needs tls_ca, the authorities whose certificates are accepted, and "
+        "tls_certificate with tls_key, the server's own certificate and key");
   }
   if (tls.certificate.empty() && tls.key.empty()) return grpc::InsecureServerCredentials();
   PENSTOCK_ASSIGN_OR_RETURN(Pem pem, Read(tls));

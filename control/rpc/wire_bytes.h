@@ -37,7 +37,8 @@ absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire)
   }
   bytes->Clear();
   if (!parsed) {
-    return absl::InvalidArgumentError(absl::StrCat(size, " bytes are no ", wire->GetTypeName()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(size, " bytes cannot be parsed as ", wire->GetTypeName()));
   }
   if (wire->message_case() == Wire::MESSAGE_NOT_SET) return std::nullopt;
   return FromWire(*wire);

@@ -115,8 +115,8 @@ bool SetFromText(const Setting::Target& target, const std::string& text) {
 absl::Status CheckSections(const std::string& path, const std::vector<TomlSection>& sections) {
   for (const TomlSection& section : sections) {
     if (IsAmong(section.name, kSections)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(path, ":", section.line, ": no section [",
-                                                   section.name, "]; there are [",
+    return absl::InvalidArgumentError(absl::StrCat(path, ":", section.line, ": unknown section [",
+                                                   section.name, "]; use one of [",
                                                    absl::StrJoin(kSections, "], ["), "]"));
   }
   return absl::OkStatus();

@@ -23,7 +23,7 @@ const char* NameOf(toml::node_type type) {
     case toml::node_type::table:
       return "a table";
     case toml::node_type::array:
-      return "an array of other things than strings";
+      return "an array of values other than strings";
     case toml::node_type::floating_point:
       return "a number with a fraction";
     case toml::node_type::date:
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<TomlSection>> ReadToml(const std::string& path) {
     if (table == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ":", LineOf(node), ": '", std::string(name.str()),
-                       "' stands before the first section; write it under one, as [worker]"));
+                       "' is not in a section; write it in one, such as [worker]"));
     }
     TomlSection section{std::string(name.str()), LineOf(node), {}};
     for (const auto& [key, value] : *table) {

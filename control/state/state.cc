@@ -246,19 +246,19 @@ struct Fitting {
   absl::Status operator()(const LifeBegun& c) const {
     const Life& life = c.begun.life;
     if (life.term <= state.term())
-      return Wrong(absl::StrCat("a term does not rise: ", life.term.value()));
+      return Wrong(absl::StrCat("a new term is not above the last one: ", life.term.value()));
     const uint64_t journal = state.lives.empty() ? 0 : state.lives.back().life.journal;
     if (journal == 0 || life.journal == journal) return absl::OkStatus();
-    return Wrong(absl::StrCat("a life of journal ", absl::Hex(life.journal), ", and this one is ",
-                              absl::Hex(journal)));
+    return Wrong(absl::StrCat("a life belongs to journal ", absl::Hex(life.journal),
+                              ", but this is journal ", absl::Hex(journal)));
   }
   absl::Status operator()(const DatasetRegistered& c) const {
     if (c.dataset != nullptr && !c.dataset->id.empty()) return absl::OkStatus();
-    return Wrong("a dataset without an id");
+    return Wrong("a dataset has no id");
   }
   absl::Status operator()(const DatasetUnregistered& c) const {
     if (state.datasets.count(c.id) > 0) return absl::OkStatus();
-    return Wrong(absl::StrCat("no dataset ", c.id));
+    return Wrong(absl::StrCat("unknown dataset ", c.id));
   }
   absl::Status operator()(const JobCreated& c) const {
     if (c.job.id && c.job.dataset != nullptr && state.FindJob(c.job.id) == nullptr) {
@@ -276,8 +276,8 @@ struct Fitting {
                     [&](int64_t shard) { return shard >= 0 && shard < division.count; });
     if (division.count < 0 || !shards_are_there ||
         (division.count > 0) == division.shards.empty()) {
-      return Wrong(absl::StrCat(ToString(c.iteration), " is divided into what is none of ",
-                                division.count, " shards"));
+      return Wrong(absl::StrCat(ToString(c.iteration), " has shards outside its ", division.count,
+                                " shards"));
     }
     if (c.iteration && state.FindIteration(c.iteration) == nullptr &&
         state.FindIteration(c.job, c.repetition) == nullptr &&
@@ -300,27 +300,27 @@ struct Fitting {
   }
   absl::Status operator()(const IterationFailed& c) const {
     if (state.FindIteration(c.iteration) != nullptr && !c.status.ok()) return absl::OkStatus();
-    return Wrong(absl::StrCat("no ", ToString(c.iteration)));
+    return Wrong(absl::StrCat("unknown ", ToString(c.iteration)));
   }
   absl::Status operator()(const SplitsGiven& c) const {
     const PartitionSplits* splits = Splits(c.partition);
-    if (splits == nullptr) return Wrong(absl::StrCat("no ", ToString(c.partition.partition)));
+    if (splits == nullptr) return Wrong(absl::StrCat("unknown ", ToString(c.partition.partition)));
     auto given = splits->given.find({c.run.provider, c.run.repetition});
     int64_t end = std::max<int64_t>(c.run.first_ordinal, 0);
     if (given != splits->given.end()) {
-      if (given->second.no_more) return Wrong("splits are given behind the last");
+      if (given->second.no_more) return Wrong("splits are given after the last one");
       end = given->second.first_ordinal + static_cast<int64_t>(given->second.numbers.size());
     }
     if (c.run.first_ordinal == end) return absl::OkStatus();
-    return Wrong(absl::StrCat("splits are given from ordinal ", c.run.first_ordinal, " on where ",
-                              end, " follows"));
+    return Wrong(
+        absl::StrCat("splits are given from ordinal ", c.run.first_ordinal, ", expected ", end));
   }
   absl::Status operator()(const BookmarkMarked& c) const {
     if (Splits(c.partition) != nullptr) return absl::OkStatus();
-    return Wrong(absl::StrCat("no ", ToString(c.partition.partition)));
+    return Wrong(absl::StrCat("unknown ", ToString(c.partition.partition)));
   }
   absl::Status operator()(const WorkerRegistered& c) const {
-    return c.worker.id ? absl::OkStatus() : Wrong("a worker without an id");
+    return c.worker.id ? absl::OkStatus() : Wrong("a worker has no id");
   }
   absl::Status operator()(const WorkerDraining& c) const { return HasWorker(c.worker); }
   absl::Status operator()(const WorkerGone& c) const { return HasWorker(c.worker); }
@@ -328,20 +328,20 @@ struct Fitting {
   absl::Status operator()(const IterationRetired& c) const {
     const IterationState* iteration = state.FindIteration(c.iteration);
     if (iteration != nullptr && iteration->record.finished) return absl::OkStatus();
-    return Wrong(absl::StrCat("no finished ", ToString(c.iteration)));
+    return Wrong(absl::StrCat(ToString(c.iteration), " does not exist or is not finished"));
   }
   absl::Status operator()(const IterationRecalled& c) const {
     if (state.past.contains({c.job, c.repetition})) return absl::OkStatus();
-    return Wrong(absl::StrCat("no past repetition ", c.repetition, " of ", ToString(c.job)));
+    return Wrong(absl::StrCat("unknown past repetition ", c.repetition, " of ", ToString(c.job)));
   }
 
   absl::Status HasJob(JobId job) const {
     return state.FindJob(job) != nullptr ? absl::OkStatus()
-                                         : Wrong(absl::StrCat("no ", ToString(job)));
+                                         : Wrong(absl::StrCat("unknown ", ToString(job)));
   }
   absl::Status HasWorker(WorkerId worker) const {
     return state.FindWorker(worker) != nullptr ? absl::OkStatus()
-                                               : Wrong(absl::StrCat("no ", ToString(worker)));
+                                               : Wrong(absl::StrCat("unknown ", ToString(worker)));
   }
   const PartitionSplits* Splits(const PartitionKey& key) const {
     const IterationState* iteration = state.FindIteration(key.iteration);

@@ -124,7 +124,8 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 
   // Opens streams one after another. Returns why there is no further one, or OK when stopped.
   absl::Status Keep() {
-    const absl::Status silent = absl::UnavailableError("the connection is open and silent");
+    const absl::Status silent =
+        absl::UnavailableError("the connection is open, but the dispatcher is silent");
     absl::Status why = silent;
     while (true) {
       const Clock::time_point opened = Clock::now();
@@ -162,8 +163,8 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     const std::string timeout = absl::FormatDuration(options_.timeout);
     return absl::UnavailableError(absl::IsAborted(why)
                                       ? absl::StrCat("the dispatcher at ", options_.address,
-                                                     " could not begin within ", timeout, ": ",
-                                                     why.message())
+                                                     " could not begin the session within ",
+                                                     timeout, ": ", why.message())
                                       : absl::StrCat("no dispatcher answers at ", options_.address,
                                                      " within ", timeout, ": ", why.message()));
   }

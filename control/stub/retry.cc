@@ -44,7 +44,7 @@ absl::Status Retry(
   const absl::Time deadline = begun + options.timeout;
   absl::Duration pause = kFirstPause;
   WaitLines lines(StderrEventLog());
-  std::string why = "no time to try";
+  std::string why = "there was no time to try";
   while (!stop.stop_requested() && BootTime() < deadline) {
     const absl::Status status = once(deadline - BootTime(), stop.get_token());
     if (!IsWorthTryingAgain(status)) return status;

@@ -18,7 +18,7 @@ absl::StatusOr<Target> ParseTarget(std::string_view text) {
   }
   if (absl::StrContains(target.address, "://")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("malformed `service` \"", service, "\" has multiple \"://\""));
+        absl::StrCat("`service` \"", service, "\" is malformed: it has more than one \"://\""));
   }
   if (target.protocol != "grpc" && !target.tls()) {
     return absl::NotFoundError(absl::StrCat("\"", target.protocol, "\" in `service` \"", service,

@@ -8,10 +8,10 @@
 namespace penstock {
 
 absl::Status NoThread(std::string_view name, std::string_view why) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(std::string(name), ": the process gets no further thread (", std::string(why),
-                   "); use fewer parallel calls, or give it more (ulimit -u, ulimit -v, the "
-                   "container's limit)"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      std::string(name), ": the process cannot start another thread (", std::string(why),
+      "); use fewer parallel calls, or give it more (ulimit -u, ulimit -v, the "
+      "container's limit)"));
 }
 
 }  // namespace penstock

@@ -44,7 +44,8 @@ absl::StatusOr<T> ParamOf(const Params& params, const std::string& name) {
   if (found == params.end())
     return absl::InvalidArgumentError(absl::StrCat("the parameter '", name, "' is missing"));
   if (const T* value = std::get_if<T>(&found->second)) return *value;
-  return absl::InvalidArgumentError(absl::StrCat("the parameter '", name, "' has another type"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the parameter '", name, "' has a different type"));
 }
 
 // --- Sources -------------------------------------------------------------------

@@ -275,7 +275,7 @@ class Bench(unittest.TestCase):
     def test_a_flag_that_makes_no_sense_is_refused_in_words(self):
         for args, words in ((("T9",), "there are T1, "), (("--protocol", "pigeon"), "'pigeon' is not in this build"),
                             (("--size", "3"), "--size must be from"), (("--json", "/nowhere/x"), "cannot write"),
-                            (("--hosts", "a"), "--hosts takes")):
+                            (("--hosts", "a"), "--hosts needs")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (1, ""))
             self.assertIn(words, err)

@@ -338,7 +338,7 @@ TEST_F(RestoreRefuses, TwoStatesOfOneRank) {
   one_.Read(20);
   const absl::Status status = Restored({first, Saved(one_)});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("two states are of client"));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("two states belong to client"));
 }
 
 TEST_F(RestoreRefuses, AStateOlderThanItsRanksCommit) {

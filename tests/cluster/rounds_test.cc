@@ -295,7 +295,7 @@ TEST(Rounds, AConsumerThatComesBackAtAnEarlierRoundIsRefused) {
   its[1] = *Numbers(1000).Distribute(options).MakeIterator();
   ASSERT_TRUE(its[1].Restore(state).ok());
   EXPECT_THAT(std::string(its[1].Next().status().message()),
-              AllOf(HasSubstr("consumer 0 is at step 15"), HasSubstr("came back at 10")));
+              AllOf(HasSubstr("consumer 0 is at step 15"), HasSubstr("came back at step 10")));
 }
 
 TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {

@@ -92,11 +92,11 @@ TEST(Tls, BadFilesAreNamed) {
   EXPECT_THAT(start(tls), HasSubstr("tls_key: cannot read '/nowhere/key.pem'"));
   tls.key = Stranger().key;
   EXPECT_THAT(start(tls), HasSubstr(Stranger().key));
-  EXPECT_THAT(start(tls), HasSubstr("is no key of the certificate"));
+  EXPECT_THAT(start(tls), HasSubstr("is not the key of the certificate"));
   tls.key = "";
   EXPECT_THAT(start(tls), HasSubstr("tls_certificate and tls_key belong together"));
   EXPECT_THAT(start({.certificate = OurProcess().key, .key = OurProcess().key}),
-              HasSubstr("is no certificate in PEM"));
+              HasSubstr("is not a certificate in PEM"));
   EXPECT_THAT(
       start({.certificate = OurProcess().certificate, .key = OurProcess().key, .mutual = true}),
       HasSubstr("tls_mutual needs tls_ca"));

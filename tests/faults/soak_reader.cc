@@ -46,7 +46,7 @@ absl::Status ReadOne(Iterator& it, int64_t words) {
   ASSIGN_OR_RETURN(std::optional<Element> element, it.Next());
   if (!element.has_value()) return absl::OutOfRangeError("an endless job has ended");
   if (IsWhole(*element, words)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("element ", NumberOf(*element), " has other bytes"));
+  return absl::DataLossError(absl::StrCat("element ", NumberOf(*element), " has wrong bytes"));
 }
 
 absl::Status Soak(const Options& options) {

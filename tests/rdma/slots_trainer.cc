@@ -41,7 +41,7 @@ absl::Status Read(const std::string& service, int64_t count, int64_t words) {
     if (!element.has_value()) break;
     if (!soak::IsWhole(*element, words)) {
       return absl::DataLossError(
-          absl::StrCat("element ", soak::NumberOf(*element), " has other bytes"));
+          absl::StrCat("element ", soak::NumberOf(*element), " has wrong bytes"));
     }
     const absl::Span<const int64_t> values = element->tensor(1).data<int64_t>();
     if (!IsRegistered({reinterpret_cast<const std::byte*>(values.data()), words * sizeof(int64_t)},

@@ -158,7 +158,7 @@ class Machine final : public Probe {
     if (!handle.ok()) return handle.status();
     using GetVersion = void(unsigned* major, unsigned* minor, unsigned* release);
     auto* get_version = reinterpret_cast<GetVersion*>(dlsym(*handle, "ucp_get_version"));
-    if (get_version == nullptr) return absl::NotFoundError("libucp.so.0 tells no version");
+    if (get_version == nullptr) return absl::NotFoundError("libucp.so.0 reports no version");
     unsigned major = 0, minor = 0, release = 0;
     get_version(&major, &minor, &release);
     return UcxLibrary{.path = PathOf(*handle),

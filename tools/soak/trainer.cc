@@ -72,7 +72,7 @@ absl::StatusOr<ShardingPolicy> ModeFrom(const std::string& name) {
   if (name == "off") return ShardingPolicy::kOff;
   if (name == "data") return ShardingPolicy::kData;
   return absl::InvalidArgumentError(
-      absl::StrCat("mode '", name, "' is none of dynamic, off and data"));
+      absl::StrCat("unknown mode '", name, "'; use dynamic, off or data"));
 }
 
 class Trainer {
@@ -178,7 +178,7 @@ class Trainer {
     ASSIGN_OR_RETURN(std::optional<Element> element, iterator_->Next());
     if (!element.has_value()) return Element();
     if (!IsWhole(*element, words_)) {
-      return absl::DataLossError(absl::StrCat("element ", NumberOf(*element), " has other bytes"));
+      return absl::DataLossError(absl::StrCat("element ", NumberOf(*element), " has wrong bytes"));
     }
     if (const StepToken token = StepTokenOf(*element); options_.consumers > 0) {
       rounds_ << token.round << ' ' << token.partition.value() << ' '
@@ -323,14 +323,14 @@ int main(int argc, char** argv) {
   app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
   app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
   app.add_option("--passes", options.passes, "over the numbers, on the workers");
-  app.add_option("--epochs", options.epochs, "of all that, behind Distribute");
-  app.add_option("--prefetch", options.prefetch, "elements ahead, behind Distribute");
-  app.add_option("--shuffle-behind", options.shuffle_behind, "as --shuffle, behind Distribute");
+  app.add_option("--epochs", options.epochs, "of all passes, after Distribute");
+  app.add_option("--prefetch", options.prefetch, "elements ahead, after Distribute");
+  app.add_option("--shuffle-behind", options.shuffle_behind, "as --shuffle, after Distribute");
   app.add_option("--ends-at", options.ends_at, "the number that ends its worker, by --plugin");
   app.add_option("--mode", options.mode, "dynamic, off or data");
   app.add_flag("--filter", options.filter, "leave numbers out (tools/soak/numbers.h)");
   app.add_option("--shuffle", options.shuffle, "elements in the buffer of a shuffle");
-  app.add_option("--step-us", options.step_us, "what a training step takes");
+  app.add_option("--step-us", options.step_us, "microseconds of a training step");
   app.add_option("--timeout-s", options.timeout_s, "how long servers may be out of reach");
   app.add_flag("--ordered", options.ordered, "order kDeterministic");
   app.add_flag("--keep-taken", options.keep_taken, "keep kTaken, without states");

@@ -56,7 +56,7 @@ class Client final : public HttpClient {
   static absl::StatusOr<std::unique_ptr<Client>> Make(const FilesConfig& config) {
     static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
     CURLM* multi = ready == CURLE_OK ? curl_multi_init() : nullptr;
-    if (multi == nullptr) return absl::InternalError("libcurl does not start");
+    if (multi == nullptr) return absl::InternalError("cannot start libcurl");
     std::unique_ptr<Client> client(new Client(config, multi));
     ASSIGN_OR_RETURN(client->thread_,
                      StartThread("files over HTTP", [c = client.get()] { c->Run(); }));
@@ -150,7 +150,7 @@ std::unique_ptr<PendingGet> Client::Start(GetRequest request) {
   {
     MutexLock lock(mu_);
     if (stopping_) {
-      ticket->Finish(absl::CancelledError("no files are read any more"));
+      ticket->Finish(absl::CancelledError("this process no longer reads files"));
     } else {
       new_.push_back(std::move(job));
     }
@@ -188,7 +188,7 @@ void Client::Run() {
   waiting_.splice(waiting_.end(), active_);
   for (Job& job : waiting_) {
     Release(job);
-    job.ticket->Finish(absl::CancelledError("no files are read any more"));
+    job.ticket->Finish(absl::CancelledError("this process no longer reads files"));
   }
   waiting_.clear();
 }

@@ -79,7 +79,7 @@ bool MayPass(const Refusal& refusal) {
 }
 
 std::string WordsOf(const Refusal& refusal) {
-  return absl::StrCat("the server answers ", refusal.code, refusal.reason.empty() ? "" : " ",
+  return absl::StrCat("the server answered ", refusal.code, refusal.reason.empty() ? "" : " ",
                       refusal.reason, BodyWordsOf(refusal));
 }
 

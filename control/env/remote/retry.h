@@ -22,7 +22,7 @@ struct Refusal {
 // slow client.
 bool MayPass(const Refusal& refusal);
 
-// Returns "the server answers 503 Slow Down: …" with the server's text: code and message of S3's
+// Returns "the server answered 503 Slow Down: …" with the server's text: code and message of S3's
 // <Error>, or the beginning of a plain text.
 std::string WordsOf(const Refusal& refusal);
 // Returns the error that a reader of `name` gets.

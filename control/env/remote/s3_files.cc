@@ -22,7 +22,8 @@ class S3Files final : public Files {
                                              CancelFlag cancelled) override {
     ASSIGN_OR_RETURN(const S3Name place, ParseS3Name(name));
     if (place.key.empty() || place.key.back() == '/') {
-      return absl::InvalidArgumentError(absl::StrCat(name, " names no object: s3://bucket/key"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " does not name an object: s3://bucket/key"));
     }
     GetRequest request =
         Request(absl::StrCat(account_.AddressOf(place.bucket), "/", PercentEncodePath(place.key)));
@@ -74,8 +75,8 @@ class S3Files final : public Files {
     if (absl::IsPermissionDenied(status) && account_.Authorize().provider.empty())
       return Annotate(status, S3Account::Places());
     if (absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status)) {
-      return Annotate(status, "asked for region ", account_.region(),
-                      " (AWS_REGION, or s3_region of [files])");
+      return Annotate(status, "the request was for region ", account_.region(),
+                      " (set AWS_REGION, or s3_region of [files])");
     }
     return status;
   }

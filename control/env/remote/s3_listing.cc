@@ -46,7 +46,8 @@ absl::StatusOr<ListedPage> ParsePage(std::string_view xml) {
   const pugi::xml_parse_result parsed = document.load_buffer(xml.data(), xml.size());
   const pugi::xml_node list = document.child("ListBucketResult");
   if (!parsed || !list) {
-    return absl::DataLossError(absl::StrCat("the answer is no ListBucketResult", parsed ? "" : ": ",
+    return absl::DataLossError(absl::StrCat("the response is not a ListBucketResult",
+                                            parsed ? "" : ": ",
                                             parsed ? "" : parsed.description()));
   }
   const bool encoded = std::string_view(list.child_value("EncodingType")) == "url";
@@ -58,7 +59,7 @@ absl::StatusOr<ListedPage> ParsePage(std::string_view xml) {
   if (std::string_view(list.child_value("IsTruncated")) == "true") {
     page.next_token = list.child_value("NextContinuationToken");
     if (page.next_token.empty())
-      return absl::DataLossError("the answer is truncated, but has no NextContinuationToken");
+      return absl::DataLossError("the response is truncated, but has no NextContinuationToken");
   }
   return page;
 }

@@ -240,8 +240,8 @@ Transfer::Body Transfer::Examine() {
   const auto begin = request_.begin + static_cast<int64_t>(got_);
   if (!range.has_value() || range->begin != begin || range->end > request_.begin + request_.bytes) {
     error_ = absl::FailedPreconditionError(
-        absl::StrCat("cannot read ", request_.name, ": asked for bytes from ", begin,
-                     ", the server sends Content-Range '", told, "'"));
+        absl::StrCat("cannot read ", request_.name, ": requested bytes from ", begin,
+                     ", but the server sent Content-Range '", told, "'"));
     return Body::kRefused;
   }
   return IsSameVersion({Header("ETag"), Header("Last-Modified"), range->size}) ? Body::kWanted
@@ -252,11 +252,10 @@ Transfer::Body Transfer::Examine() {
 Transfer::Body Transfer::ExamineWhole(int64_t length) {
   const Version told = {Header("ETag"), Header("Last-Modified"), length};
   if (request_.bytes >= 0 && (request_.begin > 0 || length > request_.bytes)) {
-    error_ = absl::FailedPreconditionError(
-        absl::StrCat("cannot read ", request_.name,
-                     ": its server sends all of the file instead of the range asked for; files of "
-                     "more than ",
-                     request_.bytes, " bytes need a server that honours Range"));
+    error_ = absl::FailedPreconditionError(absl::StrCat(
+        "cannot read ", request_.name,
+        ": the server sent the whole file instead of the requested range; files of more than ",
+        request_.bytes, " bytes need a server that supports Range requests"));
     return Body::kRefused;
   }
   if (!IsSameVersion(told)) return Body::kRefused;
@@ -286,8 +285,8 @@ bool Transfer::Keep(const char* bytes, size_t size) {
   const size_t most = request_.bytes >= 0 ? static_cast<size_t>(request_.bytes) : kLongestWhole;
   if (size > most - got_) {
     error_ = absl::FailedPreconditionError(absl::StrCat("cannot read ", request_.name,
-                                                        ": its server sends more than ", most,
-                                                        " bytes, which was not asked for"));
+                                                        ": the server sent more than the ", most,
+                                                        " bytes requested"));
     return false;
   }
   if (got_ + size > capacity_) {
@@ -326,18 +325,19 @@ std::optional<absl::StatusOr<GetReply>> Transfer::End(CURLcode code) {
       return Refused();
     }
     if (IsComplete()) return Finished();
-    return TryAgain("the server sent less than it said");
+    return TryAgain("the server sent fewer bytes than it announced");
   }
   std::string words = curl_words_[0] != '\0' ? curl_words_ : curl_easy_strerror(code);
   if (code == CURLE_OPERATION_TIMEDOUT && stalls_at() <= Clock::now())
-    words = absl::StrCat("no byte came for ", absl::FormatDuration(config_.stall_timeout));
+    words = absl::StrCat("no byte arrived for ", absl::FormatDuration(config_.stall_timeout));
   if (!IsForGood(code)) return TryAgain(words);
   return absl::Status(
       CodeOfCurl(code),
-      absl::StrCat("cannot read ", request_.name, ": ", words,
-                   code == CURLE_PEER_FAILED_VERIFICATION
-                       ? "; ca_file of [files] names an authority that the system does not know"
-                       : ""));
+      absl::StrCat(
+          "cannot read ", request_.name, ": ", words,
+          code == CURLE_PEER_FAILED_VERIFICATION
+              ? "; to trust an authority that the system does not know, set ca_file of [files]"
+              : ""));
 }
 
 bool Transfer::IsComplete() const {
@@ -355,14 +355,15 @@ absl::StatusOr<GetReply> Transfer::Finished() {
 absl::StatusOr<GetReply> Transfer::Refused() {
   constexpr int kPreconditionFailed = 412;
   constexpr int kRangeNotSatisfiable = 416;
-  if (refusal_.code == kPreconditionFailed) return Changed("its server says so");
+  if (refusal_.code == kPreconditionFailed)
+    return Changed("the server reports a different version");
   if (refusal_.code == kRangeNotSatisfiable) {
     // The file is empty: it has no first byte.
     if (request_.begin == 0 && got_ == 0 && version_.size <= 0) {
       is_whole_ = true;
       return Finished();
     }
-    return Changed(absl::StrCat("it ends before byte ", request_.begin + got_, " by now"));
+    return Changed(absl::StrCat("it now ends before byte ", request_.begin + got_));
   }
   return ErrorOf(request_.name, refusal_);
 }
@@ -373,9 +374,10 @@ std::optional<absl::StatusOr<GetReply>> Transfer::TryAgain(const std::string& wh
   why_ = why;
   due_ = now + absl::ToChronoNanoseconds(backoff_.Next(asked_for));
   if (due_ - began_ > absl::ToChronoNanoseconds(config_.retry_for)) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot read ", request_.name, ": ", why, "; tried ", tries_, " times, without a byte for ",
-        absl::FormatDuration(config_.retry_for), " (retry_for of [files])"));
+    return absl::UnavailableError(absl::StrCat("cannot read ", request_.name, ": ", why, "; tried ",
+                                               tries_, " times without receiving a byte for ",
+                                               absl::FormatDuration(config_.retry_for),
+                                               " (retry_for of [files])"));
   }
   counters_.retries.Add();
   return std::nullopt;

@@ -118,7 +118,8 @@ TEST_F(UnreadableTest, BytesOfAWorkerEndItsStreamAndItsNextOneGoesOn) {
   worker.Send(kNoMessage);
   const grpc::Status status = worker.WaitDone();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
-  EXPECT_THAT(status.error_message(), HasSubstr("3 bytes are no penstock.control.wire.WorkerUp"));
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("3 bytes cannot be parsed as penstock.control.wire.WorkerUp"));
 
   HandWorker again(*stub_, 1);
   HandClient client(*stub_, job, 5);
@@ -137,7 +138,7 @@ TEST_F(UnreadableTest, BytesOfAClientAreAnErrorThatItHears) {
   wire::ClientDown down;
   while (!HasFailure() && !down.has_error()) down = client.Next();
   EXPECT_THAT(down.error().message(),
-              HasSubstr("cannot read a message of client 5: 3 bytes are no"));
+              HasSubstr("cannot read a message of client 5: 3 bytes cannot be parsed as"));
   EXPECT_EQ(client.WaitDone().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 

@@ -234,8 +234,8 @@ TEST_F(AgreeingConsumersTest, AreRefusedRoundsThatWereNotAnnounced) {
     EXPECT_EQ(inbox_[c]->finished->code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(inbox_[c]->finished->message()),
                 HasSubstr(absl::StrCat("consumer ", c,
-                                       " says that it knows of 1152921504606846976 "
-                                       "rounds, and was sent 2")));
+                                       " claims to know 1152921504606846976 "
+                                       "rounds, but was sent only 2")));
   }
 }
 
@@ -261,7 +261,8 @@ TEST_F(AgreeingConsumersTest, AreRefusedErrorsOfMoreRoundsThanThereAre) {
   core_->OnMessage(peers_[1],
                    Report{{}, protocol::RoundsReport{.errors = {{{PartitionId(9), 0}}}}});
   ASSERT_TRUE(inbox_[1]->finished.has_value());
-  EXPECT_THAT(std::string(inbox_[1]->finished->message()), HasSubstr("none of this iteration's"));
+  EXPECT_THAT(std::string(inbox_[1]->finished->message()),
+              HasSubstr("does not belong to this iteration"));
 }
 
 // One consumer has the even rows, the other has the odd rows.

@@ -136,7 +136,7 @@ TEST(Changes, AnInvalidOneEndsOnlyItsIteration) {
     return IterationAltered{IterationId(iteration),
                             p::ReaderJoined{ClientId(client), Incarnation(1)}};
   };
-  // The second change does not fit and ends iteration 1, so the third is passed over.
+  // The second change does not fit and ends iteration 1, so the third is skipped.
   const std::string record =
       *EncodeChanges({joins(1, 50), IterationAltered{IterationId(1), p::ReaderEnded{ClientId(99)}},
                       joins(1, 51), joins(3, 52), WorkerGone{WorkerId(99)}},
@@ -148,7 +148,7 @@ TEST(Changes, AnInvalidOneEndsOnlyItsIteration) {
   ASSERT_TRUE(said.ok()) << said.status();
   ASSERT_EQ(said->size(), 2u);
   EXPECT_THAT((*said)[0], HasSubstr("epoch 0 of job job is ended"));
-  EXPECT_THAT((*said)[1], HasSubstr("passed over"));
+  EXPECT_THAT((*said)[1], HasSubstr("skipped"));
   const IterationState& ended = *state.FindIteration(IterationId(1));
   ASSERT_TRUE(ended.failure.has_value());
   EXPECT_EQ(ended.failure->code(), absl::StatusCode::kDataLoss);
@@ -158,7 +158,7 @@ TEST(Changes, AnInvalidOneEndsOnlyItsIteration) {
   EXPECT_FALSE(other.failure.has_value());
   EXPECT_TRUE(other.record.FindReader(ClientId(52)));
   EXPECT_TRUE(DecodeState(*EncodeState(state)).ok());
-  // Later records of that iteration are passed over too, without a message.
+  // Later records of that iteration are skipped too, without a message.
   EXPECT_EQ(ApplyWhatFits(*EncodeChanges({joins(1, 53)}, state), state, ends)->size(), 0u);
   EXPECT_FALSE(state.FindIteration(IterationId(1))->record.FindReader(ClientId(53)));
 }

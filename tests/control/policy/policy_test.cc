@@ -155,7 +155,7 @@ TEST_F(PolicyTest, ARecordOfMoreSplitsThanThereAreEndsItsJob) {
       state_.iterations.at(kIteration).handed_out[{0, 0}] = given;
       const absl::Status wrong = Decide(Ask(1, 0, 1)).status();
       EXPECT_EQ(wrong.code(), absl::StatusCode::kDataLoss);
-      EXPECT_THAT(std::string(wrong.message()), ::testing::HasSubstr("begin the job anew"));
+      EXPECT_THAT(std::string(wrong.message()), ::testing::HasSubstr("start the job again"));
     }
   }
 }

@@ -99,17 +99,17 @@ TEST(MergeRankStates, RefusesTheUncommittedStateOfADeadRank) {
   EXPECT_THAT(Why(MergeRankStates({StateOf(1, Saved(1, {Reads(1), Reads(2)}), IndexSet::Of(0, 5)),
                                    StateOf(2, Saved(2, {dead, Reads(2)}), {})},
                                   0)),
-              HasSubstr("went to others"));
+              HasSubstr("went to other clients"));
 }
 
 TEST(MergeRankStates, RefusesOtherJobsAndTwoStatesOfOneRank) {
   const SavedRepetition saved = Saved(1, {Reads(1)});
   EXPECT_THAT(Why(MergeRankStates({StateOf(1, saved, {}), StateOf(1, saved, {})}, 0)),
-              HasSubstr("two states are of client 1"));
+              HasSubstr("two states belong to client 1"));
   RankState other = StateOf(2, saved, {});
   other.job_mark = 5;
   EXPECT_THAT(Why(MergeRankStates({StateOf(1, saved, {}), other}, 0)),
-              HasSubstr("of different jobs"));
+              HasSubstr("to different jobs"));
 }
 
 TEST(MergeRankStates, NeedsSplitsFromWhereAReplayBegins) {

@@ -79,7 +79,7 @@ TEST(Unreadable, BytesEndTheStreamWithWordsThatNameThem) {
   const absl::Status of_worker = Worker(service.stub()).WaitClosed();
   EXPECT_EQ(of_worker.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(of_worker.message()),
-              HasSubstr("a message of the dispatcher cannot be read: 3 bytes are no "
+              HasSubstr("a message from the dispatcher cannot be read: 3 bytes cannot be parsed as "
                         "penstock.control.wire.WorkerDown"));
   const absl::Status of_client = Client(service.stub()).WaitClosed();
   EXPECT_EQ(of_client.code(), absl::StatusCode::kInvalidArgument);

@@ -143,10 +143,10 @@ TEST_F(SettingsTest, AnUnknownKeyNamesItsPlaceAndTheKnownOnes) {
             Place(3) +
                 ": [worker] has no key 'prot'; it has data_transfer_protocol, fallback, port, "
                 "budget_bytes, journal, patience_ms");
-  EXPECT_EQ(
-      Complaint("\n[wroker]\n"),
-      Place(2) + ": no section [wroker]; there are [dispatcher], [worker], [client], [files]");
-  EXPECT_THAT(Complaint("port = 1\n"), HasSubstr(Place(1) + ": 'port' stands before the first"));
+  EXPECT_EQ(Complaint("\n[wroker]\n"),
+            Place(2) +
+                ": unknown section [wroker]; use one of [dispatcher], [worker], [client], [files]");
+  EXPECT_THAT(Complaint("port = 1\n"), HasSubstr(Place(1) + ": 'port' is not in a section"));
 }
 
 TEST_F(SettingsTest, AWrongTypeNamesItsPlaceAndTheRightOne) {
@@ -158,7 +158,7 @@ TEST_F(SettingsTest, AWrongTypeNamesItsPlaceAndTheRightOne) {
   EXPECT_THAT(Complaint("[worker]\nfallback = 'tcp'\n"),
               HasSubstr("fallback is a string, but must be an array of strings"));
   EXPECT_THAT(Complaint("[worker]\nfallback = ['tcp', 1]\n"),
-              HasSubstr("an array of other things"));
+              HasSubstr("an array of values other than"));
   EXPECT_THAT(Complaint("[worker]\njournal = 1\n"), HasSubstr("journal is 1, but must be true"));
   environment_ = {{"PENSTOCK_WORKER_PORT", "many"}};
   EXPECT_EQ(Complaint(""), "PENSTOCK_WORKER_PORT is 'many', but must be a whole number");

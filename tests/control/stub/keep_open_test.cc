@@ -236,8 +236,9 @@ TEST(KeepOpen, AnUnreadyDispatcherIsNotReportedAsUnreachable) {
   auto session = KeepOpen<ClientUp, ClientDown>(
       network.Opener(), &events, {.address = "head:5050", .timeout = absl::Seconds(1)});
   network.WaitForStream(1)->OnClosed(absl::AbortedError("the job waits for its first worker"));
-  EXPECT_THAT(events.Wait(2), HasSubstr("the dispatcher at head:5050 could not begin within 1s: "
-                                        "the job waits for its first worker"));
+  EXPECT_THAT(events.Wait(2),
+              HasSubstr("the dispatcher at head:5050 could not begin the session within 1s: "
+                        "the job waits for its first worker"));
 }
 
 TEST(KeepOpen, StoppingNeedNotWaitForAPause) {

@@ -35,7 +35,7 @@ TEST(TransportLibraryTest, AnotherStampIsRefusedAndNamedBesideOurs) {
 TEST(TransportLibraryTest, OneWithoutATransportIsRefused) {
   const absl::Status refused = LoadTransports({OF_NONE});
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(Says(refused), AllOf(HasSubstr(OF_NONE), HasSubstr("is no transport library")));
+  EXPECT_THAT(Says(refused), AllOf(HasSubstr(OF_NONE), HasSubstr("is not a transport library")));
 }
 
 TEST(TransportLibraryTest, AMissingOneIsNamed) {

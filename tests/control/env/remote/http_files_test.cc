@@ -100,7 +100,7 @@ TEST(HttpFiles, WithoutRangesSmallFilesAreReadAndLargeOnesRefused) {
   EXPECT_TRUE(ReadAll(*files->Open(server.Url("/small")).value()) == Bytes(5'000));
   const absl::Status refused = files->Open(server.Url("/large")).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("need a server that honours Range"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("need a server that supports Range"));
 }
 
 TEST(HttpFiles, GoesOnAtTheByteItHadReached) {
@@ -148,11 +148,11 @@ TEST(HttpFiles, PermanentErrorsFailAtOnceWithTheServersMessage) {
   const auto files = Make(Quick());
   EXPECT_EQ(files->Open(server.Url("/none")).status(),
             absl::NotFoundError(absl::StrCat("cannot read ", server.Url("/none"),
-                                             ": the server answers 404 Not Found")));
-  EXPECT_EQ(
-      files->Open(server.Url("/mine")).status(),
-      absl::PermissionDeniedError(absl::StrCat("cannot read ", server.Url("/mine"),
-                                               ": the server answers 403 Forbidden: not for you")));
+                                             ": the server answered 404 Not Found")));
+  EXPECT_EQ(files->Open(server.Url("/mine")).status(),
+            absl::PermissionDeniedError(
+                absl::StrCat("cannot read ", server.Url("/mine"),
+                             ": the server answered 403 Forbidden: not for you")));
   EXPECT_EQ(server.asked().size(), 2u);
 }
 
@@ -407,7 +407,7 @@ TEST(SchemeFiles, KnowsLocalFilesByNameAndByScheme) {
               testing::ElementsAre("file:///proc/self/exe"));
   const absl::Status unknown = files->Open("gs://bucket/a").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(unknown.message()), HasSubstr("http, https and s3"));
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("http, https or s3"));
 }
 
 }  // namespace

@@ -88,14 +88,14 @@ TEST(Retry, ErrorsHaveTheServersWords) {
                            .content_type = "application/xml",
                            .body = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>"
                                    "<Message>Not yours</Message></Error>"});
-  EXPECT_EQ(of_s3, absl::PermissionDeniedError("cannot read s3://b/k: the server answers 403 "
+  EXPECT_EQ(of_s3, absl::PermissionDeniedError("cannot read s3://b/k: the server answered 403 "
                                                "Forbidden: AccessDenied: Not yours"));
   EXPECT_EQ(
       ErrorOf("http://h/f", {.code = 404, .content_type = "text/plain", .body = "no such\nfile\n"}),
-      absl::NotFoundError("cannot read http://h/f: the server answers 404: no such file"));
+      absl::NotFoundError("cannot read http://h/f: the server answered 404: no such file"));
   // A page for browsers is no error message.
   EXPECT_EQ(ErrorOf("http://h/f", {.code = 410, .content_type = "text/html", .body = "<html>"}),
-            absl::NotFoundError("cannot read http://h/f: the server answers 410"));
+            absl::NotFoundError("cannot read http://h/f: the server answered 410"));
 }
 
 TEST(Retry, WaitsGrowToABoundAndAreDrawn) {

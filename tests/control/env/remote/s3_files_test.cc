@@ -100,7 +100,7 @@ TEST(S3Files, ErrorsContainS3sMessage) {
   const absl::Status elsewhere = files->Open("s3://elsewhere/a").status();
   EXPECT_EQ(elsewhere.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(elsewhere.message()),
-              AllOf(HasSubstr("eu-north-1"), HasSubstr("asked for region eu-west-1")));
+              AllOf(HasSubstr("eu-north-1"), HasSubstr("the request was for region eu-west-1")));
   EXPECT_EQ(files->Open("s3://bucket/folder/").status().code(), absl::StatusCode::kInvalidArgument);
 }
 

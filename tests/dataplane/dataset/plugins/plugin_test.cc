@@ -68,7 +68,7 @@ TEST_F(Plugin, ItsParametersAreChecked) {
               AllOf(HasSubstr("RegisteredSource#0: the parameter 'count' is missing"),
                     HasSubstr("in source 'numbers'")));
   EXPECT_THAT(FromSource("numbers", {{"count", "ten"}}).status().ToString(),
-              HasSubstr("the parameter 'count' has another type"));
+              HasSubstr("the parameter 'count' has a different type"));
   EXPECT_THAT(
       ApplyTransform(Dataset::Range(3), "every", {{"step", 0}, {"first", 0}}).status().ToString(),
       HasSubstr("RegisteredTransform#1: step must be at least 1"));
@@ -105,7 +105,7 @@ TEST(PluginLibrary, OneOfAnotherStampIsRefusedAndNamedBesideOurs) {
 }
 
 TEST(PluginLibrary, InvalidOrMissingOnesAreRefused) {
-  EXPECT_THAT(LoadPlugin(OF_NONE).ToString(), HasSubstr("is no plug-in"));
+  EXPECT_THAT(LoadPlugin(OF_NONE).ToString(), HasSubstr("is not a plug-in"));
   EXPECT_EQ(LoadPlugin("/no/such/plugin.so").code(), absl::StatusCode::kNotFound);
 }
 
