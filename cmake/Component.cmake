@@ -8,7 +8,7 @@
 #     LIBS absl::status …)          libraries outside the project
 #
 # makes the static library penstock_dataplane_element. tests/layers_test.py
-# holds every #include to DEPS (and to what those name in turn).
+# checks every #include against DEPS (and the DEPS of these).
 
 set_property(GLOBAL PROPERTY PENSTOCK_COMPONENTS "")
 

@@ -33,7 +33,7 @@ if(PENSTOCK_CUDA)
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
       if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-        set(CMAKE_CUDA_ARCHITECTURES 80 90)  # newer ones use the PTX of the last
+        set(CMAKE_CUDA_ARCHITECTURES 80 90)  # newer GPUs use the PTX of the last one
       endif()
       enable_language(CUDA)
       if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
@@ -61,7 +61,7 @@ if(PENSTOCK_ARROW)
     list(GET found 0 library)
     list(APPEND PENSTOCK_ARROW_LIBRARIES "${library}")
   endforeach()
-  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # it is seldom in the system's search path
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # Arrow is seldom in the system's search path
 endif()
 pkg_check_modules(UCX IMPORTED_TARGET ucx)  # optional: for libpenstock_ucx, which `ucx` opens at run time
 if(PENSTOCK_RPC)

@@ -4,14 +4,14 @@
 # PENSTOCK_UNITY=OFF (preset `plain`) compiles each file by itself, which shows that every file includes what it uses.
 option(PENSTOCK_UNITY "Compile several files at once, with precompiled headers" ON)
 
-add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)  # some libraries ask for it; one set of headers for all
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)  # some libraries require it, and all units share the headers
 if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # A type may use the anonymous namespace of its own file, which is not the unit's main file here. And gcc 12 forgets
   # that precompiled headers are system headers: it reports false bounds errors inside Abseil's InlinedVector and
   # std::vector.
   target_compile_options(penstock_warnings INTERFACE -Wno-subobject-linkage -Wno-array-bounds -Wno-stringop-overflow)
 endif()
-# CMake's own unity builds name files by absolute paths, so a compiler cache finds nothing for another checkout. Our
+# CMake's own unity builds name files by absolute paths, so a compiler cache finds nothing for a different checkout. Our
 # units are made when all targets are known. UNITY_SIZE files of a target form one unit, except files with their own
 # compile options or SKIP_UNITY_BUILD_INCLUSION, and targets with UNITY_SIZE 1. Larger units save little more, and slow
 # down the rebuild after a change of one file.

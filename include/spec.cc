@@ -117,7 +117,7 @@ uint64_t FingerprintOf(const Shape& shape, uint64_t seed) {
   return seed;
 }
 
-// What of a leaf every element has in common, whatever its size.
+// Hashes the properties of a leaf that all elements share, whatever their size.
 uint64_t StructureOf(const TensorSpec& leaf, uint64_t seed) {
   seed = Fingerprint(static_cast<uint64_t>(leaf.dtype), seed);
   seed = Fingerprint(static_cast<uint64_t>(leaf.kind), seed);
@@ -301,7 +301,7 @@ std::string Spec::LeafName(size_t i) const {
   std::string path;
   while (spec->kind() != Kind::kLeaf) {
     const std::vector<size_t>& first = spec->rep().first_leaves;
-    // The last member that starts at or below leaf i: the others there are empty.
+    // The last member that starts at or below leaf i: earlier members that start there are empty.
     const size_t m = std::upper_bound(first.begin(), first.end(), i) - first.begin() - 1;
     path = PathOf(path, *spec, m);
     i -= first[m];

@@ -146,7 +146,7 @@ std::vector<std::string> PairFlags(const BenchClusterArguments& given) {
   return words;
 }
 
-// Measures from each host, this one included, to each other one, one pair at a time.
+// Measures from each host, including this one, to every other host, one pair at a time.
 void MeasurePairs(const BenchClusterArguments& given, const std::vector<bench::Attendee>& reached,
                   const std::string& scratch, BenchOutput& output) {
   std::vector<std::string> hosts = {reached[0].hosts.here};

@@ -34,7 +34,7 @@ struct BenchFlags {
 };
 
 void AddBenchFlags(CLI::App& command, BenchFlags& flags);
-// Adds only the first four, which choose what is measured.
+// Adds only the first four flags, which choose what is measured.
 void AddCaseFlags(CLI::App& command, BenchFlags& flags);
 
 // Returns the pair of flags.hosts[0] and the other host.
@@ -51,7 +51,7 @@ class BenchOutput {
   void Add(const bench::Machine& machine, const std::string& host = "");
   void Add(bench::Row row);
   // Writes the table and the page. DataLoss if a row read an element that was not the one due. A
-  // case that cannot run is only a row.
+  // case that cannot run only adds a row with the reason.
   absl::Status Finish();
 
  private:

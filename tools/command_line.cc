@@ -15,7 +15,7 @@
 namespace penstock::tools {
 
 // Raises the limit to the bound that only root may raise. Each link and connection takes a
-// descriptor. gRPC stops listening after an accept() that got none.
+// descriptor. gRPC stops listening after an accept() that got no descriptor.
 static void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

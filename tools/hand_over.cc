@@ -56,7 +56,7 @@ absl::Status RunProgram(const std::string& name, const Program& program,
 void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
                 const std::string& description, Program program) {
   CLI::App* command = app.add_subcommand(name, description);
-  command->set_help_flag();  // the program gets all arguments after its name, also --help
+  command->set_help_flag();  // the program gets all arguments after its name, even --help
   command->prefix_command();
   command->callback([command, &chosen, name, program = std::move(program)] {
     chosen.run = [name, program, rest = command->remaining()] {

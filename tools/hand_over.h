@@ -25,7 +25,7 @@ struct Program {
   Language language = Language::kPython;
 };
 
-// Adds a subcommand that passes every argument after its name, also --help, to `program`. The
+// Adds a subcommand that passes every argument after its name, even --help, to `program`. The
 // program replaces this process. NotFound, naming the missing file, if a part of it does not exist.
 void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
                 const std::string& description, Program program);

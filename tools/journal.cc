@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A copy of the directory that is removed with this object.
+// A copy of the directory; removed with this object.
 class TemporaryCopy {
  public:
   static absl::StatusOr<std::unique_ptr<TemporaryCopy>> Of(const std::string& work_dir) {

@@ -70,7 +70,7 @@ void SettleRest(const CLI::App& command, const std::vector<Setting>& settings,
   if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
 }
 
-// Configures how this process reads remote files. There are no flags for that.
+// Configures how this process reads remote files. These settings have no flags.
 void SettleFiles(const std::string& path) {
   const absl::StatusOr<FilesConfig> config = ReadFilesConfig(path, ProcessEnvironment());
   const absl::Status settled = config.ok() ? ConfigureFiles(*config) : config.status();

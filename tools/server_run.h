@@ -20,7 +20,7 @@ struct Running {
   std::function<void()> stop;    // for SIGINT, or a second signal
   std::function<void()> finish;  // for SIGTERM; may take its time
 };
-// Returns when the server has stopped; ResourceExhausted if the process gets no thread to wait for
+// Returns when the server has stopped; ResourceExhausted if no thread can be started to wait for
 // that. REQUIRES: CatchStopSignals().
 absl::Status RunUntilStopped(const Running& server);
 

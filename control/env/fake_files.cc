@@ -31,7 +31,7 @@ class FakeFiles::FakeFile final : public File {
   void WillReadInOrder(int64_t) override {}
   std::optional<absl::Span<const char>> Map() override {
     MutexLock lock(content_->mu);
-    if (!content_->failure.ok()) return std::nullopt;  // ReadAt() shows it
+    if (!content_->failure.ok()) return std::nullopt;  // ReadAt() returns it
     return absl::MakeConstSpan(content_->bytes);
   }
 

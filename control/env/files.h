@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// A flag that any thread may set, and that is never unset: a call that waits then soon ends with
-// Cancelled. nullptr: nobody cancels.
+// A flag that any thread may set and that is never cleared. Once it is set, a waiting call soon
+// ends with Cancelled. nullptr: the call cannot be cancelled.
 using CancelFlag = const std::atomic<bool>*;
 
 // A file open for reading. Any thread; several at once.
@@ -24,12 +24,12 @@ class File {
  public:
   virtual ~File() = default;
   virtual const std::string& name() const = 0;
-  virtual int64_t size() const = 0;  // bytes, when it was opened
+  virtual int64_t size() const = 0;  // bytes, at the time of opening
   // Fills all of `into` from `offset`; reads fewer bytes only at the end of the file. The error
   // names the file.
   virtual absl::StatusOr<size_t> ReadAt(int64_t offset, absl::Span<char> into) = 0;
   // Announces reads by ReadAt() from `offset` towards the end, perhaps with gaps. A remote file
-  // fetches ahead from now on. Other reads remain correct.
+  // then fetches ahead. Other reads remain correct.
   virtual void WillReadInOrder(int64_t offset) = 0;
   // Returns all bytes, valid while this object lives, if the file can be mapped into memory;
   // otherwise nullopt, and the caller uses ReadAt(). Touching a part that was truncated after the
@@ -41,8 +41,9 @@ class File {
 class Files {
  public:
   virtual ~Files() = default;
-  // NotFound, PermissionDenied …; InvalidArgument for a directory; Unavailable after a server did
-  // not answer for long. `cancelled` must outlive the file, and also ends its reads.
+  // NotFound, PermissionDenied …; InvalidArgument for a directory; Unavailable if a server has not
+  // answered for FilesConfig::retry_for. `cancelled` must outlive the file, and also ends its
+  // reads.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
                                                      CancelFlag cancelled) = 0;
   // Returns the names of the files (not directories) that match a shell pattern (* ? []), sorted by
@@ -61,8 +62,8 @@ class Files {
 // This machine's file system.
 Files& LocalFiles();
 
-// All files, by the scheme of a name: without one and with file:// they are LocalFiles(); http://,
-// https:// and s3://bucket/key are remote (docs/files.md).
+// All files, by the scheme of the name. Names without a scheme, or with file://, are those of
+// LocalFiles(); http://, https:// and s3://bucket/key are remote (docs/files.md).
 Files& DefaultFiles();
 
 }  // namespace penstock

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// A smaller range is little compared with the request for it.
+// A smaller range costs less than the request for it.
 constexpr int64_t kSmallestRange = 4 << 10;
 constexpr int64_t kLargestRange = 1 << 30;
 

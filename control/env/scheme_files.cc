@@ -21,7 +21,7 @@ namespace {
 using Names = std::vector<std::string>;
 constexpr char kLocal[] = "file://";
 
-// Returns the path of file:///path, also with localhost before it.
+// Returns the path of file:///path or file://localhost/path.
 absl::StatusOr<std::string> LocalPath(const std::string& name) {
   absl::string_view path = absl::string_view(name).substr(sizeof(kLocal) - 1);
   absl::ConsumePrefix(&path, "localhost");
@@ -30,7 +30,7 @@ absl::StatusOr<std::string> LocalPath(const std::string& name) {
       absl::StrCat(name, " names another machine or has no full path; use file:///path"));
 }
 
-// Remote files, and what they share.
+// Remote files and their shared state.
 class Remote {
  public:
   static absl::StatusOr<std::unique_ptr<Remote>> Make(const FilesConfig& config,
@@ -106,7 +106,8 @@ class FilesOfConfig final : public SchemeFiles {
   const std::unique_ptr<Remote> remote_;
 };
 
-// The process's files. The remote ones are made when one is first named, and never destroyed.
+// The process's files. Those for remote names are made when a remote file is first named, and never
+// destroyed.
 class ProcessFiles final : public SchemeFiles {
  public:
   static ProcessFiles& Get() {

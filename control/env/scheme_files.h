@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Returns LocalFiles(), and remote files by `config` with connections of their own. Files must not
-// outlive it. InvalidArgument as from Check(config).
+// Returns LocalFiles(), and remote files as configured by `config`, with their own connections. No
+// file may outlive it. Has the errors of Check(config).
 absl::StatusOr<std::unique_ptr<Files>> MakeSchemeFiles(const FilesConfig& config,
                                                        Environment environment);
 

@@ -44,7 +44,7 @@ absl::Status CheckStamp(void* library, const std::string& path, const LibraryKin
 }
 
 absl::Status Load(const std::string& path, const LibraryKind& kind) {
-  // Opens it lazily, so that a library with another stamp is refused for that, and not for the
+  // Opens it lazily, so that a library with a different stamp is refused for its stamp, not for the
   // first symbol that it lacks.
   PENSTOCK_ASSIGN_OR_RETURN(Library library, Open(path, kind, RTLD_LAZY));
   PENSTOCK_RETURN_IF_ERROR(CheckStamp(library.get(), path, kind));

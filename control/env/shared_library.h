@@ -20,9 +20,9 @@ struct LibraryKind {
 };
 
 // Opens the library, unless it is already open as one of that kind, and lets it register. NotFound
-// if it cannot be opened; FailedPrecondition if it is not of that kind, or has another stamp than
-// `ours` (with both stamps); otherwise the status of its registration. It stays open once it was
-// asked to register, even if that fails. Any thread.
+// if it cannot be opened; FailedPrecondition if it is not of that kind, or if its stamp differs
+// from `ours` (with both stamps); otherwise the status of its registration. It stays open once it
+// has been asked to register, even if that fails. Any thread.
 absl::Status LoadLibrary(const std::string& path, const LibraryKind& kind);
 
 }  // namespace penstock

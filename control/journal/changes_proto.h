@@ -18,7 +18,7 @@ namespace penstock::control {
 inline constexpr size_t kMostRecordBytes = size_t{1} << 30;
 
 // Encodes one record: the changes that were applied in one step, in order. `state` is the state
-// before or after them; it only tells which datasets there are. ResourceExhausted if the record has
+// before or after them; it is used only to look up datasets. ResourceExhausted if the record has
 // more than `most_bytes`.
 absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, const State& state,
                                           size_t most_bytes = kMostRecordBytes);

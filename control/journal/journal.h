@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the dispatcher's changes beyond its life: numbered records of bytes, and now and then a
-// snapshot that replaces all records up to a number. The meaning of the bytes: changes_proto.h; the
-// files: docs/journal.md.
+// Stores the dispatcher's changes beyond its life: numbered records of bytes, and from time to time
+// a snapshot that replaces all records up to a number. changes_proto.h defines the bytes,
+// docs/journal.md the files.
 //
 // Append returns at once; one writer makes all waiting records durable together (group commit). A
-// journal that cannot write fails for good: status() gives the reason, nothing becomes durable any
-// more, and the dispatcher must end, because no peer may learn what is not written.
+// journal that cannot write fails for good: status() gives the reason, nothing more becomes
+// durable, and the dispatcher must end, because no peer may learn of an unwritten change.
 #pragma once
 
 #include <cstdint>
@@ -50,18 +50,18 @@ class Journal {
   // is the writer's thread, or Append of a journal in memory.
   using Durable = std::function<void(absl::StatusOr<uint64_t> sequence)>;
 
-  virtual ~Journal() = default;  // writes what was appended, unless it failed
+  virtual ~Journal() = default;  // writes the appended records, unless the journal has failed
 
-  // Returns what the journal held when it was opened. Call once, before Start.
+  // Returns the content of the journal when it was opened. Call once, before Start.
   virtual Recovered TakeRecovered() = 0;
-  // Starts appending records and calling `durable`. ResourceExhausted if the process gets no thread
-  // for the writer.
+  // Starts appending records and calling `durable`. ResourceExhausted if the writer's thread cannot
+  // be started.
   virtual absl::Status Start(Durable durable) = 0;
   // `sequence` is the previous one plus 1. Never waits.
   virtual void Append(uint64_t sequence, std::string record) = 0;
-  // Replaces all records up to `sequence`, which were appended; they are dropped once the snapshot
-  // is durable. Recovery returns the same pieces, each of at most kMostSnapshotPieceBytes. Never
-  // waits.
+  // Replaces all records up to `sequence`, which have been appended; they are dropped once the
+  // snapshot is durable. Recovery returns the same pieces, each of at most kMostSnapshotPieceBytes.
+  // Never waits.
   virtual void Snapshot(uint64_t sequence, std::vector<std::string> pieces) = 0;
   // Waits until `sequence` is durable, or returns the error that prevents it.
   virtual absl::Status WaitDurable(uint64_t sequence) = 0;

@@ -12,7 +12,7 @@
 namespace penstock::control {
 
 // Returns FailedPrecondition with the field if `bytes`, a message of type `type`, has a field that
-// this release does not know, in itself or in a message inside. Reserved numbers belong to older
+// this release does not know, in itself or in a nested message. Reserved numbers belong to older
 // releases and are ignored.
 absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
 
@@ -31,7 +31,7 @@ MarkedBookmark ReadMarked(const wire::MarkedBookmark& from);
 void WriteDataset(const DatasetRecord& from, wire::Dataset* to);
 absl::StatusOr<DatasetRecord> ReadDataset(const wire::Dataset& from);
 
-// `state` tells which dataset an id means, so that a definition is written once.
+// `state` maps ids to datasets, so that each definition is written only once.
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
 absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);
 

@@ -81,7 +81,7 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   SnapshotDb db(path, raw);
   if (code != SQLITE_OK) return db.Error(code);
-  // The file contains tokens of jobs. SQLite gives the files beside it the same permissions.
+  // The file contains tokens of jobs. SQLite gives the files next to it the same permissions.
   if (chmod(path.c_str(), 0600) != 0) return ErrnoStatus(errno, "set the permissions of", path);
   // The exclusive lock, once taken, stays until the connection is closed.
   RETURN_IF_ERROR(db.Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"));

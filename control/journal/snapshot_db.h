@@ -31,8 +31,8 @@ class SnapshotDb {
   absl::StatusOr<Snapshot> Read();
   // Replaces the snapshot durably, completely or not at all.
   absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces);
-  // Returns FailedPrecondition once the open file was deleted or another file is at its path:
-  // everything written to it is lost.
+  // Returns FailedPrecondition if the open file has been deleted or replaced: everything written to
+  // it is lost.
   absl::Status CheckThere();
 
  private:

@@ -22,7 +22,7 @@ std::string Event::field(std::string_view key) const {
 
 namespace {
 
-// Puts it in double quotes, in which a single quote needs no escape.
+// Puts `value` in double quotes, in which a single quote needs no escape.
 std::string Quoted(const std::string& value) {
   return absl::StrCat("\"", absl::StrReplaceAll(absl::CEscape(value), {{"\\'", "'"}}), "\"");
 }

@@ -45,7 +45,7 @@ class CapturedEvents : public EventLog {
  public:
   static std::shared_ptr<CapturedEvents> Make();
   virtual std::vector<Event> All() const = 0;
-  // Returns the first event of that name, now or when it comes; an empty event after `bound`.
+  // Returns the first event of that name, now or once it is written; an empty event after `bound`.
   virtual Event WaitFor(std::string_view name, absl::Duration bound) const = 0;
 };
 

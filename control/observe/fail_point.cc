@@ -19,7 +19,7 @@ namespace {
 struct Armed {
   Armed(std::string name, int64_t left) : name(std::move(name)), left(left) {}
   std::string name;
-  std::atomic<int64_t> left;  // passes until it kills
+  std::atomic<int64_t> left;  // passes before it kills
 };
 
 // Constant once made; usually empty.

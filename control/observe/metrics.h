@@ -54,8 +54,8 @@ class Histogram {
   std::atomic<int64_t> sum_ns_ = 0;
 };
 
-// The metrics of a process. Any thread. A metric that it returns by reference lives as long as it
-// does: look the metric up once, keep the reference, and count on it.
+// The metrics of a process. Any thread. A metric that is returned by reference lives as long as
+// this object: look it up once and keep the reference.
 class Metrics {
  public:
   Metrics();
@@ -67,7 +67,7 @@ class Metrics {
   // first call for the name.
   Counter& GetCounter(const std::string& name, const std::string& help, const Labels& labels = {});
   // Returns a counter for labels that come and go, as clients do. The newest kGoneKept counters
-  // that nobody holds any more are kept, because their last counts may not have been read yet.
+  // that no longer have an owner are kept, because their last counts may not have been read yet.
   std::shared_ptr<Counter> ShareCounter(const std::string& name, const std::string& help,
                                         const Labels& labels);
   static constexpr size_t kGoneKept = 128;

@@ -119,7 +119,7 @@ class Server final : public TextServer {
       if (waits[1].revents != 0) return;
       if (waits[0].revents == 0) continue;
       const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) {  // perhaps there are no descriptors: wait until others close some
+      if (fd < 0) {  // perhaps no descriptor is free: waits until some are closed
         if (errno != EINTR && errno != ECONNABORTED) Await(-1, 0, Clock::now() + kPause);
         continue;
       }

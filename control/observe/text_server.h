@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small HTTP server for pages: /metrics for Prometheus, and others that a process shows of
-// itself. A page that begins as HTML is served as HTML. GET only, one request per connection.
+// A small HTTP server for pages: /metrics for Prometheus, and other pages about the process. A page
+// that begins as HTML is served as HTML. GET only, one request per connection.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@ class TextServer {
 
   // Serves `pages` (by path) on that host and port (0: any free one) until it is destroyed.
   // Requests must show `token` (as a Bearer token, or as the password of Basic authentication with
-  // any name); others get no page. An empty token allows all. Unavailable if the port is in use.
+  // any name); without it they get no page. An empty token allows all. Unavailable if the port is
+  // in use.
   static absl::StatusOr<std::unique_ptr<TextServer>> Start(const std::string& host, int port,
                                                            std::map<std::string, Page> pages,
                                                            std::string token = "");

@@ -7,7 +7,7 @@
 namespace penstock {
 
 void WaitLines::Waits(absl::Duration waited, absl::FunctionRef<std::string()> whom) {
-  if (waited < said_) said_ = absl::ZeroDuration();  // another wait
+  if (waited < said_) said_ = absl::ZeroDuration();  // a new wait
   const absl::Duration since = waited - said_;
   if (since < kFirst) return;
   std::string now = whom();

@@ -16,13 +16,13 @@ namespace penstock {
 // thread at a time.
 class WaitLines {
  public:
-  // `of`: fields of each event that say who waits.
+  // `of`: fields of each event that name the waiting caller.
   WaitLines(std::shared_ptr<EventLog> events,
             std::vector<std::pair<std::string, std::string>> of = {})
       : events_(std::move(events)), of_(std::move(of)) {}
 
   // Notes that the present wait has lasted for `waited` and continues; to be called repeatedly.
-  // `whom` is asked when an event may be due; an empty text logs none.
+  // `whom` is called when an event may be due; an empty text suppresses the event.
   void Waits(absl::Duration waited, absl::FunctionRef<std::string()> whom);
 
  private:
@@ -34,7 +34,7 @@ class WaitLines {
   const std::vector<std::pair<std::string, std::string>> of_;
   std::string whom_;               // of the last event
   absl::Duration said_;            // how long the present wait had lasted then
-  absl::Duration pause_ = kFirst;  // before the next event for the same
+  absl::Duration pause_ = kFirst;  // before the next event of the same wait
 };
 
 }  // namespace penstock

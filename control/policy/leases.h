@@ -31,8 +31,8 @@ class Leases {
     return expired;
   }
 
-  // The holder itself did nothing until `to` (it was stopped, or its machine was). It could hear
-  // nobody meanwhile, so all clocks start again.
+  // The holder itself did nothing until `to`, because it or its machine was stopped. It could not
+  // hear any peer in that time, so all clocks start again.
   void HolderStalled(absl::Time to) {
     for (auto& [key, heard] : heard_) heard = std::max(heard, to);
   }

@@ -31,8 +31,8 @@ int64_t Permits(const State& state, WorkerId worker) {
   return record == nullptr ? 0 : std::max<int64_t>(record->permits, 1);
 }
 
-// Returns how many splits of the newest repetition are not given out, for the provider with the
-// most. If a provider has not begun, all its splits count.
+// Returns how many splits of the newest repetition have not been given out, for the provider with
+// the most. If a provider has not begun, all its splits count.
 int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
   int64_t most = 0;
   for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {

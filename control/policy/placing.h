@@ -12,14 +12,13 @@
 
 namespace penstock::control {
 
-// In this file `usable` is the workers that are connected and do not drain.
+// In this file `usable` is the list of workers that are connected and not draining.
 
 // Returns how many partitions to open now.
 // - DYNAMIC: one per permit, while splits are left to give.
 // - OFF: one per worker.
 // - Partitions that are shards, or merged in a fixed order: all of them at once.
-// The iteration gets at least one partition, so that a reader waits for a worker and not for
-// nothing.
+// The iteration gets at least one partition, so that its readers have a worker to wait for.
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
                          absl::Span<const WorkerId> usable);
 
@@ -39,32 +38,32 @@ class PartitionCounts {
 };
 
 // The most partitions of an iteration that a worker gets per permit, if partitions may wait for
-// others to end. All partitions of a worker are open at once. Without this bound, the few workers
-// that are left of many would hold the pipelines of all.
+// others to end. All partitions of a worker are open at once. Without this bound, a few surviving
+// workers would hold the pipelines of all that were lost.
 inline constexpr int64_t kMostPerPermit = 2;
-// Returns whether partitions of `iteration` may wait for others to end: each of them surely ends,
-// and no order among them is promised.
+// Returns whether partitions of `iteration` may wait for others to end: each of them is certain to
+// end, and no order among them is promised.
 bool MayWaitForOthers(const State& state, const IterationState& iteration);
 // Returns whether a worker in `usable` has room for one more partition of `iteration`.
 bool SomebodyHasRoom(const State& state, const IterationState& iteration,
                      const PartitionCounts& counts, absl::Span<const WorkerId> usable);
 
 // Returns the worker that gets `partition` of `iteration`. A shard goes to the worker whose place
-// in the list is its number; under target LOCAL to no other. Otherwise the worker is chosen that
-// then has the fewest of the iteration's partitions per permit, without ended ones, and among
-// equals the one with the fewest of all. A worker in `avoid` is chosen only if there is no other.
-// Returns none if no worker is usable or none has room; with a nonempty `avoid` room is not
-// required.
+// in the list is its number; under target LOCAL to no other. Otherwise the partition goes to the
+// worker that then has the fewest of the iteration's partitions per permit, not counting ended
+// ones; among equals, to the one with the fewest partitions of all iterations. A worker in `avoid`
+// is chosen only if there is no other. Returns none if no worker is usable or none has room; with a
+// nonempty `avoid` room is not required.
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});
 
 // Returns the partitions to take from workers because ChooseWorker has a better place for them.
-// These are partitions of a worker with more of `iteration` than permits, if another worker has
-// fewer per permit even with one more. If the workers have places in a list, these are the shards
-// that are not on the worker of their place. Returns none while a partition waits for a worker
-// anyway, or while a reader is away that would have to answer first. Ended partitions stay where
-// they are. After these moves nothing is left to relieve.
+// These are partitions of a worker with more of `iteration` than permits, if another worker would
+// have fewer per permit even with one more. If the workers have places in a list, these are the
+// shards that are not on the worker of their place. Returns none while a partition waits for a
+// worker anyway, or while a reader that would have to answer first is away. Ended partitions stay
+// where they are. After these moves nothing is left to relieve.
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::IterationContext& context,
                                              absl::Span<const WorkerId> usable);

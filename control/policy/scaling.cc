@@ -16,7 +16,7 @@ namespace {
 // enough to follow a change within half a minute. Slow sources keep a few older samples.
 constexpr absl::Duration kWindow = absl::Seconds(20);
 constexpr size_t kFewest = 9;
-// A shorter time per element counts as this: nobody consumes or makes elements faster.
+// A shorter time per element counts as this: no trainer or worker is faster.
 constexpr double kLeastSeconds = 1e-7;
 // How long a client that left still counts: its next repetition may follow.
 constexpr absl::Duration kMayComeBack = absl::Seconds(15);
@@ -83,7 +83,7 @@ void Pace::Heard(uint64_t source, int64_t elements, absl::Duration time, absl::T
 
 void Scaling::OnClientSteps(JobId job, ClientId client, Incarnation incarnation,
                             const StepCounts& steps, absl::Time now) {
-  // These numbers come from outside.
+  // A peer may report any numbers.
   if (steps.elements <= 0 || steps.own < absl::ZeroDuration()) return;
   Client& its = jobs_[job].clients[client];
   its.left = absl::InfiniteFuture();

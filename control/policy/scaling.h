@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimates how many workers keep the trainers fed: the smallest number with which the trainers do
-// not wait during kFed of their time. It uses measurements of both ends and the clock of neither:
+// not wait for kFed of their time. It uses measurements from both ends, but the clock of neither:
 //
 //   a trainer's own time per element s: without waits it takes 1 / s elements a second;
 //   a worker's busy time per element b of one of its p partitions: it makes p / b.
 //
-// Both are medians over some twenty seconds, so that an evaluation, a checkpoint or a file that
+// Both are medians over about twenty seconds, so that an evaluation, a checkpoint or a file that
 // hangs changes nothing. Neither depends on the number of workers now. If a worker's nodes read
-// ahead, its partitions may only drain elements that are ready; then its busiest node tells how
-// long an element takes.
+// ahead, its partitions may only drain elements that are ready; then its busiest node determines
+// how long an element takes.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ namespace penstock::control {
 // Seconds per element of one source, whose counts only grow: the median over the latest window.
 class Pace {
  public:
-  // Takes the elements and the time since `source` began. A different source, or lower numbers than
-  // before, starts a new count and adds no sample.
+  // Records the elements and the time since `source` began. A different source, or lower numbers
+  // than before, starts a new count and adds no sample.
   void Heard(uint64_t source, int64_t elements, absl::Duration time, absl::Time now);
   bool known() const { return !samples_.empty(); }
   double seconds() const { return seconds_; }  // > 0. REQUIRES: known().
@@ -45,7 +45,8 @@ class Pace {
   double seconds_ = 0;
 };
 
-// Collects measurements and estimates the number of workers. Not thread-safe; times are given.
+// Collects measurements and estimates the number of workers. Not thread-safe; the caller passes the
+// times.
 class Scaling {
  public:
   // The share of their time in which trainers must not wait (AU).
@@ -64,7 +65,7 @@ class Scaling {
                      absl::Time now);
   void OnWorkerHeartbeat(const State& state, WorkerId worker, const WorkerHeartbeat& beat,
                          absl::Time now);
-  // The session is over. Its measurements count for a while longer, because the session of the next
+  // The session is over. Its measurements count for 15 s longer, because the session of the next
   // repetition may follow.
   void ClientLeft(JobId job, ClientId client, absl::Time now);
   void WorkerGone(WorkerId worker);

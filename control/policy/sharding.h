@@ -18,7 +18,7 @@ bool IsStatic(ShardingPolicy mode);
 
 // Returns the mode in which `count` workers read the dataset: FILE_OR_DATA becomes FILE, or DATA if
 // FILE is not possible. Under FILE, returns NotFound with the source that has no files to divide,
-// or InvalidArgument if there are fewer files than workers. With one worker everything is possible.
+// or InvalidArgument if there are fewer files than workers. With one worker every mode is possible.
 // REQUIRES: IsStatic(mode), count ≥ 1.
 absl::StatusOr<ShardingPolicy> ResolveMode(const DatasetSummary& dataset, ShardingPolicy mode,
                                            int64_t count);

@@ -54,7 +54,7 @@ class DecisionBuilder {
   // placements of its Welcome.
   void ResetReader(size_t reader, int64_t consumer);
 
-  // Tells the workers that have a partition to serve `reader` too.
+  // Tells each worker that has a partition to serve `reader` as well.
   void AddToWorkers(Reader reader);
 
  private:
@@ -69,8 +69,8 @@ class DecisionBuilder {
 // Returns the active reader of that client and process.
 std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation);
-// Returns whether a reader other than the one at `except` reads. A position past the last excludes
-// none.
+// Returns whether a reader other than the one at `except` reads. A position past the last one
+// excludes no reader.
 bool SomebodyReads(const IterationRecord& record, size_t except);
 // Returns the indices that are in a reader's history if no reader dies: delivered, committed,
 // handed on, or held by a reader that was notified of the end.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of a job that only a bug in the program can break. A dispatcher serves many jobs:
-// there only the job whose rule is broken ends (Transaction::Guard()), and the others go on.
-// Elsewhere the process ends, as with PENSTOCK_CHECK.
+// Conditions of a job that only a bug in the program can break. A dispatcher serves many jobs, so
+// in a dispatcher only the job with the broken condition ends (Transaction::Guard()). Elsewhere the
+// process ends, as with PENSTOCK_CHECK.
 #pragma once
 
 #include <stdexcept>
@@ -13,7 +13,7 @@ class InvariantBroken : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// While one exists, a broken condition on this thread throws InvariantBroken.
+// While an object of this class exists, a broken condition on its thread throws InvariantBroken.
 class InvariantsThrow {
  public:
   InvariantsThrow();

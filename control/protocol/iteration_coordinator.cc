@@ -20,8 +20,8 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
   return context;
 }
 
-// Rule 9. A partition that waits for a worker may have been assigned since under its number, and a
-// reader need not have heard of that.
+// Rule 9. A partition that waits for a worker in the record may have been assigned under its
+// number, and its readers may not have heard of the assignment.
 Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (record.closed || context.broken == Broken::kAssignAgainAtStart)
@@ -52,7 +52,7 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
       builder.Raise(p);
       continue;
     }
-    context.partitions[p].rows_allowed = 0;  // the last AllowRows may be lost
+    context.partitions[p].rows_allowed = 0;  // the last AllowRows may have been lost
     context.partitions[p].remainder_announced = false;
     for (const ReaderRecord& reader : record.readers)
       if (reader.reads())
@@ -135,7 +135,7 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
 namespace {
 
 // Returns whether a reader left before any reader was notified of the end, so that its elements may
-// still go to others.
+// still go to other readers.
 bool SomebodyIsAway(const IterationRecord& record) {
   return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& reader) {
     return reader.status == ReaderStatus::kActive && reader.end_notified &&
@@ -172,7 +172,7 @@ bool Holds(const IterationRecord& record, const IterationContext& context, size_
   return !held.empty();
 }
 
-// Returns whether the reader waits, and has nothing as far as is known.
+// Returns whether the reader waits and, as far as is known, has nothing.
 bool Starves(const IterationRecord& record, const IterationContext& context, size_t reader) {
   if (!context.waits[reader] || !context.present[reader] || !record.readers[reader].reads())
     return false;
@@ -181,7 +181,7 @@ bool Starves(const IterationRecord& record, const IterationContext& context, siz
   return true;
 }
 
-// Rule 25. Once everything was sent, one reader may wait for elements that another holds
+// Rule 25. Once everything has been sent, one reader may wait for elements that another holds
 // undelivered.
 Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
@@ -206,7 +206,7 @@ Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   return decision;
 }
 
-// Returns what a reader has that is notified of the end.
+// Returns the elements that a reader has when it is notified of the end.
 ReceivedSets FinalOf(const IterationRecord& record, const IterationContext& context,
                      size_t reader) {
   ReceivedSets final = record.readers[reader].committed;

@@ -2,12 +2,12 @@
 // The dispatcher's decisions about one iteration. Pure: a function takes the record, its context
 // (the knowledge that need not survive) and an event, and returns the changes and messages that
 // follow. The caller holds one lock while it applies all changes at once, in order, and then asks
-// for the Consequences (also when the decision was empty) until there are none. It journals the
+// for the Consequences (even if the decision was empty) until there are none. It journals the
 // changes, and sends the messages when the changes are durable. Messages to a peer that is not
 // connected are dropped: what matters is sent again when the peer connects or registers.
 //
-// An event with an unknown partition or client, an older placement or another incarnation decides
-// nothing: it comes from the past.
+// An event with an unknown partition or client, an older placement or a different incarnation
+// decides nothing: it is outdated.
 #pragma once
 
 #include <map>
@@ -50,9 +50,9 @@ struct PartitionContext {
   // All indices below are committed. Remembered, because this does not change, so that no search
   // begins at 0 again.
   Index committed_below = 0;
-  // In a coordinated read: its number of elements, once a worker came to its end (a function of its
-  // splits, whatever the placement). rows_allowed and remainder_announced are what its worker was
-  // last told.
+  // In a coordinated read: its number of elements, once a worker has reached its end (a function of
+  // its splits, whatever the placement). rows_allowed and remainder_announced are the values that
+  // its worker was last told.
   std::optional<Index> at_end;
   int64_t rows_allowed = 0;
   int64_t rows_sent = 0;  // received or on the way, under any placement
@@ -62,19 +62,19 @@ struct PartitionContext {
 
 // The state of a consumer of a coordinated read, as far as it is known.
 struct ConsumerContext {
-  bool reported = false;       // said all it has, since this dispatcher or its process began
+  bool reported = false;       // reported all it has, since this dispatcher or its process began
   int64_t delivered = 0;       // rounds
   int64_t known = 0;           // rounds that it knew in its last report
-  int64_t receive_budget = 0;  // elements that it will hold; 0: not said
+  int64_t receive_budget = 0;  // elements that it will hold; 0: not reported
   std::optional<RoundCursor> announced;  // on its present stream: rounds before this place
 };
 struct RoundsContext {
   std::vector<ConsumerContext> consumers;  // by number
-  std::optional<RoundCursor> agreed;       // all consumers received the rounds before this place
+  std::optional<RoundCursor> agreed;       // all consumers have received the rounds before it
   std::optional<RoundCursor> floor;        // rounds before this place are delivered to all
   // By row, not below the floor: the consumer that had the error, and the error.
   std::map<std::pair<PartitionId, int64_t>, std::pair<int64_t, RoundError>> errors;
-  std::string waits_for;          // why nothing is agreed on; also under order kDeterministic
+  std::string waits_for;          // why no round is agreed on; also in order kDeterministic
   bool resend_waits_for = false;  // order kDeterministic: some reader may not know it
   int64_t skips = 0;              // since the dispatcher started
 };
@@ -90,8 +90,8 @@ struct IterationContext {
   Broken broken = Broken::kNone;
 };
 
-// Returns the context of a dispatcher that has just started: nothing was heard, nobody is present.
-// Changes no placement: answers are collected as clients connect.
+// Returns the context of a dispatcher that has just started: no peer has been heard and no client
+// is present. Changes no placement: answers are collected as clients connect.
 IterationContext MakeIterationContext(const IterationRecord& record, Broken broken = Broken::kNone);
 
 // --- Clients -------------------------------------------------------------------
@@ -105,7 +105,8 @@ void OnDisconnect(const IterationRecord& record, IterationContext& context, Clie
 // The client answers a fence or reports.
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Report& report);
-// Next() waits at the client and nothing is left to deliver; repeated from time to time. Rule 25.
+// Rule 25. Next() waits at the client, which has nothing left to deliver. Clients repeat this
+// report.
 void OnWaits(const IterationRecord& record, IterationContext& context, ClientId client,
              Incarnation incarnation);
 // Takes the errors that a consumer received. Call it before the consumer's reports of what it has,
@@ -128,9 +129,9 @@ void OnReceiveLimit(const IterationRecord& record, IterationContext& context, Cl
 // Commits a state, with CommitDone when it is journaled.
 Decision OnCommit(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Commit& commit);
-// A clean stop. CommitPolicy::kOnDelivery commits what was delivered; otherwise the reader's last
-// state counts. The rest goes to others, now or when no state of the reader can come any more.
-// LeaveDone when journaled.
+// The client stops cleanly. CommitPolicy::kOnDelivery commits what was delivered; otherwise the
+// reader's last state counts. All other elements go to other readers, now or once no state of this
+// reader can arrive any more. Sends LeaveDone once this is journaled.
 Decision OnLeave(const IterationRecord& record, IterationContext& context, ClientId client,
                  Incarnation incarnation, const Leave& leave);
 // The reader is declared dead (kExpired): its lease has run out (so by its own clock it returns no
@@ -153,7 +154,7 @@ Decision OnRelieve(const IterationRecord& record, IterationContext& context, Par
 Decision OnEnded(const IterationRecord& record, IterationContext& context, WorkerId worker,
                  PartitionId partition, Placement placement, Index end);
 // In a coordinated read: the partition has `end` elements. The worker holds back the last `end` mod
-// C of them until AllowRows says where they go.
+// C of them until AllowRows tells it where they go.
 Decision OnAtEnd(const IterationRecord& record, IterationContext& context, WorkerId worker,
                  PartitionId partition, Placement placement, Index end);
 // The worker's runner passed a position. Journals it, and retires older bookmarks once a later one
@@ -165,7 +166,7 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
 
 // Closes the iteration when all is delivered or handed on (if it is not shared: received). Notifies
 // the readers that are present of the end. Finishes the iteration when all is committed. Asks
-// readers for elements that they hold and others wait for. Call it after every event, also one that
+// readers for elements that they hold and others wait for. Call it after every event, even one that
 // decided nothing, and again after applying its decision, until it decides nothing.
 Decision Consequences(const IterationRecord& record, IterationContext& context);
 

@@ -291,8 +291,8 @@ IndexSet Together::Indices() && {
   const int64_t consumers = record_.rounds.consumers;
   const std::optional<Index> end = record_.EndOf(partition_);
   const Remainder remainder = record_.RemainderOf(partition_);
-  // All consumers have most of the rows. The others, and those of the remainder, are added one by
-  // one.
+  // All consumers have most of the rows. All other rows, and those of the remainder, are added one
+  // by one.
   IndexSet everybodys = rows_[0];
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;

@@ -104,13 +104,13 @@ struct RoundsRecord {
   int64_t consumers = 0;  // 0: not a coordinated read
   Rests rests = Rests::kPad;
   Schedule schedule;
-  Ends ends;  // without pads; empty until all partitions have come to their ends
+  Ends ends;  // without pads; empty until all partitions have reached their ends
   friend bool operator==(const RoundsRecord&, const RoundsRecord&) = default;
 };
 
 struct IterationRecord {
   CommitPolicy commit_policy = CommitPolicy::kOnDelivery;
-  bool at_least_once = false;  // rule 3 waits for nobody
+  bool at_least_once = false;  // rule 3 waits for no reader
   RoundsRecord rounds;
   int64_t order_consumers = 0;  // consumers of order kDeterministic (positions.h); 0: none
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
@@ -198,7 +198,7 @@ struct ConsumersFormed {};
 struct RoundsRescheduled {
   RoundEvent event;
 };
-// All partitions have come to their ends.
+// All partitions have reached their ends.
 struct RemaindersPlanned {
   Ends ends;
 };

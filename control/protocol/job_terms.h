@@ -13,7 +13,7 @@ struct JobTerms {
   ShardingPolicy mode = ShardingPolicy::kOff;
   Keep keep = Keep::kTaken;
   bool deterministic = false;  // MergeOrder::kDeterministic
-  int64_t partitions = 0;      // of that order, from the start; 0: as the mode says
+  int64_t partitions = 0;      // of that order, from the start; 0: set by the mode
   Visitation visitation = Visitation::kExactlyOnce;
   int64_t num_consumers = 0;  // of rounds, or of order kDeterministic; 0: neither
   // How many consecutive consumers get the same elements; num_consumers counts each of them. A

@@ -12,8 +12,8 @@
 
 namespace penstock::protocol {
 
-// The next element is always the consumer's remaining one with the lowest position, so only what
-// was delivered has to be remembered.
+// The next element is always the consumer's remaining one with the lowest position, so only the
+// delivered rows have to be remembered.
 class OrderQueue {
  public:
   OrderQueue() = default;
@@ -30,7 +30,7 @@ class OrderQueue {
   // Returns the next row; nullopt: nothing is left. A partition whose end is not set yet counts as
   // going on: Next() names its next row even if there is none.
   std::optional<PartitionRow> Next() const;
-  // Next() was delivered. REQUIRES: there is one.
+  // The row that Next() returns was delivered. REQUIRES: there is one.
   void Pop();
   // Returns the index of `partition` that is delivered next; nullopt: none is this consumer's.
   std::optional<Index> NextOf(PartitionId partition) const;

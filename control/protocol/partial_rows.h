@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that one consumer has and others lack. As indices they are not adjacent, so each is an
-// interval of its own.
+// Rows that one consumer has and others lack. As indices they are not adjacent, so each is its own
+// interval.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 
 namespace penstock::protocol {
 
-// How many rows one consumer may be ahead of another in what is known of both. Rows beyond that
-// count as missing: they are sent again, and dropped where they already are. Readers that wait for
-// each other never get nearly that far apart, and a wrong report costs no more.
+// How many rows one consumer may be ahead of another, as far as both are known. Rows beyond that
+// count as missing: they are sent again, and consumers that have them drop them. Readers that wait
+// for each other never get nearly that far apart, and a wrong report costs no more.
 inline constexpr int64_t kMaxPartialRows = 1 << 20;
 
-// Returns index_of(row) for the lowest of `rows`, at most kMaxPartialRows; index_of ascends. A set
-// of its own: adding them one by one to a larger set would move its intervals each time.
+// Returns index_of(row) for the lowest of `rows`, at most kMaxPartialRows; index_of ascends.
+// Returns a separate set, because adding them one by one to a larger set would move its intervals
+// each time.
 template <class IndexOf>
 IndexSet IndicesOfPartialRows(const IndexSet& rows, const IndexOf& index_of) {
   IndexSet indices;

@@ -12,7 +12,7 @@ namespace {
 // Returns x in [0, modulus) with number * x = 1, modulo `modulus`. REQUIRES: they have no common
 // divisor.
 int64_t InverseOf(int64_t number, int64_t modulus) {
-  int64_t rest = number % modulus, last = modulus;  // Euclid's, with `number`'s factor of each
+  int64_t rest = number % modulus, last = modulus;  // Euclid's; each with its factor of `number`
   int64_t factor = 1, before = 0;
   while (rest > 1) {
     const int64_t times = last / rest;
@@ -68,7 +68,7 @@ void RowUnion::Add(int64_t consumer, const IndexSet& rows) {
 IndexSet RowUnion::Indices() && {
   IndexSet indices;
   if (rows_.empty()) return indices;
-  // All consumers have most of the rows. The others are added one by one.
+  // All consumers have most of the rows. All other rows are added one by one.
   IndexSet everybodys = rows_.front();
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;

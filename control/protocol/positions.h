@@ -3,12 +3,12 @@
 // their reasons: docs/exactly_once.md, "A fixed order".
 //
 // Element `index` of partition p of K has position index * K + p - 1. A position after the end of
-// its partition has no element: it is a hole that nobody waits for. From `first` on, positions go
-// to C consumers in rotation: first + tC + i is consumer i's in step t. Elements before `first`
+// its partition has no element: it is a hole that no consumer waits for. From `first` on, positions
+// go to C consumers in rotation: first + tC + i is consumer i's in step t. Elements before `first`
 // were in a history when the job began (a restore).
 //
 // A consumer has exactly one of `stride` consecutive elements of a partition, or it never has any.
-// So the sets of what a consumer has are kept as rows (index / stride), which are adjacent where
+// So the sets of a consumer's elements are kept as rows (index / stride), which are adjacent where
 // indices are not.
 #pragma once
 

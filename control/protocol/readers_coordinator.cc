@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher's decisions about the readers of an iteration, which come, report, commit, leave
+// The dispatcher's decisions about the readers of an iteration, which join, report, commit, leave
 // or die.
 #include <algorithm>
 #include <utility>
@@ -28,7 +28,7 @@ bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& s
   return true;
 }
 
-// A reader that goes takes only its committed elements with it.
+// A reader that leaves keeps only its committed elements.
 void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
                    const IterationContext& context, size_t reader,
                    const ReceivedSets& last_committed) {
@@ -52,9 +52,9 @@ bool IsTaken(const IterationRecord& record, int64_t consumer, ClientId client) {
   });
 }
 
-// Returns why a consumer cannot join, if it cannot. Consumers of a coordinated read go back by
-// their states, together. In order kDeterministic a new consumer follows another, after what that
-// one committed.
+// Returns why a consumer cannot join, if it cannot. Consumers of a coordinated read go back
+// together, by their states. In order kDeterministic a new consumer continues after the elements
+// that its predecessor committed.
 std::optional<Refusal> WhyNoConsumer(const IterationRecord& record, const Connect& connect) {
   if (!record.coordinated() && !record.has_order_consumers()) return std::nullopt;
   if (IsTaken(record, connect.consumer, connect.client)) return Refusal::kConsumerTaken;
@@ -70,7 +70,7 @@ std::optional<Refusal> WhyRefused(const IterationRecord& record, const Iteration
   if (!connect.state) return active ? Refusal::kReplaced : Refusal::kDeclaredDead;
   if (Lacks(record, reader, *connect.state)) return Refusal::kStateIsOlder;
   if (record.finished && !HasCommitted(record, reader, *connect.state)) return Refusal::kFinished;
-  // The elements of a consumer in a coordinated read are nobody else's, committed or not.
+  // The elements of a consumer in a coordinated read belong to no other reader, committed or not.
   if (!active && !HasCommitted(record, reader, *connect.state) && !record.coordinated() &&
       context.broken != Broken::kNewerStateAfterDeath)
     return Refusal::kStateIsNewer;
@@ -91,7 +91,7 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
     return std::move(builder).Build();
   }
   if (record.closed) {
-    // The next reader gets what was delivered to dead readers and not committed.
+    // The next reader gets what was delivered to dead readers but not committed.
     if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
       builder.EmitWelcome(connect.client, connect.incarnation);
       builder.Emit(End{connect.client, connect.incarnation, RoundsOf(record)});
@@ -162,7 +162,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   } else if (reader.status == ReaderStatus::kActive ||
              !HasCommitted(record, reader, *connect.state)) {
     if (context.broken != Broken::kNoRaiseOnRestart) builder.RaiseAssigned(connect.client);
-  } else {  // all was placed again when it went: it has only what it committed
+  } else {  // all was placed again when it left: it has only what it committed
     builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
   }
   builder.ResetReader(position, reader.consumer);
@@ -235,7 +235,7 @@ void OnWaits(const IterationRecord& record, IterationContext& context, ClientId 
 
 namespace {
 
-// Adds the changes that make `committed` the reader's.
+// Adds the changes that commit `committed` for the reader.
 void AddCommitted(DecisionBuilder& builder, const IterationRecord& record,
                   const ReaderRecord& reader, const ReceivedSets& committed) {
   const size_t partitions = std::min(committed.size(), record.partitions.size());

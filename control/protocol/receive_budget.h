@@ -11,8 +11,8 @@
 
 namespace penstock::protocol {
 
-// Returns how many elements each consumer may hold: the smallest receive budget that one has sent,
-// and 1 before all have reported.
+// Returns how many elements each consumer may hold: the smallest receive budget that any of them
+// has sent, and 1 before all have reported.
 int64_t MinReceiveBudget(const IterationRecord& record, const IterationContext& context);
 
 // For a partition that has no further row: its last elements go where the remainders go.

@@ -11,7 +11,7 @@ namespace penstock::protocol {
 
 enum class ReceiveResult : uint8_t {
   kAccepted,      // hand it to the reader
-  kOldPlacement,  // drop it: the partition moved, its index comes again elsewhere
+  kOldPlacement,  // drop it: the partition moved; the index is sent again
   kAlreadyHere,   // drop it: this client has it
 };
 
@@ -29,20 +29,20 @@ class Receiver {
   // --- Elements ---
 
   ReceiveResult OnElement(Placement placement, Index index);
-  // Nodes after Distribute have the element and have not given it on. It belongs to this client as
+  // Nodes after Distribute have the element and have not passed it on. It belongs to this client as
   // long as it lives, and is not delivered yet. REQUIRES: received() has it.
   void OnHanded(Index index);
   // The outermost Next() returned the element. REQUIRES: received() has it.
   void OnDelivered(Index index);
-  // Returns what is delivered or received: for a worker whose earlier link broke.
+  // Returns the delivered and received indices, for a worker whose earlier link broke.
   IndexSet AllIndices() const;
 
   // --- The dispatcher ---
 
   // Sets the lowest placement accepted and reports what is here, in one step, with no element
-  // received in between. Send the answer even if it has nothing new. A fence below the lowest is
-  // answered for the lowest.
-  // `returns`, a part of received() outside handed(), is given back in the same step: it comes
+  // received in between. Send the answer even if it contains nothing new. A fence below the lowest
+  // is answered for the lowest.
+  // `returns`, a part of received() outside handed(), is given back in the same step: it is sent
   // again, under this placement or a later one, to any reader. Nothing is given back to a fence
   // that does not raise the lowest.
   Report OnFence(Placement placement, const IndexSet& returns = {});
@@ -64,7 +64,7 @@ class Receiver {
   PartitionId partition_;
   Broken broken_;
   bool owes_report_ = true;
-  bool whole_ = false;  // nothing was reported on the present stream yet
+  bool whole_ = false;  // nothing has been reported on the present stream
   Placement lowest_{1};
   IndexSet delivered_;
   IndexSet received_;

@@ -21,7 +21,7 @@ int64_t CountOf(const std::vector<PartitionIndices>& sets) {
   return count;
 }
 
-// One client's part in a repetition, as others' states know it.
+// One client's part in a repetition, as the states of other clients describe it.
 struct SavedReader {
   int64_t consumer = -1;
   uint64_t version = 0;
@@ -73,7 +73,7 @@ class RankStateMerger {
     const RankState::Repetition* from;
   };
 
-  // Begins with what the newest state knows, and with the readers of all states.
+  // Begins with the content of the newest state, and with the readers of all states.
   void Begin() {
     if (newest_ == nullptr) return;
     merged_.finished = newest_->finished;
@@ -107,8 +107,8 @@ class RankStateMerger {
                      " when another state was saved, is missing; give the states of all ranks"));
   }
 
-  // All consumers of a coordinated read have the same rows, which are before the new job. Its
-  // rounds are of other consumers, so its indices count from after those rows.
+  // All consumers of a coordinated read have the same rows, which are before the new job. The new
+  // job has different consumers, so its indices are counted from after those rows.
   absl::Status CountFromHere() {
     const int64_t consumers = newest_->num_consumers;
     if (static_cast<int64_t>(given_.size()) != consumers) {

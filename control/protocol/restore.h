@@ -13,7 +13,7 @@
 
 namespace penstock::control {
 
-// A rule that a test breaks on purpose, to see that the tests notice.
+// A rule that a test breaks on purpose, to check that the tests notice.
 enum class BrokenMerge : uint8_t {
   kNone = 0,
   kMissingState,  // a rank's state may be missing         → doubled
@@ -36,12 +36,12 @@ struct RankState {
 };
 
 // Merges the states, under `name`. Returns InvalidArgument with the job and the client if
-// - they are of several jobs, or two are of one client;
+// - they belong to several jobs, or two belong to one client;
 // - the state of a rank that was reading is missing;
 // - two contain the same element;
-// - one is older than what its rank had committed when another one was saved, or is of a rank that
-//   was declared dead and contains more than it had committed;
-// - they are of a coordinated read, and of different rounds or of the last ones.
+// - one is older than what its rank had committed when another state was saved, or belongs to a
+//   rank that was declared dead and contains more than that rank had committed;
+// - they belong to a coordinated read, and to different rounds or to the last rounds.
 absl::StatusOr<Restoration> MergeRankStates(absl::Span<const RankState> states, uint64_t name,
                                             BrokenMerge broken = BrokenMerge::kNone);
 

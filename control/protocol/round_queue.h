@@ -22,8 +22,8 @@ class RoundQueue {
   const Agreed::Round* Next() const { return agreed_.empty() ? nullptr : &agreed_.front(); }
   void Pop();  // REQUIRES: Next()
 
-  // Adds the rounds that are new. Returns false, and adds none, if rounds between are missing,
-  // which no dispatcher does.
+  // Adds the rounds that are new. Returns false, and adds none, if rounds in between are missing;
+  // no correct dispatcher leaves them out.
   bool OnAgreed(int64_t first, const std::vector<Agreed::Round>& rounds);
 
  private:

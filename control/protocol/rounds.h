@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinated reads: which element of which partition each round consists of. The rules and their
-// reasons: docs/exactly_once.md, "Rounds".
+// Coordinated reads: the elements of each round. The rules and their reasons: docs/exactly_once.md,
+// "Rounds".
 //
 // With C consumers the elements tC … tC + C - 1 of a partition are its row t, one for each:
-// consumer i gets tC + i. So a replay sends each index to the same consumer as before. Sets of what
-// a consumer has are kept as rows (index / C), which are adjacent where indices are not.
+// consumer i gets tC + i. So a replay sends each index to the same consumer as before. Sets of a
+// consumer's elements are kept as rows (index / C), which are adjacent where indices are not.
 //
 // Partitions take rounds in rotation. The partition of round r follows from the journaled Schedule
 // alone; a dispatcher that restarts names the same rounds again.

@@ -66,7 +66,7 @@ class Agreeing {
     if (record_.rounds.rests != Rests::kPad && LacksInLast(ends, consumers()) > 0) ++committed;
     return committed >= AllRounds(ends, consumers());
   }
-  // The consumer has left with all its elements, and nobody waits for it.
+  // The consumer has left with all its elements, and no other consumer waits for it.
   void Finishes(int64_t consumer) {
     done_[static_cast<size_t>(consumer)] = true;
     ConsumerContext& context = rounds_.consumers[static_cast<size_t>(consumer)];
@@ -77,8 +77,8 @@ class Agreeing {
     return record_.readers[static_cast<size_t>(readers_[consumer])];
   }
 
-  // Nothing is agreed on before all consumers have reported what they have, which includes what an
-  // earlier life of the dispatcher sent them.
+  // No round is agreed on before all consumers have reported their elements, including those that
+  // they got in earlier lives of the dispatcher.
   std::string WhatIsMissing() const {
     for (size_t c = 0; c < readers_.size(); ++c) {
       if (done_[c]) continue;
@@ -98,7 +98,7 @@ class Agreeing {
     return "";
   }
 
-  // Consumers that start again start at one round, and none of the others is past it.
+  // Consumers that start again start at the same round, and no other consumer is past it.
   bool Forms(std::string& waits_for) {
     std::optional<int64_t> start;
     for (size_t c = 0; c < readers_.size(); ++c) {
@@ -227,7 +227,7 @@ class Agreeing {
     return false;
   }
 
-  // With a budget of one element, the consumers have room only for rows of the others.
+  // With a budget of one element, the consumers have room only for rows of the other partitions.
   bool MayJoin(PartitionId partition) const {
     if (ReceivedEverywhere({partition, 0})) return true;
     return MinReceiveBudget(record_, context_) == 1 && !rounds_.agreed->rotation().empty() &&
@@ -340,7 +340,7 @@ class Agreeing {
     }
   }
   // Returns whether a message is due. If there is room for many rows, one message for a quarter of
-  // them is as good and less to send, while the partition still has rows that it may send.
+  // them is enough and cheaper, while the partition still has rows that it may send.
   bool IsWorthSending(PartitionId partition, int64_t rows) const {
     const int64_t announced = context_.partitions[partition.value() - 1].rows_allowed;
     if (rows <= announced || !rounds_.agreed) return rows > announced;

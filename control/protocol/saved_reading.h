@@ -17,7 +17,8 @@
 
 namespace penstock::control {
 
-// By provider: the repetitions below are over. All their splits were given and are needed no more.
+// By provider: the repetitions below this one are over. All their splits were given and are no
+// longer needed.
 using PassesOver = std::map<int32_t, int64_t>;
 
 // The position of one repetition, as its dispatcher knew it.
@@ -42,7 +43,7 @@ struct SavedRepetition {
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   int64_t repetition = 0;
-  uint64_t version = 0;       // the higher of two of one job knows more
+  uint64_t version = 0;       // of two from one job, the higher one knows more
   bool finished = false;      // all is committed; it is not read again
   Division division;          // in a static mode
   int64_t num_consumers = 0;  // of a coordinated read; then sets hold rows
@@ -58,7 +59,7 @@ struct SavedRepetition {
 struct GetReadingRequest {
   JobId job;
   int64_t repetition = 0;
-  Heard heard;  // by the asking reader; an answer of another life would not fit its elements
+  Heard heard;  // by the requesting reader; the answer of a different life would not fit
 };
 
 // The merged states of all ranks (restore.h makes it).

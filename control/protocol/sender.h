@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's side of one placement of one partition: which index goes to which reader, once. A
-// value; one thread at a time.
+// The worker's side of one placement of one partition: which index goes to which reader, each index
+// once. A value; one thread at a time.
 #pragma once
 
 #include <optional>
@@ -30,9 +30,9 @@ class Sender {
   // --- What to send ---
 
   // Returns whether a produced index goes to a reader: it is outside skip and was not sent yet. The
-  // runner produces indices in order and calls OnPassed for an index that nobody wants.
+  // runner produces indices in order and calls OnPassed for an index that no reader gets.
   bool Wants(Index index) const;
-  // Indices to send a second time, because they were never received; they go before new ones.
+  // Indices to send a second time, because they were never received; they are sent before new ones.
   const IndexSet& again() const { return again_; }
   // Returns whether `client` is a reader of this placement whose link is up.
   bool MaySendTo(ClientId client) const;
@@ -50,14 +50,14 @@ class Sender {
 
   // --- Links ---
 
-  // A link of this client opened, or was open when the placement came. `received` is what the
+  // A link of this client opened, or was open when the placement arrived. `received` is what the
   // client has of this partition, or at least what it has of the indices that were sent on its
-  // earlier link and not confirmed; the client said so after that link was gone. Indices that were
-  // sent on that link, and are neither confirmed nor in `received`, are to be sent again. Returns
-  // false if the client is not a reader of this placement (yet): close the link.
+  // earlier link and not confirmed; the client reported this after that link was gone. Indices that
+  // were sent on that link, and are neither confirmed nor in `received`, are to be sent again.
+  // Returns false if the client is not a reader of this placement (yet): close the link.
   bool OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& received);
-  // The link broke. Indices that were sent on it and not confirmed are in doubt: they go to nobody
-  // until the client says what it has.
+  // The link broke. Indices that were sent on it and not confirmed are in doubt: they are not sent
+  // again until the client reports what it has.
   void OnLinkBroken(ClientId client);
   // `client` confirms that it received these.
   void OnReceived(ClientId client, const IndexSet& indices);

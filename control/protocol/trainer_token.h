@@ -13,7 +13,7 @@ inline std::string TrainerToken(const std::string& token, const std::string& tra
   return token + ":" + trainer;
 }
 
-// Returns the trainer, empty if none is named; nullopt for another token.
+// Returns the trainer, empty if none is named; nullopt for a different token.
 inline std::optional<std::string> TrainerOf(const std::string& said, const std::string& token) {
   if (said.compare(0, token.size(), token) != 0) return std::nullopt;
   if (said.size() == token.size()) return std::string();

@@ -12,9 +12,9 @@
 
 namespace penstock::control {
 
-// Errors of both: NotFound for a file that cannot be read; InvalidArgument for a file with other
-// content than expected, for a key that does not match the certificate, and for a key or
-// certificate without the other.
+// Errors of both: NotFound for a file that cannot be read; InvalidArgument for a file with
+// unexpected content, for a key that does not match the certificate, and for a key or certificate
+// without the other.
 
 // Returns plain credentials if `tls` has no certificate. InvalidArgument if the server requires
 // clients' certificates and has no certificate, or no `ca`.

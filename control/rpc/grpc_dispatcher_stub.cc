@@ -165,7 +165,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
     return Call<wire::Empty>(wire, method, options).status();
   }
 
-  // Calls until it is answered, final, out of time or stopped.
+  // Repeats the call until it is answered, fails for good, runs out of time or is stopped.
   template <class Answer, class Request>
   absl::StatusOr<Answer> Call(const Request& request, Method<Answer, Request> method,
                               const CallOptions& options) {

@@ -11,10 +11,10 @@ namespace penstock::control {
 //   them when the last channel or server that uses them is destroyed, even on one of these threads,
 //   as happens when the end of a stream destroys it. That is a double free (grpc 1.51,
 //   CallbackAlternativeCQ::Unref).
-// - It ends Abseil's detection of deadlocks, which is on where Abseil was built without NDEBUG, as
-//   Debian's is. The detection notes each of gRPC's mutexes at its first lock, and keeps the notes
-//   of mutexes that gRPC frees without their destructors, so that processes grow with each
-//   connection and call. Also, all locks pass one spinlock there.
+// - It turns off Abseil's detection of deadlocks, which is on where Abseil was built without
+//   NDEBUG, as Debian's is. The detection notes each of gRPC's mutexes at its first lock, and keeps
+//   the notes of mutexes that gRPC frees without their destructors, so that processes grow with
+//   each connection and call. Also, all locks pass one spinlock there.
 void PrepareGrpc();
 
 }  // namespace penstock::control

@@ -25,8 +25,8 @@ grpc::ByteBuffer ToBytes(const Wire& wire) {
   return bytes;
 }
 
-// Parses the bytes into `wire`, and clears them. Returns nullopt for a message of a kind that this
-// release does not know: it needs no such message. InvalidArgument if the bytes cannot be read.
+// Parses the bytes into `wire`, and clears them. Returns nullopt for a kind of message that this
+// release does not know, and therefore does not need. InvalidArgument if the bytes cannot be read.
 template <class Message, class Wire>
 absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire) {
   const size_t size = bytes->Length();

@@ -36,8 +36,8 @@ struct Setting {
 std::string KeyOf(std::string_view name);
 // Returns PENSTOCK_<SECTION>_<NAME>. The section is left out if the name begins with it
 // (PENSTOCK_WORKER_TAGS), and for settings that all programs share: PENSTOCK_DISPATCHER_ADDRESS,
-// PENSTOCK_DATA_TRANSFER_PROTOCOL, the other settings of how elements travel, those of TLS, and
-// PENSTOCK_METRICS_TOKEN.
+// PENSTOCK_DATA_TRANSFER_PROTOCOL, the other settings of the transfer of elements, those of TLS,
+// and PENSTOCK_METRICS_TOKEN.
 std::string VariableOf(std::string_view section, std::string_view name);
 
 // Returns the value of a variable; nullopt if it is not set, or empty.

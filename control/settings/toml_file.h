@@ -12,7 +12,7 @@
 namespace penstock {
 
 struct TomlValue {
-  // A value of another type (float, date, table, mixed array), of which only the type is kept.
+  // A value of a different type (float, date, table, mixed array), of which only the type is kept.
   struct Other {
     std::string what;  // such as "a number with a fraction"
   };

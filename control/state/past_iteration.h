@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part that stays of a finished iteration that nobody is connected to. It is not read again. A
-// process that comes late gets the end, or the error that its state is not what was committed.
+// The remaining part of a finished iteration that no client is connected to. It is not read again.
+// A late process gets the end, or an error if its state is not what was committed.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ struct PastIteration {
   struct More {
     Division division;
     protocol::RoundsRecord rounds;
-    // All readers, where states tell what each reader has or where each element belongs to a
-    // consumer from the start. Otherwise only the readers that were declared dead, which must still
-    // be refused.
+    // All readers, if states record what each reader has or if each element belongs to a consumer
+    // from the start. Otherwise only the readers that were declared dead, which must still be
+    // refused.
     std::vector<Reader> readers;
   };
 

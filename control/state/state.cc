@@ -50,9 +50,9 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
 }
 
 // Drops the count of given splits for each pass that is over: all its splits were given out and no
-// partition has any of them. A partition that comes to such a pass later gets nothing. If a pass
-// was abandoned before all its splits were given out, its count stays, and so do the counts of
-// later passes.
+// partition has any of them. A partition that reaches such a pass later gets nothing. If a pass was
+// abandoned before all its splits were given out, its count stays, and so do the counts of later
+// passes.
 void RetirePasses(const JobRecord& job, IterationState& iteration) {
   const bool own_splits = iteration.division.count > 0 || job.terms.deterministic;
   for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that a dispatcher must know again after it was killed, as one value.
+// Everything that a dispatcher must still know after it has been killed, as one value.
 //
 //   state.Apply(change)   the only way to change it
 //   Fits(state, change)   whether Apply may be called, for changes read from outside
@@ -36,8 +36,8 @@ struct DatasetRecord {
   std::string id;
   std::string definition;
   DatasetSummary summary;
-  // Drawn when the dataset was registered; in journals of older releases the fingerprint. Tells
-  // apart the definitions that one id was given to, also if only the files differ, which no
+  // Drawn when the dataset was registered; in journals of older releases the fingerprint.
+  // Distinguishes the definitions that one id was given to, even if only the files differ, which no
   // fingerprint covers.
   uint64_t edition = 0;
   friend bool operator==(const DatasetRecord&, const DatasetRecord&) = default;
@@ -48,7 +48,7 @@ struct JobRecord {
   std::string name;
   std::string run_id;
   bool anonymous = false;
-  // The definition that the job reads, even if its id is given to another one later.
+  // The definition that the job reads, even if its id is given to a different one later.
   std::shared_ptr<const DatasetRecord> dataset;
   JobTerms terms;
   uint64_t seed = 0;
@@ -90,8 +90,8 @@ struct IterationState {
   protocol::IterationRecord record;
   std::vector<PartitionSplits> splits;        // [0] is partition 1; one per partition
   std::map<ProviderKey, int64_t> handed_out;  // all partitions together
-  // By provider: all splits of the repetitions below were given out, and nobody needs them again.
-  // The maps above have no entries of these repetitions.
+  // By provider: all splits of the repetitions below were given out, and none is needed again. The
+  // maps above have no entries of these repetitions.
   PassesOver passes_over;
   std::optional<absl::Status> failure;  // why the iteration can no longer be read
 
@@ -159,7 +159,7 @@ struct IterationAltered {
   IterationId iteration;
   protocol::IterationChange change;
 };
-// The iteration is finished and nobody is connected to it: a PastIteration stays.
+// The iteration is finished and no client is connected to it: a PastIteration stays.
 struct IterationRetired {
   IterationId iteration;
 };
@@ -221,8 +221,8 @@ struct State {
   // --- Questions; null if there is none ---
   Term term() const { return lives.empty() ? Term() : lives.back().life.term; }
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id) const;
-  // Also finds a definition that a job reads after the id was given to another one. Edition 0: the
-  // definition that the id has now.
+  // Also finds a definition that a job reads after the id was given to a different one. Edition 0:
+  // the definition that the id has now.
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id, uint64_t edition) const;
   const JobRecord* FindJob(JobId id) const;
   const JobRecord* FindJobByName(const std::string& name) const;
@@ -242,7 +242,7 @@ struct State {
   // Returns how many partitions this worker has, over all iterations that are neither failed nor
   // cancelled.
   int32_t PartitionsOn(WorkerId worker) const;
-  // Returns the same for all workers that have partitions, by their value(), in one pass.
+  // Returns these numbers for all workers that have partitions, by their value(), in one pass.
   std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;
 };
 
@@ -254,7 +254,7 @@ absl::Status Fits(const State& state, const Change& change);
 // Returns the iteration that `change` names; an empty id if it names none.
 IterationId IterationOf(const Change& change);
 
-// How many answers to requests are remembered, over all peers. A repeated request comes within a
+// How many answers to requests are remembered, over all peers. A repeated request arrives within a
 // peer's time-out, and no fleet makes more requests in that time.
 inline constexpr size_t kAnswersKept = 4096;
 

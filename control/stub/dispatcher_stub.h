@@ -17,7 +17,8 @@
 namespace penstock::control {
 
 // How long a call may try. Until then it retries after Unavailable, Aborted and broken connections,
-// with jittered back-off. Requests have a RequestId, so that a repeated one takes effect once.
+// with jittered back-off. Requests have a RequestId, so that a repeated request takes effect only
+// once.
 struct CallOptions {
   absl::Duration timeout = absl::Seconds(60);
   std::stop_token stop;  // ends the wait: Cancelled
@@ -45,15 +46,15 @@ class DispatcherStub {
   virtual ~DispatcherStub() = default;
 
   virtual const std::string& address() const = 0;  // "host:port"
-  // Ends every call that waits (Cancelled); later calls fail at once. The owners of sessions stop
-  // these.
+  // Ends every call that waits (Cancelled); later calls fail at once. Sessions are stopped by their
+  // owners.
   virtual void Stop() = 0;
 
   // FailedPrecondition with both ranges if the two sides have no control version in common.
   virtual absl::StatusOr<VersionRange> GetVersion(CallOptions options) = 0;
 
-  // An equal definition gets the id that it already has. If `dataset_id` has another definition,
-  // InvalidArgument names the first node that differs, unless `replace`.
+  // An equal definition gets the id that it already has. If `dataset_id` has a different
+  // definition, InvalidArgument names the first node that differs, unless `replace`.
   virtual absl::StatusOr<RegisterDatasetAnswer> GetOrRegisterDataset(
       const RegisterDatasetRequest& request, CallOptions options) = 0;
   // Returns the dataset of that id, in the edition that a job reads; edition 0: the current one.
@@ -67,8 +68,8 @@ class DispatcherStub {
   virtual absl::StatusOr<JobAnswer> GetOrCreateJob(const GetOrCreateJobRequest& request,
                                                    CallOptions options) = 0;
   // Gets or creates a job that begins with the states of all ranks. The first caller makes it, in
-  // place of a job under another run_id that nobody reads any more. FailedPrecondition if a job of
-  // that name exists for others.
+  // place of a job under a different run_id that no client reads any more. FailedPrecondition if
+  // the name is in use for a different job.
   virtual absl::StatusOr<JobAnswer> RestoreJob(const RestoreJobRequest& request,
                                                CallOptions options) = 0;
   // Returns what a state of one repetition needs to continue elsewhere; it has no partitions if the
@@ -77,7 +78,7 @@ class DispatcherStub {
                                                      CallOptions options) = 0;
   // Cancels a job by name or decimal id; its readers get Cancelled. NotFound if there is none.
   virtual absl::Status CancelJob(std::string_view job, CallOptions options) = 0;
-  // Forgets a finished or cancelled job and its name; FailedPrecondition for others.
+  // Forgets a finished or cancelled job and its name; FailedPrecondition for any other job.
   virtual absl::Status RemoveJob(std::string_view job, CallOptions options) = 0;
 
   // Returns the whole status for people: datasets, jobs, workers.

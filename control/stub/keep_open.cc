@@ -38,7 +38,7 @@ bool IsBreak(const absl::Status& status) {
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:  // this and the next three: a proxy's
+    case absl::StatusCode::kResourceExhausted:  // this and the next three may be a proxy's
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kUnimplemented:
@@ -48,8 +48,8 @@ bool IsBreak(const absl::Status& status) {
   }
 }
 
-// `refused`: the dispatcher itself refused, and nothing between it and this process did. Nothing
-// else is final for a worker: a message that cannot be read would reach the next worker too.
+// `refused`: the dispatcher itself refused, not something between it and this process. No other
+// status is final for a worker: an unreadable message would reach the next worker too.
 template <class Down>
 bool IsFinal(const absl::Status& status, bool refused) {
   if (refused) return true;
@@ -140,8 +140,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
         } else if (heard_ > opened) {
           why = silent;  // otherwise the last reason still holds
         }
-        // A stream that the dispatcher soon ends, or a message that cannot be read, may come each
-        // time.
+        // A stream that the dispatcher soon ends, or an unreadable message, may recur each time.
         const bool lasted = heard_ - opened >= absl::ToChronoNanoseconds(options_.max_backoff);
         if (heard_ > opened && (IsBreak(why) || lasted)) backoff_ = options_.first_backoff;
         over = std::move(session_);
@@ -179,7 +178,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     session_->Send(std::move(hello));
   }
 
-  // Returns why the stream was closed; nothing if stopped or out of reach before.
+  // Returns why the stream was closed; nullopt if stopped or out of reach before.
   std::optional<absl::Status> WaitUntilClosed() {
     MutexLock lock(mu_);
     while (!stopping_ && !closed_.has_value() && !OutOfReach()) {
@@ -188,7 +187,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     return closed_;
   }
 
-  // Returns false if stopped meanwhile.
+  // Returns false if stopped in the meantime.
   bool Pause() {
     MutexLock lock(mu_);
     const double share = std::uniform_real_distribution<double>(0.5, 1.0)(random_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Repeats a call to the dispatcher until it is answered, final, out of time or stopped.
+// Repeats a call to the dispatcher until it is answered, fails for good, runs out of time or is
+// stopped.
 #pragma once
 
 #include <stop_token>

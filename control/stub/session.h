@@ -12,8 +12,8 @@
 
 namespace penstock::control {
 
-// The events of a stream. They come one at a time, in order, from a thread of the RPC library. They
-// must not block, and may call Send and Stop of their session.
+// The events of a stream. They are called one at a time, in order, on a thread of the RPC library.
+// They must not block, and may call Send and Stop of their session.
 template <class Down>
 class SessionEvents {
  public:
@@ -49,8 +49,8 @@ struct ReconnectOptions {
   absl::Duration max_backoff = absl::Seconds(2);  // each wait is 50 to 100 % of its step
 };
 
-// The events of a ReconnectingSession. They come one at a time, in order. They must not block; they
-// may call Send, but not Stop.
+// The events of a ReconnectingSession. They are called one at a time, in order. They must not
+// block; they may call Send, but not Stop.
 template <class Up, class Down>
 class ReconnectingEvents {
  public:
@@ -88,7 +88,7 @@ class ReconnectingSession {
   virtual void Stop() = 0;
 };
 
-// ResourceExhausted if the process gets no thread for the session; nothing was opened then.
+// ResourceExhausted if the session's thread cannot be started; nothing has been opened then.
 template <class Up, class Down>
 absl::StatusOr<std::unique_ptr<ReconnectingSession<Up, Down>>> KeepOpen(
     OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events,

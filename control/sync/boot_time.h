@@ -6,8 +6,8 @@
 
 namespace penstock {
 
-// Returns the time since the machine started. It also advances while the machine sleeps, and nobody
-// can set it. Use it for differences, not for display. Any thread.
+// Returns the time since the machine started. It also advances while the machine sleeps, and it
+// cannot be set. Use it for differences, not for display. Any thread.
 absl::Time BootTime();
 
 }  // namespace penstock

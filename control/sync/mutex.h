@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // std::mutex with the annotations of clang's thread safety analysis (-Wthread-safety). A variable
-// with GUARDED_BY is only used with that lock held, and a function with REQUIRES is only called so.
-// A lambda is annotated like a function:
+// with GUARDED_BY is only used with that lock held, and a function with REQUIRES is only called
+// with that lock held. A lambda is annotated like a function:
 //
 //   changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
 //
-// GUARDED_BY(&IterationSender::mu_) names the lock of an object of another class. The analysis does
-// not check which object's lock is held.
+// GUARDED_BY(&IterationSender::mu_) names the lock of an object of a different class. The analysis
+// does not check which object's lock is held.
 #pragma once
 
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts threads, and returns an error if the process gets no further one.
+// Starts threads, and returns an error if the process cannot start another one.
 #pragma once
 
 #include <new>
@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// Returns ResourceExhausted that begins with `name`, gives `why` and names a remedy.
+// Returns ResourceExhausted that begins with `name`, and contains `why` and a remedy.
 absl::Status NoThread(std::string_view name, std::string_view why);
 
 // Starts a thread that runs `run`, or returns NoThread(). `name` is the thread's task, for the

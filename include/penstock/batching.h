@@ -69,9 +69,9 @@ struct BucketBySequenceLengthOptions {
   bool pad_to_bucket_boundary = false;
   bool no_padding = false;  // ragged batches (RaggedBatch)
   bool drop_remainder = false;
-  // In elements, ≥ 0. When more than max_age elements were read after the oldest one of a bucket,
-  // that bucket becomes a batch although it is not full. Not given: it waits until it is full or
-  // the input ends, and a saved position goes back to the oldest waiting element. Not with
+  // In elements, ≥ 0. When more than max_age elements have been read after the oldest one of a
+  // bucket, that bucket becomes a batch although it is not full. Not given: it waits until it is
+  // full or the input ends, and a saved position goes back to the oldest waiting element. Not with
   // drop_remainder.
   std::optional<int64_t> max_age;
 };

@@ -71,9 +71,10 @@ struct RoundsOptions {
   // most (1 + cost_spread) × the smallest.
   std::optional<MapFunction> cost;
   double cost_spread = 0.05;  // in [0.001, 1]
-  // In elements, ≥ 0. When more than max_age elements were read after the oldest waiting one, that
-  // one goes into a round with elements of the neighboring buckets. Not given: it waits until a
-  // round is full or the input ends, and a saved position goes back to the oldest waiting element.
+  // In elements, ≥ 0. When more than max_age elements have been read after the oldest waiting one,
+  // that one goes into a round with elements of the neighboring buckets. Not given: it waits until
+  // a round is full or the input ends, and a saved position goes back to the oldest waiting
+  // element.
   std::optional<int64_t> max_age;
 };
 struct DatasetOptions {
@@ -92,8 +93,8 @@ class Dataset {
   // int64 scalars start, start + step, …, up to but excluding stop.
   static Dataset Range(int64_t stop);
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
-  // FromTensors gives one element with these values. FromTensorSlices gives one element per row of
-  // the first dimension, which must be equal for all tensors. `spec` describes the tensors as
+  // FromTensors yields one element with these values. FromTensorSlices yields one element per row
+  // of the first dimension, which must be equal for all tensors. `spec` describes the tensors as
   // given. Their values are copied into the definition.
   static Dataset FromTensors(const std::vector<Tensor>& leaves, const Spec& spec);
   static Dataset FromTensorSlices(const std::vector<Tensor>& leaves, const Spec& spec);
@@ -126,8 +127,8 @@ class Dataset {
   Dataset PaddedBatch(int64_t batch_size, PaddedBatchOptions options = {}) const;
   // The rows of each element, one after another: the inverse of Batch.
   Dataset Unbatch() const;
-  // Batches of another size: the same as Unbatch().Batch(batch_size), without splitting into single
-  // rows. Several sizes are used in rotation. A batch of size 0 has no rows.
+  // Batches of a different size: the same as Unbatch().Batch(batch_size), without splitting into
+  // single rows. Several sizes are used in rotation. A batch of size 0 has no rows.
   Dataset Rebatch(int64_t batch_size, BatchOptions options = {}) const;
   Dataset Rebatch(std::vector<int64_t> batch_sizes, BatchOptions options = {}) const;
   // Padded batches of elements of similar length. Bucket i takes lengths in
@@ -146,7 +147,7 @@ class Dataset {
   // Reorders elements for coordinated reads. Each round is `num_consumers` consecutive elements of
   // one bucket or of about the same cost, so that no trainer waits for another's longer batch. Put
   // it last before Distribute. An error takes the place of an element in the next round. At the end
-  // of the input the remaining elements come sorted by bucket or cost, in rounds of neighbors;
+  // of the input the remaining elements are sorted by bucket or cost, in rounds of neighbors;
   // DistributeOptions::rests says what happens to those that fill no round. Holds fewer than
   // `num_consumers` elements of each bucket.
   Dataset Rounds(int64_t num_consumers, RoundsOptions options) const;
@@ -166,7 +167,7 @@ class Dataset {
   Dataset Prefetch(int64_t buffer_size = kAutotune) const;
   Dataset WithOptions(DatasetOptions options) const;
   static Dataset Zip(std::vector<Dataset> datasets);  // tuples; ends with the shortest dataset
-  // Each int64 scalar of `choice_dataset` is the index in `datasets` of the dataset that gives the
+  // Each int64 scalar of `choice_dataset` is the index in `datasets` of the dataset that yields the
   // next element. All datasets have the same structure. An index out of range is InvalidArgument in
   // place of the element. Ends when `choice_dataset` or all datasets have ended. On workers, every
   // partition reads all of `choice_dataset` and its own part of the datasets.
@@ -182,24 +183,24 @@ class Dataset {
   Dataset Scan(const Expr& initial_state, StateFunction scan_func) const;
   // The elements before the first one whose scalar bool is false.
   Dataset TakeWhile(MapFunction predicate) const;
-  // Reads the input once, as its first repetition gives it. Later repetitions, and later iterators
+  // Reads the input once, as its first repetition yields it. Later repetitions, and later iterators
   // over the same Dataset in this process, read the elements from memory. They are read-only and
   // live as long as the Dataset. A pass that is not read to its end, or that contains an error, is
   // not cached: the next one reads the input again, and so does an iterator that is restored where
   // nothing is cached. Each partition caches its own part. InvalidArgument after Distribute.
   Dataset Cache() const;
-  // The same in a file, also for other iterators and programs. The file appears under its name only
-  // when it is complete. In process, an existing file is used whatever seed it was written with. A
-  // state saved while reading a file can be restored only with that file.
+  // Caches in a file, which other iterators and programs can use too. The file appears under its
+  // name only when it is complete. In process, an existing file is used whatever seed it was
+  // written with. A state saved while reading a file can be restored only with that file.
   //
   // Partition n uses its own file, `path`.partition-n, and only if the same partition wrote it with
-  // the same seed and splits, so that each element still comes exactly once. Splits that are dealt
-  // on demand rarely match; those of fixed shards or of deterministic order always do. In mode
-  // DATA, which divides one order that is the same for all shards, each shard uses `path` itself,
-  // and only if it was written with the same seed.
+  // the same seed and splits, so that each element is still delivered exactly once. Splits that are
+  // dealt on demand rarely match; those of fixed shards or of deterministic order always do. In
+  // mode DATA, which divides one order that is the same for all shards, each shard uses `path`
+  // itself, and only if it was written with the same seed.
   //
-  // FailedPrecondition names a file that is damaged or belongs to another dataset. Remove the file
-  // and it is written again.
+  // FailedPrecondition names a file that is damaged or belongs to a different dataset. Remove the
+  // file and it is written again.
   Dataset Cache(std::string path) const;
   // Skips errors that are in the data and counts them in the metric penstock_errors_ignored_total.
   // Temporary errors and those of the machine are still returned: Cancelled, lost sessions and
@@ -260,7 +261,7 @@ class WindowedDataset {
   Dataset Pack(int64_t length, PackOptions options = {}) const;
   Dataset Pack(PackLengths lengths, PackOptions options = {}) const;
   // `fn` takes each window as a dataset of its elements and returns a dataset. These are read one
-  // after another. Components with more than one unknown dimension come as ragged tensors.
+  // after another. Components with more than one unknown dimension are passed as ragged tensors.
   Dataset FlatMap(std::function<Dataset(const Dataset& window)> fn) const;
 
   struct Windows;  // dataplane/dataset/transforms/windowed_dataset.h

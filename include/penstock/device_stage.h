@@ -56,8 +56,8 @@ struct RaggedToPadded {
   uint64_t padding = 0;  // the bytes of one value, lowest first
 };
 
-// Gathers rows of `row_bytes` each: out[i] = rows[indices[i]]. An index outside [0, num_rows) gives
-// zeros.
+// Gathers rows of `row_bytes` each: out[i] = rows[indices[i]]. An index outside [0, num_rows)
+// yields zeros.
 struct GatherRows {
   const void* rows = nullptr;
   int64_t num_rows = 0;
@@ -72,7 +72,7 @@ using StageStep = std::variant<ImagesToPlanes, RaggedToPadded, GatherRows>;
 // InvalidArgument names the member that is not valid.
 absl::Status CheckStage(const StageStep& step);
 
-// Runs the step on the CPU, on host memory. A device gives the same bits for RaggedToPadded and
+// Runs the step on the CPU, on host memory. A device computes the same bits for RaggedToPadded and
 // GatherRows, and values within one unit in the last place for ImagesToPlanes.
 absl::Status RunStage(const StageStep& step);
 

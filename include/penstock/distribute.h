@@ -103,9 +103,9 @@ struct DistributeOptions {
   // in this process is valid too.
   std::string service;
   // Readers that give the same name share one job: each element goes to one of them. Empty: this
-  // iterator has a job of its own.
+  // iterator has its own job.
   std::string job_name;
-  // A job_name whose job has finished can be read again under another run_id.
+  // A job_name whose job has finished can be read again under a different run_id.
   std::string run_id;
   // The most elements requested or held; 0: AUTO. Bounds the client's memory.
   int64_t max_outstanding_requests = 0;
@@ -127,10 +127,10 @@ struct DistributeOptions {
   int64_t partitions = 0;
   Visitation visitation = Visitation::kExactlyOnce;
   // For a job that several readers share. True: elements that this reader has received stay its own
-  // while it lives. The others reach the end without waiting for it to read them, and get none of
-  // them. If it leaves or dies, the elements not yet delivered go to readers that have not reached
-  // their end or that join later. False: a reader that waits gets elements that others hold and do
-  // not read.
+  // while it lives. Other readers reach the end without waiting for it to read them, and get none
+  // of them. If it leaves or dies, the elements not yet delivered go to readers that have not
+  // reached their end or that join later. False: a reader that waits gets elements that others hold
+  // and do not read.
   bool early_end = false;
 
   // Coordinated reads: in each round every consumer gets an element of the same bucket. With order
@@ -168,12 +168,12 @@ absl::StatusOr<ShardingPolicy> ProcessingModeFromName(std::string_view name);
 
 struct RegisterOptions {
   std::string dataset_id;  // empty: the dispatcher chooses one
-  bool replace = false;    // replaces another definition under this id
+  bool replace = false;    // replaces a different definition under this id
   absl::Duration timeout = absl::Seconds(60);
 };
 
 // Registers a dataset and returns its id. An equal definition gets the id that it already has.
-// InvalidArgument if another definition has the given id, naming the first node that differs.
+// InvalidArgument if a different definition has the given id, naming the first node that differs.
 absl::StatusOr<std::string> RegisterDataset(std::string_view service, const Dataset& dataset,
                                             RegisterOptions options = {});
 

@@ -106,10 +106,10 @@ class PerReplicaSpec {
   size_t size() const { return specs_.size(); }
   const Spec& operator[](size_t replica) const { return specs_[replica]; }
   // Returns OK if values that `other` describes fit where this spec is expected. InvalidArgument
-  // for another number of replicas, or naming the replica and the leaf that do not fit.
+  // for a different number of replicas, or naming the replica and the leaf that do not fit.
   absl::Status Admits(const PerReplicaSpec& other) const;
   absl::Status Admits(const DistributedValues& values) const;
-  // Returns the tightest spec that admits both. InvalidArgument for other numbers of replicas,
+  // Returns the tightest spec that admits both. InvalidArgument for different numbers of replicas,
   // nests or dtypes.
   absl::StatusOr<PerReplicaSpec> MostGeneral(const PerReplicaSpec& other) const;
   // Returns the nest with PerReplicaSpec(…) at its leaves; for a single replica its plain spec.
@@ -205,7 +205,7 @@ class DistributedIterator {
 
   // Returns the position of all local replicas after the last step, as one state.
   absl::StatusOr<State> Save() { return impl_->Save(); }
-  // InvalidArgument for a state of another dataset or of another group.
+  // InvalidArgument for a state of a different dataset or group.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
   // As Iterator::Commit(), for all local replicas.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
@@ -255,7 +255,7 @@ class DistributedDataset {
   const ReplicaGroup& group() const;
   PerReplicaSpec element_spec() const;
   Cardinality cardinality() const;  // of the dataset given, counted in its own elements
-  // The number of steps of one pass; kUnknown if it shows only in reading.
+  // The number of steps of one pass; kUnknown if only reading shows it.
   Cardinality steps() const;
   std::string Explain() const;  // each local pipeline as a tree of nodes
 
@@ -294,9 +294,9 @@ class DistributedDataset {
 
 // Distributes `dataset`, which yields global batches of G rows. Of n replicas, the first G mod n
 // get ceil(G / n) rows of a batch and the others floor(G / n). The larger parts move on to other
-// replicas from step to step, and a batch with too few rows is filled up from the next one; neither
-// under AutoShardPolicy::kData. If G cannot be known in advance, each batch is cut into n parts by
-// the same rule. A single replica gets the dataset's elements as they are.
+// replicas from step to step, and a batch with too few rows is filled up from the next one. Under
+// AutoShardPolicy::kData neither happens. If G cannot be known in advance, each batch is cut into n
+// parts by the same rule. A single replica gets the dataset's elements as they are.
 //
 // In a group of several pipelines, a dataset that reads through Distribute
 //   with a job_name is shared by the pipelines and not sharded again;

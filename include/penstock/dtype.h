@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of tensor values. Their numbers are fixed on the wire and never reused for another type
-// (docs/element.md).
+// The types of tensor values. Their numbers are fixed on the wire and never reused for a different
+// type (docs/element.md).
 #pragma once
 
 #include <complex>
@@ -77,7 +77,8 @@ const std::string& Name(DType dtype);
 // Returns the dtype of that name; InvalidArgument lists the known names.
 absl::StatusOr<DType> DTypeFromName(std::string_view name);
 
-// Returns true for the listed dtypes other than kInvalid. For numbers from outside.
+// Returns true for the listed dtypes other than kInvalid. Use it for numbers from outside the
+// program.
 bool IsKnown(DType dtype);
 
 bool IsInteger(DType dtype);   // signed and unsigned, not bool

@@ -198,7 +198,7 @@ Expr Substr(const Expr& x, const Expr& begin, const Expr& length);
 Expr StringConcat(const Expr& a, const Expr& b);
 Expr StringJoin(std::vector<Expr> parts, std::string_view separator = "");
 Expr ReduceJoin(const Expr& x, int axis = -1, std::string_view separator = "");
-// A scalar gives its parts, string [n]. A vector gives ragged rows of parts. An empty separator
+// A scalar yields its parts, string [n]. A vector yields ragged rows of parts. An empty separator
 // splits at runs of whitespace.
 Expr StringSplit(const Expr& x, std::string_view separator = "");
 Expr StringLower(const Expr& x);  // ASCII letters only

@@ -40,7 +40,7 @@ struct FilesConfig {
 };
 
 // Sets the configuration of this process, in place of the environment and the settings file.
-// InvalidArgument names an invalid field. FailedPrecondition after a remote file was first named.
+// InvalidArgument names an invalid field. FailedPrecondition after a remote file has been named.
 absl::Status ConfigureFiles(FilesConfig config);
 
 }  // namespace penstock

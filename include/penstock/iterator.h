@@ -75,15 +75,15 @@ class Iterator {
   }
 
   // Returns the position after the last element that Next() returned. Exact: an iterator of an
-  // equal dataset that restores it goes on with the next element.
+  // equal dataset that restores it continues with the next element.
   absl::StatusOr<State> Save() { return impl_->Save(); }
-  // Goes to a saved position. InvalidArgument if the state is of another dataset (naming the first
-  // node that differs) or is not a state at all.
+  // Goes to a saved position. InvalidArgument if the state is of a different dataset (naming the
+  // first node that differs) or is not a state at all.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
-  // Declares a saved state durable: the elements it contains are never delivered again, to anyone.
-  // The state is durable at the dispatcher when this returns OK. In process it only checks:
-  // FailedPrecondition unless this iterator saved the state since its last Restore(), or restored
-  // it then.
+  // Declares a saved state durable: the elements it contains are never delivered again, to any
+  // reader. The state is durable at the dispatcher when this returns OK. In process it only checks:
+  // FailedPrecondition unless this iterator restored the state in its last Restore(), or has saved
+  // it since.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
 
   // Ends reading; a waiting Next() returns Cancelled. Elements already returned stay valid. Returns

@@ -62,7 +62,7 @@ Expr ReadFile(const Expr& name);
 // The values of a scalar string, little endian. The first dimension may be -1.
 Expr DecodeRaw(const Expr& bytes, DType dtype, std::vector<int64_t> dims);
 // Parses a tf.train.Example from a scalar string into a dict of these features. InvalidArgument
-// names a feature that is missing or of another kind.
+// names a feature that is missing or of a different kind.
 Expr ParseExampleProto(const Expr& serialized,
                        std::vector<std::pair<std::string, TensorSpec>> features);
 

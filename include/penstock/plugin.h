@@ -37,7 +37,7 @@ using Param = std::variant<int64_t, double, bool, std::string, std::vector<int64
                            std::vector<double>, std::vector<std::string>>;
 using Params = std::map<std::string, Param>;
 
-// Returns the parameter of that name; InvalidArgument if it is missing or has another type.
+// Returns the parameter of that name; InvalidArgument if it is missing or has a different type.
 template <class T>
 absl::StatusOr<T> ParamOf(const Params& params, const std::string& name) {
   const auto found = params.find(name);
@@ -119,7 +119,7 @@ struct RegisteredTransform {
   bool deterministic = true;  // equal inputs give equal elements
 };
 
-// AlreadyExists if the name is taken by another version.
+// AlreadyExists if a different version has the name.
 absl::Status RegisterSource(std::string name, RegisteredSource source);
 absl::Status RegisterTransform(std::string name, RegisteredTransform transform);
 std::vector<std::string> RegisteredSources();

@@ -54,7 +54,7 @@ struct RegisteredMap {
   bool deterministic = true;
 };
 
-// AlreadyExists if the name is taken by another version.
+// AlreadyExists if a different version has the name.
 absl::Status RegisterMap(std::string name, RegisteredMap map);
 std::vector<std::string> RegisteredMaps();
 

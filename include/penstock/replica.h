@@ -129,17 +129,17 @@ class ReplicaGroup {
   static absl::StatusOr<ReplicaGroup> Mirrored(std::vector<std::string> devices = {});
   // Makes a group of one process per rank of an NCCL communicator (an ncclComm_t). Each process has
   // one replica, on the communicator's device. The communicator must outlive the group and
-  // everything made from it. Penstock uses it only in this call, to split off a communicator of its
-  // own by ncclCommSplit; all ranks make this call. Rank 0 draws the group's launch and sends it to
-  // the others. Unimplemented in a Penstock without CUDA; FailedPrecondition if libnccl.so.2 (2.18
-  // or later) cannot be opened.
+  // everything made from it. Penstock uses it only in this call, to split off its own communicator
+  // by ncclCommSplit; all ranks make this call. Rank 0 draws the group's launch and sends it to the
+  // others. Unimplemented in a Penstock without CUDA; FailedPrecondition if libnccl.so.2 (2.18 or
+  // later) cannot be opened.
   static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
   // Makes a group from explicit options. Processes may have different numbers of replicas.
   static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
 
   // Returns this group with its processes connected over TCP, so that they can step, reduce and
   // gather together. All processes call it. DeadlineExceeded names those that did not,
-  // InvalidArgument without an address, FailedPrecondition for another launch.
+  // InvalidArgument without an address, FailedPrecondition for a different launch.
   absl::StatusOr<ReplicaGroup> Connect(ConnectOptions options = {}) const;
   // Returns a group of the first of every `n` replicas of each process, connected as this group is.
   // InvalidArgument if n does not divide the replicas of every process.
@@ -162,7 +162,7 @@ class ReplicaGroup {
 
   // --- Functions per replica ---------------------------------------------------
   // Calls `fn` with each local replica's value, and returns when all calls have returned. Each call
-  // has a thread of its own; the first replica's is the caller's thread. `fn` takes a T; of
+  // has its own thread; the first replica's is the caller's thread. `fn` takes a T; of
   // DistributedValues it takes an Element, or a DeviceElement if the values are on a device. It
   // returns nothing, a value, or an absl::Status or absl::StatusOr. The error is that of the first
   // replica with one. Inside `fn`, reading an iterator or calling Run() is FailedPrecondition.

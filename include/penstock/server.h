@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a dispatcher or a worker as an object in this process. `penstock dispatcher` and `penstock
-// worker` run the same objects in a program of their own.
+// worker` run the same objects in their own programs.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +82,7 @@ struct WorkerConfig {
   std::string protocol = "grpc";  // for the dispatcher and clients; there is no other
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration dispatcher_timeout = absl::Hours(1);
-  // How long Stop() goes on serving, for readers that are about to end.
+  // How long Stop() continues to serve, for readers that are about to end.
   absl::Duration shutdown_quiet_period;
   // Offered besides grpc, and used by clients that ask for "auto". Empty or "auto": all protocols
   // that can run here, the best first.
@@ -99,8 +99,8 @@ struct WorkerConfig {
   std::vector<std::string> plugins;
   // If not empty, a plug-in must be one of these libraries or be inside one of these folders.
   std::vector<std::string> allowed_plugins;
-  // The number of processes that run Python functions and generators, of anyone who registers a
-  // dataset, as this user (docs/security.md); 0: such functions are refused.
+  // The number of processes that run, as this user, Python functions and generators of anyone who
+  // registers a dataset (docs/security.md); 0: such functions are refused.
   int python = 0;
   // Their interpreter, found as a shell finds it; it needs NumPy.
   std::string python_command = "python3";
@@ -108,8 +108,8 @@ struct WorkerConfig {
   std::vector<std::string> python_path;
   // If not empty, such functions may come only from these modules, and only by import path.
   std::vector<std::string> python_allow;
-  // For the protocol that has a port of its own ("tcp"): the port to bind (0: any free one), and
-  // the address announced to clients, with the bound port in place of "%dts_port%". Empty: as
+  // For the protocol that has its own port ("tcp"): the port to bind (0: any free one), and the
+  // address announced to clients, with the bound port in place of "%dts_port%". Empty: as
   // worker_address.
   int data_transfer_port = 0;
   std::string data_transfer_address;

@@ -15,7 +15,7 @@ namespace penstock {
 // worker's own index. The given index is ignored. FailedPrecondition if read in any other way.
 inline constexpr int64_t kShardHint = -1;
 
-// Parses "AUTO", "ANY" or "LOCAL" in any case; "" is kAuto. InvalidArgument for another name.
+// Parses "AUTO", "ANY" or "LOCAL" in any case; "" is kAuto. InvalidArgument for any other name.
 absl::StatusOr<TargetWorkers> TargetWorkersFromName(std::string_view name);
 
 }  // namespace penstock

@@ -80,8 +80,8 @@ struct TarShardsOptions {
 // paths are equal up to the first dot of the last component; that part is the key. An element is a
 // dict of "__key__" and one scalar string per field. A field is an extension in any case ("cls",
 // "seg.png"), or a list of which the first one present is used ("jpg;jpeg;png"); the first of the
-// list names the field. If a field is missing, NotFound comes in place of the sample and names it.
-// Reads ustar, pax and GNU archives, also compressed with gzip.
+// list names the field. If a field is missing, NotFound takes the place of the sample and names the
+// field. Reads ustar, pax and GNU archives, also compressed with gzip.
 Dataset TarShards(FileNames files, std::vector<std::string> fields, TarShardsOptions options = {});
 
 // --- Numbered elements: a split is a range of them ------------------------------
@@ -129,7 +129,7 @@ struct ImageDirectoryOptions {
 // {"image": contents of the file, "label": int64, "path": its name} for each image file (.jpg .jpeg
 // .png .bmp .gif .webp .tif .tiff .ppm .pgm) in the subdirectories of `root`, in the order of their
 // names. The label is the index of the subdirectory among those that contain images, sorted by
-// name. NotFound if none does.
+// name. NotFound if no subdirectory does.
 Dataset ImageDirectory(const std::string& root, ImageDirectoryOptions options = {});
 // Returns the names of these subdirectories; element n belongs to label n. Reads the directory
 // during the call.

@@ -105,7 +105,7 @@ class Spec {
   absl::Span<const TensorSpec> leaves() const;
   // The name of leaf `i` in error messages: "a/b", "[1]"; "" if the spec is a leaf.
   std::string LeafName(size_t i) const;
-  // The same nest with other leaves. REQUIRES: as many leaves as leaves().
+  // The same nest with these leaves. REQUIRES: as many leaves as leaves().
   Spec WithLeaves(absl::Span<const TensorSpec> leaves) const;
 
   // OK if elements of `other` are valid where this spec is expected. Otherwise InvalidArgument

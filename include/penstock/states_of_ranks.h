@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restores the states of all ranks on another service, with any number of ranks and workers.
+// Restores the states of all ranks on a different service, with any number of ranks and workers.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct RestoreOptions {
   // Names this launch. Ranks that restore the same states under the same run_id share one job.
   std::string run_id;
   // Nodes of this dataset ("Map#3", as Explain() names them) that may differ from the dataset that
-  // gave the states. Delivered elements are known by their index, so an edit must not change how
-  // many elements come before them in a partition.
+  // gave the states. Delivered elements are identified by their index, so an edit must not change
+  // how many elements come before them in a partition.
   std::vector<std::string> allow;
   // How many elements each rank skips, as if they had been delivered to it. ≥ 0.
   int64_t skip_steps = 0;
@@ -30,8 +30,8 @@ struct RestoreOptions {
 // Restore() returns InvalidArgument if the state of a rank is missing, if two states contain the
 // same element, belong to one rank or belong to different jobs, if a state is older than what its
 // rank had committed when another state was saved, or if the dataset differs. The first Next()
-// returns FailedPrecondition if the job's name is in use for other states, or is still read under
-// another run_id.
+// returns FailedPrecondition if the job's name is in use for other states, or is still read under a
+// different run_id.
 //
 // Nodes after Distribute continue from the positions of the rank that was least far. A static mode
 // keeps its number of shards.
@@ -42,7 +42,7 @@ struct RestoreOptions {
 // In order kDeterministic, steps are counted from 0 again (see StepToken), and the elements that
 // are in no state are distributed again in their order. If the states are of one step
 // (StepToken::round), reading continues as without a restore. Otherwise the elements of earlier
-// steps that some states lack come first. No element comes twice.
+// steps that some states lack come first. No element is delivered twice.
 State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options = {});
 
 }  // namespace penstock

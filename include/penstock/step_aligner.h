@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives all processes of a group the same number of steps, whatever data each has.
-// DistributedIterator does this itself. This class is for loops that read in another way:
+// DistributedIterator does this itself. This class is for loops that read in a different way:
 //
 //   ASSIGN_OR_RETURN(ps::StepAligner aligner, ps::StepAligner::Make(group, {…}));
 //   ASSIGN_OR_RETURN(std::optional<Batch> next, Read());
@@ -31,7 +31,7 @@ namespace penstock {
 
 struct StepAlignerOptions {
   // When the steps end. kDrop: when the first process has no data. kEmpty, kPad and kRepeat: when
-  // no process has data. kError: when no process has data, or with an error of all processes when
+  // no process has data. kError: when no process has data, or with an error in all processes when
   // only some have data.
   PartialBatches partial_batches = PartialBatches::kEmpty;
   int64_t first_step = 0;

@@ -22,9 +22,9 @@ namespace penstock {
 // If C does not divide the number of partitions, a consumer is ahead of the slowest one by no more
 // than its outstanding elements, so all of them soon wait for a missing consumer. If C divides it,
 // they wait at the end. After `timeout`, Next() returns Unavailable and names the missing consumer.
-// FailedPrecondition if another process has the consumer_index, or for a state of another consumer.
-// After Restore(OfAllRanks()), steps are counted again from 0, or from a later step if a partition
-// had ended.
+// FailedPrecondition if another process has the consumer_index, or for a state of a different
+// consumer. After Restore(OfAllRanks()), steps are counted again from 0, or from a later step if a
+// partition had ended.
 struct StepToken {
   int64_t round = -1;  // -1: the element belongs to no consumer
   int64_t consumer = -1;

@@ -51,7 +51,7 @@ absl::Duration WallAhead() {
   return Now(CLOCK_REALTIME) - Now(CLOCK_BOOTTIME);
 }
 
-// Libraries stay open, because some start threads or hooks that outlive a dlclose.
+// Libraries stay open, because some start threads or install hooks that outlive a dlclose.
 absl::StatusOr<void*> OpenLibrary(const std::string& name) {
   void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) return absl::NotFoundError(dlerror());

@@ -96,7 +96,7 @@ std::vector<PciDevice> NvidiaGpus(const Probe& probe) {
 bool IsHardware(const Probe& probe, const std::string& rdma_device) {
   const std::string folder = absl::StrCat(kRdmaClass, rdma_device);
   if (probe.List(folder).empty()) return true;
-  // For rxe, "parent" names its network interface, which may have a device of its own.
+  // For rxe, "parent" names its network interface, which may have its own device.
   return probe.Resolve(folder + "/device") && !probe.Read(folder + "/parent");
 }
 

@@ -73,8 +73,8 @@ std::string Describe(const verbs::Port& port) {
   return text;
 }
 
-// The library gives no answer. That is no fault of a machine without a NIC: it is an error only if
-// the kernel has devices that the library does not show.
+// Reports that libibverbs cannot list devices. That is an error only if the kernel has devices; a
+// machine without a NIC needs no library.
 Finding WithoutVerbs(const absl::Status& status, const std::vector<std::string>& in_kernel) {
   Finding finding{.id = "rdma.no_verbs",
                   .severity = in_kernel.empty() ? Severity::kNote : Severity::kError,

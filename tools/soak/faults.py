@@ -32,7 +32,7 @@ class Strikes:
         self.begin()
 
     def begin(self):
-        """Begins a lap. REQUIRES: turn() has returned True since the last fault of the lap before."""
+        """Begins a lap. REQUIRES: turn() has returned True since the last fault of the previous lap."""
         self.later = []  # (when, action), by the monotonic clock
         self.done = []  # (fault, when it struck, when it was mended, in microseconds)
         self.doomed = []  # (trainer, deadline) of each job whose element ends its workers
@@ -192,7 +192,7 @@ class Strikes:
         return None
 
     def _leave(self, jobs, rng):
-        if self.copied:  # nobody would know what it took
+        if self.copied:  # no one would know what it took
             return None
         for job in rng.sample(jobs, len(jobs)):
             if name := job.leave(rng):

@@ -169,7 +169,7 @@ class Fleet:
                 self.network.remove(process.name)
 
     def start_dispatcher(self):
-        """Starts a dispatcher, at the address of the one before. It may not be ready yet."""
+        """Starts a dispatcher, at the address of the previous one. It may not be ready yet."""
         self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", self.port,
                                      *self.dispatcher_flags, host="dispatcher", listens=True)
 

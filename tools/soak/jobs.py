@@ -11,7 +11,7 @@ from fleet import Failed, Gone, Read, history, kept
 PATIENCE = 600  # seconds for one order; a complete standstill is noticed far earlier (soak.py)
 ROUNDS_BETWEEN_STATES = 50
 READ_BETWEEN_LEAVES = 20  # elements
-# Errors for readers whose job the dispatcher does not know as they do: it is another one, or an older journal.
+# Errors for readers whose job the dispatcher knows differently: it has a different job, or an older journal.
 OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher",
                    "it has lost its journal")
 
@@ -22,7 +22,7 @@ OTHERS_ARE_DEAD = "cannot be given out"  # part of the error for other consumers
 
 
 class Refused(Failed):
-    """The dispatcher does not know the reader's job as the reader does."""
+    """The dispatcher's view of the job differs from the reader's."""
 
 
 class NeverCommitted(Failed):
@@ -293,7 +293,7 @@ class Job:
             raise Refused(str(failure)) if self.may_be_refused else failure
         return {int(line.split()[1]) for line in table.splitlines()[1:]}
 
-    # --- for who kills trainers, or sends them away ---------------------------------
+    # --- for callers that kill trainers or send them away ---------------------------------
 
     def leave(self, rng):
         """Tells a trainer to leave, if that loses nothing. Returns its name, or None."""

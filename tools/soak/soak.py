@@ -36,7 +36,7 @@ SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
 STUCK = 90  # seconds without any read element: only a broken program takes that long
 CLIENT_TIMEOUT, JOB_GC_TIMEOUT = 12, 4  # seconds
 AWAY = CLIENT_TIMEOUT + JOB_GC_TIMEOUT + 2
-ASLEEP = 5  # seconds between two looks: this program was stopped itself, with the others
+ASLEEP = 5  # seconds between two checks: this program was itself stopped, with the others
 WARM_UP = 3  # laps of a life, and after its first largest elements: a heap keeps freed memory
 # MiB by which the second half of a long life may exceed its first: over a whole life, whose largest elements may come
 # late, and over the laps after those.

@@ -6,7 +6,7 @@
 // - next: reads one element and holds it: "element NUMBER", or "end"
 // - read N: reads N elements: "read", or "end"
 // - commit: writes a state to CHECKPOINT and commits it: "committed"
-// - save FILE: writes a state to FILE, and moves the one before to FILE.before: "saved"
+// - save FILE: writes a state to FILE, and moves the previous one to FILE.before: "saved"
 // - keep: commits the state written last: "kept"
 // - look: reads all held elements again: "same" or "changed"
 // - drop: releases the held elements: "dropped"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory into which ranges are received, kept for the next ranges: fresh pages each time cost as
-// much again as receiving does.
+// Memory into which ranges are received, kept for the next ranges. Fresh pages for each range would
+// double the cost of receiving it.
 #pragma once
 
 #include <cstddef>

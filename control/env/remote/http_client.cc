@@ -265,7 +265,7 @@ void Client::Release(Job& job) {
   idle_.push_back(std::exchange(job.easy, nullptr));
 }
 
-// Logs one event for all requests: a server that is gone fails many at once.
+// Logs one event for all requests: a server that is down makes many fail at once.
 void Client::Complain(const Transfer& transfer) {
   std::string complaint = transfer.Complaint();
   const Clock::time_point now = Clock::now();

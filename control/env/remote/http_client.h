@@ -24,7 +24,7 @@ struct Version {
   int64_t size = -1;          // bytes; -1: not known yet
 };
 
-// The identity for servers that require one; requested at each try.
+// The identity for servers that require one; obtained for each try.
 struct Authorization {
   std::string provider;  // CURLOPT_AWS_SIGV4: "aws:amz:us-east-1:s3"; empty: no identity
   std::string user;      // "key:secret"
@@ -34,8 +34,8 @@ struct Authorization {
 struct GetRequest {
   std::string name;  // in errors
   std::string url;   // percent-encoded
-  // Bytes [begin, begin + bytes), cut at the end of the file. If a server sends the whole file
-  // instead, that is accepted if it has at most `bytes`. bytes < 0: everything, not resumable.
+  // Bytes [begin, begin + bytes), cut at the end of the file. A server may send the whole file
+  // instead if the file has at most `bytes`. bytes < 0: everything, not resumable.
   int64_t begin = 0;
   int64_t bytes = -1;
   Version version;                           // the version required; empty: any
@@ -55,8 +55,8 @@ class PendingGet {
  public:
   virtual ~PendingGet() = default;
   // Returns the outcome, once. NotFound, PermissionDenied … with the server's text; Unavailable if
-  // no byte came for retry_for; DataLoss if the file has changed; FailedPrecondition for a server
-  // that does not support ranges.
+  // no byte arrived for retry_for; DataLoss if the file has changed; FailedPrecondition for a
+  // server that does not support ranges.
   virtual absl::StatusOr<GetReply> Wait(CancelFlag cancelled) = 0;
 };
 

@@ -22,7 +22,7 @@ class RangeBudget {
   explicit RangeBudget(int64_t bytes) : left_(bytes) {}
   // Returns false if there is no room.
   bool TryTake(int64_t bytes);
-  void Take(int64_t bytes) { left_ -= bytes; }  // room or not
+  void Take(int64_t bytes) { left_ -= bytes; }  // even without room
   void Give(int64_t bytes) { left_ += bytes; }
 
  private:
@@ -56,7 +56,7 @@ class RangeStream {
   struct Range {
     int64_t begin;
     int64_t end;
-    std::unique_ptr<PendingGet> pending;  // nullptr once `reply` is there
+    std::unique_ptr<PendingGet> pending;  // nullptr once `reply` is set
     GetReply reply;
   };
 

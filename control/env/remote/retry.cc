@@ -25,7 +25,7 @@ S3Error ParseS3Error(const std::string& body) {
   return {error.child_value("Code"), error.child_value("Message")};
 }
 
-// Returns the message in the body, after ": "; empty if it has none for people.
+// Returns the message in the body, after ": "; empty if it has no readable one.
 std::string BodyWordsOf(const Refusal& refusal) {
   const S3Error error = ParseS3Error(refusal.body);
   if (!error.code.empty()) return absl::StrCat(": ", error.code, ": ", error.message);

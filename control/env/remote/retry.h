@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which answers of a server end a request, which allow a retry, and when.
+// Decides which replies of a server end a request, which allow a retry, and when to retry.
 #pragma once
 
 #include <string>
@@ -29,12 +29,12 @@ std::string WordsOf(const Refusal& refusal);
 absl::Status ErrorOf(const std::string& name, const Refusal& refusal);
 
 // Waits between tries. Their bound doubles with each try; a wait is 50 to 100 % of its bound, drawn
-// at random so that clients that failed together do not return together.
+// at random so that clients that failed together do not retry together.
 class Backoff {
  public:
   // Returns how long to wait now: at least as long as the server asked for, up to kLongestWait.
   absl::Duration Next(absl::Duration asked_for = absl::ZeroDuration());
-  // Begins again with kFirstWait, because data came.
+  // Begins again with kFirstWait, because data has arrived.
   void Reset() { tries_ = 0; }
 
   static constexpr absl::Duration kFirstWait = absl::Milliseconds(100);

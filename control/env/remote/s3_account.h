@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credentials, address and region for S3, found where AWS's tools find them: in AWS_… of the
-// environment, then in the files under ~/.aws.
+// Credentials, address and region for S3, found where AWS's tools find them: in the environment
+// variables AWS_…, then in the files under ~/.aws.
 #pragma once
 
 #include <map>
@@ -24,13 +24,13 @@ class S3Account {
   S3Account(const FilesConfig& config, Environment environment);
 
   const std::string& region() const { return region_; }
-  // Returns https://bucket.s3.region.amazonaws.com, or the address by the settings; without a / at
-  // its end.
+  // Returns https://bucket.s3.region.amazonaws.com, or the configured address, without a trailing
+  // slash.
   std::string AddressOf(const std::string& bucket) const;
-  // Looks the credentials up each time, because they are renewed in their files. Empty if there are
-  // none: for public buckets.
+  // Looks up the credentials each time, because they are renewed in their files. Returns an empty
+  // identity, for public buckets, if there are none.
   Authorization Authorize() const;
-  // Returns where credentials were looked for, for the error of a user without any.
+  // Returns where credentials are searched, for the error message when there are none.
   static const char* Places();
 
  private:

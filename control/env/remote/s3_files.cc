@@ -65,12 +65,12 @@ class S3Files final : public Files {
     GetRequest request;
     request.url = std::move(url);
     request.authorize = [this] { return account_.Authorize(); };
-    // A redirect leads to another region, for which the request is not signed.
+    // A redirect leads to a different region, for which the request is not signed.
     request.redirects = false;
     return request;
   }
 
-  // Adds to a refusal what its user can do.
+  // Adds to a refusal what the user can do.
   absl::Status Explained(const absl::Status& status) const {
     if (absl::IsPermissionDenied(status) && account_.Authorize().provider.empty())
       return Annotate(status, S3Account::Places());

@@ -13,7 +13,7 @@
 namespace penstock::remote {
 namespace {
 
-// Decodes a key from an answer to encoding-type=url, in which + is a space.
+// Decodes a key from a response with encoding-type=url, in which + is a space.
 std::string Decoded(std::string text) {
   std::replace(text.begin(), text.end(), '+', ' ');
   int size = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to S3's ListObjectsV2 and its answers.
+// Requests to S3's ListObjectsV2 and its responses.
 #pragma once
 
 #include <string>
@@ -17,15 +17,15 @@ struct Listing {
 };
 Listing ListingOf(std::string_view pattern);
 
-// Returns its query, with the names sorted as a signature requires. `token` comes from the page
-// before; empty for the first page.
+// Returns its query, with the names sorted as a signature requires. `token` is from the previous
+// page; empty for the first page.
 std::string QueryOf(const Listing& listing, const std::string& token);
 
 struct ListedPage {
   std::vector<std::string> keys;
   std::string next_token;  // empty: the last page
 };
-// DataLoss if it is not such an answer.
+// DataLoss if `xml` is not such a response.
 absl::StatusOr<ListedPage> ParsePage(std::string_view xml);
 
 // Matches as glob(3) does: * and ? match no /, and no . at the beginning of a part.

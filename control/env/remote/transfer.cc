@@ -19,7 +19,7 @@ namespace {
 
 constexpr long kReceiveBytes = 256 << 10;   // at once, at most
 constexpr size_t kRefusalBytes = 64 << 10;  // read of its body
-constexpr size_t kLongestWhole = 64 << 20;  // of a reply that no range bounds
+constexpr size_t kLongestWhole = 64 << 20;  // of a reply to a request without a range
 constexpr auto kComplainAfter = std::chrono::seconds(5);
 constexpr long kMostRedirects = 5;
 // The hash of an empty body: S3 requires the hash of a request's body.
@@ -27,8 +27,9 @@ constexpr char kHashOfNothing[] =
     "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 // Returns whether the URL has "." or ".." segments. They are parts of a name, but curl removes them
-// unless CURLOPT_PATH_AS_IS is set. With that option curl signs no request from release 8.13 on. So
-// it is set only for such names; an S3 object with such a name then gives an error that says so.
+// unless CURLOPT_PATH_AS_IS is set. From release 8.13 on, curl does not sign requests with that
+// option, so it is set only for such names. A request for an S3 object with such a name then fails
+// with that reason.
 bool HasDotSegments(absl::string_view url) {
   const std::vector<absl::string_view> segments =
       absl::StrSplit(url.substr(0, url.find_first_of("?#")), '/');
@@ -36,7 +37,7 @@ bool HasDotSegments(absl::string_view url) {
                      [](absl::string_view segment) { return segment == "." || segment == ".."; });
 }
 
-// Failures that the next try would have too.
+// Failures that a retry would repeat.
 bool IsForGood(CURLcode code) {
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -191,7 +192,7 @@ std::string Transfer::Complaint() const {
   return absl::StrCat(request_.name, ": ", why_);
 }
 
-// --- A reply comes ---------------------------------------------------------------
+// --- A reply arrives ---------------------------------------------------------------
 
 size_t Transfer::OnHeader(char* line, size_t, size_t size, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);

@@ -35,7 +35,7 @@ class Transfer {
   Clock::time_point due() const { return due_; }
   // Returns when to end a try that is under way and receives nothing.
   Clock::time_point stalls_at() const;
-  // Returns why it is retried, once that has lasted for long; else empty.
+  // Returns why it is being retried, once it has been for kComplainAfter; else empty.
   std::string Complaint() const;
 
  private:
@@ -44,10 +44,12 @@ class Transfer {
 
   static size_t OnHeader(char* line, size_t, size_t size, void* self);
   static size_t OnBody(char* bytes, size_t, size_t size, void* self);
-  // Examines the head of a reply. Sets error_ if it is of another file, or unusable.
+  // Examines the head of a reply. Sets error_ if the reply is unusable or belongs to a different
+  // version of the file.
   Body Examine();
   Body ExamineWhole(int64_t length);
-  // Compares with what is known of the file, and keeps what is new. Sets error_ if they differ.
+  // Compares `told` with the known version of the file, and keeps what was unknown. Sets error_ if
+  // they differ.
   bool IsSameVersion(const Version& told);
   bool Keep(const char* bytes, size_t size);
   std::string Header(const char* name) const;  // of the last reply; empty: none
