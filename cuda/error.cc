@@ -37,7 +37,7 @@ absl::StatusCode CodeOf(cudaError_t error) {
 absl::Status NoGpu(int error) {
   if (error == cudaErrorStubLibrary) {
     return absl::NotFoundError(
-        "no GPU: libcuda.so.1 is the toolkit's stub and not a driver; install NVIDIA's driver, and "
+        "no GPU: libcuda.so.1 is the toolkit's stub, not a driver; install NVIDIA's driver, and "
         "keep the toolkit's stubs folder out of LD_LIBRARY_PATH");
   }
   if (error == cudaErrorInsufficientDriver) {
@@ -46,12 +46,12 @@ absl::Status NoGpu(int error) {
     return absl::NotFoundError(
         driver == 0
             ? std::string("no GPU: no NVIDIA driver is installed (libcuda.so.1 was not found)")
-            : absl::StrCat("no GPU: the driver is made for CUDA ", Version(driver),
-                           ", this build needs one for ", Version(CUDART_VERSION),
+            : absl::StrCat("no GPU: the driver supports CUDA ", Version(driver),
+                           ", but this build needs CUDA ", Version(CUDART_VERSION),
                            "; install a newer driver"));
   }
   return absl::NotFoundError(
-      "no GPU: the driver lists no device to this process; look at nvidia-smi and at "
+      "no GPU: the driver shows no device to this process; check nvidia-smi and "
       "CUDA_VISIBLE_DEVICES");
 }
 

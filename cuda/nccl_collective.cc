@@ -136,7 +136,8 @@ class NcclCollective final : public Collective {
   }
 
   absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes) override {
-    if (!pending_.empty()) return absl::FailedPreconditionError("a reduction was not finished");
+    if (!pending_.empty())
+      return absl::FailedPreconditionError("the previous reduction was not finished");
     std::vector<int64_t> sizes(static_cast<size_t>(size_));
     sizes[static_cast<size_t>(rank_)] = static_cast<int64_t>(bytes.size());
     RETURN_IF_ERROR(Start(CollectiveOp::kSum, sizes));
@@ -177,7 +178,7 @@ class NcclCollective final : public Collective {
     int error = kNcclSuccess;
     const int asked = nccl_.CommGetAsyncError(comm_, &error);
     if (error == kNcclInProgress) return absl::OkStatus();
-    return nccl_.ToStatus(asked != kNcclSuccess ? asked : error, "an NCCL communicator has ended");
+    return nccl_.ToStatus(asked != kNcclSuccess ? asked : error, "an NCCL communicator has failed");
   }
 
   // NCCL does not transmit `why`: the other ranks see their own connections break.

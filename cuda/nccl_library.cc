@@ -23,8 +23,8 @@ absl::StatusOr<NcclLibrary> Open() {
   void* const library = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::FailedPreconditionError(
-        absl::StrCat("NCCL cannot be opened: ", ::dlerror(),
-                     "; its folder must be in LD_LIBRARY_PATH, or the program linked with it"));
+        absl::StrCat("cannot load NCCL: ", ::dlerror(),
+                     "; add its folder to LD_LIBRARY_PATH, or link the program with it"));
   }
   NcclLibrary nccl;
   RETURN_IF_ERROR(FindNcclFunction(library, "ncclGetVersion", nccl.GetVersion));
@@ -52,8 +52,8 @@ absl::StatusOr<const NcclLibrary*> NcclLibrary::Get() {
 
 absl::Status NcclLibrary::ToStatus(int result, std::string_view call) const {
   if (result == kNcclSuccess) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(std::string(call), ": ", GetErrorString(result),
-                                             " (NCCL's error ", result, ")"));
+  return absl::UnavailableError(
+      absl::StrCat(std::string(call), ": ", GetErrorString(result), " (NCCL error ", result, ")"));
 }
 
 }  // namespace penstock::cuda

@@ -8,7 +8,7 @@ namespace {
 
 absl::Status NoDevice() {
   return absl::NotFoundError(
-      "no GPU: this build is without CUDA (configure with PENSTOCK_CUDA=ON)");
+      "no GPU: this build has no CUDA support (configure with PENSTOCK_CUDA=ON)");
 }
 
 class NoPageLock final : public Registrar {

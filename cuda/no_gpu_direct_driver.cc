@@ -7,7 +7,7 @@ namespace {
 
 absl::Status NoDriver() {
   return absl::NotFoundError(
-      "no GPU: this build is without CUDA (configure with PENSTOCK_CUDA=ON)");
+      "no GPU: this build has no CUDA support (configure with PENSTOCK_CUDA=ON)");
 }
 
 class NoGpuDirect final : public GpuDirectDriver {

@@ -11,7 +11,8 @@ absl::Status LaunchStage(int device, void*, const StageStep& step) {
   RETURN_IF_ERROR(CheckStage(step));
   RETURN_IF_ERROR(LinkedDeviceBackend().Describe(device).status());
   return absl::UnimplementedError(
-      "this build has no kernels, since its CUDA toolkit had no nvcc; run the stage on the host");
+      "this build has no GPU kernels because its CUDA toolkit had no nvcc; run the stage on the "
+      "host");
 }
 
 }  // namespace penstock

@@ -6,8 +6,8 @@ namespace penstock::replica {
 
 absl::StatusOr<NcclRanks> CollectiveOfNccl(void*) {
   return absl::UnimplementedError(
-      "this Penstock was built without CUDA, and knows no NCCL; build it with PENSTOCK_CUDA=ON, or "
-      "connect the group's processes with ReplicaGroup::Connect");
+      "this build has no NCCL support because it was built without CUDA; build it with "
+      "PENSTOCK_CUDA=ON, or connect the group's processes with ReplicaGroup::Connect");
 }
 
 }  // namespace penstock::replica

@@ -21,8 +21,8 @@ absl::Status Exhausted(std::string_view name, std::string_view what) {
 
 absl::Status MemoryRanOut(std::string_view name) {
   return Exhausted(name,
-                   "the process has no memory for this element; make elements smaller, or give it "
-                   "more (ulimit -v, the container's limit)");
+                   "the process has no memory left for this element; make elements smaller, or "
+                   "raise the process's limit (ulimit -v, the container's limit)");
 }
 
 absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error) {

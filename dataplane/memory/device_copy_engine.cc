@@ -125,8 +125,8 @@ absl::StatusOr<std::unique_ptr<CopyPlaces>> CopyPlaces::Create(
     DeviceBackend& backend, const DeviceCopyEngineOptions& options) {
   if (options.places < 1 || options.place_bytes == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a device copy engine needs at least one place of at least one byte, not ",
-                     options.places, " of ", options.place_bytes));
+        absl::StrCat("a device copy engine needs at least one place of at least one byte, got ",
+                     options.places, " places of ", options.place_bytes, " bytes"));
   }
   std::unique_ptr<CopyPlaces> made(new CopyPlaces(backend, options));
   made->place_bytes_ = AlignUp(options.place_bytes, kPlaceAlignment);
@@ -164,15 +164,15 @@ absl::StatusOr<int> CopyPlaces::StartCopy(Element&& element) {
   const HeadPrefix& prefix = PrefixOf(element.block().data());
   const size_t bytes = prefix.body_bytes;
   if (bytes > place_bytes_) {
-    return absl::InvalidArgumentError(absl::StrCat("an element with a body of ", bytes,
-                                                   " bytes does not fit a place of ", place_bytes_,
-                                                   " on the device; raise place_bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("an element with a body of ", bytes, " bytes does not fit in a place of ",
+                     place_bytes_, " on the device; raise place_bytes"));
   }
   const auto found = FindFree();
   if (found == places_.end()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("all ", places_.size(),
-                     " places on the device are in use; let go of elements or raise places"));
+                     " places on the device are in use; release elements or raise places"));
   }
   const int place = static_cast<int>(found - places_.begin());
   const std::byte* body = element.block().data() + prefix.head_bytes;

@@ -102,8 +102,8 @@ absl::StatusOr<std::optional<DeviceElement>> DevicePrefetchQueue::TryTake(const 
     if (counters.places_held == places()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("all ", places(), " places on GPU:", options_.device,
-                       " hold values that were not let go of; hold at most ", options_.held - 1,
-                       " step(s) when the next is asked for"));
+                       " hold values that have not been released; hold at most ", options_.held - 1,
+                       " step(s) when you ask for the next one"));
     }
     if (counters.places_in_use == places()) {
       RETURN_IF_ERROR(engine_->device_status());

@@ -21,7 +21,7 @@ absl::Status CheckSizes(std::initializer_list<int64_t> sizes, std::string_view w
   for (const int64_t size : sizes) {
     if (size < 0 || __builtin_mul_overflow(product, size, &product) || product > kMostValues) {
       return absl::InvalidArgumentError(
-          absl::StrCat(std::string(what), " are of a size that makes no sense: ", size));
+          absl::StrCat(std::string(what), " have an invalid size: ", size));
     }
   }
   return absl::OkStatus();
@@ -29,7 +29,7 @@ absl::Status CheckSizes(std::initializer_list<int64_t> sizes, std::string_view w
 
 absl::Status CheckThere(const void* address, int64_t values, std::string_view what) {
   if (address != nullptr || values == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(std::string(what), " must be given"));
+  return absl::InvalidArgumentError(absl::StrCat(std::string(what), " must not be null"));
 }
 
 absl::Status Check(const ImagesToPlanes& step) {
@@ -38,7 +38,7 @@ absl::Status Check(const ImagesToPlanes& step) {
   }
   if (step.dtype != kFloat16 && step.dtype != kBFloat16 && step.dtype != kFloat32) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "planes are of float16, bfloat16 or float32, not ", std::string(Name(step.dtype))));
+        "planes must be float16, bfloat16 or float32, not ", std::string(Name(step.dtype))));
   }
   RETURN_IF_ERROR(CheckSizes({step.batch, step.height, step.width, step.channels}, "images"));
   const int64_t values = step.batch * step.height * step.width;

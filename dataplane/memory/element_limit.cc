@@ -26,10 +26,10 @@ void LimitElementBytes(int64_t bytes) {
 }
 
 absl::Status AboveElementLimit(std::string_view what) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      std::string(what), " is more than the ", MostElementBytes(),
-      " bytes that one element may take in this process; make elements smaller, or allow more (a "
-      "worker's --memory-budget-bytes; else half of the memory)"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat(std::string(what), " exceeds the limit of ", MostElementBytes(),
+                   " bytes for one element in this process; make elements smaller, or raise the "
+                   "limit (a worker's --memory-budget-bytes; half of the memory by default)"));
 }
 
 }  // namespace penstock

@@ -113,7 +113,8 @@ class DevicePlaces final : public SlotOwner, public std::enable_shared_from_this
   absl::Status FlushWrites() {
     absl::Status flushed = driver_.FlushWrites(device_);
     if (!flushed.ok()) {
-      gpu_direct_->TurnOff(Annotate(flushed, "what a NIC wrote into the GPU could not be flushed"));
+      gpu_direct_->TurnOff(
+          Annotate(flushed, "data that a NIC wrote into the GPU could not be flushed"));
     }
     return flushed;
   }

@@ -168,7 +168,7 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
 absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
   if (bytes > kBeyondAnyMachine) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a slot of ", bytes, " bytes is beyond any machine's memory"));
+        absl::StrCat("a slot of ", bytes, " bytes exceeds the memory of any machine"));
   }
   if (Loan kept = LendKept(bytes)) return kept;
   bytes = AlignUp(bytes, kBlockAlignment);
@@ -220,7 +220,7 @@ absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t c
   if (memory == nullptr || memory == MAP_FAILED) {
     reserved_.fetch_sub(static_cast<int64_t>(bytes));
     return absl::ResourceExhaustedError(
-        absl::StrCat("the system gave no memory for a segment of ", bytes, " bytes"));
+        absl::StrCat("the system has no memory for a segment of ", bytes, " bytes"));
   }
   segment->memory = static_cast<std::byte*>(memory);
   segment->bytes = bytes;
@@ -260,7 +260,7 @@ absl::Status HeapPool::Reserve(size_t bytes) {
   if (!fits()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a slot of ", bytes, " bytes does not fit: ", reserved_.load(), " of the pool's ",
-        options_.max_bytes, " bytes are in use; let go of elements or raise max_bytes"));
+        options_.max_bytes, " bytes are in use; release elements or raise max_bytes"));
   }
   reserved_.fetch_add(static_cast<int64_t>(bytes));
   return absl::OkStatus();

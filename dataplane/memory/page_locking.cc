@@ -24,7 +24,7 @@ PageLockMode ModeOfEnvironment(EventLog& events) {
   if (!mode.ok()) {
     events.Write({"page_lock_refused",
                   {{"reason", absl::StrCat(kVariable, ": ", std::string(mode.status().message()),
-                                           "; it is taken for auto")}}});
+                                           "; auto is used instead")}}});
   }
   return mode.value_or(PageLockMode::kAuto);
 }
@@ -36,7 +36,7 @@ absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text) {
   if (text == "on") return PageLockMode::kOn;
   if (text == "off") return PageLockMode::kOff;
   return absl::InvalidArgumentError(
-      absl::StrCat("'", std::string(text), "' is none of auto, on, off"));
+      absl::StrCat("'", std::string(text), "' is not one of auto, on, off"));
 }
 
 PageLocking& PageLocking::ForProcess() {
@@ -129,9 +129,9 @@ std::unique_ptr<Registration> PageLocking::Register(absl::Span<std::byte> memory
 }
 
 void PageLocking::Refused(const absl::Status& why, size_t bytes) {
-  static Counter& refused =
-      ProcessMetrics().GetCounter("penstock_page_locks_refused_total",
-                                  "Segments that could not be page-locked: copied more slowly.");
+  static Counter& refused = ProcessMetrics().GetCounter(
+      "penstock_page_locks_refused_total",
+      "Segments that could not be page-locked and are copied more slowly.");
   refused.Add();
   if (refusal_logged_.exchange(true)) return;
   events_->Write({"page_lock_refused",

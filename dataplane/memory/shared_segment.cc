@@ -56,7 +56,7 @@ absl::Status Reserve(int64_t bytes) {
     if (bytes > account.max - reserved) {
       return absl::ResourceExhaustedError(
           absl::StrCat("a shared segment of ", bytes, " bytes does not fit: ", reserved, " of ",
-                       account.max.load(), " bytes are in use; let go of elements"));
+                       account.max.load(), " bytes are in use; release elements"));
     }
   } while (!account.reserved.compare_exchange_weak(reserved, reserved + bytes));
   return absl::OkStatus();
@@ -95,7 +95,7 @@ absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* memory = MapAligned(bytes, protection, MAP_SHARED, fd);
   if (memory == MAP_FAILED && errno == EPERM) {
-    return absl::PermissionDeniedError("a shared segment may be mapped for reading only");
+    return absl::PermissionDeniedError("a shared segment can be mapped only for reading");
   }
   if (memory == MAP_FAILED) {
     return absl::ResourceExhaustedError(
@@ -112,7 +112,7 @@ absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
   if (const int64_t unused = UnusedMemory(); static_cast<int64_t>(pages.size()) > unused) {
     return absl::ResourceExhaustedError(
         absl::StrCat(pages.size(), " bytes of shared memory do not fit: ", unused,
-                     " bytes are left of the machine's or container's memory"));
+                     " bytes of the machine's or container's memory are left"));
   }
   MakeHuge(pages);
   int error = EINVAL;
@@ -127,8 +127,8 @@ absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
     } while (error == EINTR);
   }
   if (error == 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the system gave no ", pages.size(), " bytes of shared memory: errno ", error));
+  return absl::ResourceExhaustedError(absl::StrCat("the system could not provide ", pages.size(),
+                                                   " bytes of shared memory: errno ", error));
 }
 
 absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writers) {
@@ -138,8 +138,8 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
   segment.reserved_ = static_cast<int64_t>(bytes);
   segment.fd_ = Descriptor(::memfd_create("penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!segment.fd_ || ::ftruncate(segment.fd(), static_cast<off_t>(bytes)) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the system gave no shared segment of ", bytes, " bytes: errno ", errno));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the system could not create a shared segment of ", bytes, " bytes: errno ", errno));
   }
   RETURN_IF_ERROR(segment.Map(segment.fd(), bytes, /*writable=*/true));
   PreferMemoryNode(segment.memory_);
@@ -157,7 +157,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t b
                                                   Writers writers) {
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSizeSeals) != kSizeSeals) {
-    return absl::InvalidArgumentError("a descriptor is no shared segment with a sealed size");
+    return absl::InvalidArgumentError("a descriptor is not a shared segment with a sealed size");
   }
   struct stat status;
   struct statfs system;
@@ -167,15 +167,15 @@ absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t b
       system.f_type != TMPFS_MAGIC || bytes == 0 || bytes % kPageBytes != 0 || status.st_size < 0 ||
       static_cast<uint64_t>(status.st_size) != bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a shared segment is not one of ", bytes, " bytes, as was said"));
+        absl::StrCat("a shared segment does not have the announced size of ", bytes, " bytes"));
   }
   SharedSegment segment;
   RETURN_IF_ERROR(segment.Map(fd.get(), bytes, writers == Writers::kAll));
   if (writers == Writers::kAll) {
     if (status.st_blocks * kBlockUnit < status.st_size) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a shared segment of ", bytes, " bytes has holes: ", status.st_blocks * kBlockUnit,
-          " bytes of it are there"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a shared segment of ", bytes, " bytes has holes: only ",
+                       status.st_blocks * kBlockUnit, " bytes of it are allocated"));
     }
     RETURN_IF_ERROR(Reserve(static_cast<int64_t>(bytes)));
     segment.reserved_ = static_cast<int64_t>(bytes);

@@ -110,7 +110,7 @@ absl::StatusOr<SlotView> SlotView::Map(int segment, const SlotLayout& layout) {
   if (!mapped) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot map ", layout.slots, " shared slots: errno ", errno,
-                     "; vm.max_map_count bounds how many a process may have"));
+                     "; vm.max_map_count limits the mappings of a process"));
   }
   // After the heads, which split mappings of huge pages.
   bool populated = false;

@@ -75,7 +75,8 @@ size_t Compress(Codec codec, MessageType type, absl::Span<const std::byte> from,
 
 absl::StatusOr<CompressedPrefix> ReadCompressedPrefix(absl::Span<const std::byte> body) {
   if (body.size() <= kCompressedPrefixBytes) {
-    return absl::DataLossError(absl::StrCat("a compressed message of ", body.size(), " bytes"));
+    return absl::DataLossError(
+        absl::StrCat("a compressed message of ", body.size(), " bytes is too short"));
   }
   CompressedPrefix prefix{static_cast<Codec>(body[0]), static_cast<MessageType>(body[1])};
   std::memcpy(&prefix.bytes, body.data() + 8, sizeof prefix.bytes);
@@ -84,16 +85,17 @@ absl::StatusOr<CompressedPrefix> ReadCompressedPrefix(absl::Span<const std::byte
     return absl::DataLossError("reserved bytes of a compressed message are not zero");
   }
   if (prefix.codec != Codec::kSnappy && prefix.codec != Codec::kLz4) {
-    return absl::DataLossError(
-        absl::StrCat("compressed by the unknown codec ", static_cast<int>(prefix.codec)));
+    return absl::DataLossError(absl::StrCat("a message is compressed with the unknown codec ",
+                                            static_cast<int>(prefix.codec)));
   }
   if (prefix.type != MessageType::kElement && prefix.type != MessageType::kFrame) {
-    return absl::DataLossError(
-        absl::StrCat("a compressed message of type ", static_cast<int>(prefix.type)));
+    return absl::DataLossError(absl::StrCat("a compressed message has the unexpected type ",
+                                            static_cast<int>(prefix.type)));
   }
   if (prefix.bytes <= body.size() || prefix.bytes > kMaxCodecBytes) {
-    return absl::DataLossError(
-        absl::StrCat("a compressed message of ", body.size(), " bytes is to hold ", prefix.bytes));
+    return absl::DataLossError(absl::StrCat("a compressed message of ", body.size(),
+                                            " bytes reports the invalid uncompressed size ",
+                                            prefix.bytes));
   }
   return prefix;
 }
@@ -112,9 +114,9 @@ absl::Status Decompress(const CompressedPrefix& prefix, absl::Span<const std::by
                                 static_cast<int>(into.size())) == static_cast<int>(into.size());
   }
   if (whole) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("what ", NameOf(prefix.codec), " compressed to ",
-                                          from.size(), " bytes does not become the ", into.size(),
-                                          " that it was"));
+  return absl::DataLossError(
+      absl::StrCat("data that ", NameOf(prefix.codec), " compressed to ", from.size(),
+                   " bytes does not decompress to its original ", into.size(), " bytes"));
 }
 
 }  // namespace penstock::transfer

@@ -16,7 +16,7 @@ namespace {
 
 absl::Status Take(std::atomic<int64_t>& left, int64_t count) {
   if (left.fetch_sub(count, std::memory_order_relaxed) >= count) return absl::OkStatus();
-  return absl::DataLossError("the worker sent, or gave back, more than it was granted");
+  return absl::DataLossError("the worker sent or returned more than it was granted");
 }
 
 }  // namespace
@@ -41,8 +41,8 @@ absl::Status ElementReceiver::Element(Loan loan, size_t bytes, ReceiveEvents& ev
   absl::StatusOr<size_t> block_bytes = CheckBlock(block, spec_);
   if (!block_bytes.ok()) return absl::DataLossError(block_bytes.status().message());
   if (*block_bytes != bytes) {
-    return absl::DataLossError(
-        absl::StrCat("a block of ", *block_bytes, " bytes in a message of ", bytes));
+    return absl::DataLossError(absl::StrCat("an element's block has ", *block_bytes,
+                                            " bytes, but its message has ", bytes));
   }
   PENSTOCK_RETURN_IF_ERROR(Check(bytes));
   penstock::Element element(std::move(loan), block.data(), spec_);
@@ -89,7 +89,8 @@ absl::Status ElementReceiver::Compressed(const Loan& loan, size_t bytes, Pool& p
   PENSTOCK_ASSIGN_OR_RETURN(const CompressedPrefix prefix, ReadCompressedPrefix(body));
   const bool frame = prefix.type == MessageType::kFrame;
   if (frame && prefix.bytes > kFrameBytes) {
-    return absl::DataLossError(absl::StrCat("a compressed frame of ", prefix.bytes, " bytes"));
+    return absl::DataLossError(
+        absl::StrCat("a compressed frame of ", prefix.bytes, " bytes is too large"));
   }
   if (!frame) PENSTOCK_RETURN_IF_ERROR(Check(prefix.bytes));
   PENSTOCK_ASSIGN_OR_RETURN(Loan whole, pool.Lend(prefix.bytes));

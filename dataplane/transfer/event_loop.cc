@@ -54,7 +54,8 @@ Nanoseconds EventLoop::Now() {
 absl::Status EventLoop::Start(const char* name) {
   wake_fd_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!wake_fd_) {
-    return absl::UnavailableError(absl::StrCat("no descriptor to be woken by: errno ", errno));
+    return absl::UnavailableError(
+        absl::StrCat("cannot create a descriptor for wake-ups: errno ", errno));
   }
   const SignalsBlocked blocked;
   PENSTOCK_ASSIGN_OR_RETURN(

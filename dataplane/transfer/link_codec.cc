@@ -44,10 +44,11 @@ void Count(Codec codec, size_t before, size_t after) {
   struct Counters {
     explicit Counters(Codec codec)
         : before(ProcessMetrics().GetCounter("penstock_link_compressed_from_bytes_total",
-                                             "Bytes before compression of what links compressed.",
+                                             "Bytes that links compressed, before compression.",
                                              {{"codec", NameOf(codec)}})),
           after(ProcessMetrics().GetCounter("penstock_link_compressed_to_bytes_total",
-                                            "What became of them.", {{"codec", NameOf(codec)}})) {}
+                                            "Bytes that links compressed, after compression.",
+                                            {{"codec", NameOf(codec)}})) {}
     Counter& before;
     Counter& after;
   };
@@ -61,8 +62,7 @@ void Count(Codec codec, size_t before, size_t after) {
 void CountChoice(Codec codec) {
   ProcessMetrics()
       .GetCounter("penstock_link_compression_choices_total",
-                  "Choices of a codec for a link that had chosen another, by measuring.",
-                  {{"codec", NameOf(codec)}})
+                  "Changes of a link's codec after a measurement.", {{"codec", NameOf(codec)}})
       .Add();
 }
 

@@ -12,7 +12,7 @@
 namespace penstock::transfer {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers go out as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are sent in memory order");
 
 class Writer {
  public:
@@ -150,7 +150,7 @@ ErrorMessage ReadError(Reader& reader) {
   message.identity.round = reader.Number<int64_t>();
   message.identity.consumer = reader.Number<int32_t>();
   message.error = ReadStatus(reader);
-  if (message.error.ok()) message.error = absl::UnknownError("an error without a code");
+  if (message.error.ok()) message.error = absl::UnknownError("the error has no code");
   return message;
 }
 
@@ -168,7 +168,7 @@ absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
       if (uint32_t version = reader.Number<uint32_t>(); reader.ok() && version != kLinkVersion) {
         return absl::FailedPreconditionError(
             absl::StrCat("this worker speaks version ", kLinkVersion,
-                         " of the transfer protocol, the client version ", version));
+                         " of the transfer protocol, but the client speaks version ", version));
       }
       return ReadHello(reader);
     case MessageType::kUpdate:
@@ -196,7 +196,7 @@ absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
     case MessageType::kCompressed:
       break;
   }
-  return absl::InvalidArgumentError("an element where none may be");
+  return absl::InvalidArgumentError("an element arrived where only control messages are allowed");
 }
 
 }  // namespace
@@ -325,7 +325,7 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header) {
       return type;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("a message of the unknown type ", static_cast<int>(type)));
+      absl::StrCat("a message has the unknown type ", static_cast<int>(type)));
 }
 
 absl::StatusOr<Message> Decode(std::string_view bytes) {
@@ -334,7 +334,7 @@ absl::StatusOr<Message> Decode(std::string_view bytes) {
   PENSTOCK_ASSIGN_OR_RETURN(Message message, ReadBody(type, reader));
   if (!reader.done()) {
     return absl::InvalidArgumentError(absl::StrCat("a message of type ", static_cast<int>(type),
-                                                   " and ", bytes.size(), " bytes is malformed"));
+                                                   " with ", bytes.size(), " bytes is malformed"));
   }
   return message;
 }
@@ -342,10 +342,11 @@ absl::StatusOr<Message> Decode(std::string_view bytes) {
 absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received) {
   PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(bytes));
   const bool hello = std::holds_alternative<Hello>(message);
-  if (!hello_received && !hello) return absl::InvalidArgumentError("a link begins with a hello");
+  if (!hello_received && !hello)
+    return absl::InvalidArgumentError("the first message of a link must be a hello");
   if (hello_received && !std::holds_alternative<Update>(message) &&
       !std::holds_alternative<Goodbye>(message)) {
-    return absl::InvalidArgumentError("a message that a client does not send");
+    return absl::InvalidArgumentError("the client sent an unexpected message");
   }
   return message;
 }

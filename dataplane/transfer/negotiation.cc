@@ -78,7 +78,7 @@ bool IsPreferred(const std::string& name, const std::vector<TransportOffer>& off
 std::string SelectionReason(const TransportSelection& selection, bool automatic,
                             const TransportPreference& preference) {
   if (!automatic) return preference.source;
-  if (selection.offer.preference == 0) return "the best of all";
+  if (selection.offer.preference == 0) return "the best available";
   return selection.offer.preference == 1 ? "the worker's data_transfer_protocol"
                                          : "the worker's fallback";
 }
@@ -113,7 +113,7 @@ absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preferen
     const bool first_named = !automatic && refused.empty();
     refused.push_back(absl::StrCat(name,
                                    first_named ? absl::StrCat(" (", preference.source, ")") : "",
-                                   " is not possible (", selection.status().message(), ")"));
+                                   " cannot be used (", selection.status().message(), ")"));
   }
   if (automatic || !preference.fallback.empty()) {
     return absl::NotFoundError(

@@ -58,7 +58,8 @@ class Poller {
     MutexLock lock(mu_);
     if (!wake_fd_) wake_fd_ = Descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!wake_fd_) {
-      return absl::UnavailableError(absl::StrCat("no descriptor to be woken by: errno ", errno));
+      return absl::UnavailableError(
+          absl::StrCat("cannot create a descriptor for wake-ups: errno ", errno));
     }
     loops_.push_back(std::move(loop));
     ++version_;

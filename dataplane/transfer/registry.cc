@@ -54,7 +54,7 @@ absl::Status RegisterTransport(std::unique_ptr<Transport> transport) {
   MutexLock lock(registry.mu);
   if (registry.Find(transport->name()) != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat(
-        "a transfer protocol called '", std::string(transport->name()), "' is there already"));
+        "a transfer protocol called '", std::string(transport->name()), "' is already registered"));
   }
   registry.transports.push_back(std::move(transport));
   return absl::OkStatus();

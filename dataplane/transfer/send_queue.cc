@@ -71,7 +71,7 @@ void SendQueue::Refuse(const absl::Status& reason) {
 
 absl::Status SendQueue::Grant(int64_t count) {
   if (credits_ > std::numeric_limits<int64_t>::max() - count)
-    return absl::InvalidArgumentError("more credits than can be counted");
+    return absl::InvalidArgumentError("the client granted more credits than can be counted");
   credits_ += count;
   return absl::OkStatus();
 }
@@ -79,8 +79,8 @@ absl::Status SendQueue::Grant(int64_t count) {
 absl::Status SendQueue::OnReceived(int64_t count, std::vector<Acknowledged>& received) {
   for (int64_t left = count; left > 0;) {
     if (taken_ == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the client has received ", count,
-                                                     " elements at once, more than were sent"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the client confirmed ", count, " elements at once, more than were sent"));
     }
     Entry& oldest = entries_.front();
     const int64_t of_entry = std::min(left, oldest.count - oldest.received);

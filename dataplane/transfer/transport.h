@@ -241,15 +241,15 @@ struct TransportPreference {
   std::string source = "as asked for";  // its origin: "DistributeOptions", a variable, file:line
 };
 
-// The offer of a worker that a client takes, with the reason: "shm: the best of all", "tcp:
-// PENSTOCK_DATA_TRANSFER_PROTOCOL", "grpc: local is not possible (other process)".
+// The offer of a worker that a client takes, with the reason: "shm: the best available", "tcp:
+// PENSTOCK_DATA_TRANSFER_PROTOCOL", "grpc: local cannot be used (other process)".
 struct TransportSelection {
   Transport* transport = nullptr;
   TransportOffer offer;
   std::string reason;
   std::string instead_of;  // a named protocol that was not possible; mostly empty
 };
-// Selects one of `offers`. A named protocol that is not possible is NotFound "Protocol 'X' is not
+// Selects one of `offers`. A named protocol that cannot be used is NotFound "Protocol 'X' is not
 // available for worker 'Y': why", unless one of `fallback` is possible. "auto" takes the first
 // possible protocol of those that the worker's config names, else the possible one with the lowest
 // rank.

@@ -93,8 +93,8 @@ absl::Status Agent::Drain(absl::Time deadline) {
   if (drained_) return absl::OkStatus();
   if (!done) {
     return absl::DeadlineExceededError(
-        "the dispatcher did not take this worker's partitions in time; they move when it notices "
-        "that the worker is gone");
+        "the dispatcher did not move this worker's partitions in time; it moves them when it "
+        "notices that the worker is gone");
   }
   return given_up_.value_or(absl::CancelledError("the worker was stopped"));
 }
@@ -157,8 +157,9 @@ void Agent::Follow(const control::WorkerDown& message, uint64_t sequence) {
     heard_.sequence = std::max(heard_.sequence, sequence);
   }
   if (welcome == nullptr || before.id == 0 || before.journal == welcome->life.journal) return;
-  tasks_->Drop(absl::UnavailableError(
-      "the dispatcher began without its journal, and what it had placed on this worker is gone"));
+  tasks_->Drop(
+      absl::UnavailableError("the dispatcher restarted without its journal, and the partitions "
+                             "that it had placed on this worker are lost"));
 }
 
 void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
@@ -180,7 +181,7 @@ void Agent::OnLost(const absl::Status& status) {
   MutexLock lock(mu_);
   if (std::exchange(connected_, false)) lost_ = BootTime();
   wait_lines_.Waits(BootTime() - lost_, [&] {
-    return absl::StrCat("the dispatcher at ", dispatcher_, ": ", status.message(), "; for ",
+    return absl::StrCat("the dispatcher at ", dispatcher_, ": ", status.message(), "; waiting for ",
                         absl::FormatDuration(options_.dispatcher_timeout), " at most");
   });
   changed_.notify_all();

@@ -8,8 +8,8 @@ namespace penstock::worker {
 void CountSent(int64_t bytes) {
   static Counter& sent = ProcessMetrics().GetCounter("penstock_worker_elements_sent_total",
                                                      "Elements handed to links to clients.");
-  static Counter& sent_bytes =
-      ProcessMetrics().GetCounter("penstock_worker_sent_bytes_total", "Bytes of those elements.");
+  static Counter& sent_bytes = ProcessMetrics().GetCounter(
+      "penstock_worker_sent_bytes_total", "Bytes of the elements handed to links to clients.");
   sent.Add();
   sent_bytes.Add(bytes);
 }

@@ -41,8 +41,8 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
   if (dataset->fingerprint() != answer.summary.fingerprint) {
     return absl::FailedPreconditionError(absl::StrCat(
         "dataset ", key.first, " has fingerprint ", absl::Hex(answer.summary.fingerprint),
-        " at the dispatcher, and ", absl::Hex(dataset->fingerprint()),
-        " on this worker; run the same release everywhere, and register it again"));
+        " at the dispatcher, but ", absl::Hex(dataset->fingerprint()),
+        " on this worker; run the same release everywhere, and register the dataset again"));
   }
   auto profile = std::make_unique<Profile>(dataset->node());
   auto definition = std::make_shared<const Definition>(

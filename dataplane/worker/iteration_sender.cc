@@ -387,7 +387,7 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> IterationSender::Accept(
     const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> send) {
   if (hello.token != token_) {
     return absl::PermissionDeniedError(
-        absl::StrCat("this is not the token of ", ToString(iteration_)));
+        absl::StrCat("the client's token is not the token of ", ToString(iteration_)));
   }
   auto link = std::make_shared<Link>(weak_from_this(), std::move(send));
   std::vector<LinkPtr> replaced;

@@ -9,7 +9,7 @@ namespace {
 std::shared_ptr<Counter> CounterOf(const std::string& client, const char* waits_for) {
   return ProcessMetrics().ShareCounter(
       "penstock_worker_link_microseconds_total",
-      "What links to clients waited for: produce, transport, or the trainer.",
+      "Microseconds that links to clients waited for production, transport, or the trainer.",
       {{"client", client}, {"waits_for", waits_for}});
 }
 

@@ -212,8 +212,9 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
   Index index = assign_.bookmark_index;
   if (index % assign_.terms.group_size != 0) {
     return absl::DataLossError(absl::StrCat("the bookmark of ", ToString(assign_.of.partition),
-                                            " at index ", index, " is inside a consumer group's ",
-                                            assign_.terms.group_size, " indices of an element"));
+                                            " at index ", index, " is not at the start of the ",
+                                            assign_.terms.group_size,
+                                            " indices that share an element in a consumer group"));
   }
   if (!assign_.bookmark.empty()) {
     PENSTOCK_RETURN_IF_ERROR(Annotate(RestoreIterator(iterator, dataset, assign_.bookmark),

@@ -38,8 +38,8 @@ absl::Status LoadPlugins(const std::vector<std::string>& paths,
                      });
     if (!may) {
       return absl::PermissionDeniedError(absl::StrCat(
-          "the plug-in ", file.string(), " is none of those that the worker's setting ",
-          "plugin-allow admits: ", absl::StrJoin(allowed, ", ")));
+          "the plug-in ", file.string(), " is not one of those that the worker's setting ",
+          "plugin-allow permits: ", absl::StrJoin(allowed, ", ")));
     }
     // Passes the whole path: a bare name would be searched for elsewhere.
     PENSTOCK_RETURN_IF_ERROR(LoadPlugin(file.string()));

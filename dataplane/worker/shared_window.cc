@@ -362,13 +362,12 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> SharedWindow::Accept(
   std::optional<std::string> named = control::TrainerOf(hello.token, token_);
   if (!named.has_value()) {
     return absl::PermissionDeniedError(
-        absl::StrCat("this is not the token of ", ToString(iteration_)));
+        absl::StrCat("the client's token is not the token of ", ToString(iteration_)));
   }
   if (named->empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(ToString(iteration_),
-                     " is read through a cross-trainer cache, and the "
-                     "client names no trainer"));
+                     " is read through a cross-trainer cache, but the client names no trainer"));
   }
   auto link = std::make_shared<Link>(weak_from_this(), std::move(send), *std::move(named));
   std::vector<LinkPtr> replaced;

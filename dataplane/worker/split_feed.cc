@@ -90,7 +90,7 @@ bool PartitionSplits::TryGetLocked(int provider, int64_t repetition, int64_t ord
   } else if (ordinal < list.first) {
     answer = absl::NotFoundError(absl::StrCat(
         "split ordinal ", ordinal, " of provider ", provider, ", repetition ", repetition,
-        ", was retired; the partition keeps them from ", list.first, " on"));
+        ", was retired; the partition keeps splits from ordinal ", list.first, " on"));
   } else if (ordinal < list.end()) {
     answer = std::optional<int64_t>(list.numbers[ordinal - list.first]);
   } else if (list.no_more) {

@@ -63,8 +63,8 @@ void Tasks::Do(const control::Assign& assign) {
   if (!opened.ok()) context_->Say(control::PartitionFailed{assign.of, opened});
   if (namesake != nullptr) {
     namesake->CloseLinks(absl::UnavailableError(
-        absl::StrCat("the dispatcher that had ", ToString(assign.of.iteration),
-                     " placed here is gone; another one gave its number to another job")));
+        absl::StrCat("the dispatcher that placed ", ToString(assign.of.iteration),
+                     " here is gone; a different dispatcher gave its number to a different job")));
   }
   if (same == nullptr) return;
   for (const control::Reader& reader : assign.readers) same->AddReader(reader);
@@ -180,7 +180,7 @@ absl::Status Tasks::Stop(absl::Time deadline) {
   for (const auto& runner : runners) running += runner->AwaitDone(deadline) ? 0 : 1;
   if (running == 0) return absl::OkStatus();
   return absl::DeadlineExceededError(
-      absl::StrCat(running, " partitions are still inside a function of their dataset"));
+      absl::StrCat(running, " partitions are still running a function of their dataset"));
 }
 
 std::shared_ptr<PartitionRunner> Tasks::Find(const control::PlacedPartition& of) const {

@@ -89,20 +89,20 @@ absl::Status Check(const WorkerConfig& config) {
   if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0 ||
       config.ram_budget_bytes < 0) {
     return absl::InvalidArgumentError(
-        "permits, threads, memory_budget_bytes and ram_budget_bytes are 0 or more");
+        "permits, threads, memory_budget_bytes and ram_budget_bytes must be 0 or more");
   }
   if (config.python < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("python is ", config.python, ", a number of processes; 0: none"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "python is ", config.python, ", but it must be a number of processes, or 0 for none"));
   }
   if (config.cross_trainer_cache_size_bytes < 0)
-    return absl::InvalidArgumentError("cross_trainer_cache_size_bytes is 0 or more");
+    return absl::InvalidArgumentError("cross_trainer_cache_size_bytes must be 0 or more");
   if (config.max_loan_bytes < 0 || config.shared_pool_bytes < 0)
-    return absl::InvalidArgumentError("max_loan_bytes and shared_pool_bytes are 0 or more");
+    return absl::InvalidArgumentError("max_loan_bytes and shared_pool_bytes must be 0 or more");
   if (config.dispatcher_address.starts_with(kGrpcs) && config.tls.certificate.empty()) {
     return absl::InvalidArgumentError(
-        "a worker of a dispatcher at grpcs:// needs tls_certificate and tls_key: its grpc links "
-        "are encrypted too");
+        "a worker whose dispatcher is at grpcs:// needs tls_certificate and tls_key: its grpc "
+        "links are encrypted too");
   }
   if (config.heartbeat_interval <= absl::ZeroDuration())
     return absl::InvalidArgumentError("heartbeat_interval must be more than 0");
@@ -112,8 +112,8 @@ absl::Status Check(const WorkerConfig& config) {
 absl::StatusOr<std::shared_ptr<PythonHost>> PythonFor(const WorkerConfig& config) {
   if (config.python == 0) {
     return PythonHost::Refusing(
-        "this worker runs no functions written in Python; its operator allows them by its setting "
-        "python, as penstock worker --python N or in WorkerConfig");
+        "this worker runs no functions written in Python; its operator can allow them with the "
+        "setting python (penstock worker --python N, or WorkerConfig)");
   }
   return python_host::ProcessHost::Start(
       {.processes = config.python,
@@ -132,7 +132,7 @@ absl::StatusOr<int> PortOf(const std::string& address) {
   int port = 0;
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port))
-    return absl::InternalError(absl::StrCat("'", address, "' ends in no port"));
+    return absl::InternalError(absl::StrCat("'", address, "' does not end in a port"));
   return port;
 }
 
@@ -272,8 +272,8 @@ absl::Status Server::ListenToAll() {
     if (protocol == kGrpc) continue;
     const bool in_the_open = !config_.tls.certificate.empty() && !StaysOnTheHost(protocol);
     absl::Status status = in_the_open ? absl::NotFoundError(
-                                            "there is TLS, and it is not encrypted: name it in "
-                                            "data_transfer_protocol or fallback to offer it")
+                                            "TLS is on, and this protocol is not encrypted: name "
+                                            "it in data_transfer_protocol or fallback to offer it")
                                       : Listen(protocol);
     if (status.ok()) continue;
     if (!absl::IsNotFound(status)) return status;
@@ -296,8 +296,9 @@ absl::Status Server::ListenToNamed() {
     if (status.ok() && first_offered.empty()) first_offered = protocol;
   }
   if (first_offered.empty()) {
-    return absl::NotFoundError(absl::StrCat("neither data_transfer_protocol nor fallback can run ",
-                                            "here: ", absl::StrJoin(refused, ", ")));
+    return absl::NotFoundError(
+        absl::StrCat("no protocol in data_transfer_protocol or fallback can run ",
+                     "here: ", absl::StrJoin(refused, ", ")));
   }
   if (first_offered != named) {
     StderrEventLog()->Write(

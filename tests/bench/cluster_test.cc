@@ -77,10 +77,11 @@ TEST(Ranks, InvalidOptionsAreErrors) {
               HasSubstr("--rank and --ranks"));
   EXPECT_THAT(FindRank({.number = 0, .count = 2}, Variables({})).status().message(),
               HasSubstr("--leader"));
-  EXPECT_THAT(FindRank({.number = 0, .count = 2, .leader = "fd00::1:7000"}, Variables({}))
-                  .status()
-                  .message(),
-              HasSubstr("'fd00::1:7000' is no address; it is host:port, or [host]:port for IPv6"));
+  EXPECT_THAT(
+      FindRank({.number = 0, .count = 2, .leader = "fd00::1:7000"}, Variables({}))
+          .status()
+          .message(),
+      HasSubstr("'fd00::1:7000' is not an address; use host:port, or [host]:port for IPv6"));
   EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "x"}})).status().message(),
               HasSubstr("SLURM_PROCID is 'x'"));
   EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "1"}})).status().message(),

@@ -246,27 +246,28 @@ TEST_F(GpuDirectJobs, ElementsThatTheHostReadsAreStaged) {
 
 TEST_F(GpuDirectJobs, Rung1) {
   ucx_.fabric.cuda = false;
-  ExpectStaged("1 of 7 (UCX knows CUDA): this UCX was built without CUDA");
+  ExpectStaged("1 of 7 (UCX supports CUDA): this UCX was built without CUDA");
 }
 
 TEST_F(GpuDirectJobs, Rung2) {
   ucx_.driver.facts->peer_module = false;
-  ExpectStaged("2 of 7 (the driver allows it): neither nvidia_peermem nor dma-buf is there");
+  ExpectStaged("2 of 7 (the driver allows it): neither nvidia_peermem nor dma-buf is available");
 }
 
 TEST_F(GpuDirectJobs, Rung4) {
   ucx_.fabric.says = MemoryType::kHost;
-  ExpectStaged("4 of 7 (the NIC took the slots): UCX took the slots for memory that is not CUDA's");
+  ExpectStaged(
+      "4 of 7 (the NIC registered the slots): UCX does not recognize the slots as CUDA memory");
 }
 
 TEST_F(GpuDirectJobs, Rung5) {
   ucx_.driver.facts->several_paths = true;
-  ExpectStaged("5 of 7 (writes are seen in order): the GPU is reached on several paths");
+  ExpectStaged("5 of 7 (writes are seen in order): the GPU is reached over several paths");
 }
 
 TEST_F(GpuDirectJobs, Rung6) {
   ucx_.fabric.cuda_receive_takes = absl::Milliseconds(20);
-  ExpectStaged("6 of 7 (it is right and fast): ");
+  ExpectStaged("6 of 7 (it is correct and fast): ");
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(NcclLibrary, HasTheFunctionsThatAreLookedUp) {
   if (::dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL) == nullptr) {
     EXPECT_EQ(nccl.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(nccl.status().message()),
-                ::testing::AllOf(::testing::HasSubstr("NCCL cannot be opened: libnccl.so.2: "),
+                ::testing::AllOf(::testing::HasSubstr("cannot load NCCL: libnccl.so.2: "),
                                  ::testing::HasSubstr("LD_LIBRARY_PATH")));
     GTEST_SKIP() << "libnccl.so.2 is not installed, or not in LD_LIBRARY_PATH: what it would have "
                     "to have was not looked up";

@@ -137,7 +137,7 @@ class TwoHosts(HostsTest):
         self.read_all(trainer)
         for protocol, reason in self.links(trainer):
             self.assertEqual(protocol, "tcp")
-            self.assertIn("shm is not possible (the worker is in another network namespace", reason)
+            self.assertIn("shm cannot be used (the worker is in a different network namespace", reason)
 
     def test_shared_memory_asked_for_by_name_is_refused_in_words(self):
         trainer = self.two_hosts("10gbit").trainer(hosts.inside("trainer"), "shm")
@@ -145,7 +145,7 @@ class TwoHosts(HostsTest):
         answer = trainer.ask("next", 60)
         self.assertRegex(answer, "^error NOT_FOUND")
         self.assertIn("Protocol 'shm' is not available for worker", answer)
-        self.assertIn("another network namespace", answer)
+        self.assertIn("different network namespace", answer)
 
 
     def test_a_slow_link_chooses_a_codec_by_itself(self):
@@ -179,12 +179,12 @@ class OneHost(HostsTest):
     def test_without_the_ipc_namespace_no_memory_is_shared(self):
         for protocol, reason in self.link_of_one_in("ipc"):
             self.assertEqual(protocol, "tcp")
-            self.assertIn("shm is not possible (the worker is in another IPC namespace", reason)
+            self.assertIn("shm cannot be used (the worker is in a different IPC namespace", reason)
 
     def test_without_the_pid_namespace_no_memory_is_shared(self):
         for protocol, reason in self.link_of_one_in("pid"):
             self.assertEqual(protocol, "tcp")
-            self.assertIn("shm is not possible (the worker is in another PID namespace", reason)
+            self.assertIn("shm cannot be used (the worker is in a different PID namespace", reason)
 
     def test_shared_memory_is_never_compressed(self):
         cluster = self.cluster()

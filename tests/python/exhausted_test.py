@@ -79,7 +79,7 @@ class Exhausted(unittest.TestCase):
         self.run_python("""
             sizes = ps.Dataset.from_tensor_slices(np.array([3 << 30, 4], np.int64))
             data = sizes.map(lambda n: tf.fill([n], np.uint8(7)))
-            iterator = refused(data, "Map", "element 0", "more than the 2147483648 bytes that one element may take")
+            iterator = refused(data, "Map", "element 0", "exceeds the limit of 2147483648 bytes for one element")
             assert next(iterator).shape == (4,)
         """, before="import resource; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))")
 
@@ -109,7 +109,7 @@ class Exhausted(unittest.TestCase):
             path = os.path.join(folder, "large.tfrecord.gz")
             with tf.io.TFRecordWriter(path, "GZIP") as writer:
                 for record in (b"first", bytes(64 << 20), b"last"): writer.write(record)
-            above = "is more than the 1048576 bytes that one element may take"
+            above = "exceeds the limit of 1048576 bytes for one element"
             before = most()
             sizes = ps.Dataset.from_tensor_slices(np.array([1 << 8, 1 << 28, 1 << 9], np.int64))
             iterator = read(sizes.map(lambda n: tf.fill([n], np.int64(7))))
@@ -145,7 +145,7 @@ class Exhausted(unittest.TestCase):
             dispatcher = service.DispatchServer()
             worker = service.WorkerServer(
                 service.WorkerConfig(dispatcher._address, memory_budget_bytes=1 << 20, python=1))
-            above = "is more than the 1048576 bytes that one element may take"
+            above = "exceeds the limit of 1048576 bytes for one element"
             def zeros(n):
                 return np.zeros(int(n), np.int64)
             def arrays():

@@ -64,7 +64,7 @@ class ProtocolChoiceTest(unittest.TestCase):
     def test_by_nobody(self):
         code, said = self.demo()
         self.assertEqual(code, 0, said)
-        self.assertRegex(said, r"links over shm: local is not possible \(.*\)")
+        self.assertRegex(said, r"links over shm: local cannot be used \(.*\)")
 
     def test_a_named_protocol_that_is_not_possible_fails_in_words(self):
         code, said = self.demo("--protocol", "carrier_pigeon")
@@ -75,7 +75,7 @@ class ProtocolChoiceTest(unittest.TestCase):
     def test_a_fallback_ends_well(self):
         code, said = self.demo("--protocol", "carrier_pigeon", "--fallback", "tcp")
         self.assertEqual(code, 0, said)
-        self.assertRegex(said, r"links over tcp: carrier_pigeon \(DistributeOptions\) is not possible \(.*\)")
+        self.assertRegex(said, r"links over tcp: carrier_pigeon \(DistributeOptions\) cannot be used \(.*\)")
 
 
     @unittest.skipIf(NICS.exists() and any(NICS.iterdir()), "this machine has a NIC")
@@ -86,7 +86,7 @@ class ProtocolChoiceTest(unittest.TestCase):
         self.assertRegex(said, r"Protocol 'ucx' is not available for worker 'localhost:\d+': ")
         code, said = self.demo("--protocol", "ucx", "--fallback", "tcp", env=rdma)
         self.assertEqual(code, 0, said)
-        self.assertRegex(said, r"links over tcp: ucx \(DistributeOptions\) is not possible \(.*\)")
+        self.assertRegex(said, r"links over tcp: ucx \(DistributeOptions\) cannot be used \(.*\)")
 
 
 if __name__ == "__main__":

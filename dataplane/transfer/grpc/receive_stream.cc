@@ -180,7 +180,7 @@ absl::Status ReceiveStream::HandleOther() {
     ReportReceived(1);
     return absl::OkStatus();
   }
-  return absl::DataLossError("the worker sent a message that does not belong here");
+  return absl::DataLossError("the worker sent an unexpected message");
 }
 
 absl::Status ReceiveStream::Receive(MessageType type) {

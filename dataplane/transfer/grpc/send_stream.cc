@@ -27,12 +27,13 @@ SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Owner
   {
     MutexLock lock(stream->mu_);
     stream->alarm_.emplace();
-    stream->alarm_->Set(std::chrono::system_clock::now() + hello_timeout,
-                        [weak = stream->weak_from_this()](bool expired) {
-                          const std::shared_ptr<SendStream> self = weak.lock();
-                          if (self == nullptr || !expired) return;
-                          self->Reject(absl::DeadlineExceededError("the client said no hello"));
-                        });
+    stream->alarm_->Set(
+        std::chrono::system_clock::now() + hello_timeout,
+        [weak = stream->weak_from_this()](bool expired) {
+          const std::shared_ptr<SendStream> self = weak.lock();
+          if (self == nullptr || !expired) return;
+          self->Reject(absl::DeadlineExceededError("the client did not send a hello in time"));
+        });
   }
   stream->StartRead(&stream->read_);
   return stream.get();
@@ -49,8 +50,8 @@ int64_t SendStream::credits() const {
 absl::Status SendStream::Send(Sent&& sent) {
   if (sent.element && sent.element.block().size() > kMaxBlockBytes) {
     return absl::InvalidArgumentError(absl::StrCat("an element of ", sent.element.block().size(),
-                                                   " bytes; 'grpc' carries ", kMaxBlockBytes,
-                                                   " at most"));
+                                                   " bytes exceeds the limit of 'grpc', ",
+                                                   kMaxBlockBytes, " bytes"));
   }
   MutexLock lock(mu_);
   PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));

@@ -65,8 +65,9 @@ absl::StatusOr<MessageType> TypeOf(const grpc::ByteBuffer& buffer) {
 
 absl::StatusOr<std::string> ToString(const grpc::ByteBuffer& buffer) {
   if (buffer.Length() > kMaxControlBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a message of ", buffer.Length(), " bytes, where ", kMaxControlBytes, " are the most"));
+    return absl::InvalidArgumentError(absl::StrCat("a message of ", buffer.Length(),
+                                                   " bytes exceeds the limit of ", kMaxControlBytes,
+                                                   " bytes"));
   }
   std::string bytes(buffer.Length(), '\0');
   bytes.resize(CopyOut(SlicesOf(buffer), 0, bytes.data(), bytes.size()));
@@ -75,7 +76,8 @@ absl::StatusOr<std::string> ToString(const grpc::ByteBuffer& buffer) {
 
 absl::StatusOr<Gathered> Gather(const grpc::ByteBuffer& buffer, int64_t max_bytes, Pool& pool) {
   if (buffer.Length() < kMessageHeaderBytes) {
-    return absl::DataLossError(absl::StrCat("a message of ", buffer.Length(), " bytes"));
+    return absl::DataLossError(
+        absl::StrCat("a message of ", buffer.Length(), " bytes has no header"));
   }
   const size_t bytes = buffer.Length() - kMessageHeaderBytes;
   if (bytes > static_cast<uint64_t>(max_bytes)) {

@@ -127,7 +127,7 @@ class GrpcListener : public Listener {
     if (listener->server_ == nullptr || port == 0) {
       return absl::UnavailableError(
           absl::StrCat("cannot listen at ", wanted,
-                       ": the port is in use, or the host is none of this machine's"));
+                       ": the port is in use, or the host is not an address of this machine"));
     }
     listener->address_ = absl::StrCat(options.tls.certificate.empty() ? "" : kTls,
                                       control::JoinHostPort(options.host, port));
@@ -199,7 +199,7 @@ class GrpcTransport : public Transport {
         port > 65535) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", std::string(whole),
-                       "' is no address of a worker; it is host:port or grpcs://host:port"));
+                       "' is not a worker address; use host:port or grpcs://host:port"));
     }
     return std::make_unique<GrpcReceiveLink>(ReceiveStream::Start(
         std::string(address), credentials, std::move(options), std::move(events)));

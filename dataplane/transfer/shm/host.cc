@@ -28,13 +28,13 @@ std::string Target(const char* path) {
 
 // The fields of a description in order, with the meaning of a difference.
 constexpr const char* kDifferences[] = {
-    "speaks another version of the protocol",
-    "is on another machine",
-    "is in another network namespace, where its Unix socket is out of reach",
-    "is in another user namespace",
-    "is in another PID namespace, where its end could not be seen",
-    "is in another IPC namespace, and so not meant to share memory",
-    "runs as another user",
+    "speaks a different version of the protocol",
+    "is on a different machine",
+    "is in a different network namespace, so its Unix socket cannot be reached",
+    "is in a different user namespace",
+    "is in a different PID namespace, so its exit could not be detected",
+    "is in a different IPC namespace, so it is not meant to share memory",
+    "runs as a different user",
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ absl::StatusOr<Loop*> Loop::Start() {
   auto loop = std::unique_ptr<Loop>(new Loop);
   loop->epoll_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
   if (!loop->epoll_) {
-    return absl::NotFoundError(absl::StrCat("no descriptors are left for a loop: errno ", errno));
+    return absl::NotFoundError(absl::StrCat("cannot create a loop's descriptors: errno ", errno));
   }
   RETURN_IF_ERROR(loop->EventLoop::Start("penstock-shm"));
   const absl::Status added = AddPolledLoop(std::shared_ptr<Loop>(loop.get(), [](Loop*) {}));

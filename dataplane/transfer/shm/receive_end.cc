@@ -121,7 +121,7 @@ void ReceiveEnd::OnPeerEnd() {
 absl::Status ReceiveEnd::HandlePacket(Packet packet) {
   switch (packet.kind) {
     case PacketKind::kWelcome:
-      if (open_) return absl::DataLossError("the worker says welcome twice");
+      if (open_) return absl::DataLossError("the worker sent its welcome twice");
       channel_->SetDoorbell(socket_);
       open_ = true;
       if (gate_.Enter()) {
@@ -145,7 +145,7 @@ absl::Status ReceiveEnd::HandlePacket(Packet packet) {
       return absl::OkStatus();
     }
     default:
-      return absl::DataLossError("the worker sent a packet that does not belong here");
+      return absl::DataLossError("the worker sent an unexpected packet");
   }
 }
 
@@ -162,7 +162,7 @@ absl::Status ReceiveEnd::MakeSegment(const Packet& need) {
 
 absl::Status ReceiveEnd::MapShared(Packet packet) {
   if (packet.descriptors.size() != 2) {
-    return absl::DataLossError("the worker shows a shared segment without its descriptors");
+    return absl::DataLossError("the worker announced a shared segment without its descriptors");
   }
   const absl::Status mapped = shared_->Adopt(packet.a, packet.b, packet.c, packet.descriptors[0],
                                              std::move(packet.descriptors[1]));
@@ -179,7 +179,7 @@ bool ReceiveEnd::ReadRing(int words) {
     const RingReader::Found found = channel_->Read(word);
     absl::Status handled;
     if (found == RingReader::Found::kNonsense) {
-      handled = absl::DataLossError("the worker's ring holds nonsense");
+      handled = absl::DataLossError("the worker's ring contains an invalid word");
     } else if (found == RingReader::Found::kWord) {
       handled = HandleWord(word);
     }
@@ -247,7 +247,7 @@ absl::Status ReceiveEnd::HandleWord(uint64_t word) {
       events_->OnRecalled({CountOf(word)});
       break;
     default:
-      status = absl::DataLossError("the worker wrote a word that does not belong here");
+      status = absl::DataLossError("the worker wrote an unexpected word");
   }
   return status.ok() ? status : absl::DataLossError(status.message());
 }
@@ -255,14 +255,14 @@ absl::Status ReceiveEnd::HandleWord(uint64_t word) {
 absl::Status ReceiveEnd::ReceiveElement(ReceiveSlots& slots, const SlotWord& word) {
   ASSIGN_OR_RETURN(ReceiveSlots::Arrived arrived, slots.Arrive(word));
   if (word.head_bytes < sizeof(HeadPrefix) || word.head_bytes > kHeadRoom) {
-    return absl::DataLossError(
-        absl::StrCat("the worker wrote a head of ", word.head_bytes, " bytes"));
+    return absl::DataLossError(absl::StrCat("the worker wrote a head of ", word.head_bytes,
+                                            " bytes, which is not a valid size"));
   }
   std::byte* block = arrived.body - word.head_bytes;
   std::memcpy(block, arrived.shared - word.head_bytes, word.head_bytes);
   // From here on the head is private. Only the size of the body is relied on.
   if (PrefixOf(block).head_bytes != word.head_bytes) {
-    return absl::DataLossError("a head is not as long as its worker says");
+    return absl::DataLossError("a head's length differs from the length that the worker reported");
   }
   RETURN_IF_ERROR(
       CheckBlock(absl::MakeConstSpan(block, word.head_bytes + arrived.body_bytes), options_.spec)
@@ -279,7 +279,7 @@ absl::StatusOr<absl::Span<std::byte>> ReceiveEnd::CopyOut(const SlotWord& word, 
   const uint64_t bytes = bytes_of(prefix);
   if (bytes < sizeof(Prefix) || bytes > std::min(max_bytes, arrived.body_bytes)) {
     return absl::DataLossError(
-        absl::StrCat("the worker wrote ", bytes, " bytes into a slot for ", arrived.body_bytes));
+        absl::StrCat("the worker wrote ", bytes, " bytes into a slot of ", arrived.body_bytes));
   }
   ASSIGN_OR_RETURN(loan, pool_.Lend(bytes));
   const absl::Span<std::byte> copy = loan.bytes().first(bytes);
@@ -334,7 +334,8 @@ absl::Status ReceiveEnd::ReceiveError(const SlotWord& word) {
                    CopyOut<HeadPrefix>(word, kMaxErrorBlockBytes, BytesOfBlock, loan));
   RETURN_IF_ERROR(CheckBlock(block, Spec()).status());
   const Element error(std::move(loan), block.data(), Spec());
-  if (!IsError(error)) return absl::DataLossError("the worker wrote an error that is none");
+  if (!IsError(error))
+    return absl::DataLossError("the worker sent an error that is not an error element");
   channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   events_->OnError(error.identity(), ReadErrorBlock(error));
   return absl::OkStatus();

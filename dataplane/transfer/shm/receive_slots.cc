@@ -41,7 +41,7 @@ absl::StatusOr<ReceiveSlots::NewSegment> ReceiveSlots::Add(uint64_t bytes, uint6
 absl::Status ReceiveSlots::Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
                                  const Descriptor& descriptor, Descriptor hold) {
   if (number >= kMaxSegments || !IsPossible(slots, body_bytes)) {
-    return absl::DataLossError("the worker's shared segment has no possible layout");
+    return absl::DataLossError("the worker's shared segment has an invalid layout");
   }
   Segment segment;
   segment.layout = {.slots = static_cast<uint32_t>(slots), .body_bytes = body_bytes};
@@ -57,7 +57,7 @@ absl::Status ReceiveSlots::Adopt(uint64_t number, uint64_t slots, uint64_t body_
   const auto its = static_cast<uint32_t>(number);
   if (segments_.contains(its)) {
     return absl::DataLossError(
-        absl::StrCat("the worker shows its shared segment ", number, " twice"));
+        absl::StrCat("the worker announced its shared segment ", number, " twice"));
   }
   Insert(its, std::move(segment));
   hold_ = std::move(hold);
@@ -84,8 +84,8 @@ absl::Status ReceiveSlots::Retire(uint64_t number) {
       number < kMaxSegments ? segments_.find(static_cast<uint32_t>(number)) : segments_.end();
   if (found == segments_.end() || found->second.here > 0) {
     return absl::DataLossError(
-        absl::StrCat("the worker let go of the shared segment ", number, ", which ",
-                     found == segments_.end() ? "is not there" : "is being read"));
+        absl::StrCat("the worker released the shared segment ", number, ", which ",
+                     found == segments_.end() ? "does not exist" : "is still being read"));
   }
   retired = std::move(found->second);
   segments_.erase(found);
@@ -98,14 +98,14 @@ absl::StatusOr<ReceiveSlots::Arrived> ReceiveSlots::Arrive(const SlotWord& word)
   auto found = segments_.find(word.slot >> kSlotInSegmentBits);
   if (closed_ || found == segments_.end() || in_segment >= found->second.layout.slots) {
     return absl::DataLossError(
-        absl::StrCat("the worker gave away the shared slot ", word.slot, ", which is not there"));
+        absl::StrCat("the worker sent the shared slot ", word.slot, ", which does not exist"));
   }
   Segment& segment = found->second;
   SharedSlot& slot = segment.slots[in_segment];
   if (slot.here || slot.generation != word.generation) {
-    return absl::DataLossError(absl::StrCat("the worker gave away the shared slot ", word.slot,
+    return absl::DataLossError(absl::StrCat("the worker sent the shared slot ", word.slot,
                                             " of generation ", word.generation, ", which is ",
-                                            slot.here ? "being read" : "not the present one"));
+                                            slot.here ? "being read" : "not the current one"));
   }
   slot.here = true;
   ++segment.here;

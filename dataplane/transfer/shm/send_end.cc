@@ -244,7 +244,8 @@ void SendEnd::AskFor(const Room& room, uint64_t slots) {
 
 bool SendEnd::Poll(Loop::Nanoseconds now) {
   if (channel_ == nullptr) {
-    if (now >= greeting_deadline_) Fail(absl::DeadlineExceededError("the client said no hello"));
+    if (now >= greeting_deadline_)
+      Fail(absl::DeadlineExceededError("the client did not send a hello in time"));
     if (gone_) Finish();
     return false;
   }
@@ -268,7 +269,7 @@ bool SendEnd::ReadRing() {
     ++words;
     handled = found == RingReader::Found::kWord
                   ? HandleWord(word, pending)
-                  : absl::DataLossError("the client's ring holds nonsense");
+                  : absl::DataLossError("the client's ring contains an invalid word");
   }
   const absl::Status settled = Settle(pending);
   if (handled.ok()) handled = settled;
@@ -299,7 +300,7 @@ absl::Status SendEnd::HandleWord(uint64_t word, PendingCounts& pending) {
       return absl::OkStatus();
     }
     default:
-      return absl::DataLossError("a word that a client does not write");
+      return absl::DataLossError("the client wrote an unexpected word");
   }
 }
 
@@ -349,12 +350,13 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
   switch (packet.kind) {
     case PacketKind::kSegment: {
       if (packet.descriptors.size() != 1) {
-        return absl::DataLossError("a shared segment came without its descriptor");
+        return absl::DataLossError("the client sent a shared segment without its descriptor");
       }
       MutexLock lock(mu_);
       const std::optional<Asked> asked = asked_;
       lock.unlock();
-      if (!asked.has_value()) return absl::DataLossError("a shared segment that nobody asked for");
+      if (!asked.has_value())
+        return absl::DataLossError("the client sent a shared segment that was not requested");
       RETURN_IF_ERROR(
           slots_->Add(packet.a, packet.b, packet.c, asked->most_bytes, packet.descriptors[0]));
       lock.lock();
@@ -376,21 +378,21 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
       Fail(absl::OkStatus());
       return absl::OkStatus();
     default:
-      return absl::DataLossError("a packet that a client does not send");
+      return absl::DataLossError("the client sent an unexpected packet");
   }
 }
 
 absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
   if (packet.kind != PacketKind::kGreeting || packet.descriptors.size() != 1) {
-    return absl::InvalidArgumentError("a link begins with a greeting");
+    return absl::InvalidArgumentError("the first packet of a link must be a greeting");
   }
   if (packet.a != kShmVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("this worker speaks version ", kShmVersion,
-                                                      " of the shm transfer protocol, the client ",
-                                                      packet.a));
+    return absl::FailedPreconditionError(
+        absl::StrCat("this worker speaks version ", kShmVersion,
+                     " of the shm transfer protocol, but the client speaks version ", packet.a));
   }
   if (packet.b > kMaxControlBytes) {
-    return absl::InvalidArgumentError("a greeting with too long a hello");
+    return absl::InvalidArgumentError("the hello in the client's greeting is too long");
   }
   ASSIGN_OR_RETURN(SharedSegment control,
                    SharedSegment::Open(packet.descriptors[0],

@@ -91,7 +91,7 @@ absl::Status SendShared::Announce(const SharedPool::Place& place, const PacketSo
   while (segments_.contains(number)) ++number;
   if (number >= kMaxSegments) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a link knows at most ", kMaxSegments, " segments of its worker"));
+        absl::StrCat("a link can use at most ", kMaxSegments, " segments of its worker"));
   }
   const SlotLayout& layout = place.segment->layout;
   RETURN_IF_ERROR(socket.Send(PacketKind::kShared, number, layout.slots, layout.body_bytes, {},
@@ -118,9 +118,10 @@ absl::Status SendShared::OnMapped(const Packet& packet) {
   const auto known =
       packet.a < kMaxSegments ? segments_.find(static_cast<uint32_t>(packet.a)) : segments_.end();
   if (known == segments_.end() || known->second.mapped) {
-    return absl::DataLossError(absl::StrCat(
-        "the client says of the worker's segment ", packet.a,
-        known == segments_.end() ? ", which was not announced to it," : "", " that it is mapped"));
+    return absl::DataLossError(
+        absl::StrCat("the client reports that it mapped the worker's segment ", packet.a,
+                     known == segments_.end() ? ", which was not announced to it"
+                                              : ", which it had already mapped"));
   }
   const absl::Status answer(static_cast<absl::StatusCode>(packet.b), packet.text);
   known->second.mapped = answer.ok();
@@ -139,14 +140,14 @@ absl::StatusOr<Loan> SendShared::OnReturned(const SlotWord& word) {
   const uint32_t in_segment = word.slot & ((1u << kSlotInSegmentBits) - 1);
   auto known = segments_.find(word.slot >> kSlotInSegmentBits);
   if (known == segments_.end() || in_segment >= known->second.segment->layout.slots) {
-    return absl::DataLossError(
-        absl::StrCat("the client gave back the worker's slot ", word.slot, ", which is not there"));
+    return absl::DataLossError(absl::StrCat("the client returned the worker's slot ", word.slot,
+                                            ", which does not exist"));
   }
   Shown& slot = known->second.slots[in_segment];
   if (!slot.loan || slot.generation != word.generation) {
-    return absl::DataLossError(absl::StrCat("the client gave back the worker's slot ", word.slot,
+    return absl::DataLossError(absl::StrCat("the client returned the worker's slot ", word.slot,
                                             " of generation ", word.generation,
-                                            ", which it has not got"));
+                                            ", which it does not hold"));
   }
   slot.generation = (slot.generation + 1) & kGenerationMask;
   bytes_at_client_ -= static_cast<int64_t>(known->second.segment->layout.slot_bytes());

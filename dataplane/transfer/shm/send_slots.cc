@@ -27,14 +27,14 @@ SendSlots::~SendSlots() = default;
 absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes, size_t most_bytes,
                             const Descriptor& descriptor) {
   if (number >> (kSlotNumberBits - kSlotInSegmentBits) != 0 || !IsPossible(slots, body_bytes)) {
-    return absl::InvalidArgumentError("the client's shared segment has no possible layout");
+    return absl::InvalidArgumentError("the client's shared segment has an invalid layout");
   }
   auto segment = std::make_unique<Segment>();
   segment->layout = {.slots = static_cast<uint32_t>(slots), .body_bytes = body_bytes};
   if (segment->layout.bytes() > most_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the client's shared segment has ", segment->layout.bytes(),
-                     " bytes; it was asked for ", most_bytes, " at most"));
+                     " bytes, but the worker requested at most ", most_bytes, " bytes"));
   }
   ASSIGN_OR_RETURN(segment->memory, SharedSegment::Open(descriptor, segment->layout.bytes()));
   ASSIGN_OR_RETURN(segment->view, SlotView::Map(descriptor.get(), segment->layout));
@@ -44,7 +44,7 @@ absl::Status SendSlots::Add(uint64_t number, uint64_t slots, uint64_t body_bytes
   const auto its = static_cast<uint32_t>(number);
   if (segments_.contains(its)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the client has made the shared segment ", number, " twice"));
+        absl::StrCat("the client created the shared segment ", number, " twice"));
   }
   for (uint32_t i = 0; i < segment->layout.slots; ++i) {
     SharedSlot& slot = segment->slots[i];
@@ -174,13 +174,13 @@ absl::Status SendSlots::OnReturned(const SlotWord& word) {
   auto found = segments_.find(word.slot >> kSlotInSegmentBits);
   if (found == segments_.end() || in_segment >= found->second->layout.slots) {
     return absl::DataLossError(
-        absl::StrCat("the client gave back the shared slot ", word.slot, ", which is not there"));
+        absl::StrCat("the client returned the shared slot ", word.slot, ", which does not exist"));
   }
   SharedSlot& slot = found->second->slots[in_segment];
   if (!slot.at_client || slot.generation != word.generation) {
-    return absl::DataLossError(absl::StrCat("the client gave back the shared slot ", word.slot,
+    return absl::DataLossError(absl::StrCat("the client returned the shared slot ", word.slot,
                                             " of generation ", word.generation,
-                                            ", which it has not got"));
+                                            ", which it does not hold"));
   }
   slot.at_client = false;
   slot.generation = (slot.generation + 1) & kGenerationMask;

@@ -46,7 +46,7 @@ absl::StatusOr<std::pair<sockaddr_un, socklen_t>> AddressOf(std::string_view nam
   address.sun_family = AF_UNIX;
   if (name.empty() || name.size() + 1 > sizeof(address.sun_path)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", std::string(name), "' is no name of a socket"));
+        absl::StrCat("'", std::string(name), "' is not a valid socket name"));
   }
   std::memcpy(address.sun_path + 1, name.data(), name.size());  // after a 0: abstract
   return std::pair{address,
@@ -84,8 +84,8 @@ absl::StatusOr<PacketSocket> PacketSocket::Connect(std::string_view name) {
   if (!socket.fd_ ||
       ::connect(socket.fd(), reinterpret_cast<sockaddr*>(&address.first), address.second) != 0) {
     return absl::UnavailableError(
-        errno == ECONNREFUSED ? std::string("nobody listens there")
-                              : absl::StrCat("it cannot be connected to: ", std::strerror(errno)));
+        errno == ECONNREFUSED ? std::string("no process is listening there")
+                              : absl::StrCat("cannot connect to it: ", std::strerror(errno)));
   }
   RETURN_IF_ERROR(socket.CheckPeerUser());
   return socket;
@@ -96,8 +96,8 @@ absl::Status PacketSocket::CheckPeerUser() const {
   socklen_t bytes = sizeof(peer);
   if (::getsockopt(fd(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != ::geteuid()) {
     return absl::PermissionDeniedError(
-        absl::StrCat("the process at the other end is of user ", peer.uid, ", this one of ",
-                     ::geteuid(), "; shared memory is for processes of one user"));
+        absl::StrCat("the process at the other end runs as user ", peer.uid, ", this process as ",
+                     ::geteuid(), "; shared memory works only between processes of the same user"));
   }
   return absl::OkStatus();
 }
@@ -140,7 +140,7 @@ absl::Status PacketSocket::Send(PacketKind kind, uint64_t a, uint64_t b, uint64_
   // Packets are few: a peer that lets them pile up has stopped.
   return absl::UnavailableError(
       Gone(errno) ? std::string("the other side has closed its socket")
-                  : absl::StrCat("the other side does not read: ", std::strerror(errno)));
+                  : absl::StrCat("the other side is not reading: ", std::strerror(errno)));
 }
 
 absl::StatusOr<Packet> PacketSocket::Receive() const {
@@ -166,7 +166,7 @@ absl::StatusOr<Packet> PacketSocket::Receive() const {
   packet.descriptors = TakeDescriptors(message);
   if (static_cast<size_t>(received) < sizeof(header) || header.magic != kPacketMagic ||
       (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return absl::DataLossError("the other side sent what is no packet");
+    return absl::DataLossError("the other side sent an invalid packet");
   }
   packet.kind = static_cast<PacketKind>(header.kind);
   packet.a = header.a;
@@ -201,9 +201,9 @@ absl::StatusOr<PacketSocket> AcceptFrom(int listener) {
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("no room for one more connection: ", std::strerror(errno)));
+          absl::StrCat("cannot accept another connection: ", std::strerror(errno)));
     }
-    if (errno != EINTR && errno != ECONNABORTED) return absl::NotFoundError("nobody has come");
+    if (errno != EINTR && errno != ECONNABORTED) return absl::NotFoundError("no client is waiting");
   }
 }
 

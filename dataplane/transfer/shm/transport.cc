@@ -156,7 +156,7 @@ class ShmTransport : public Transport {
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
                                                    Listener::Accept accept) override {
     if (const long bytes = ::sysconf(_SC_PAGESIZE); bytes != static_cast<long>(kPageBytes)) {
-      return absl::NotFoundError(absl::StrCat("it shares pages of ", kPageBytes,
+      return absl::NotFoundError(absl::StrCat("it needs pages of ", kPageBytes,
                                               " bytes, and this machine has pages of ", bytes));
     }
     ASSIGN_OR_RETURN(Loop * loop, TheLoop());
@@ -177,7 +177,7 @@ class ShmTransport : public Transport {
       std::shared_ptr<ReceiveEvents> events) override {
     if (!absl::StartsWith(std::string(address), kScheme)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", std::string(address), "' is no address of a worker; it is shm:name"));
+          absl::StrCat("'", std::string(address), "' is not a worker address; use shm:name"));
     }
     ASSIGN_OR_RETURN(Loop * loop, TheLoop());
     auto end = std::make_shared<ReceiveEnd>(*loop, std::string(address), std::move(options),

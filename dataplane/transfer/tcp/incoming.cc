@@ -28,7 +28,7 @@ absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
       PENSTOCK_CHECK(body_.size() == body_bytes());
       in_body_ = false;
       if (SumOfBody(type(), flags(), body_) != fields_.sum_of_body) {
-        return absl::DataLossError("a message was altered on its way (its body's checksum)");
+        return absl::DataLossError("a message was corrupted in transit (wrong body checksum)");
       }
       return Got::kMessage;
     }

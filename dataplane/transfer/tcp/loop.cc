@@ -21,7 +21,7 @@ constexpr int kEventsPerTurn = 64;
 
 absl::StatusOr<std::shared_ptr<Loop>> Loop::Start(ServedBy by) {
   Socket epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return BrokenBy("no descriptor to wait for sockets with", errno);
+  if (!epoll) return BrokenBy("cannot create a descriptor for waiting on sockets", errno);
   std::shared_ptr<Loop> loop(new Loop(std::move(epoll)));
   PENSTOCK_RETURN_IF_ERROR(loop->EventLoop::Start("penstock-tcp"));
   if (by == ServedBy::kWaitingThreads) PENSTOCK_RETURN_IF_ERROR(AddPolledLoop(loop));
@@ -56,7 +56,7 @@ absl::Status Loop::Add(const Socket& socket, std::shared_ptr<Member> member) {
   const int error = errno;
   MutexLock lock(mu_);
   if (auto failed = members_.extract(id); failed.mapped()->is_link()) --links_;
-  return BrokenBy("cannot wait for a socket", error);
+  return BrokenBy("cannot wait on a socket", error);
 }
 
 void Loop::Remove(const Socket& socket, Member& member) {

@@ -216,7 +216,7 @@ absl::Status ReceiveSocket::MakeRoom() {
       incoming_.type() == MessageType::kElement || incoming_.type() == MessageType::kCompressed;
   if (!open_ || (!frame && !block)) {
     if (bytes > kMaxControlBytes) {
-      return absl::DataLossError(absl::StrCat("a message of ", bytes, " bytes"));
+      return absl::DataLossError(absl::StrCat("a message of ", bytes, " bytes is too long"));
     }
     incoming_.IntoText();
     return absl::OkStatus();
@@ -226,7 +226,7 @@ absl::Status ReceiveSocket::MakeRoom() {
   }
   if (frame && bytes > kFrameBytes) {
     return absl::DataLossError(
-        absl::StrCat("a frame of ", bytes, " bytes; they have ", kFrameBytes, " at most"));
+        absl::StrCat("a frame of ", bytes, " bytes exceeds the limit of ", kFrameBytes, " bytes"));
   }
   PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
   PENSTOCK_ASSIGN_OR_RETURN(loan_, pool_.Lend(bytes));
@@ -277,7 +277,7 @@ std::optional<absl::Status> ReceiveSocket::HandleText() {
     ++waiting_.received;
     return std::nullopt;
   }
-  return absl::DataLossError("the worker sent a message that does not belong here");
+  return absl::DataLossError("the worker sent an unexpected message");
 }
 
 void ReceiveSocket::Open() {
@@ -291,7 +291,7 @@ void ReceiveSocket::Open() {
 // If a connection fails, the worker never learns of it and sends nothing over it.
 absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
   if (loops_.size() == 1 || !stripes_.empty()) {
-    return absl::DataLossError("the worker offers further connections that were not asked for");
+    return absl::DataLossError("the worker offered additional connections that were not requested");
   }
   MutexLock lock(mu_);
   const Endpoint& worker = (**endpoints_)[tried_ - 1];
@@ -307,7 +307,8 @@ absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
 
 absl::Status ReceiveSocket::Await(const Striped& striped) {
   if (striped.stripe >= stripes_.size()) {
-    return absl::DataLossError("an element comes over a connection that is not there");
+    return absl::DataLossError(
+        "the worker announced an element on a connection that does not exist");
   }
   PENSTOCK_RETURN_IF_ERROR(receiver_.UseInTurn());
   awaited_ = stripes_[striped.stripe].get();

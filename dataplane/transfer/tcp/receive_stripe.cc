@@ -79,9 +79,9 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
     // The join is the first message written, and finds room.
     const ssize_t put =
         ::send(socket_.fd(), join_.data(), join_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put < 0) return BrokenBy("cannot join a link", errno);
+    if (put < 0) return BrokenBy("cannot send the join message", errno);
     if (put != static_cast<ssize_t>(join_.size())) {
-      return absl::UnavailableError("a new connection has no room for a join");
+      return absl::UnavailableError("a new connection has no room to send the join message");
     }
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
@@ -105,7 +105,7 @@ absl::Status ReceiveStripe::MakeRoom() {
   const uint64_t bytes = incoming_.body_bytes();
   if (incoming_.type() != MessageType::kElement) {
     if (bytes > kMaxRequestBytes) {
-      return absl::DataLossError(absl::StrCat("a message of ", bytes, " bytes"));
+      return absl::DataLossError(absl::StrCat("a message of ", bytes, " bytes is too long"));
     }
     incoming_.IntoText();
     return absl::OkStatus();
@@ -123,7 +123,7 @@ absl::Status ReceiveStripe::Handle() {
     if (!message.ok()) return Garbled(message.status());
     const auto* closed = std::get_if<Closed>(&*message);
     if (closed != nullptr && !closed->reason.ok()) return closed->reason;
-    return absl::DataLossError("the worker sent a message that does not belong here");
+    return absl::DataLossError("the worker sent an unexpected message");
   }
   joined_ = true;
   MutexLock lock(mu_);

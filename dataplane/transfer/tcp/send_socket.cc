@@ -143,11 +143,11 @@ absl::Status SendSocket::MakeRoom() {
   const uint64_t most = hello ? kMaxHelloBytes : kMaxRequestBytes;
   if (!hello_received_ && incoming_.type() != MessageType::kHello &&
       incoming_.type() != MessageType::kJoin) {
-    return absl::InvalidArgumentError("a link begins with a hello");
+    return absl::InvalidArgumentError("the first message of a link must be a hello");
   }
   if (incoming_.body_bytes() > most) {
     return absl::InvalidArgumentError(absl::StrCat("a message of ", incoming_.body_bytes(),
-                                                   " bytes; a worker takes ", most, " at most"));
+                                                   " bytes exceeds the limit of ", most, " bytes"));
   }
   incoming_.IntoText();
   return absl::OkStatus();
@@ -183,7 +183,7 @@ absl::Status SendSocket::HandOver() {
   PENSTOCK_ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
   const auto& join = std::get<Join>(message);
   const std::shared_ptr<SendSocket> link = owner_.FindLink(join.key);
-  if (link == nullptr) return absl::PermissionDeniedError("no link has such a key");
+  if (link == nullptr) return absl::PermissionDeniedError("no link has this key");
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, owner_.LoopOf(join.stripe));
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   loop_->Remove(socket_, *this);
@@ -205,7 +205,7 @@ absl::Status SendSocket::AddStripe(uint32_t number, std::shared_ptr<Loop> loop, 
   if (broken_ || queue_.closed()) return absl::UnavailableError("the link is closed");
   const auto same = [&](const Stripe& stripe) { return stripe.number == number; };
   if (std::any_of(stripes_.begin(), stripes_.end(), same)) {
-    return absl::AlreadyExistsError("a link has each further connection once");
+    return absl::AlreadyExistsError("the link already has this connection");
   }
   auto stripe =
       std::make_shared<SendStripe>(std::move(loop), std::move(socket), sums_, weak_from_this());

@@ -73,13 +73,13 @@ int PortOf(int fd) {
 absl::StatusOr<Socket> ListenAt(const Endpoint& endpoint) {
   Socket socket(
       ::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return BrokenBy("no socket", errno);
+  if (!socket) return BrokenBy("cannot create a socket", errno);
   Set(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);   // a port in use is still an error
   Set(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // "::" accepts IPv4 too, as in gRPC
   if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address), endpoint.bytes) !=
           0 ||
       ::listen(socket.fd(), SOMAXCONN) != 0) {
-    return BrokenBy("cannot be bound", errno);
+    return BrokenBy("cannot bind or listen", errno);
   }
   return socket;
 }
@@ -130,7 +130,7 @@ absl::StatusOr<HostAndPort> ParseAddress(std::string_view address) {
     if (where.host != host || host.find(':') == std::string::npos) return where;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "'", std::string(address), "' is no address; it is host:port, or [host]:port for IPv6"));
+      "'", std::string(address), "' is not an address; use host:port, or [host]:port for IPv6"));
 }
 
 absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool numeric) {
@@ -146,7 +146,7 @@ absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool nume
   if (error == EAI_NONAME && numeric) return absl::NotFoundError("a name, not a number");
   if (error != 0) {
     return absl::UnavailableError(
-        absl::StrCat("the host '", where.host, "' is not known: ", ::gai_strerror(error)));
+        absl::StrCat("the host '", where.host, "' cannot be resolved: ", ::gai_strerror(error)));
   }
   std::vector<Endpoint> endpoints;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
@@ -161,7 +161,7 @@ absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool nume
 
 absl::StatusOr<Bound> ListenAt(const HostAndPort& where) {
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, LookUp(where, /*numeric=*/false));
-  absl::Status last = absl::UnavailableError("it has no address");
+  absl::Status last = absl::UnavailableError("the host has no address");
   for (const Endpoint& endpoint : endpoints) {
     absl::StatusOr<Socket> socket = ListenAt(endpoint);
     if (socket.ok()) {
@@ -171,7 +171,7 @@ absl::StatusOr<Bound> ListenAt(const HostAndPort& where) {
     last = socket.status();
   }
   return Annotate(last, "cannot listen at ", control::JoinHostPort(where.host, where.port),
-                  ": the port is in use, or the host is none of this machine's");
+                  ": the port is in use, or the host is not an address of this machine");
 }
 
 absl::StatusOr<Socket> AcceptAt(const Socket& listening) {
@@ -184,9 +184,11 @@ absl::StatusOr<Socket> AcceptAt(const Socket& listening) {
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Socket();
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      return absl::ResourceExhaustedError("no room for one more connection");
+      return absl::ResourceExhaustedError(
+          "no descriptors or memory are left for another connection");
     }
-    if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) return BrokenBy("accept", errno);
+    if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
+      return BrokenBy("cannot accept a connection", errno);
     // Any other error was that connection's own: accept(2), "Error handling".
   }
 }
@@ -194,7 +196,7 @@ absl::StatusOr<Socket> AcceptAt(const Socket& listening) {
 absl::StatusOr<Socket> BeginConnecting(const Endpoint& endpoint) {
   Socket socket(
       ::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return BrokenBy("no socket", errno);
+  if (!socket) return BrokenBy("cannot create a socket", errno);
   Tune(socket.fd());
   if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address),
                 endpoint.bytes) != 0 &&

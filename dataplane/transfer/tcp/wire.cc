@@ -74,7 +74,7 @@ absl::StatusOr<HeadFields> ParseHead(const Head& head) {
   std::memcpy(&sum, head.data() + kSumOfHeadAt, sizeof sum);
   if (sum != SumOfHead(head.data())) {
     return absl::DataLossError(
-        "what came is no message, or was altered on its way (its head's checksum)");
+        "the received bytes are not a message, or were corrupted in transit (wrong head checksum)");
   }
   HeadFields fields;
   uint64_t bytes;

@@ -36,7 +36,7 @@ absl::StatusOr<std::string> DecodeAddress(std::string_view text) {
     if (SumOf(bytes) == sum) return bytes;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", std::string(text), "' is no address of a worker that offers 'ucx'"));
+      absl::StrCat("'", std::string(text), "' is not the address of a worker that offers 'ucx'"));
 }
 
 }  // namespace penstock::transfer::ucx

@@ -48,18 +48,18 @@ absl::Status CheckCompatibility(std::string_view worker, std::string_view releas
   }
   const std::string lanes(NameOf(settings.lanes));
   if (says["lanes"] != lanes) {
-    return absl::NotFoundError(absl::StrCat("the worker's ucx_lanes are '", says["lanes"],
-                                            "', this client's '", lanes, "'"));
+    return absl::NotFoundError(absl::StrCat("the worker's ucx_lanes is '", says["lanes"],
+                                            "', but this client's is '", lanes, "'"));
   }
   const std::string theirs = LineOf(says["ucx"]);
   const std::string ours = LineOf(release);
   if (settings.any_release || theirs == ours || Tested(theirs, ours, settings.lanes)) {
     return absl::OkStatus();
   }
-  return absl::NotFoundError(absl::StrCat(
-      "the worker has UCX ", says["ucx"], ", this client ", std::string(release),
-      ", and releases do not mix: install the same on both (PENSTOCK_UCX_ANY_RELEASE=1 tries all "
-      "the same)"));
+  return absl::NotFoundError(
+      absl::StrCat("the worker has UCX ", says["ucx"], ", this client ", std::string(release),
+                   ", and these releases cannot be mixed: install the same release on both "
+                   "(PENSTOCK_UCX_ANY_RELEASE=1 tries anyway)"));
 }
 
 }  // namespace penstock::transfer::ucx

@@ -193,7 +193,7 @@ void Engine::RunDeadlines(Clock::time_point now) {
     if (fetching->deadline <= now) {
       fetching->deadline = Clock::time_point::max();
       unusable_ = true;
-      Fail(fetching->peer, absl::DeadlineExceededError("an element did not come in time"));
+      Fail(fetching->peer, absl::DeadlineExceededError("an element did not arrive in time"));
     }
     next_deadline_ = std::min(next_deadline_, fetching->deadline);
   }

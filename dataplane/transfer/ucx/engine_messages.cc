@@ -136,7 +136,8 @@ void Engine::Sort(Incoming incoming) {
   if (link == nullptr || ahead > kMostWaiting || again) {
     if (incoming.offered != nullptr) worker_->Release(incoming.offered);
     if (link != nullptr) {
-      failed_.emplace_back(link->peer_, absl::DataLossError("messages came out of all order"));
+      failed_.emplace_back(link->peer_,
+                           absl::DataLossError("messages arrived twice or too far out of order"));
     }
     return;
   }
@@ -264,7 +265,7 @@ void Engine::HandleGreeting(const Incoming& incoming) {
     if (peer->connection < greeting->connection) gone.push_back(number);
   }
   for (Worker::Peer peer : gone) {
-    Fail(peer, absl::UnavailableError("the client has another connection"));
+    Fail(peer, absl::UnavailableError("the client has opened a newer connection"));
   }
   const absl::StatusOr<std::string> address = DecodeAddress(greeting->address);
   if (!address.ok()) return;

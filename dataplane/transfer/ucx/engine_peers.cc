@@ -76,8 +76,8 @@ absl::Status Engine::CheckLanes(const Peer& peer) const {
     return absl::FailedPreconditionError(absl::StrCat(
         "UCX would use ",
         peer.lanes.empty() ? "unknown lanes" : absl::StrJoin(peer.lanes, ", ", transport),
-        " where ucx_lanes is '", std::string(NameOf(lanes_)),
-        "'; UCX_TLS and PENSTOCK_UCX_TLS are better not set"));
+        ", but ucx_lanes is '", std::string(NameOf(lanes_)),
+        "'; unset UCX_TLS and PENSTOCK_UCX_TLS"));
   }
   for (const Worker::Lane& lane : peer.lanes) {
     if (!ports_.IsDown(lane.device)) continue;

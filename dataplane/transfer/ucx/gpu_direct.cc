@@ -15,8 +15,12 @@ namespace penstock::transfer::ucx {
 namespace {
 
 constexpr std::string_view kRungs[kGpuDirectRungs] = {
-    "UCX knows CUDA",         "the driver allows it",     "slots are of plain device memory",
-    "the NIC took the slots", "writes are seen in order", "it is right and fast",
+    "UCX supports CUDA",
+    "the driver allows it",
+    "slots are plain device memory",
+    "the NIC registered the slots",
+    "writes are seen in order",
+    "it is correct and fast",
     "it is reported",
 };
 
@@ -33,7 +37,7 @@ GpuDirectVerdict StopAt(int rung, const absl::Status& status) {
 
 std::string WhyNotOrdered(const GpuDirectFacts& facts) {
   if (facts.several_paths)
-    return "the GPU is reached on several paths, and no order holds between them";
+    return "the GPU is reached over several paths, and writes are not ordered between them";
   if (facts.ordering < GpuDirectFacts::Ordering::kOwner && !facts.host_can_flush)
     return "the GPU does not see a NIC's writes in order, and the host cannot flush them";
   return "";
@@ -45,8 +49,8 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
   const absl::StatusOr<MemoryKind> kind = calls.KindOf(slots.data());
   if (!kind.ok()) return StopAt(3, kind.status());
   if (*kind != MemoryKind::kDevice) {
-    return StopAt(3, absl::StrCat("the slots are of ", std::string(MemoryKindName(*kind)),
-                                  " memory; take memory of cudaMalloc()"));
+    return StopAt(3, absl::StrCat("the slots are ", std::string(MemoryKindName(*kind)),
+                                  " memory; use memory from cudaMalloc()"));
   }
   if (const absl::Status serves = calls.ServesGpu(device); !serves.ok()) return StopAt(4, serves);
   absl::StatusOr<Handle> registered = calls.RegisterAsCuda(slots);
@@ -54,7 +58,7 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
   handle = *registered;
   const absl::StatusOr<bool> cuda = calls.SaysCuda(handle);
   if (!cuda.ok()) return StopAt(4, cuda.status());
-  if (!*cuda) return StopAt(4, "UCX took the slots for memory that is not CUDA's");
+  if (!*cuda) return StopAt(4, "UCX does not recognize the slots as CUDA memory");
   if (const std::string why = WhyNotOrdered(facts); !why.empty()) return StopAt(5, why);
 
   const absl::StatusOr<GpuDirectTrial> trial =
@@ -66,7 +70,7 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
     return verdict;
   }
   if (!trial->contents_equal) {
-    verdict = StopAt(6, "what came into the GPU's slot was not what was sent");
+    verdict = StopAt(6, "the data in the GPU's slot differs from the data that was sent");
   } else if (trial->gpu_bytes_per_second < kLeastGpuDirectShare * trial->host_bytes_per_second) {
     verdict = StopAt(
         6, absl::StrFormat("%.1f GB/s into the GPU, %.1f GB/s into the host: staging "
@@ -99,10 +103,10 @@ absl::Status ServedGpu::Serve(int device, std::string_view release) {
   MutexLock lock(mu_);
   if (!served_) served_ = device;
   if (*served_ == device) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "UCX ", std::string(release),
-      " serves one GPU in a process, and this process uses it for GPU ", *served_, ", not ", device,
-      "; run one process for each GPU, or install UCX 1.19 or newer"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("UCX ", std::string(release),
+                   " supports one GPU per process, and this process uses it for GPU ", *served_,
+                   ", not ", device, "; run one process per GPU, or install UCX 1.19 or newer"));
 }
 
 std::string_view GpuDirectRungName(int rung) {
@@ -124,17 +128,16 @@ std::string GpuDirectVerdict::ToString() const {
 
 GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts) {
   if (!ucx_knows_cuda) {
-    return StopAt(
-        1,
-        "this UCX was built without CUDA, or UCX_TLS lacks cuda_copy, or this process used "
-        "no GPU yet when it first used ucx; install one with both CUDA and verbs, leave "
-        "UCX_TLS alone, choose the GPU first");
+    return StopAt(1,
+                  "this UCX was built without CUDA, or UCX_TLS lacks cuda_copy, or this process "
+                  "had not used a GPU before it first used ucx; install a UCX with both CUDA and "
+                  "verbs, unset UCX_TLS, and choose the GPU first");
   }
   if (!facts.rdma_supported) return StopAt(2, "the GPU or its driver has no GPUDirect RDMA");
   if (!facts.peer_module && !facts.dma_buf_supported) {
     return StopAt(2,
-                  "neither nvidia_peermem nor dma-buf is there; `modprobe nvidia_peermem`, or use "
-                  "NVIDIA's open kernel modules on Linux 5.12 or newer");
+                  "neither nvidia_peermem nor dma-buf is available; run `modprobe nvidia_peermem`, "
+                  "or use NVIDIA's open kernel modules on Linux 5.12 or newer");
   }
   GpuDirectVerdict verdict;
   verdict.on = true;

@@ -61,7 +61,7 @@ class GpuDirectCalls {
 };
 
 inline constexpr int kGpuDirectRungs = 7;
-// Returns the name of rung 1 to kGpuDirectRungs: "UCX knows CUDA".
+// Returns the name of rung 1 to kGpuDirectRungs: "UCX supports CUDA".
 std::string_view GpuDirectRungName(int rung);
 
 // Below this share of the host's rate, over the same rail, staging is faster.

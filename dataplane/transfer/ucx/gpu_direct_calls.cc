@@ -118,7 +118,8 @@ class Loopback final : private Worker::Events {
   absl::Status Await(Condition condition) {
     if (ProgressUntil(condition, kTrialTimeout)) return absl::OkStatus();
     PENSTOCK_RETURN_IF_ERROR(failed_);
-    return absl::DeadlineExceededError("a message to this process itself did not come within 10 s");
+    return absl::DeadlineExceededError(
+        "a message to this process itself did not arrive within 10 s");
   }
 
   // True if all that was begun is done, and both may be destroyed.

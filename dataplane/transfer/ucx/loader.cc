@@ -51,20 +51,20 @@ std::string FindLibrary() {
 absl::StatusOr<Fabric*> Open() {
   const std::string library = FindLibrary();
   if (library.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        kName,
-        " is not beside this program; build Penstock where UCX's headers are installed "
-        "(Debian: libucx-dev), or name the file in PENSTOCK_UCX_MODULE"));
+    return absl::NotFoundError(
+        absl::StrCat(kName,
+                     " was not found next to this program; build Penstock where UCX's headers are "
+                     "installed (Debian: libucx-dev), or set PENSTOCK_UCX_MODULE to the file"));
   }
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    return absl::NotFoundError(absl::StrCat("UCX cannot be opened (", dlerror(),
-                                            "); install it (Debian: libucx0), or put its "
-                                            "libraries on LD_LIBRARY_PATH"));
+    return absl::NotFoundError(
+        absl::StrCat("cannot load UCX (", dlerror(),
+                     "); install it (Debian: libucx0), or add its folder to LD_LIBRARY_PATH"));
   }
   auto* const open = reinterpret_cast<OpenFabric*>(dlsym(handle, kOpenFabric));
   if (open == nullptr) {
-    return absl::NotFoundError(absl::StrCat(library, " is no library of Penstock's"));
+    return absl::NotFoundError(absl::StrCat(library, " is not a Penstock library"));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, SettleSettings());
   absl::Status status;

@@ -56,7 +56,7 @@ absl::StatusOr<Resources*> TheResources() {
   MutexLock lock(mu);
   if (in_creator != nullptr && !*in_creator) {
     return absl::FailedPreconditionError(
-        "this process was forked from one that used 'ucx', and UCX cannot go on in a child");
+        "this process was forked from one that used 'ucx', and UCX does not work in the child");
   }
   if (resources == nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(Fabric * fabric, OpenTheFabric());

@@ -114,7 +114,7 @@ absl::Status ReceiveEnd::Admit(uint32_t kind, size_t bytes) {
   const bool frame = kind == static_cast<uint32_t>(MessageType::kFrame);
   if (frame && bytes > kFrameBytes) {
     return absl::DataLossError(
-        absl::StrCat("a frame of ", bytes, " bytes; they have ", kFrameBytes, " at most"));
+        absl::StrCat("a frame of ", bytes, " bytes exceeds the limit of ", kFrameBytes, " bytes"));
   }
   if (!frame && bytes > static_cast<uint64_t>(options_.max_element_bytes)) {
     return absl::DataLossError(
@@ -195,7 +195,7 @@ absl::Status ReceiveEnd::HandleOpen(const Message& message) {
     engine_->Call(shared_from_this());
     return absl::OkStatus();
   }
-  return absl::DataLossError("the worker sent a message that does not belong here");
+  return absl::DataLossError("the worker sent an unexpected message");
 }
 
 absl::Status ReceiveEnd::Receive(Engine::Incoming& incoming) {

@@ -75,11 +75,11 @@ void SendEnd::Ask() {
 // --- On the engine's thread --------------------------------------------------------
 
 absl::Status SendEnd::Admit(uint32_t, size_t) {
-  return absl::InvalidArgumentError("a client sends no elements");
+  return absl::InvalidArgumentError("a client must not send elements");
 }
 
 absl::StatusOr<Loan> SendEnd::Room(size_t) {
-  return absl::InvalidArgumentError("a client sends no elements");
+  return absl::InvalidArgumentError("a client must not send elements");
 }
 
 void SendEnd::OnIncoming(Engine::Incoming incoming) {
@@ -97,11 +97,12 @@ void SendEnd::OnIncoming(Engine::Incoming incoming) {
 absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
   PENSTOCK_RETURN_IF_ERROR(incoming.status);
   if (incoming.head.kind == Head::kBroken) {
-    End(absl::UnavailableError("the client broke the link off"));
+    End(absl::UnavailableError("the client aborted the link"));
     return absl::OkStatus();
   }
   if (incoming.head.kind != Head::kText) {
-    return draining_ ? absl::OkStatus() : absl::InvalidArgumentError("a client sends no elements");
+    return draining_ ? absl::OkStatus()
+                     : absl::InvalidArgumentError("a client must not send elements");
   }
   absl::StatusOr<Message> message = DecodeFromClient(incoming.text(), hello_received_);
   if (message.ok() && std::holds_alternative<Goodbye>(*message)) {

@@ -27,7 +27,7 @@ absl::StatusOr<Settings> OfTheEnvironment() {
   Settings settings;
   if (const char* lanes = std::getenv("PENSTOCK_UCX_LANES"); lanes != nullptr && *lanes != '\0') {
     absl::StatusOr<Lanes> parsed = ParseLanes(lanes);
-    if (!parsed.ok()) return Annotate(parsed.status(), "it stands in PENSTOCK_UCX_LANES");
+    if (!parsed.ok()) return Annotate(parsed.status(), "the value is from PENSTOCK_UCX_LANES");
     settings.lanes = *parsed;
   }
   const char* any = std::getenv("PENSTOCK_UCX_ANY_RELEASE");
@@ -47,7 +47,7 @@ absl::StatusOr<Lanes> ParseLanes(std::string_view name) {
     if (name == NameOf(lanes)) return lanes;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("ucx_lanes is 'rdma', 'any' or 'tcp', not '", std::string(name), "'"));
+      absl::StrCat("ucx_lanes must be 'rdma', 'any' or 'tcp', not '", std::string(name), "'"));
 }
 
 std::string_view NameOf(Lanes lanes) {
@@ -67,10 +67,9 @@ absl::Status Set(const Settings& settings) {
   MutexLock lock(chosen.mu);
   PENSTOCK_ASSIGN_OR_RETURN(const Settings current, Current(chosen));
   if (chosen.settled && current.lanes != settings.lanes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("'ucx' runs with lanes '", std::string(NameOf(current.lanes)),
-                     "' in this process already; set '", std::string(NameOf(settings.lanes)),
-                     "' before its first use"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'ucx' already runs with lanes '", std::string(NameOf(current.lanes)),
+        "' in this process; set '", std::string(NameOf(settings.lanes)), "' before its first use"));
   }
   chosen.settings = settings;
   return absl::OkStatus();

@@ -28,7 +28,7 @@ constexpr char kName[] = "ucx";
 // NotFound with the reason if no device is up.
 absl::Status CheckDevices() {
   constexpr absl::string_view kSo =
-      "'ucx' needs one (ucx_lanes = tcp does without, for tests); 'tcp' runs everywhere";
+      "'ucx' needs one (ucx_lanes = tcp works without one, for tests); 'tcp' runs everywhere";
   const absl::StatusOr<std::vector<verbs::Device>> devices = verbs::ListDevices();
   if (!devices.ok()) {
     return absl::NotFoundError(

@@ -75,7 +75,7 @@ absl::Status AddPorts(const Library& library, ibv_context* context, int count, D
     if (int error = library.query_port(context, static_cast<uint8_t>(number),
                                        reinterpret_cast<_compat_ibv_port_attr*>(&port))) {
       return absl::InternalError(
-          absl::StrCat("port ", number, " cannot be asked: ", ErrorText(error)));
+          absl::StrCat("port ", number, " cannot be queried: ", ErrorText(error)));
     }
     table_entries += static_cast<size_t>(std::max(port.gid_tbl_len, 0));
     device.ports.push_back(
@@ -93,7 +93,7 @@ absl::Status AddPorts(const Library& library, ibv_context* context, int count, D
       library.query_gid_table(context, table.data(), table.size(), 0, sizeof(ibv_gid_entry));
   if (used < 0) {
     return absl::InternalError(
-        absl::StrCat("the table of GIDs cannot be read: ", ErrorText(static_cast<int>(-used))));
+        absl::StrCat("the GID table cannot be read: ", ErrorText(static_cast<int>(-used))));
   }
   table.resize(static_cast<size_t>(used));
   for (const ibv_gid_entry& entry : table) {
@@ -113,7 +113,7 @@ absl::Status Ask(const Library& library, ibv_device* handle, Device& device) {
   }
   ibv_device_attr attributes = {};
   if (int error = library.query_device(context.get(), &attributes)) {
-    return absl::InternalError(absl::StrCat("it cannot be asked: ", ErrorText(error)));
+    return absl::InternalError(absl::StrCat("it cannot be queried: ", ErrorText(error)));
   }
   attributes.fw_ver[sizeof(attributes.fw_ver) - 1] = '\0';
   device.firmware = attributes.fw_ver;
@@ -128,9 +128,9 @@ absl::StatusOr<std::vector<Device>> ListDevices(const Library& library) {
   std::unique_ptr<ibv_device*, void (*)(ibv_device**)> list(library.get_device_list(&count),
                                                             library.free_device_list);
   if (list == nullptr) {
-    return absl::UnavailableError(absl::StrCat("libibverbs gives no list of devices (",
+    return absl::UnavailableError(absl::StrCat("libibverbs returned no device list (",
                                                ErrorText(errno),
-                                               "): the kernel has no RDMA, or hides it"));
+                                               "): the kernel has no RDMA support, or hides it"));
   }
   std::vector<Device> devices;
   for (int i = 0; i < count; ++i) {

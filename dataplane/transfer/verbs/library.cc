@@ -23,7 +23,7 @@ absl::Status Find(void* handle, const char* name, const char* version, Function*
 absl::StatusOr<const Library*> Open() {
   void* handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    return absl::NotFoundError(absl::StrCat("libibverbs cannot be opened (", dlerror(), ")"));
+    return absl::NotFoundError(absl::StrCat("cannot load libibverbs (", dlerror(), ")"));
   }
   static Library library;
   absl::Status found;

@@ -8,8 +8,8 @@ namespace {
 
 absl::Status WithoutHeaders() {
   return absl::UnimplementedError(
-      "this program was built without the headers of libibverbs; build it with them "
-      "(Debian: libibverbs-dev)");
+      "this program was built without the libibverbs headers; install them (Debian: "
+      "libibverbs-dev) and rebuild it");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(SessionTest, ALinkIsAnEventThatNamesItsProtocolAndWhy) {
   EXPECT_EQ(opened.field("worker"), "w:1");
   EXPECT_EQ(opened.field("iteration"), "6");
   EXPECT_EQ(opened.field("protocol"), "local");
-  EXPECT_EQ(opened.field("reason"), "local: the best of all");
+  EXPECT_EQ(opened.field("reason"), "local: the best available");
 }
 
 TEST_F(SessionTest, AFallbackIsAnEventOncePerWorker) {
@@ -82,7 +82,7 @@ TEST_F(SessionTest, AFallbackIsAnEventOncePerWorker) {
   EXPECT_EQ(fell_back[0].field("from"), "carrier_pigeon");
   EXPECT_EQ(fell_back[0].field("to"), "local");
   EXPECT_THAT(fell_back[0].field("reason"),
-              HasSubstr("carrier_pigeon (penstock.toml:2) is not possible"));
+              HasSubstr("carrier_pigeon (penstock.toml:2) cannot be used"));
 }
 
 TEST_F(SessionTest, HeldAndRequestedElementsFitItsWindow) {

@@ -231,7 +231,7 @@ TEST_F(DevicePrefetchQueueTest, HoldingAllPlacesIsAnErrorAndWaitingForTheDeviceI
   for (uint8_t value = 0; value < 4; ++value) held.push_back(Take(ElementOf(value)));
   const absl::Status refused = queue_->TryTake(ElementOf(9)).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("let go"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("have not been released"));
   held.pop_back();
   absl::StatusOr<std::optional<DeviceElement>> busy = queue_->TryTake(ElementOf(9));
   ASSERT_TRUE(busy.ok()) << busy.status();

@@ -94,9 +94,9 @@ TEST_F(GpuDirectCallsTest, EachRungFailsWithItsReasonAndElementsAreStaged) {
   ExpectStaged(4, "BAR1 is full");
   fabric_.registers = absl::OkStatus();
   fabric_.says = MemoryType::kHost;
-  ExpectStaged(4, "not CUDA's");
+  ExpectStaged(4, "not recognize the slots as CUDA memory");
   fabric_.says = std::nullopt;
-  ExpectStaged(4, "not CUDA's");
+  ExpectStaged(4, "not recognize the slots as CUDA memory");
   fabric_.says = MemoryType::kCuda;
 
   driver_.facts->ordering = GpuDirectFacts::Ordering::kNone;
@@ -105,7 +105,7 @@ TEST_F(GpuDirectCallsTest, EachRungFailsWithItsReasonAndElementsAreStaged) {
   driver_.facts = facts;
 
   driver_.torn = slots().data() + 1000;
-  ExpectStaged(6, "not what was sent");
+  ExpectStaged(6, "differs from the data that was sent");
   driver_.torn = nullptr;
   fabric_.cuda_receive_takes = absl::Milliseconds(20);
   ExpectStaged(6, "staging is faster");

@@ -250,7 +250,7 @@ TEST_F(GpuDirectReceive, AFlushThatFailsHandsNothingOverAndTheNextLinkIsStaged) 
   Send(0);
   EXPECT_THAT(std::string(events_->AwaitClosed().message()), HasSubstr("the device is gone"));
   EXPECT_EQ(events_->indices().size(), before);
-  EXPECT_THAT(gpu_pool_->state(), HasSubstr("off: the device is gone; what a NIC wrote"));
+  EXPECT_THAT(gpu_pool_->state(), HasSubstr("off: the device is gone; data that a NIC wrote"));
   granted_ = 0;
   Dial(gpu_pool_.get());
   Send(0);

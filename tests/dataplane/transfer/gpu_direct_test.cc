@@ -102,7 +102,7 @@ TEST_F(GpuDirect, BeforeUcx119OneGpuIsServed) {
   EXPECT_TRUE(DecideGpuDirect(calls_, 0, absl::MakeSpan(slots_)).on);
   const GpuDirectVerdict other = DecideGpuDirect(calls_, 1, absl::MakeSpan(slots_));
   EXPECT_EQ(other.stopped_at, 4);
-  EXPECT_THAT(other.reason, StartsWith("UCX 1.18.1 serves one GPU in a process, and this process "
+  EXPECT_THAT(other.reason, StartsWith("UCX 1.18.1 supports one GPU per process, and this process "
                                        "uses it for GPU 0, not 1; "));
   for (const char* release : {"1.19.0", "1.22.1", "2.0.0"}) {
     calls_.release = release;
@@ -142,7 +142,7 @@ TEST_F(GpuDirect, UcxMustRegisterThemAndSayCuda) {
   calls_.registers = absl::OkStatus();
   calls_.calls.clear();
   calls_.says_cuda = false;
-  ExpectStaged(4, "not CUDA's");
+  ExpectStaged(4, "not recognize the slots as CUDA memory");
 }
 
 TEST_F(GpuDirect, WritesMustBeSeenInOrder) {
@@ -156,7 +156,7 @@ TEST_F(GpuDirect, WritesMustBeSeenInOrder) {
 
 TEST_F(GpuDirect, TheFirstElementMustBeRightAndFast) {
   calls_.trial->contents_equal = false;
-  ExpectStaged(6, "not what was sent");
+  ExpectStaged(6, "differs from the data that was sent");
   calls_.trial = GpuDirectTrial{true, 20e9, 40e9};
   ExpectStaged(6, "20.0 GB/s into the GPU, 40.0 GB/s into the host");
   calls_.trial = absl::UnavailableError("the peer is gone");

@@ -54,7 +54,7 @@ TEST_F(NegotiationTest, AutoSaysWhyItDidNotTakeABetterOne) {
   auto selection = Negotiate({""}, {{"slow", "near", ""}, {"swift", "far", ""}}, "w1");
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_EQ(selection->offer.protocol, "slow");
-  EXPECT_THAT(selection->reason, HasSubstr("swift is not possible (too far for swift)"));
+  EXPECT_THAT(selection->reason, HasSubstr("swift cannot be used (too far for swift)"));
 }
 
 TEST_F(NegotiationTest, ANamedProtocolIsNotReplaced) {
@@ -94,7 +94,7 @@ TEST_F(NegotiationTest, TheReasonNamesTheSourceOfTheChoice) {
   EXPECT_EQ(selection->instead_of, "");
   selection = Negotiate({"swift", {"slow"}, "penstock.toml:3"}, offers, "w1");
   ASSERT_TRUE(selection.ok()) << selection.status();
-  EXPECT_EQ(selection->reason, "slow: swift (penstock.toml:3) is not possible (too far for swift)");
+  EXPECT_EQ(selection->reason, "slow: swift (penstock.toml:3) cannot be used (too far for swift)");
   EXPECT_EQ(selection->instead_of, "swift");
 }
 
@@ -111,7 +111,7 @@ TEST_F(NegotiationTest, AutoSkipsAnUnusableProtocolOfTheWorkersConfig) {
   auto selection = Negotiate({"auto"}, {{"swift", "near", ""}, {"slow", "far", "", 1}}, "w1");
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_THAT(selection->reason,
-              testing::StartsWith("swift: slow is not possible (too far for slow)"));
+              testing::StartsWith("swift: slow cannot be used (too far for slow)"));
   EXPECT_EQ(selection->instead_of, "slow");
 }
 

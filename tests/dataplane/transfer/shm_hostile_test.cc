@@ -133,7 +133,7 @@ TEST_F(HostileWorker, ASlotThatIsNotThereEndsTheLink) {
   SlotWord word = Written(0);
   word.slot += 2;
   Say(WordKind::kElement, word);
-  ExpectDataLoss("not there");
+  ExpectDataLoss("does not exist");
   EXPECT_THAT(client_->indices(), IsEmpty());
 }
 
@@ -141,7 +141,7 @@ TEST_F(HostileWorker, ASegmentThatIsNotThereEndsTheLink) {
   SlotWord word = Written(0);
   word.slot |= 7u << kSlotInSegmentBits;
   Say(WordKind::kFrame, word);
-  ExpectDataLoss("not there");
+  ExpectDataLoss("does not exist");
 }
 
 TEST_F(HostileWorker, AGenerationThatIsNotThePresentOneEndsTheLink) {
@@ -171,14 +171,14 @@ TEST_F(HostileWorker, AHeadThatIsNoneEndsTheLink) {
 
 TEST_F(HostileWorker, AnUnknownWordEndsTheLink) {
   channel_->Send(~uint64_t{0});
-  ExpectDataLoss("does not belong here");
+  ExpectDataLoss("an unexpected word");
 }
 
 TEST_F(HostileWorker, ARingThatClaimsMoreThanItHoldsEndsTheLink) {
   auto& control = *reinterpret_cast<ControlMemory*>(channel_->control().memory().data());
   control.to_client.written = uint64_t{1} << 40;
   socket_.Send(PacketKind::kRing).IgnoreError();  // the client may be gone already
-  ExpectDataLoss("nonsense");
+  ExpectDataLoss("contains an invalid word");
 }
 
 TEST_F(HostileWorker, ABlockThatIsLongerThanItsSlotEndsTheLink) {
@@ -193,14 +193,14 @@ TEST_F(HostileWorker, AFrameThatIsLongerThanItsSlotEndsTheLink) {
   const FramePrefix frame{.magic = kFrameMagic, .frame_bytes = ~uint64_t{63}};
   std::memcpy(place_.body, &frame, sizeof(frame));
   Say(WordKind::kFrame, word);
-  ExpectDataLoss("into a slot for");
+  ExpectDataLoss("into a slot of");
 }
 
 TEST_F(HostileWorker, ASegmentThatIsBeingReadCannotBeRetired) {
   Say(WordKind::kElement, Written(8));
   ASSERT_TRUE(client_->AwaitCount(1));
   ASSERT_TRUE(socket_.Send(PacketKind::kRetire, 0).ok());
-  ExpectDataLoss("is being read");
+  ExpectDataLoss("is still being read");
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 8);
 }
 
@@ -255,12 +255,12 @@ TEST_F(HostileSharer, ASegmentThatMayShrinkEndsTheLink) {
 
 TEST_F(HostileSharer, ASegmentOfAnotherSizeThanAnnouncedEndsTheLink) {
   Show(own_.fd(), 0, 3);
-  ExpectDataLoss("as was said");
+  ExpectDataLoss("does not have the announced size");
 }
 
 TEST_F(HostileSharer, ALayoutThatCannotBeEndsTheLink) {
   Show(own_.fd(), 0, uint64_t{1} << 40);
-  ExpectDataLoss("no possible layout");
+  ExpectDataLoss("an invalid layout");
 }
 
 TEST_F(HostileSharer, ASegmentThatIsShownTwiceEndsTheLink) {
@@ -276,7 +276,7 @@ TEST_F(HostileSharer, ASegmentWithoutDescriptorsEndsTheLink) {
 
 TEST_F(HostileSharer, ASlotOfASegmentThatWasNotShownEndsTheLink) {
   Say(WordKind::kShared, Write(0));
-  ExpectDataLoss("not there");
+  ExpectDataLoss("does not exist");
 }
 
 TEST_F(HostileSharer, ASlotThatIsBeingReadIsNotGivenTwice) {
@@ -302,7 +302,7 @@ TEST_F(HostileSharer, ASegmentThatIsBeingReadCannotBeGivenUp) {
   Say(WordKind::kShared, Write(8));
   ASSERT_TRUE(client_->AwaitCount(1));
   ASSERT_TRUE(socket_.Send(PacketKind::kGiveUp, 0).ok());
-  ExpectDataLoss("is being read");
+  ExpectDataLoss("is still being read");
   EXPECT_EQ(client_->TakeElements()[0].tensor(0).data<uint8_t>()[kShmBlobBytes - 1], 8);
 }
 
@@ -450,14 +450,14 @@ TEST_F(HostileClient, ASlotReturnedWithItsReceiptServesAWaitingElement) {
 TEST_F(HostileClient, ASlotThatIsNotThereEndsTheLink) {
   Get();
   channel_->Send(Pack(WordKind::kReturn, SlotWord{.slot = 99}));
-  ExpectDataLoss("not there");
+  ExpectDataLoss("does not exist");
 }
 
 TEST_F(HostileClient, ASlotIsNotGivenBackTwice) {
   const SlotWord word = SlotOf(Get());
   channel_->Send(Pack(WordKind::kReturn, word));
   channel_->Send(Pack(WordKind::kReturn, word));
-  ExpectDataLoss("has not got");
+  ExpectDataLoss("does not hold");
   EXPECT_THAT(end_->unconfirmed(), testing::ElementsAre(1));
 }
 
@@ -480,7 +480,7 @@ TEST_F(HostileClient, MoreThanWasSentCannotBeReceived) {
 
 TEST_F(HostileClient, CreditsBeyondCountingEndTheLink) {
   for (int i = 0; i < 9; ++i) channel_->Send(Pack(WordKind::kGranted, kMaxCount));
-  ExpectDataLoss("more credits than can be counted");
+  ExpectDataLoss("the client granted more credits than can be counted");
 }
 
 TEST_F(HostileClient, ASegmentThatMayShrinkEndsTheLink) {
@@ -494,7 +494,7 @@ TEST_F(HostileClient, ASegmentThatMayShrinkEndsTheLink) {
 TEST_F(HostileClient, ASegmentThatNobodyAskedForEndsTheLink) {
   segment_ = *SharedSegment::Create(kLayout.bytes());
   Give(segment_.fd(), kLayout);
-  ExpectDataLoss("asked for");
+  ExpectDataLoss("requested");
 }
 
 TEST_F(HostileClient, ASegmentMuchLargerThanWasAskedForEndsTheLink) {
@@ -502,7 +502,7 @@ TEST_F(HostileClient, ASegmentMuchLargerThanWasAskedForEndsTheLink) {
   LetItAsk();
   segment_ = *SharedSegment::Create(kLarge.bytes());
   Give(segment_.fd(), kLarge);
-  EXPECT_THAT(std::string(end_->AwaitClosed().message()), HasSubstr("asked for"));
+  EXPECT_THAT(std::string(end_->AwaitClosed().message()), HasSubstr("requested"));
 }
 
 TEST_F(HostileClient, ASegmentWithHolesEndsTheLinkAndIsNotFilled) {
@@ -625,18 +625,18 @@ TEST_F(HostileReader, ASlotIsNotGivenBackTwice) {
   const SlotWord word = GetShared();
   channel_->Send(Pack(WordKind::kReturnShared, word));
   channel_->Send(Pack(WordKind::kReturnShared, word));
-  ExpectDataLoss("has not got");
+  ExpectDataLoss("does not hold");
 }
 
 TEST_F(HostileReader, ASlotThatIsNotThereEndsTheLink) {
   GetShared();
   channel_->Send(Pack(WordKind::kReturnShared, SlotWord{.slot = 999}));
-  ExpectDataLoss("not there");
+  ExpectDataLoss("does not exist");
 }
 
 TEST_F(HostileReader, ASlotOfTheWorkersIsNotGivenBackAsOneOfItsOwn) {
   channel_->Send(Pack(WordKind::kReturn, GetShared()));
-  ExpectDataLoss("not there");
+  ExpectDataLoss("does not exist");
 }
 
 TEST_F(HostileReader, AnAnswerToNothingEndsTheLink) {
@@ -649,14 +649,14 @@ TEST(SameHost, DifferencesAreSaidInWords) {
   const std::string ours = DescribeHost();
   EXPECT_TRUE(CheckSameHost(ours, ours).ok());
   const std::pair<std::string, std::string> cases[] = {
-      {"", "another version"},
-      {"v2 boot net user pid ipc uid:0", "another version"},
-      {"v1 other net user pid ipc uid:0", "another machine"},
-      {"v1 boot other user pid ipc uid:0", "another network namespace"},
-      {"v1 boot net other pid ipc uid:0", "another user namespace"},
-      {"v1 boot net user other ipc uid:0", "another PID namespace"},
-      {"v1 boot net user pid other uid:0", "another IPC namespace"},
-      {"v1 boot net user pid ipc uid:7", "another user"},
+      {"", "different version"},
+      {"v2 boot net user pid ipc uid:0", "different version"},
+      {"v1 other net user pid ipc uid:0", "different machine"},
+      {"v1 boot other user pid ipc uid:0", "different network namespace"},
+      {"v1 boot net other pid ipc uid:0", "different user namespace"},
+      {"v1 boot net user other ipc uid:0", "different PID namespace"},
+      {"v1 boot net user pid other uid:0", "different IPC namespace"},
+      {"v1 boot net user pid ipc uid:7", "different user"},
   };
   for (const auto& [theirs, why] : cases) {
     const absl::Status status = CheckSameHost(theirs, "v1 boot net user pid ipc uid:0");

@@ -135,7 +135,7 @@ TEST(PartitionSplits, NamesRetiredSplitsThatItRefuses) {
   EXPECT_EQ(**feed.splits.Get(0, 0, 10), 1);
   absl::Status early = feed.splits.Get(0, 0, 9).status();
   EXPECT_EQ(early.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(early.message(), ::testing::HasSubstr("from 10 on"));
+  EXPECT_THAT(early.message(), ::testing::HasSubstr("from ordinal 10 on"));
 }
 
 TEST(PartitionSplits, CancelWakesAWaitingCall) {

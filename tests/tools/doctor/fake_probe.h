@@ -28,7 +28,7 @@ struct FakeProbe final : Probe {
   std::string device_backend = "cuda 13.0";
   absl::StatusOr<int> device_count = 1;
   absl::StatusOr<std::vector<transfer::verbs::Device>> devices =
-      absl::UnavailableError("libibverbs gives no list of devices");
+      absl::UnavailableError("libibverbs returned no device list");
 
   static FakeProbe Healthy();
   void Remove(const std::string& path) {  // a folder and all in it, or a file

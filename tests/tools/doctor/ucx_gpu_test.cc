@@ -111,7 +111,7 @@ TEST(GpuNoLibrary, IsSilentWithBoth) {
 TEST(GpuNoBackend, FiresInABuildWithoutCuda) {
   FakeProbe probe = FakeProbe::Healthy();
   probe.device_backend = "none";
-  probe.device_count = absl::NotFoundError("no GPU: this build is without CUDA");
+  probe.device_count = absl::NotFoundError("no GPU: this build has no CUDA support");
   EXPECT_TRUE(Gpu(probe, "gpu.no_backend"));
   EXPECT_FALSE(Gpu(probe, "gpu.not_usable"));
 }
@@ -127,10 +127,10 @@ TEST(GpuNoBackend, IsSilentWithoutAGpu) {
 
 TEST(GpuNotUsable, FiresIfCudaFindsNone) {
   FakeProbe probe = FakeProbe::Healthy();
-  probe.device_count = absl::NotFoundError("no GPU: the driver lists no device");
+  probe.device_count = absl::NotFoundError("no GPU: the driver shows no device");
   const auto found = Gpu(probe, "gpu.not_usable");
   ASSERT_TRUE(found);
-  EXPECT_THAT(found->what, HasSubstr("the driver lists no device"));
+  EXPECT_THAT(found->what, HasSubstr("the driver shows no device"));
 }
 TEST(GpuNotUsable, IsSilentIfItFindsSome) {
   EXPECT_FALSE(Gpu(FakeProbe::Healthy(), "gpu.not_usable"));

@@ -45,7 +45,7 @@ absl::Status Apply(ucp_config_t* config, std::initializer_list<Default> defaults
   for (const Default& one : defaults) {
     if (UserHasSet(one.name)) continue;
     PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_config_modify(config, one.name, one.value.c_str()),
-                                      absl::StrCat("UCX does not take ", one.name)));
+                                      absl::StrCat("UCX rejected the setting ", one.name)));
   }
   return absl::OkStatus();
 }
@@ -117,7 +117,7 @@ class UcxFabric final : public Fabric {
     ucp_mem_attr_t attributes{};
     attributes.field_mask = UCP_MEM_ATTR_FIELD_MEM_TYPE;
     PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_mem_query(static_cast<ucp_mem_h>(handle), &attributes),
-                                      "UCX does not say what memory it has registered"));
+                                      "UCX cannot describe the memory that it registered"));
     for (const MemoryType type : {MemoryType::kHost, MemoryType::kCuda}) {
       if (attributes.mem_type == ToUcx(type)) return type;
     }
@@ -169,9 +169,9 @@ absl::StatusOr<ucp_context_h> Start(Lanes lanes, bool gpu) {
   ucp_context_h context = nullptr;
   const ucs_status_t status = ucp_init(&params, config, &context);
   if (status == UCS_ERR_NO_DEVICE) {
-    return absl::NotFoundError("UCX finds no device for the lanes wanted on this machine");
+    return absl::NotFoundError("UCX finds no device on this machine for the requested lanes");
   }
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(status, "UCX does not start"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(status, "UCX could not start"));
   return context;
 }
 
@@ -195,8 +195,9 @@ extern "C" penstock::transfer::ucx::Fabric* penstock_open_ucx(uint32_t version,
                                                               bool gpu, absl::Status* status) {
   using namespace penstock::transfer::ucx;
   if (version != kFabricVersion) {
-    *status = absl::FailedPreconditionError(absl::StrCat(
-        "it was built with another Penstock (interface ", kFabricVersion, ", not ", version, ")"));
+    *status = absl::FailedPreconditionError(
+        absl::StrCat("it was built for a different Penstock (interface ", kFabricVersion, ", not ",
+                     version, ")"));
     return nullptr;
   }
   absl::StatusOr<Fabric*> fabric = Open(lanes, gpu);

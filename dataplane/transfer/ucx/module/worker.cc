@@ -74,8 +74,8 @@ absl::Status UcxWorker::Open(ucp_context_h context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // made by one thread, used by another
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(ucp_worker_create(context, &params, &worker_), "UCX makes no worker object"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_worker_create(context, &params, &worker_),
+                                    "UCX could not create a worker object"));
 
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -84,7 +84,7 @@ absl::Status UcxWorker::Open(ucp_context_h context) {
   handler.cb = &UcxWorker::OnActiveMessage;
   handler.arg = this;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_worker_set_am_recv_handler(worker_, &handler),
-                                    "UCX takes no handler for messages"));
+                                    "UCX rejected the message handler"));
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(ucp_worker_get_efd(worker_, &event_fd_), "UCX has no event descriptor"));
 
@@ -92,7 +92,7 @@ absl::Status UcxWorker::Open(ucp_context_h context) {
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER |
                           UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
   PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(ucp_worker_query(worker_, &attributes), "UCX does not tell its address"));
+      ToStatus(ucp_worker_query(worker_, &attributes), "UCX did not return its address"));
   address_.assign(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
   ucp_worker_release_address(worker_, attributes.address);
   max_head_bytes_ = attributes.max_am_header;
@@ -192,7 +192,7 @@ absl::StatusOr<bool> UcxWorker::Send(Peer peer, const Message& message, Work& wo
   return Started(
       ucp_am_send_nbx(endpoints_.at(peer)->ep, kMessageId, message.head.data(), message.head.size(),
                       message.data.data(), message.data.size(), &param),
-      "UCX does not send");
+      "UCX could not send");
 }
 
 absl::StatusOr<bool> UcxWorker::Receive(Offered offered, absl::Span<std::byte> into,
@@ -208,7 +208,7 @@ absl::StatusOr<bool> UcxWorker::Receive(Offered offered, absl::Span<std::byte> i
     param.memh = static_cast<ucp_mem_h>(handle);
   }
   return Started(ucp_am_recv_data_nbx(worker_, offered, into.data(), into.size(), &param),
-                 "UCX does not receive");
+                 "UCX could not receive");
 }
 
 ucs_status_t UcxWorker::OnActiveMessage(void* self, const void* head, size_t head_bytes, void* data,

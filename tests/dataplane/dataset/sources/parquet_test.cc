@@ -108,9 +108,9 @@ TEST_F(ParquetTest, TooLargeRowsAreNamed) {
     return rows.at(0);
   };
   EXPECT_THAT(error(256),
-              HasSubstr("same_rows.pq: what reading its footer takes is more than the 256"));
+              HasSubstr("same_rows.pq: what reading its footer takes exceeds the limit of 256"));
   EXPECT_THAT(error(20000),
-              HasSubstr("same_rows.pq: what reading row group 0 takes is more than the 20000"));
+              HasSubstr("same_rows.pq: what reading row group 0 takes exceeds the limit of 20000"));
 }
 
 TEST_F(ParquetTest, ACutOrAFaultIsNamed) {
