@@ -77,7 +77,7 @@ class CudaStream final : public DeviceStream {
   ~CudaStream() override {
     if (owner_ == Owner::kCaller || !in_creator_) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
-    // The stream still completes the work that it has.
+    // The work that is queued on the stream is still completed.
     if (on.ok()) ToStatus(cudaStreamDestroy(stream_), "cudaStreamDestroy").IgnoreError();
   }
 

@@ -117,7 +117,7 @@ std::optional<int> FindDeviceInUse() {
   const Driver& driver = TheDriver();
   if (!driver.whole()) return std::nullopt;
   CUdevice handle;
-  // Fails after the last device, and while nothing has started the driver.
+  // Fails after the last device, and as long as nothing has started the driver.
   for (int device = 0; driver.device_get(&handle, device) == CUDA_SUCCESS; ++device) {
     unsigned flags = 0;
     int active = 0;
@@ -147,7 +147,7 @@ MemoryKind KindOfDeviceMemory(const void* address) {
       pool != nullptr) {
     return MemoryKind::kPooled;
   }
-  // The attribute that says whether other processes can open the memory is also false for
+  // The attribute that tells whether other processes can open the memory is also false for
   // cudaMalloc()'s memory under some drivers, in MIG and in confidential computing. Only memory
   // mapped from pieces has a handle.
   CUmemGenericAllocationHandle pieces;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device on which a CUDA call works. Pushes and pops the driver's primary contexts, because
-// cudaSetDevice() would leave a context of some hundred MB on a device that the program does not
+// cudaSetDevice() would leave a context of hundreds of MB on a device that the program does not
 // use. Private to this folder.
-// on a device that the program does not use. Private to this folder.
 #pragma once
 
 #include <driver_types.h>
@@ -19,8 +18,8 @@ namespace penstock::cuda {
 // Returns the number of devices; NotFound with the reason if there are none.
 absl::StatusOr<int> CountDevices();
 
-// Returns the first device that this process already uses, also through other libraries; nullopt if
-// it uses none. Starts nothing.
+// Returns the first device that this process already uses, including through other libraries;
+// nullopt if it uses none. Starts nothing.
 std::optional<int> FindDeviceInUse();
 
 // Returns the device on which to register memory for all devices: the first that this process
@@ -38,7 +37,7 @@ int DriverAttribute(int device, int attribute);
 class OnDevice {
  public:
   // NotFound for a device that does not exist. Makes the device's primary context if the process
-  // has none yet, which takes a while.
+  // has none yet, which is slow.
   static absl::StatusOr<OnDevice> Enter(int device);
   OnDevice(OnDevice&& other) noexcept
       : entered_(std::exchange(other.entered_, false)), capture_mode_(other.capture_mode_) {}

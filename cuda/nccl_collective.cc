@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dataplane/replica/collective.h over NCCL. It uses a CUDA stream and a communicator of its own.
-// Waiting calls poll for errors of that communicator, so that a lost rank ends it and it is then
-// aborted here.
+// Calls that wait poll the communicator for errors. When a rank is lost, the communicator reports
+// an error and is aborted here.
 //
 // NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
 // NCCL 2.26 the trainer must not have launches of its own under way while it calls Next() or
@@ -73,8 +73,8 @@ class Mapped {
   void* address_;
 };
 
-// A communicator that this object owns. NCCL's calls on it return at once, so that another thread
-// can abort it while one waits for a result. Memory and events are reused, because freeing them
+// A communicator that this object owns. NCCL's calls on it return at once, so that one thread can
+// abort it while another waits for a result. Memory and events are reused, because freeing them
 // waits for the device.
 class NcclCollective final : public Collective {
  public:
@@ -219,7 +219,7 @@ class NcclCollective final : public Collective {
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own.device_));
     int key = 0;
     RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(parent, &key), "ncclCommUserRank"));
-    // The trainer's settings of its communicator do not apply to this one; NCCL's environment
+    // The settings of the trainer's communicator do not apply to this one; NCCL's environment
     // variables do.
     NcclConfig config{.blocking = 0};
     const int result = nccl.CommSplit(parent, color, key, begun.made.get(), &config);
@@ -275,7 +275,7 @@ class NcclCollective final : public Collective {
       std::this_thread::sleep_for(kPoll);
     }
   }
-  // The same for this communicator; returns the status that it was aborted with, if it was.
+  // The same for this communicator. If it was aborted, returns the reason instead.
   absl::Status Settle(std::string_view call) {
     const absl::Status settled = AwaitSettled(nccl_, call, [this](int* state) {
       MutexLock lock(mu_);

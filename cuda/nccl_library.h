@@ -22,7 +22,7 @@ inline constexpr int kNcclInProgress = 7;
 enum NcclOp : int { kNcclSum = 0, kNcclMax = 2, kNcclMin = 3 };
 enum NcclType : int { kNcclUint8 = 1, kNcclInt64 = 4 };
 
-// ncclConfig_t of 2.18. Later versions have more fields after it, and use `size` to tell.
+// ncclConfig_t of 2.18. Later versions append fields, and use `size` to tell the versions apart.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
@@ -53,8 +53,8 @@ struct NcclLibrary {
   int (*AllGather)(const void* from, void* to, size_t count_each, int type, NcclComm comm,
                    cudaStream_t stream);
 
-  // Opens libnccl.so.2 once. FailedPrecondition with the linker's message, or naming the function
-  // that the library lacks.
+  // Opens libnccl.so.2 once. Returns FailedPrecondition with the dynamic linker's message, or with
+  // the name of a function that the library lacks.
   static absl::StatusOr<const NcclLibrary*> Get();
 
   // Returns OK for success, else Unavailable with NCCL's reason why `call` failed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of a build without the toolkit: it has no device, and its errors say why.
+// The backend of a build without the toolkit: it has no device, and its errors give the reason.
 #include "absl/status/status.h"
 #include "dataplane/memory/device.h"
 

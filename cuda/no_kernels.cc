@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a stage in a build without kernels. Without a device the error says so; with one, that
-// this build has no kernels.
+// Steps of a stage in a build without kernels. The error reports that there is no device or, if
+// there is one, that this build has no kernels.
 #include "dataplane/memory/device.h"
 #include "penstock/device_stage.h"
 #include "penstock/status.h"

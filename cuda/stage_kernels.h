@@ -42,7 +42,7 @@ struct GatherCall {
   void* out;
 };
 
-// Each queues one kernel on a stream of the current device. REQUIRES: sizes > 0.
+// Each function queues one kernel on a stream of the current device. REQUIRES: sizes > 0.
 cudaError_t LaunchImages(const ImagesCall& call, cudaStream_t stream);
 cudaError_t LaunchPadded(const PaddedCall& call, cudaStream_t stream);
 cudaError_t LaunchGather(const GatherCall& call, cudaStream_t stream);

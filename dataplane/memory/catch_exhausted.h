@@ -14,16 +14,18 @@
 
 namespace penstock {
 
-// Both return a ResourceExhausted that begins with `name`, says what to do, and is IsExhausted().
+// Both return a ResourceExhausted error that begins with `name` and contains the remedy.
+// IsExhausted() is true for it.
 absl::Status MemoryRanOut(std::string_view name);
 absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error);
 // Returns true for one of these errors. They end reading: it is unknown how far the interrupted
-// call of a node got, and another process may get further.
+// call of a node got, and a different process may get further.
 bool IsExhausted(const absl::Status& status);
-// Returns `status` without IsExhausted(): for a call for one element that leaves no partial state.
+// Returns `status` with IsExhausted() false: for a call for one element that leaves no partial
+// state.
 absl::Status OfElement(absl::Status status);
-// Makes a ResourceExhausted IsExhausted(), and returns other statuses as they are: for a node that
-// cannot say where its next element begins.
+// Returns a ResourceExhausted `status` with IsExhausted() true, and other statuses unchanged: for a
+// node that cannot say where its next element begins.
 absl::Status OfReading(absl::Status status);
 
 // Returns the result of `call`, a Status or StatusOr. If `call` throws because the process has no

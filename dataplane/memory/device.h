@@ -7,7 +7,6 @@
 // Methods queue work on a stream; the device does it later, in the order of the stream. No method
 // waits for the device unless its comment says so. Any thread may call any method, but only one
 // thread at a time may use a stream or an event.
-// call any method; of one stream or event, one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -45,10 +44,10 @@ class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
   // Returns true if all work queued on its stream before the place is done, or if it was never
-  // recorded. Returns an error if the device failed: what the stream did is then unknown, and no
-  // later event of that stream will be done either.
+  // recorded. Returns an error if the device failed: the effect of the stream's work is then
+  // unknown, and no later event of that stream will be done either.
   virtual absl::StatusOr<bool> Done() = 0;
-  // The same, but waits until it is done. For tests and diagnostics, never on a data path.
+  // The same, but waits until the work is done. For tests and diagnostics, never on a data path.
   virtual absl::Status Wait() = 0;
 };
 
@@ -63,7 +62,7 @@ class DeviceStream {
   virtual absl::Status CopyToHost(void* host, const void* device, size_t bytes) = 0;
   virtual absl::Status Record(DeviceEvent& event) = 0;
   // Work queued on this stream after this call waits, on the device, for the current place of
-  // `event`, which may be of another stream.
+  // `event`, which may be in a different stream.
   virtual absl::Status WaitFor(const DeviceEvent& event) = 0;
   // The backend's own handle (cudaStream_t), for callers that queue work of their own.
   virtual void* native() const = 0;
@@ -92,7 +91,7 @@ std::string_view MemoryKindName(MemoryKind kind);  // "host", "page-locked", …
 struct DeviceInfo {
   std::string name;  // "NVIDIA H200"
   int64_t memory_bytes = 0;
-  std::string pci_address;  // as in sysfs, "0000:3b:00.0"; empty for a device that is on no bus
+  std::string pci_address;  // as in sysfs, "0000:3b:00.0"; empty for a device that is not on a bus
 };
 
 class DeviceBackend {
@@ -103,8 +102,8 @@ class DeviceBackend {
   // Returns how many devices this process can use, at least one. NotFound with the reason if there
   // is none. The first call may take a second, while a driver starts.
   virtual absl::StatusOr<int> Count() = 0;
-  // Returns the first device that this process already uses, also through other libraries. Does not
-  // start to use one.
+  // Returns the first device that this process already uses, including through other libraries.
+  // Does not start to use one.
   virtual std::optional<int> InUse() = 0;
 
   // Devices are numbered from 0. This method and those below return NotFound for a device that does

@@ -47,7 +47,7 @@ class CopyPlaces {
   absl::StatusOr<int> StartCopy(Element&& element);
   absl::Status ReadyOn(int place, DeviceStream& stream);
   absl::Status ReadBy(int place, DeviceStream& stream);
-  // The same for a stream by its handle. LetGo() records an event on each stream noted here.
+  // The same for a stream given by its handle. LetGo() records an event on each of these streams.
   absl::Status ReadyOn(int place, void* stream);
   absl::Status ReadBy(int place, void* stream);
   void LetGo(int place);
@@ -87,7 +87,7 @@ class CopyPlaces {
     Element source;                       // kept until `copied` is done
     bool reserved = false;                // for another writer
     bool held = false;                    // by a DeviceElement
-    bool spoilt = false;                  // a reader could not be recorded, and may read for ever
+    bool spoilt = false;                  // a reader could not be recorded, and may read forever
     std::vector<DeviceEventPtr> readers;  // recorded on their streams, after their reads
     std::vector<Reader> streams;          // of readers without an event yet
 
@@ -179,7 +179,7 @@ absl::StatusOr<int> CopyPlaces::StartCopy(Element&& element) {
   found->source = std::move(element);
   copying_.push_back(place);
   const absl::Status begun = stream_->CopyToDevice(address(place), body, bytes);
-  // Also after a refused copy: the error may come from earlier work.
+  // Done after a refused copy too: the error may come from earlier work.
   RecordCopy(*found);
   RETURN_IF_ERROR(begun);
   RETURN_IF_ERROR(failure_);
@@ -259,7 +259,7 @@ void CopyPlaces::RecordCopy(Place& place) {
 
 bool CopyPlaces::ReleaseSource(Place& place) {
   if (place.unrecorded) RecordCopy(place);  // its place in the stream is still after the copy
-  // It is unknown what a failed device still reads: the slot stays lent.
+  // A failed device may still read the slot, so it stays lent.
   if (place.unrecorded || !Done(*place.copied)) return false;
   place.source = Element();
   return true;

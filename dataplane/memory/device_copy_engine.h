@@ -9,7 +9,7 @@
 //   RETURN_IF_ERROR(batch.ReadBy(stream));    // all work that reads the batch has been queued
 //   batch = DeviceElement();
 //
-// The copy needs no help of the CPU only if the slot is page-locked (page_locking.h).
+// The copy needs no help from the CPU only if the slot is page-locked (page_locking.h).
 #pragma once
 
 #include <cstddef>
@@ -35,13 +35,13 @@ struct DeviceCopyEngineOptions {
   int places = 4;          // elements on the device at a time
   size_t place_bytes = 0;  // places hold bodies of at most this size; > 0
   // How long the destructor waits for copies under way. A copy that is not done by then keeps its
-  // slot until it is (ProgressLeftOver()).
+  // slot until it is done (ProgressLeftOver()).
   absl::Duration stop_within = absl::Seconds(2);
 };
 
 struct DeviceCopyEngineCounters {
   int64_t elements = 0;   // copies begun
-  int64_t bytes = 0;      // of the bodies of these
+  int64_t bytes = 0;      // of their bodies
   int64_t events = 0;     // made; a steady state adds none
   int slots_held = 0;     // on the host, for copies under way
   int places_in_use = 0;  // on the device
@@ -57,7 +57,7 @@ class DeviceCopyEngine {
   // Waits for copies under way, for at most stop_within.
   ~DeviceCopyEngine();
 
-  // Begins to copy, and keeps the element's slot until the copy is done, also after an error if the
+  // Begins to copy, and keeps the element's slot until the copy is done, even after an error if the
   // copy may have begun. ResourceExhausted if all places are in use; InvalidArgument if the body is
   // larger than a place; the device's error if it has failed.
   absl::StatusOr<DeviceElement> CopyToDevice(Element element);
@@ -73,8 +73,9 @@ class DeviceCopyEngine {
   DeviceElement Adopt(int place, Element head);
   void FreePlace(int place);
 
-  // Returns the slots and frees the places that the device is done with, as CopyToDevice() does
-  // too; call it also while no new elements come. Returns how many slots are still held.
+  // Returns the slots and frees the places that the device has finished with. CopyToDevice() does
+  // this too; call this method while no new elements arrive. Returns the number of slots still
+  // held.
   int Progress();
   // The same for engines that were destroyed with copies under way.
   static int ProgressLeftOver();

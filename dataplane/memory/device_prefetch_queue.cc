@@ -19,7 +19,7 @@ size_t BodyBytes(const Element& element) {
 
 }  // namespace
 
-// Makes sure that places fit `element`. When elements grow, allocates larger places; elements
+// Makes sure that `element` fits in a place. When elements grow, allocates larger places; elements
 // already on the device stay where they are.
 absl::Status DevicePrefetchQueue::MakeRoom(const Element& element) {
   const size_t bytes = std::max<size_t>(BodyBytes(element), 1);

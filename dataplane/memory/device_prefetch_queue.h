@@ -34,7 +34,7 @@ struct DevicePrefetchQueueOptions {
 // Any thread may call its methods.
 class DevicePrefetchQueue {
  public:
-  // Allocates memory on the device when the first element comes.
+  // Allocates memory on the device when the first element arrives.
   DevicePrefetchQueue(DeviceBackend& backend, const DevicePrefetchQueueOptions& options)
       : backend_(backend), options_(options) {}
   const DevicePrefetchQueueOptions& options() const { return options_; }
@@ -58,8 +58,8 @@ class DevicePrefetchQueue {
   // Drops all elements that Prefetch() announced.
   void Forget();
 
-  // Returns the host slots whose copies are done, and returns how many copies are still under way.
-  // The owner must call it regularly: nothing else returns these slots.
+  // Releases the host slots whose copies are done, and returns the number of copies still under
+  // way. The owner must call it regularly: nothing else returns these slots.
   int Progress();
 
   DeviceLandingStats stats() const;
@@ -80,7 +80,7 @@ class DevicePrefetchQueue {
 
   DeviceBackend& backend_;
   const DevicePrefetchQueueOptions options_;
-  std::unique_ptr<GpuDirectPool> gpu_direct_pool_;  // constant once elements come
+  std::unique_ptr<GpuDirectPool> gpu_direct_pool_;  // constant once elements arrive
 
   mutable Mutex mu_;
   std::unique_ptr<DeviceCopyEngine> engine_ GUARDED_BY(mu_);

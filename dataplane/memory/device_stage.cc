@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// Most values of a step, so that no product of its sizes overflows.
+// The most values of a step. Below it no product of sizes overflows.
 constexpr int64_t kMostValues = int64_t{1} << 48;
 
 absl::Status CheckSizes(std::initializer_list<int64_t> sizes, std::string_view what) {

@@ -11,14 +11,14 @@
 namespace penstock {
 
 // Returns the most bytes that an element, or an input of it (a record, a value of a function), may
-// take. Half of UsableMemory(); in a worker its memory budget. Any thread.
+// take. This is half of UsableMemory(), or in a worker its memory budget. Any thread.
 int64_t MostElementBytes();
 
 // Sets the limit for the whole process, from now on. Any thread.
 void LimitElementBytes(int64_t bytes);
 
-// ResourceExhausted with the limit and what to do. `what` names the thing that exceeds it, as "a
-// record of 8 bytes".
+// ResourceExhausted with the limit and what to do. `what` names the thing that exceeds it, such as
+// "a record of 8 bytes".
 absl::Status AboveElementLimit(std::string_view what);
 
 }  // namespace penstock

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free slots of one size. Memory that one core wrote and another read stays in the caches of both
-// for a while. Writing there costs twice as much as elsewhere, because each line is fetched from
-// the other core. So such a slot rests until some MiB of other slots were used. All other slots are
-// reused as soon as possible: last in, first out.
+// Free slots of one size. Memory that one core wrote and another read stays in the caches of both.
+// Writing to it then costs twice as much, because each line is fetched from the other core. Such a
+// slot therefore rests until RestBytes() of other slots have been used. All other slots are reused
+// as soon as possible: last in, first out.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class FreeSlots {
     slot.next_free = rested_;
     rested_ = &slot;
   }
-  // Puts a slot that another core has used.
+  // Adds a slot that another core has used.
   void Rest(Slot& slot) {
     slot.next_free = nullptr;
     *last_link_ = &slot;

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// A dying worker fails one or two receives; a device that accepts no writes fails all.
+// The death of a worker makes one or two receives fail. A device that accepts no writes makes all
+// of them fail.
 constexpr int kMostFailures = 3;
 
 // Places take at most one part in this many of a device's memory: a trainer needs the rest.
@@ -47,7 +48,7 @@ class GpuDirectState {
   }
   void Try() { Become("being tried", false); }
   void TurnOn() { Become("on", false); }
-  // For good.
+  // Turns it off for good.
   void TurnOff(const absl::Status& why) { Become(absl::StrCat("off: ", why.message()), true); }
   void OnReceived(const absl::Status& status) {
     bool too_many = false;

@@ -3,7 +3,7 @@
 // (transfer/ucx/gpu_direct.h). Such an element takes no slot in host memory and is not copied: only
 // its head is on the host. Where that is not possible, or not known yet, elements are received in
 // host memory and the device copies them (device_prefetch_queue.h). No call fails for that reason;
-// state() says which path is used, and why.
+// state() reports which path is used, and why.
 //
 // A dataset's last node gets this pool to make its elements in (dataset/iterator_output.h), and
 // passes it to its links. Only a node that passes elements on unchanged may produce a body that the
@@ -48,7 +48,7 @@ class DevicePlace {
   // it does not, and the pool lends no more places.
   absl::Status FlushWrites();
   // Reports the result of the receive. Not called for a receive that failed because its connection
-  // had been closed. After some failures in a row the pool lends no more places.
+  // had been closed. After three failures in a row the pool lends no more places.
   void OnReceived(const absl::Status& status);
 
  private:
@@ -66,8 +66,8 @@ struct GpuDirectPoolOptions {
 class GpuDirectPool final : public Pool {
  public:
   // Registers places of the device's memory for a writer such as a NIC; slow. An error gives the
-  // reason why it cannot. DeadlineExceeded means that the writer may still write to the places
-  // later: they are kept for good.
+  // reason why this is impossible. DeadlineExceeded means that the writer may still write to the
+  // places later: they are kept for good.
   using Open = std::function<absl::StatusOr<std::unique_ptr<Registration>>(
       DeviceBackend& backend, GpuDirectDriver& driver, int device, absl::Span<std::byte> places)>;
 

@@ -36,7 +36,7 @@ constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
 // briefly that resting would cost more than it saves.
 constexpr size_t kSmallestResting = size_t{16} << 10;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1}
-                                     << 40;  // bytes; a size from outside may say anything
+                                     << 40;  // bytes; a size from outside may be any number
 
 // Identifies the thread among those that run now.
 const void* ThisThread() {
@@ -176,7 +176,7 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
     MutexLock growing(grow_mu_);
     if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
   }
-  // Without the lock: allocating and registering this much memory takes a while.
+  // Without the lock: allocating and registering this much memory is slow.
   absl::StatusOr<std::unique_ptr<Segment>> segment = NewSegment(1, bytes, kClasses);
   if (!segment.ok()) return segment.status();
   HeapSlot& slot = (*segment)->slots[0];
@@ -352,7 +352,7 @@ void HeapPool::Close() {
   int64_t lent = 0;
   for (SizeClass& its : *classes_) its.mu.lock();
   for (SizeClass& its : *classes_) lent += its.lent - its.returned;
-  // One more, so that a slot that returns meanwhile cannot delete the pool during this call.
+  // One more, so that a slot that is returned meanwhile cannot delete the pool during this call.
   remaining_.store(lent + 1);
   closed_ = true;
   for (SizeClass& its : *classes_) its.mu.unlock();

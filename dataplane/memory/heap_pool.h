@@ -17,11 +17,11 @@
 namespace penstock {
 
 // Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a slot is unused. A
-// class has its own lock, held for some nanoseconds, and a list of free slots (free_slots.h). A
-// slot of 16 KiB or more that another thread returned rests in that list. A larger slot is a
-// segment of its own. The two of these that returned last are kept for slots of about their size;
-// all others go back to the system. Before a new segment is made, segments without a lent slot are
-// freed if the pool holds more than twice the lent bytes plus 256 MiB.
+// class has its own lock, held for nanoseconds, and a list of free slots (free_slots.h). A slot of
+// 16 KiB or more that another thread returned rests in that list. A slot above the largest class is
+// a segment of its own. The two such segments that were returned last are kept for slots of about
+// their size; the others are returned to the system. Before a new segment is made, segments without
+// a lent slot are freed if the pool holds more than twice the lent bytes plus 256 MiB.
 class HeapPool final : public Pool, public SlotOwner {
  public:
   // With a registrar every segment is registered when it is made, and segments of many slots are
@@ -56,10 +56,10 @@ class HeapPool final : public Pool, public SlotOwner {
   absl::StatusOr<std::unique_ptr<Segment>> NewSegment(size_t count, size_t slot_bytes,
                                                       int size_class);
   // Counts `bytes` of new segments; ResourceExhausted if they do not fit even after free segments
-  // were released.
+  // have been released.
   absl::Status Reserve(size_t bytes) REQUIRES(grow_mu_);
-  // Called after a slot of `returned` bytes in a segment of its own came back. Returns the segment
-  // that exceeds the number to keep, if there is one. REQUIRES: the lock of `own` is held.
+  // Called after a slot of `returned` bytes in its own segment has been returned. Returns the
+  // segment that exceeds the number to keep, if there is one. REQUIRES: the lock of `own` is held.
   std::unique_ptr<Segment> TakeOldestKept(SizeClass& own, size_t returned);
   bool TooMuchLiesIdle() const;
   void ReleaseFreeSegments();

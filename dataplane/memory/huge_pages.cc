@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
-// Each call makes all CPUs do some work.
+// Each call causes work on all CPUs.
 constexpr size_t kAtOnce = 16 << 20;  // bytes
 constexpr std::chrono::seconds kPause(10);
 // Address space that memory for elements leaves free for other uses: thread stacks, and libraries
@@ -56,7 +56,8 @@ void* MapAligned(size_t bytes, int protection, int flags, int fd) {
 
 int MakeHuge(absl::Span<std::byte> pages) {
 #ifdef MADV_POPULATE_WRITE
-  // While memory is fragmented, the system is not asked again at once: it searches each time.
+  // While memory is fragmented, the next request is delayed, because the system searches memory for
+  // each one.
   static std::atomic<Clock::rep> asked_again_at{0};
   static std::atomic<int> refusal{0};
   const Clock::rep now = Clock::now().time_since_epoch().count();

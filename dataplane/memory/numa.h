@@ -23,9 +23,9 @@ void UseMemoryNode(int node);
 // Returns the node for new memory, or -1 for no preference.
 int MemoryNode();
 
-// Places the pages of `memory`, none of which was touched yet, on MemoryNode(), or elsewhere once
-// that node is full. Does nothing where the system has no NUMA or a container's profile forbids it.
-// `memory` must begin at a page.
+// Places the pages of `memory`, none of which has been touched yet, on MemoryNode(), or elsewhere
+// once that node is full. Does nothing where the system has no NUMA or a container's profile
+// forbids it. `memory` must begin at a page.
 void PreferMemoryNode(absl::Span<std::byte> memory);
 
 }  // namespace penstock

@@ -64,8 +64,8 @@ void PageLocking::UseDevice(int device) {
   MutexLock lock(mu_);
   ComeNear(device);
   if (off_.has_value()) return;
-  // The device's context is then the one that page-locks. Without it, Begin() would create a
-  // context on another device.
+  // This makes the device's context the one that page-locks. Without it, Begin() would create a
+  // context on a different device.
   const absl::Status used = backend_.MakeEvent(device).status();
   if (used.ok() || !backend_.Count().ok()) Begin();
 }
@@ -152,7 +152,7 @@ std::string PageLocking::state() {
 }
 
 PageLock::~PageLock() {
-  // In a forked child the lock may be held for ever, and the page-locked memory is the parent's.
+  // In a forked child the lock may be held forever, and the page-locked memory is the parent's.
   if (!in_creator_) return;
   MutexLock lock(locking_.mu_);
   locking_.waiting_.erase(this);

@@ -31,14 +31,13 @@ absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text);
 
 class PageLock;
 
-// Page-locking needs a context on some GPU. It takes some hundred MB, and makes CUDA useless to
+// Page-locking needs a context on some GPU. It takes hundreds of MB, and makes CUDA unusable in
 // children that are forked later. So under kAuto nothing begins until the process uses a device,
 // through Penstock or through other code. Any thread.
 class PageLocking {
  public:
   // Returns the process's instance, in the mode of PENSTOCK_PAGE_LOCK (auto if it is not set), on
-  // the linked backend. A forked child has its own, because the lock of its parent's may be held
-  // for ever.
+  // the linked backend. A forked child has its own, because its parent's lock may be held forever.
   static PageLocking& ForProcess();
 
   PageLocking(PageLockMode mode, DeviceBackend& backend, std::shared_ptr<EventLog> events);
@@ -54,8 +53,8 @@ class PageLocking {
   // penstock_page_locks_refused_total count all.
   std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
   // The same for memory that is made before it is known whether a device will read it. UseDevice()
-  // page-locks the memory that waits; so does the next call of another method once other code uses
-  // a device.
+  // page-locks the memory that waits; so does the next call of any other method once other code
+  // uses a device.
   std::unique_ptr<PageLock> LockOnceInUse(absl::Span<std::byte> memory);
 
   // Both begin to page-lock, as Lock() does, if other code uses a device by now.
@@ -64,7 +63,7 @@ class PageLocking {
 
  private:
   friend class PageLock;
-  // Begins if it has not begun and may.
+  // Begins to page-lock if that has not begun and is allowed.
   void Decide() REQUIRES(mu_);
   void ComeNear(int device) REQUIRES(mu_);
   void Begin() REQUIRES(mu_);
@@ -78,7 +77,8 @@ class PageLocking {
   std::atomic<bool> refusal_logged_ = false;
 
   Mutex mu_;
-  // OK if memory is page-locked; an error says why it is not; nullopt until a device is used.
+  // OK if memory is page-locked; an error with the reason if it is not; nullopt until a device is
+  // used.
   std::optional<absl::Status> off_ GUARDED_BY(mu_);
   std::set<int> near_ GUARDED_BY(mu_);  // devices whose NUMA node was passed on, if they have one
   std::set<PageLock*> waiting_ GUARDED_BY(mu_);

@@ -17,7 +17,7 @@
 namespace penstock {
 
 struct PoolOptions {
-  // Most bytes of all slots of the pool together, both lent and free. 0: no bound.
+  // The most bytes of all slots of the pool together, both lent and free. 0: no bound.
   size_t max_bytes = 0;
 };
 
@@ -45,15 +45,15 @@ class Pool {
   // size class are reused before a new segment is made. ResourceExhausted, with both numbers, above
   // max_bytes. Does not wait.
   virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
-  // The same for a block of that head and body, which must begin where the loan's bytes do: a pool
-  // may need the body to begin at a page.
+  // The same for a block with a head and a body of those sizes. The block must begin where the
+  // loan's bytes do, because a pool may need the body to begin at a page boundary.
   virtual absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) {
     return Lend(head_bytes + body_bytes);
   }
   // For a pool whose memory depends on the element. Returns the place of the element that the
-  // pool's user returns after `ahead` others, counted from the one that it is asked for now. Called
-  // by the thread that serves that request. The place stays valid for good, on any thread. kNoPlace
-  // if all elements are treated alike.
+  // pool's user will return `ahead` elements after the one that is requested now. Called by the
+  // thread that serves that request. The place stays valid forever, on any thread. kNoPlace if all
+  // elements are treated alike.
   virtual int64_t PlaceOf(int64_t /*ahead*/) const { return kNoPlace; }
   // The same as LendBlock(head_bytes, body_bytes), for the element at a place of PlaceOf().
   virtual absl::StatusOr<Loan> LendBlockAt(int64_t /*place*/, size_t head_bytes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slots for elements with several readers, in segments of this process. Other processes map the
-// segments; what they write into their mapping stays private to them.
+// segments; their writes to the mapping stay private to them.
 //
 // An element made here exists once for all its readers. Code that names a slot to another process
 // keeps a loan on it until that process has returned it or is dead. So a slot is free only when no
@@ -27,9 +27,9 @@ class SharedPool final : public Pool, public SlotOwner {
  public:
   struct Options {
     size_t max_bytes = size_t{1} << 30;  // of its segments together
-    // Most bytes of slots that one reader in another process may hold at a time, so that a reader
-    // that keeps elements, or has stopped, takes no more of the pool. Above that it gets copies.
-    // One slot is always allowed.
+    // The most bytes of slots that one reader in another process may hold at a time, so that a
+    // reader that keeps elements, or has stopped, takes no more of the pool. Above that it gets
+    // copies. One slot is always allowed.
     int64_t max_loan_bytes = int64_t{256} << 20;
   };
 
@@ -46,8 +46,8 @@ class SharedPool final : public Pool, public SlotOwner {
   // Creates a pool. DefaultPool() lends the slot instead for a block that finds no room below
   // max_bytes or in the process's bound for shared memory, for a block below kFrameBelow (it
   // travels in a frame), and for a block with a head above kHeadRoom. The first loan of a slot
-  // waits until the pages of its block are present, and for no other slot's pages. If the machine
-  // has no pages left, DefaultPool() lends too.
+  // waits until the pages of its block are present, but not for the pages of other slots. If the
+  // machine has no pages left, DefaultPool() lends the slot as well.
   static std::shared_ptr<SharedPool> Create(const Options& options);
 
   // The position of a block in a segment of this process's pools.

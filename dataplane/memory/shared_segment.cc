@@ -27,7 +27,7 @@ namespace {
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr int64_t kBlockUnit = 512;  // bytes that st_blocks counts: stat(2)
 
-// Returns how many processes a launcher has started on this machine; 1 if it does not say.
+// Returns how many processes a launcher has started on this machine; 1 if it does not report this.
 int64_t LocalProcesses() {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
     const char* text = std::getenv(name);

@@ -39,8 +39,8 @@ class SharedSegment {
   // afterwards. InvalidArgument unless it is a segment of exactly `bytes` whose size is sealed and,
   // with Writers::kAll, all of whose pages are present: this process would otherwise make, and pay
   // for, the missing pages. PermissionDenied if it was created with Writers::kOwner and is opened
-  // with Writers::kAll. Memory that any process may write also counts here: ResourceExhausted above
-  // this process's bound.
+  // with Writers::kAll. Memory that any process may write counts towards this process's bound:
+  // ResourceExhausted above it.
   static absl::StatusOr<SharedSegment> Open(const Descriptor& fd, size_t bytes,
                                             Writers writers = Writers::kAll);
 

@@ -24,8 +24,8 @@ constexpr size_t kLargestSegment = 64 << 20;  // bytes, unless it has one slot
 constexpr uint64_t kMaxBody = uint64_t{1} << 40;
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
-// Returns whether a page there is this process's own rather than the mapped file's (pagemap, see
-// proc(5)); true if that is not known.
+// Returns whether any page in the range is this process's own rather than the mapped file's
+// (pagemap, see proc(5)); true if that is not known.
 bool AnyOwnPage(const std::byte* memory, size_t bytes) {
   constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62;
   constexpr uint64_t kOfFile = uint64_t{1} << 61;
@@ -112,7 +112,7 @@ absl::StatusOr<SlotView> SlotView::Map(int segment, const SlotLayout& layout) {
         absl::StrCat("cannot map ", layout.slots, " shared slots: errno ", errno,
                      "; vm.max_map_count limits the mappings of a process"));
   }
-  // After the heads, which split mappings of huge pages.
+  // Done after the heads are mapped, because they split mappings of huge pages.
   bool populated = false;
 #ifdef MADV_POPULATE_WRITE
   populated = ::madvise(memory, layout.bytes(), MADV_POPULATE_WRITE) == 0;

@@ -6,7 +6,8 @@
 // others has its own view of the same bodies, each after a private page in the head's place. A
 // reader copies the head to that page and checks the copy. It then has a whole block whose offsets
 // the writer can no longer change. A writer makes the head there and copies it into the segment
-// when the block is done. Whatever others write into the segment, it can only write there.
+// when the block is done. Whatever other processes write into the segment, the writer never writes
+// outside it.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +33,9 @@ struct SlotLayout {
   size_t body_offset(uint32_t slot) const { return slot * slot_bytes() + kHeadRoom; }
 };
 // Returns the layout of a segment with slots for bodies of `bytes`: `count` slots, or as many as
-// fit a segment.
+// fit in a segment.
 SlotLayout LayoutFor(size_t bytes, uint64_t count);
-// Returns whether such a segment is possible. For layouts that another process names.
+// Returns whether such a segment is possible. Call it for layouts from another process.
 bool IsPossible(uint64_t slots, uint64_t body_bytes);
 
 // A process's own mapping of the slots. Not mapped in a forked child.
@@ -46,7 +47,7 @@ class SlotView {
   ~SlotView();
 
   // Maps the slots; others see what is written into a body. Takes two of the process's mappings per
-  // slot, and some 10 µs per megabyte. ResourceExhausted if the process has too many mappings
+  // slot, and about 10 µs per megabyte. ResourceExhausted if the process has too many mappings
   // (vm.max_map_count). REQUIRES: `segment` has layout.bytes(), all of which are present
   // (SharedSegment).
   static absl::StatusOr<SlotView> Map(int segment, const SlotLayout& layout);
@@ -62,7 +63,7 @@ class SlotView {
   // Returns where that slot's body begins. With Map(), the kHeadRoom bytes before it are private.
   std::byte* body(uint32_t slot) const { return memory_.data() + layout_.body_offset(slot); }
   // Drops the pages that this process wrote in that body, so that it shows the other process's data
-  // again. Some microseconds per megabyte. REQUIRES: is_private().
+  // again. Takes microseconds per megabyte. REQUIRES: is_private().
   void DropWritten(uint32_t slot) const;
 
  private:

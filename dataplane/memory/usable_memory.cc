@@ -89,7 +89,7 @@ int64_t LeastOfGroups(const std::string& root, Of of) {
   for (std::string line; std::getline(in, line);) {
     // "0::/group" of v2, "4:cpu,memory:/group" of v1.
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    // A group of another namespace ("/../…") has no folder here.
+    // A group of a different namespace ("/../…") has no folder here.
     if (parts.size() != 3 || !absl::StartsWith(parts[2], "/")) continue;
     const std::string group = absl::StrContains(parts[2], "/..") ? "/" : parts[2];
     if (parts[0] == "0" && parts[1].empty()) {

@@ -26,7 +26,7 @@ int64_t UnusedMemory();
 int64_t UnusedMemoryOf(const std::string& root);
 
 // Bytes of address space that this process has left below RLIMIT_AS; INT64_MAX where there is no
-// such limit. The current value; reads a file where there is a limit. Any thread.
+// such limit. Reads the current value from a file if there is a limit. Any thread.
 int64_t UnusedAddressSpace();
 
 }  // namespace penstock

@@ -39,8 +39,7 @@ size_t CompressedBound(Codec codec, size_t bytes);
 size_t Compress(Codec codec, MessageType type, absl::Span<const std::byte> from,
                 absl::Span<std::byte> into);
 
-// Reads the prefix of a body that came from outside. DataLoss for a prefix that Compress() does not
-// write.
+// Reads the prefix of a body from outside. DataLoss for a prefix that Compress() does not write.
 absl::StatusOr<CompressedPrefix> ReadCompressedPrefix(absl::Span<const std::byte> body);
 // Writes the content to `into`. REQUIRES: `into` has exactly prefix.bytes bytes. DataLoss if the
 // body does not decompress to exactly that many.

@@ -19,28 +19,28 @@ class ElementReceiver {
   ElementReceiver(Spec spec, int64_t max_element_bytes)
       : spec_(std::move(spec)), max_element_bytes_(max_element_bytes) {}
 
-  // Any thread, before the worker learns of it: `count` more may come.
+  // Allows `count` more elements. Any thread; call it before the worker learns of the credits.
   void Grant(int64_t count) {
     credits_.fetch_add(count, std::memory_order_relaxed);
     room_.fetch_add(count, std::memory_order_relaxed);
   }
-  // Uses `count` credits: for elements that have come, for credits that were given back, or (with
-  // 1) for a message of at least one element that is about to come and has no room yet. DataLoss if
-  // the worker has fewer credits left.
+  // Uses `count` credits: for elements that have arrived, for credits that were returned, or (with
+  // 1) for a message of at least one element that is about to arrive and has no room yet. DataLoss
+  // if the worker has fewer credits left.
   absl::Status Use(int64_t count);
 
   // For a link over several connections, where an element may begin to arrive before it is its
   // turn. BeginEarly(), on any thread: one element begins. UseInTurn(): it is the turn of an
-  // element that began early or will do so. Both return DataLoss if more come than there are
-  // credits.
+  // element that began early or will do so. Both return DataLoss if more elements arrive than there
+  // are credits.
   absl::Status BeginEarly();
   absl::Status UseInTurn();
 
   // Check the block (Element) or the frame (Frame) in the first `bytes` of the loan and pass its
   // elements to OnElements. Use(1) has paid for the message. `received` is set to the number of
   // elements passed. DataLoss if an element does not fit the spec, is above max_element_bytes or is
-  // not as long as the message, or if a frame has more elements than there are credits; the good
-  // elements of a frame before that are passed first.
+  // not as long as the message, or if a frame has more elements than there are credits; the valid
+  // elements of a frame before that point are passed first.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
   // The same for a block whose head fills the loan and whose body of `body_bytes` is on a device.
   // The loan is of a DevicePlace (dataplane/memory/gpu_direct_pool.h).
@@ -57,7 +57,7 @@ class ElementReceiver {
   std::atomic<int64_t> room_{0};     // the same, minus elements that began early
   const Spec spec_;
   const int64_t max_element_bytes_;
-  std::vector<penstock::Element> frame_elements_;  // of the present frame; empty between two events
+  std::vector<penstock::Element> frame_elements_;  // of the current frame; empty between two events
 };
 
 }  // namespace penstock::transfer

@@ -21,7 +21,7 @@ namespace {
 
 using Nanoseconds = EventLoop::Nanoseconds;
 
-// How long the own thread waits for a thread that polled to poll again. If none does, new work
+// How long the loop's thread waits for a thread that polled to poll again. If none does, new work
 // waits at most this long.
 constexpr Nanoseconds kBackoff = 2 * EventLoop::kMillisecond;
 // A wake-up that is lost for any reason costs no more than this.
@@ -29,7 +29,7 @@ constexpr Nanoseconds kMaxSleep = 1'000 * EventLoop::kMillisecond;
 // How often descriptors are checked while links are busy.
 constexpr Nanoseconds kDescriptorsEvery = EventLoop::kMillisecond;
 
-// Blocks all signals: they are for the program's own threads.
+// Blocks all signals, which are for the program's other threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -77,7 +77,7 @@ void EventLoop::Stop() {
 
 bool EventLoop::Poll(Nanoseconds now) {
   polls_.fetch_add(1, std::memory_order_seq_cst);
-  // Wakes an own thread in a long sleep, so that it learns of this poll and backs off.
+  // Wakes the loop's thread from a long sleep, so that it learns of this poll and backs off.
   Nanoseconds looks_at = looks_at_.load(std::memory_order_seq_cst);
   if (looks_at > now + kBackoff && looks_at_.compare_exchange_strong(looks_at, 0)) SignalThread();
   if (!serving_mu_.try_lock()) return false;
@@ -88,9 +88,9 @@ bool EventLoop::Poll(Nanoseconds now) {
 
 bool EventLoop::BeginSleep() {
   MutexLock lock(serving_mu_);
-  if (ended_) return true;  // nothing comes any more
+  if (ended_) return true;  // nothing arrives any more
   sleeper_ = Sleeper::kPoller;
-  SetSleeps(true);  // repeated after the own thread's: that one may be used up
+  SetSleeps(true);  // again: the effect of an earlier one may be used up
   if (!ServeLocked(Now(), /*may_look=*/true)) return true;
   Disarm(Sleeper::kPoller);
   return false;
@@ -125,13 +125,13 @@ bool EventLoop::ServeLocked(Nanoseconds now, bool may_look) {
 
 void EventLoop::Wake() {
   woken_.store(true, std::memory_order_seq_cst);
-  // The thread that serves now polls again, or else the own thread looks within kBackoff.
+  // The thread that serves now polls again, or else the loop's thread checks within kBackoff.
   if (server_.load() == std::this_thread::get_id()) return;
   if (looks_at_.exchange(0, std::memory_order_seq_cst) != 0) SignalThread();
 }
 
 void EventLoop::WakeAt(Nanoseconds moment) {
-  // A thread that is awake, or wakes earlier, asks for deadlines before it sleeps.
+  // A thread that is awake, or wakes earlier, checks the deadlines before it sleeps.
   if (looks_at_.load(std::memory_order_seq_cst) > moment + EventLoop::kMillisecond) Wake();
 }
 
@@ -189,7 +189,7 @@ void EventLoop::Sleep(bool polled) {
   descriptors_ready_ = true;
 }
 
-// False: work has come in the meantime.
+// Returns false if work has arrived in the meantime.
 bool EventLoop::FallAsleep() {
   sleeper_ = Sleeper::kOwnThread;
   SetSleeps(true);

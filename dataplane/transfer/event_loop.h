@@ -3,7 +3,7 @@
 // elements or credits polls the loop and serves the links itself (polling.h), so that no other
 // thread need be woken. While no thread polls, the loop's own thread serves.
 //
-// One thread at a time serves: it has the lock. The own thread backs off while others poll, and
+// One thread at a time serves: it has the lock. The loop's thread backs off while others poll, and
 // checks every 2 ms whether they still do. It always serves a Wake() and a WakeAt().
 #pragma once
 
@@ -29,10 +29,10 @@ class EventLoop {
 
   // --- For a thread that polls: one at a time, holding no lock that an event takes ---
 
-  // Serves without waiting. False: there was nothing to do.
+  // Serves without waiting. Returns false if there was nothing to do.
   bool Poll(Nanoseconds now);
-  // Call before sleeping until descriptor() is readable. False: there is something to do. After
-  // true, EndSleep() must follow, and then a Poll().
+  // Call before sleeping until descriptor() is readable. Returns false if there is something to do.
+  // After true, EndSleep() must follow, and then a Poll().
   bool BeginSleep();
   void EndSleep();
   virtual int descriptor() const = 0;
@@ -43,11 +43,11 @@ class EventLoop {
   bool runs() const { return static_cast<bool>(in_creator_); }
 
  protected:
-  // Starts the own thread. ResourceExhausted if the process gets no thread, Unavailable if it gets
-  // no descriptor. `name`: at most 15 characters.
+  // Starts the loop's thread. ResourceExhausted if no thread can be started, Unavailable if no
+  // descriptor is left. `name`: at most 15 characters.
   absl::Status Start(const char* name);
-  // Ends the own thread; nothing is served after it returns. Call it before the data that Serve()
-  // needs is destroyed, and not while serving.
+  // Ends the loop's thread; nothing is served after it returns. Call it before the data that
+  // Serve() needs is destroyed, and not while serving.
   void Stop();
 
   // Any thread. The links are served once more, soon.
@@ -55,8 +55,8 @@ class EventLoop {
   // Any thread. Like Wake(), at `moment`, or up to 2 ms later.
   void WakeAt(Nanoseconds moment);
 
-  // Does the pending work without waiting; true if there was some. `descriptors`: some of the
-  // descriptors that descriptor() watches may be ready.
+  // Does the pending work without waiting; returns true if there was any. `descriptors`: some of
+  // the descriptors that descriptor() watches may be ready.
   virtual bool Serve(Nanoseconds now, bool descriptors) REQUIRES(serving_mu_) = 0;
   // After SetSleeps(true) and until SetSleeps(false), new work makes descriptor() readable, at
   // least until a thread has checked the descriptors. A Serve() follows SetSleeps(true) before any
@@ -75,11 +75,11 @@ class EventLoop {
   void SignalThread();
 
   const ForkGuard in_creator_;
-  Descriptor wake_fd_;  // wakes the own thread
+  Descriptor wake_fd_;  // wakes the loop's thread
   std::atomic<bool> stopping_{false};
   std::atomic<bool> woken_{false};
   std::atomic<uint64_t> polls_{0};
-  // When the own thread looks again by itself; 0: it is awake.
+  // When the loop's thread checks again by itself; 0: it is awake.
   std::atomic<Nanoseconds> looks_at_{0};
   std::atomic<std::thread::id> server_;
 

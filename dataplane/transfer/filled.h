@@ -12,7 +12,7 @@ namespace penstock::transfer {
 enum class Filled : uint8_t {
   kInPlace = 0,     // made in that memory
   kNoSlot = 1,      // copied by the worker: no slot was free when it was made
-  kForAnother = 2,  // copied: made in memory of another client
+  kForAnother = 2,  // copied: made in memory of a different client
   kElsewhere = 3,   // copied: made in memory of a node that holds elements
 };
 inline constexpr size_t kWaysFilled = 4;
@@ -24,7 +24,7 @@ int64_t FilledOfProcess(Filled how);
 // Counts of elements by how they were filled. Any thread.
 class FilledCounts {
  public:
-  // Counts it for the process as well.
+  // Counts the element for the process as well.
   void Add(Filled how);
   int64_t Of(Filled how) const {
     return counts_[static_cast<size_t>(how)].load(std::memory_order_relaxed);

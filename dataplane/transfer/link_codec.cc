@@ -12,14 +12,14 @@
 namespace penstock::transfer {
 namespace {
 
-// Long compared with the delay of the client's reports.
+// The period is long compared with the delay of the client's reports.
 constexpr std::chrono::milliseconds kPeriod(100);
 // The least share of a period in which something must be under way; below it the link is not the
 // bottleneck.
 constexpr double kBusy = 0.7;
 // Bytes per second. No codec here makes a link of this speed faster, so none is tried.
 constexpr double kFastLink = 2e9;
-// A codec must beat the present choice by this factor to be chosen.
+// A codec must beat the current choice by this factor to be chosen.
 constexpr double kWorthIt = 1.25;
 // Decompression takes this share of the time that compression takes.
 constexpr double kDecodeShare = 0.4;

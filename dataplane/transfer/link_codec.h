@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one link compresses what it sends: not at all, with the codec that was asked for, or, if the
-// choice is left to the link, with the one that brings most bytes per second to the client. For
-// that choice the link and the codecs are measured as they work:
+// How one link compresses the data that it sends: not at all, with the requested codec, or, if the
+// choice is left to the link, with the one that delivers the most bytes per second to the client.
+// For that choice the link and the codecs are measured as they work:
 //
 // - the link: by the bytes that the client reports as received, over the time in which something
 //   was under way. This counts only if that was nearly all of the time. Otherwise elements do not
 //   wait for the link, and compression would waste processor time.
-// - a codec: by its processor time, on a message now and then.
+// - a codec: by its processor time, on an occasional message.
 #pragma once
 
 #include <array>
@@ -61,8 +61,8 @@ class LinkCodec {
   };
   // Compresses a message of `count` elements if that is shorter; `bytes` are a frame or a block.
   Encoded Encode(MessageType type, absl::Span<const std::byte> bytes, Loan loan, int64_t count);
-  // One message went out without Encode(): an error, of 0 bytes, or an element over another
-  // connection.
+  // Records a message that was sent without Encode(): an error (0 bytes), or an element over a
+  // different connection.
   void OnOther(size_t bytes);
   // The client has received the `count` oldest elements.
   void OnReceived(int64_t count);

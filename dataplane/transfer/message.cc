@@ -104,7 +104,7 @@ Hello ReadHello(Reader& reader) {
     for (uint64_t i = 0; i < intervals && reader.ok(); ++i) {
       Index begin = reader.Count();
       int64_t length = reader.Count();
-      // Only in order: a hostile set must not cost more than its bytes.
+      // Intervals must be in order: a hostile set must not cost more than its bytes.
       if (length == 0 || (i > 0 && begin <= holding.indices.end())) reader.Invalidate();
       holding.indices.Add(begin, begin + length);
     }

@@ -2,8 +2,8 @@
 // The messages on a link over a network. A message is eight bytes of header, the first of which is
 // the type and the others zero, then content that depends on the type; numbers are little endian.
 // Elements and frames are not parsed here: a block (docs/element.md) follows the header. The
-// protocol decides how messages follow each other: one gRPC message each (grpc/), or a length
-// before each (tcp/wire.h).
+// protocol decides how messages are delimited: one gRPC message each (grpc/), or a length before
+// each (tcp/wire.h).
 //
 //   client to worker   hello, then updates; goodbye if it closes on purpose
 //   worker to client   welcome, then elements, frames, errors, recalled
@@ -14,8 +14,8 @@
 //   worker to client   stripes, after the welcome; striped, in the place of an element
 //                      that goes over a further connection, which carries elements only
 //
-// A worker closes, or refuses a hello, by the gRPC status of the call, or by `closed`, the last
-// message.
+// A worker closes a link, or refuses a hello, with the gRPC status of the call or with `closed`,
+// the last message.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ inline constexpr size_t kFrameBytes = 256 << 10;
 // (unauthenticated_limits.h, tcp/wire.h).
 inline constexpr int kMaxControlBytes = 16 << 20;
 
-// Numbers are never reused for another message.
+// Numbers are never reused for a different message.
 enum class MessageType : uint8_t {
   kHello = 1,
   kUpdate = 2,
@@ -75,7 +75,7 @@ struct Closed {
   absl::Status reason;  // may be OK
 };
 
-// The secret that a further connection shows to join a link. The worker draws it and sends it on
+// The secret that a further connection presents to join a link. The worker draws it and sends it on
 // the link.
 struct StripeKey {
   uint64_t high = 0, low = 0;
@@ -106,7 +106,7 @@ std::string Encode(const Join& join);
 std::string Encode(const Stripes& stripes);
 std::string Encode(const Striped& striped);
 
-// Appends the message to `bytes`, whose memory can so be reused.
+// Appends the message to `bytes`, whose memory can thus be reused.
 void Append(const Update& update, std::string& bytes);
 
 // Returns the header of an element or a frame.
@@ -118,7 +118,7 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header);
 
 // Decodes any message but an element or a frame, header included. InvalidArgument for a message
 // that no side of this version sends: numbers below 0, bytes left over, an unknown type.
-// FailedPrecondition for a hello of another version.
+// FailedPrecondition for a hello of a different version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
 // Decodes a client's message: its hello if not `hello_received`, then updates and a goodbye.

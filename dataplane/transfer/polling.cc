@@ -20,7 +20,7 @@ using Nanoseconds = EventLoop::Nanoseconds;
 
 // Many times the duration of a hand-over between two threads that are awake.
 constexpr Nanoseconds kSpin = 20'000;
-// After kWastedSpins wasted spins in a row, the next spin comes after kSleepsBeforeSpin sleeps.
+// After kWastedSpins wasted spins in a row, the next spin follows after kSleepsBeforeSpin sleeps.
 constexpr int kWastedSpins = 4;
 constexpr int kSleepsBeforeSpin = 16;
 
@@ -32,13 +32,13 @@ void Relax() {
 
 }  // namespace
 
-// A list is destroyed without a lock held, since that may end a loop.
+// A list is destroyed without a lock held, because its destruction may end a loop.
 using Loops = std::vector<std::shared_ptr<EventLoop>>;
 
-// The loops of the process, and which of the waiting threads polls them.
+// The loops of the process, and the choice of the waiting thread that polls them.
 class Poller {
  public:
-  // Returns this process's poller. A forked child has one of its own, without loops.
+  // Returns this process's poller. A forked child has its own, without loops.
   static Poller& OfProcess() {
     static Mutex mu;
     static std::atomic<Poller*> present{nullptr};
@@ -75,8 +75,8 @@ class Poller {
     if (!leads_) gone.swap(led_);
   }
 
-  // Makes this thread the leader. False if another thread leads or there is nothing to lead;
-  // `waits`, unless nullptr, is then a follower until Unfollow().
+  // Makes this thread the leader. Returns false if another thread leads or there is nothing to
+  // lead; `waits`, unless it is nullptr, is then a follower until Unfollow().
   bool TryLead(PollingCondition* waits) {
     MutexLock lock(mu_);
     if (leads_ || !HasWork()) {
@@ -152,7 +152,7 @@ class Poller {
                        [](const auto& loop) { return !loop->idle(); });
   }
 
-  // Decides whether there is a spin before the next sleep.
+  // Decides whether the leader spins before the next sleep.
   void NoteSleep(bool spun) {
     if (spun) {
       ++wasted_spins_;

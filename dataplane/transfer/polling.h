@@ -15,13 +15,14 @@
 
 namespace penstock::transfer {
 
-// The timeout for a wait whose end is always reported with NotifyAll(): it cannot miss anything.
+// The timeout for a wait whose end is always reported with NotifyAll(), so that nothing can be
+// missed.
 inline constexpr std::chrono::seconds kMaxWait(1);
 
 // A condition variable for state that links' events change. One of the process's waiting threads at
-// a time polls the transports' loops and runs the events of any link. It spins a moment before it
-// sleeps, unless the last spins found nothing. The others sleep until they are notified or offered
-// the lead.
+// a time polls the transports' loops and runs the events of any link. It spins briefly before it
+// sleeps, unless the last spins found nothing. The other threads sleep until they are notified or
+// offered the lead.
 class PollingCondition {
  public:
   PollingCondition() = default;
@@ -55,8 +56,8 @@ class PollingCondition {
 // often. REQUIRES: no lock is held that an event takes.
 void PollTransports();
 
-// After this, threads that wait poll the loop, until it is removed. Unavailable without a
-// descriptor.
+// From now on, waiting threads poll the loop until it is removed. Unavailable if no descriptor is
+// left.
 absl::Status AddPolledLoop(std::shared_ptr<EventLoop> loop);
 void RemovePolledLoop(const EventLoop& loop);
 

@@ -135,7 +135,7 @@ SendQueue::OutgoingMessage SendQueue::Take() {
     default:
       next.count = entry.recalled;
   }
-  DropReceived();  // answers count no elements, so they go at once
+  DropReceived();  // an answer counts no elements, so it is dropped at once
   return next;
 }
 

@@ -2,7 +2,7 @@
 // The part of the worker's end of a link that all protocols share: the answer to the client's
 // hello, the client's credits, the messages to send, in order, and the reason why the link is
 // closed. Small elements are copied together into frames (docs/element.md), which frees their own
-// slots at once; larger elements and errors are sent as they are. Each is kept until it was
+// slots at once; larger elements and errors are sent as they are. Each is kept until it has been
 // received.
 #pragma once
 
@@ -41,8 +41,8 @@ class SendQueue {
   uint64_t frame() const { return opened_; }
   // Ends the wait of the open frame.
   void Seal();
-  // Stops sending. The client gets the reason after all that was sent; if there are several, the
-  // first.
+  // Stops sending. After everything sent before, the client gets the reason; if there are several,
+  // the first.
   void Close(const absl::Status& reason);
   bool closed() const { return closed_; }
   const absl::Status& reason() const { return reason_; }
@@ -57,10 +57,10 @@ class SendQueue {
   void Refuse(const absl::Status& reason);
   // InvalidArgument if the credits overflow.
   absl::Status Grant(int64_t count);
-  // The client received the `count` oldest elements and errors: appends them to `received`.
-  // InvalidArgument if fewer were taken.
+  // Records that the client has received the `count` oldest elements and errors, and appends them
+  // to `received`. InvalidArgument if fewer were taken.
   absl::Status OnReceived(int64_t count, std::vector<Acknowledged>& received);
-  // Takes the credits back. The answer is queued after what was sent.
+  // Takes back the unused credits. The answer is queued after everything sent before.
   void Recall();
   // Applies a whole update. NotifyUpdate() must follow, without the lock around this.
   absl::Status Apply(const Update& update, std::vector<Acknowledged>& received);
@@ -75,7 +75,7 @@ class SendQueue {
     int64_t count = 0;                  // elements or errors in it; for kRecalled credits
   };
   bool empty() const { return !answered_ || close_sent_ || (size() == 0 && !closed_); }
-  // True after the message that closes the link was taken; it is the last.
+  // Returns true once the message that closes the link, which is the last, has been taken.
   bool close_sent() const { return close_sent_; }
   // Returns the number of messages, without the last.
   size_t size() const { return entries_.size() - taken_ - (has_open_frame() ? 1 : 0); }
@@ -98,10 +98,11 @@ class SendQueue {
     int64_t recalled = 0;  // credits
   };
 
-  // Copies the element into the open frame or a new one; false if there is no room for one.
+  // Copies the element into the open frame or a new one; returns false if there is no room for one.
   bool Pack(const Element& element);
   void Unpack(const Entry& entry, std::vector<Sent>& sent);
-  // Drops the oldest entries that were taken, while all in them was received.
+  // Drops the oldest entries as long as they have been taken and everything in them has been
+  // received.
   void DropReceived();
 
   Pool& frames_;

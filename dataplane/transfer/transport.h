@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How elements go from a worker to a client. A transport is a folder next to this file and one line
-// in builtin_transports.cc. The same conformance suite runs on all
+// How elements are sent from a worker to a client. A transport is a folder next to this file and
+// one line in builtin_transports.cc. The same conformance suite runs on all
 // (tests/dataplane/transfer/conformance.h).
 //
 // A link joins one client session to one worker for one iteration. The client dials, authorises
@@ -49,7 +49,7 @@ struct Holding {
 
 // The client's first message on a new link.
 struct Hello {
-  std::string token;  // of the job; another one is refused: PermissionDenied
+  std::string token;  // of the job; any other is refused: PermissionDenied
   ClientId client;
   Incarnation incarnation;
   IterationId iteration;
@@ -57,7 +57,7 @@ struct Hello {
   // it. Collected after the client's earlier link to this worker (if any) was destroyed, so that
   // nothing more can arrive on that link meanwhile.
   std::vector<Holding> holdings;
-  // For what the worker sends, if the protocol goes over a network.
+  // For the data that the worker sends, if the protocol uses a network.
   LinkCompression compression = LinkCompression::kNone;
 };
 
@@ -98,17 +98,17 @@ class SendLink {
   virtual int64_t credits() const = 0;
   // Sends `sent` against one credit. FailedPrecondition without a credit, Unavailable on a closed
   // link, InvalidArgument above the size that the protocol can carry; then `sent` stays the
-  // caller's. The link keeps it, or a copy, until it was received. An element below 256 KiB may
-  // wait up to 2 ms for others to share its message.
+  // caller's. The link keeps it, or a copy, until it has been received. An element below 256 KiB
+  // may wait up to 2 ms for others to share its message.
   virtual absl::Status Send(Sent&& sent) = 0;
   // Returns the pool in which a block for this link is best made (Pool::LendBlock): the client's
   // memory, if some is free, from which Send() moves the block without a copy. The block may still
   // be sent on any link. nullptr: any memory is as good.
   virtual std::shared_ptr<Pool> pool() { return nullptr; }
-  // Sends a frame that waits for more elements. Call it when no more elements come at once.
+  // Sends a frame that waits for more elements. Call it when no more elements follow at once.
   virtual void Flush() = 0;
-  // Closes the link; the client gets `reason`. Elements sent before still arrive if the link holds.
-  // OnClosed follows.
+  // Closes the link; the client gets `reason`. Elements sent before still arrive unless the link
+  // breaks. OnClosed follows.
   virtual void Close(const absl::Status& reason) = 0;
 };
 
@@ -161,8 +161,8 @@ class ReceiveEvents {
   virtual void OnElements(absl::Span<Element> elements) = 0;
   // An error in the place of an element.
   virtual void OnError(const Identity& identity, const absl::Status& error) = 0;
-  // The answer to Recall(): `credits` came back unused. Elements sent before the answer have come
-  // before it.
+  // The answer to Recall(): `credits` were returned unused. Elements sent before the answer have
+  // arrived before it.
   virtual void OnRecalled(Credits credits) = 0;
   // The last event: the link was refused (PermissionDenied), closed by the worker with this reason,
   // or broken (Unavailable). DataLoss: the worker sent something that is not an element of the
@@ -176,7 +176,7 @@ class ReceiveLink {
   // one begins.
   virtual ~ReceiveLink() = default;
   // Grants credits. A worker that has used one of them knows at the link's end that all elements
-  // were received whose events had returned by this call.
+  // whose events had returned by this call were received.
   virtual void Grant(Credits credits) = 0;
   // Asks for the credits that the worker has not used. OnRecalled follows.
   virtual void Recall() = 0;
@@ -247,12 +247,11 @@ struct TransportSelection {
   Transport* transport = nullptr;
   TransportOffer offer;
   std::string reason;
-  std::string instead_of;  // a named protocol that was not possible; mostly empty
+  std::string instead_of;  // a named protocol that could not be used; mostly empty
 };
 // Selects one of `offers`. A named protocol that cannot be used is NotFound "Protocol 'X' is not
-// available for worker 'Y': why", unless one of `fallback` is possible. "auto" takes the first
-// possible protocol of those that the worker's config names, else the possible one with the lowest
-// rank.
+// available for worker 'Y': why", unless one of `fallback` can be used. "auto" takes the first
+// usable protocol that the worker's config names, else the usable one with the lowest rank.
 absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preference,
                                              const std::vector<TransportOffer>& offers,
                                              std::string_view worker);

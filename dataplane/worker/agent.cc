@@ -42,7 +42,7 @@ Agent::Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tas
   context_->SetReporter([this](control::WorkerUp message) { Send(std::move(message)); });
 }
 
-// The thread comes first, so that the dispatcher does not hear of a worker that cannot run.
+// The thread is started first, so that the dispatcher does not hear of a worker that cannot run.
 absl::Status Agent::Begin(control::DispatcherStub& stub) {
   PENSTOCK_ASSIGN_OR_RETURN(heart_, StartThread("the worker's heartbeats", [this] { Beat(); }));
   PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<control::ReconnectingWorkerSession> session,
@@ -52,7 +52,7 @@ absl::Status Agent::Begin(control::DispatcherStub& stub) {
     MutexLock lock(session_mu_);
     session_ = std::move(session);
   }
-  tasks_->SayAgain();  // orders may have come before session_ was set
+  tasks_->SayAgain();  // orders may have arrived before session_ was set
   return absl::OkStatus();
 }
 

@@ -26,7 +26,7 @@ namespace penstock::worker {
 struct AgentOptions {
   control::WorkerHello hello;         // `held` is filled in each time
   absl::Duration heartbeat_interval;  // or the dispatcher's, if that is shorter
-  absl::Duration dispatcher_timeout;  // gives up once it is out of reach this long
+  absl::Duration dispatcher_timeout;  // gives up once it has been unreachable this long
 };
 
 // Thread-safe.
@@ -39,12 +39,12 @@ class Agent final : private control::ReconnectingWorkerEvents {
                                                       Tasks* tasks, AgentOptions options);
   ~Agent() override;
 
-  // Waits until the dispatcher has welcomed the worker. Returns why the agent gave up, otherwise.
+  // Waits until the dispatcher has welcomed the worker. Otherwise returns why the agent gave up.
   absl::Status AwaitWelcome();
-  // Waits until Stop(), or until the agent gave up.
+  // Waits until Stop(), or until the agent has given up.
   void AwaitOver();
   absl::Status status() const;  // OK, or why it gave up
-  // Asks the dispatcher to give all partitions to others, and waits until it has.
+  // Asks the dispatcher to give all partitions to other workers, and waits until that is done.
   absl::Status Drain(absl::Time deadline);
   // Reports that the worker leaves, and ends the session. Idempotent, bounded; not from an event.
   void Stop();
@@ -59,7 +59,8 @@ class Agent final : private control::ReconnectingWorkerEvents {
   void OnLost(const absl::Status& status) override;
   void OnGivenUp(const absl::Status& status) override;
 
-  // Notes which dispatcher sent the message. Drops what a dispatcher with another journal assigned.
+  // Notes which dispatcher sent the message. Drops what a dispatcher with a different journal
+  // assigned.
   void Follow(const control::WorkerDown& message, uint64_t sequence);
   void OnWelcome(const control::WorkerWelcome& welcome);
   void Send(control::WorkerUp message);
@@ -72,7 +73,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
 
   mutable Mutex mu_;
   std::condition_variable changed_;
-  bool connected_ GUARDED_BY(mu_) = false;        // welcomed on the present stream
+  bool connected_ GUARDED_BY(mu_) = false;        // welcomed on the current stream
   bool welcomed_ GUARDED_BY(mu_) = false;         // ever
   absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was connected last, or when it began
   WaitLines wait_lines_ GUARDED_BY(mu_){StderrEventLog()};

@@ -11,12 +11,12 @@ void CountSent(int64_t bytes);
 // Clients confirmed that they received this many elements.
 void CountReceived(int64_t elements);
 
-// For the windows of cross-trainer caches: a trainer got an element that was there already (a hit),
-// or that was prepared for it.
+// For the windows of cross-trainer caches: a trainer got an element that was already in the window
+// (a hit), or one that was prepared for it.
 void CountCacheQuery(bool hit);
 // A trainer missed this many elements that fell out of a window.
 void CountSkipped(int64_t elements);
-// Adds `bytes` to what the windows hold; negative for fewer.
+// Adds `bytes`, which may be negative, to the size of the windows' contents.
 void CountCached(int64_t bytes);
 
 }  // namespace penstock::worker

@@ -27,7 +27,7 @@ struct Definition {
   std::unique_ptr<Profile> profile;  // over all partitions that were run from it
 };
 
-// Thread-safe. Definitions in use stay; the cache keeps a few of the others.
+// Thread-safe. Definitions in use stay; of the others, the cache keeps a few.
 class DatasetCache {
  public:
   // Asks the dispatcher for a dataset by id and edition; may wait.
@@ -37,8 +37,8 @@ class DatasetCache {
   explicit DatasetCache(Fetch fetch) : fetch_(std::move(fetch)) {}
 
   // Returns the dataset of that id and edition. Errors: the dispatcher's; those of ParseDataset for
-  // the definition; FailedPrecondition if this program computes another fingerprint for it, as
-  // another release may.
+  // the definition; FailedPrecondition if this program computes a different fingerprint for it, as
+  // a different release may.
   absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t edition);
 
   // Returns the work done for each dataset that was run here and is still known.

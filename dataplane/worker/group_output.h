@@ -30,8 +30,8 @@ class GroupOutput {
   absl::StatusOr<std::optional<Element>> Next();
   // As NodeIterator::Skip(), in indices.
   absl::StatusOr<int64_t> Skip(int64_t count);
-  // Returns true if no member lacks its element. The iterator is then just after the elements
-  // returned.
+  // Returns true if no member still lacks the current element. The iterator is then just after the
+  // elements returned.
   bool whole() const { return index_ % size_ == 0; }
 
  private:
@@ -42,7 +42,7 @@ class GroupOutput {
   const int64_t size_;
   const Finish finish_;
   Index index_;
-  // The current element, which some members have not got yet.
+  // The current element, which some members have not received yet.
   std::optional<absl::StatusOr<std::optional<Element>>> made_;
 };
 

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kPatience(500);
 constexpr int64_t kMostCredits = int64_t{1} << 40;
 
 // Returns the indices that the client holds under this placement. Elements of an earlier placement
-// are no answer: `skip` has them, or the client gave them back.
+// do not count: `skip` has them, or the client has returned them.
 IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings,
                    const control::PlacedPartition& of) {
   IndexSet all;
@@ -42,7 +42,7 @@ int64_t BytesOf(const Element& element) {
 
 }  // namespace
 
-// One link, and how much was sent on it that is not known to be received.
+// One link, and the amount sent on it that is not known to have been received.
 class IterationSender::Link final : public transfer::SendEvents,
                                     public std::enable_shared_from_this<IterationSender::Link> {
  public:
@@ -77,12 +77,13 @@ class IterationSender::Link final : public transfer::SendEvents,
   bool closing GUARDED_BY(&IterationSender::mu_) = false;        // sends nothing more
   bool gone GUARDED_BY(&IterationSender::mu_) = false;           // OnClosed was called
   bool out_of_credit GUARDED_BY(&IterationSender::mu_) = false;  // had no credit when last tried
-  uint64_t grants GUARDED_BY(&IterationSender::mu_) = 0;         // how often credits came
-  // Its credits, except that it may have recalled some without notice; and the most it had.
+  uint64_t grants GUARDED_BY(&IterationSender::mu_) = 0;         // how often credits arrived
+  // The link's credits, some of which the client may have recalled unnoticed; and the most that it
+  // had.
   int64_t credits GUARDED_BY(&IterationSender::mu_) = 0;
   int64_t window GUARDED_BY(&IterationSender::mu_) = 0;
-  // When the last credit came, and the recent mean interval between them. Both count the credits of
-  // all links, since times would be noise.
+  // When the last credit arrived, and the recent mean interval between them. Both are measured in
+  // credits of all links, because times would be noise.
   int64_t credited_at GUARDED_BY(&IterationSender::mu_) = 0;
   double interval GUARDED_BY(&IterationSender::mu_) = 0;
   // Always accounts for what the link waits for.
@@ -138,7 +139,7 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
   PENSTOCK_RETURN_IF_ERROR(
       Await(partition, lock, [&]() REQUIRES(mu_) { return partition.MaySendLocked(index); }));
   PENSTOCK_RETURN_IF_ERROR(SendOne(partition, std::move(sent), lock));
-  // The element is on its way: slots and credits that came back are for the next.
+  // The element is on its way: slots and credits that have been returned are for the next one.
   if (passes_by) transfer::PollTransports();
   return absl::OkStatus();
 }
@@ -146,7 +147,7 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
 template <class Ready>
 absl::Status IterationSender::Await(PartitionSender& partition, std::unique_lock<std::mutex>& lock,
                                     const Ready& ready) {
-  // A link must not be destroyed under the lock, nor a permit be waited for.
+  // Under the lock, no link must be destroyed and no permit must be waited for.
   std::optional<PermitPause> pause;
   const auto unlocked = [&lock](auto&& act) {
     lock.unlock();
@@ -185,7 +186,7 @@ absl::StatusOr<protocol::Remainder> IterationSender::AwaitRemainder(PartitionSen
 
 absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent sent,
                                       std::unique_lock<std::mutex>& lock) {
-  // A link must not be destroyed under the lock, nor a permit be waited for.
+  // Under the lock, no link must be destroyed and no permit must be waited for.
   std::optional<PermitPause> pause;
   Pick pick;
   std::optional<Clock::time_point> patient_until;  // set when another client could have had it
@@ -200,7 +201,7 @@ absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent
       changed_.WaitFor(lock, pick.passed_over ? kPatience : transfer::kMaxWait);
       continue;
     }
-    if (pick.link == nullptr) {  // look once more after that
+    if (pick.link == nullptr) {  // check once more after that
       lock.unlock();
       Flush();
       pause.emplace(partition.permit_);
@@ -247,7 +248,7 @@ void IterationSender::TakeBackLocked(Link& link, PartitionSender& partition, tra
   ++link.credits;
   partition.sender_.OnRefused(link.reader.client, sent.identity.index);
   if (absl::IsFailedPrecondition(why)) {
-    link.out_of_credit = link.grants == grants;  // unless credits came in between
+    link.out_of_credit = link.grants == grants;  // unless credits arrived in between
     if (link.out_of_credit && std::exchange(link.credits, 0) > 0) {
       link.window = 0;  // it recalled some, and may grant fewer from now on
     }
@@ -303,7 +304,7 @@ std::shared_ptr<Pool> IterationSender::SlotsFor(const PartitionSender& partition
     }
     if (!partition.IsFor(index, link->reader)) continue;
     // Picks the link with the most unused credits. If all are used, picks the one that is likely to
-    // have the next.
+    // have the next one.
     const int64_t unused = link->Unused();
     const std::tuple rank(unused <= 0,
                           unused > 0 ? -static_cast<double>(unused) : link->NextUnused(unused),

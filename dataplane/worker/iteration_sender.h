@@ -68,7 +68,7 @@ class IterationSender final : public IterationSink,
   // Releases the lock, whatever it returns. The analysis does not see that.
   absl::Status SendOne(PartitionSender& partition, transfer::Sent sent,
                        std::unique_lock<std::mutex>& lock) REQUIRES(mu_);
-  // Records that `sent` leaves on the link.
+  // Records that `sent` is being sent on the link.
   void NoteLocked(Link& link, PartitionSender& partition, const transfer::Sent& sent) REQUIRES(mu_);
   // Undoes NoteLocked(), since the link refused `sent` because of `why`. `grants`: the link's value
   // when it was picked.
@@ -106,7 +106,7 @@ class IterationSender final : public IterationSink,
   transfer::PollingCondition changed_;
   std::map<control::Reader, Session> sessions_ GUARDED_BY(mu_);
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order they came up
-  // Index in up_ of the link that is asked first for the next element.
+  // Index in up_ of the link that is tried first for the next element.
   size_t turn_ GUARDED_BY(mu_) = 0;
   int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // on all links, since the beginning
   std::vector<std::shared_ptr<PartitionSender>> partitions_ GUARDED_BY(mu_);

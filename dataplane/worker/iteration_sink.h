@@ -40,22 +40,22 @@ class PartitionSink {
  public:
   virtual ~PartitionSink() = default;
 
-  // Sends an element, or an error in its place, with its identity. Waits until a reader wants it,
-  // with the permit given up. Cancelled.
+  // Sends an element, or an error in its place, with its identity. Waits until a reader asks for
+  // it, with the permit given up. Cancelled.
   virtual absl::Status Send(transfer::Sent sent) = 0;
   // `index` was produced and is not to be sent, nor is any index before it since the last sent one.
   // Cancelled.
   virtual absl::Status Pass(Index index) = 0;
-  // Everything was produced. Waits until nothing is in doubt; the partition may then be reported as
-  // Ended. Cancelled; InvalidArgument if the partition must not end.
+  // Call it when everything has been produced. Waits until nothing is in doubt; the partition may
+  // then be reported as Ended. Cancelled; InvalidArgument if the partition must not end.
   virtual absl::Status End(Index elements) = 0;
   // Returns the number of elements, with the pads of a coordinated read, once End() has returned.
   virtual Index elements() const = 0;
-  // Continues to send again what is not received, until cancelled.
+  // Continues to send again the elements that were not received, until cancelled.
   virtual void Linger() = 0;
   // Returns where the element of that index is best made; nullptr: anywhere. Any thread.
   virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;
-  // `index` is made next, as far as that is known.
+  // Announces that `index` is made next, as far as is known.
   virtual void Produces(Index index) = 0;
   // Returns the index of the element that is made `elements` later.
   virtual Index ProducesAfter(int64_t elements) const = 0;
@@ -81,7 +81,7 @@ class IterationSink {
   virtual std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) = 0;
   // Cancels the sink and forgets it.
   virtual void Close(PartitionSink& sink) = 0;
-  // Sends what the links hold back to wait for more elements.
+  // Sends the elements that links hold back while they wait for more.
   virtual void Flush() = 0;
   // Closes every link and accepts no more; the clients see `reason`.
   virtual void CloseLinks(const absl::Status& reason) = 0;

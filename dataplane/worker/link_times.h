@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a link to a client waits for while its client waits. At each moment it is one thing, so that
-// the times add up to the link's life. Metric penstock_worker_link_microseconds_total{client,
-// waits_for}.
+// What a link to a client waits for while its client waits. At each moment it waits for exactly one
+// thing, so that the times add up to the link's life. Metric
+// penstock_worker_link_microseconds_total{client, waits_for}.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ enum class LinkWaitsFor : uint8_t {
 class LinkTimes {
  public:
   using Clock = std::chrono::steady_clock;
-  // Tests give a `now` of their own.
+  // Tests pass their own `now`.
   explicit LinkTimes(const std::string& client,
                      std::function<Clock::time_point()> now = Clock::now);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory in which a partition's last node makes its elements. If the link of the client that is
-// likely to get them has memory of that client, it is used, so that they need not be copied on
-// their way.
+// The memory in which a partition's last node makes its elements. If the client that is likely to
+// get them offers memory through its link, that memory is used, so that the elements need not be
+// copied on their way.
 #pragma once
 
 #include "dataplane/memory/pool.h"
@@ -10,7 +10,7 @@
 namespace penstock::worker {
 
 // An element may belong to one client by its index. Otherwise its client is chosen when it is sent,
-// and an element made for another client is copied then. Thread-safe. `sink` and `otherwise`
+// and an element made for a different client is copied then. Thread-safe. `sink` and `otherwise`
 // outlive the pool; its loans do not need it.
 class OutputPool : public Pool {
  public:

@@ -36,10 +36,11 @@ constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 
-// How long to wait after a transient error, before the dispatcher hears of it and has it retried.
+// How long to wait after a transient error, before it is reported to the dispatcher, which has it
+// retried.
 constexpr std::chrono::milliseconds kOneMoment{500};
 
-// Where each partition is the whole dataset, each has an order of its own.
+// Where each partition is the whole dataset, each has its own order.
 uint64_t SeedOf(const control::Assign& assign) {
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -201,7 +202,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
   while (true) {
     absl::StatusOr<std::shared_ptr<const Definition>> definition =
         context_->definitions.Get(assign_.dataset_id, assign_.dataset_edition);
-    // The session handles a dispatcher out of reach; the fetch has waited already.
+    // The session handles an unreachable dispatcher; the fetch has waited already.
     const bool unreachable =
         absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
     if (!unreachable || cancelled_) return definition;

@@ -22,8 +22,8 @@
 namespace penstock::worker {
 
 // Works on a thread of its own, from Start() until cancelled. A partition that has ended stays,
-// since what it sent may have to be sent again. It holds a permit while it computes and gives it up
-// while it waits. Methods: any thread; only AwaitDone() waits.
+// since its elements may have to be sent again. The runner holds a permit while it computes and
+// gives it up while it waits. Methods: any thread; only AwaitDone() waits.
 class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
  public:
   static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<WorkerContext> context,
@@ -36,8 +36,8 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   void AddReader(const control::Reader& reader);
   void OnSplits(const control::SplitRun& run);
   void Allow(const control::AllowRows& order);
-  // Repeats its messages to a dispatcher that may have forgotten or never received them: questions
-  // without an answer, the newest bookmark, the end or the failure.
+  // Repeats its messages to a dispatcher that may have forgotten or never received them: unanswered
+  // questions, the newest bookmark, the end or the failure.
   void SayAgain();
 
   // Returns the work done up to the first whole element after the previous call. `iteration` is not
@@ -62,7 +62,8 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
 
   void Run();
   absl::Status Replay();
-  // Waits a moment, so that a disk or file server may recover before the retry; not once cancelled.
+  // Waits briefly, so that a disk or file server may recover before the retry. Does not wait once
+  // cancelled.
   void AwaitAnotherMoment();
   absl::StatusOr<std::shared_ptr<const Definition>> Define();
   // Sends everything from the bookmark on; returns the number of elements.

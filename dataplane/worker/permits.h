@@ -68,7 +68,7 @@ class Permit {
 
   // Waits for a permit. False once cancelled.
   bool Take();
-  // Leaves the permit to others, until Resume() was called as often as Pause().
+  // Leaves the permit to others, until Resume() has been called as often as Pause().
   void Pause();
   // Waits for the permit again, unless another thread of this partition is in a pause. False once
   // cancelled.

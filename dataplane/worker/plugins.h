@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plug-ins of one worker. No dataset makes it load another.
+// The plug-ins of one worker. No dataset can make the worker load another.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace penstock::worker {
 
-// Loads the plug-ins in order. `allowed` has libraries, and folders with all that is in them. A
-// library elsewhere (after following links) is PermissionDenied and not opened. Empty: all are
-// allowed. Other errors are those of LoadPlugin.
+// Loads the plug-ins in order. `allowed` lists libraries, and folders whose contents are all
+// allowed. A library elsewhere (after following links) is PermissionDenied and not opened. Empty:
+// all are allowed. Other errors are those of LoadPlugin.
 absl::Status LoadPlugins(const std::vector<std::string>& paths,
                          const std::vector<std::string>& allowed);
 

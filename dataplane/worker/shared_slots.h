@@ -13,8 +13,8 @@ namespace penstock::worker {
 struct SharedSlots {
   // The most that one reader may have of them, queued and lent; beyond it, the reader gets copies.
   int64_t max_loan_bytes = int64_t{256} << 20;
-  // The size of one iteration's segments. An element that finds no room is elsewhere, and each
-  // reader gets a copy. 0: what the iteration keeps, and such loans of eight readers.
+  // The size of one iteration's segments. An element that finds no room is kept elsewhere, and each
+  // reader gets a copy. 0: room for what the iteration keeps and for the loans of eight readers.
   int64_t pool_bytes = 0;
 
   // `kept_bytes`: the bytes of elements that are kept whether or not they are read; 0: none are.

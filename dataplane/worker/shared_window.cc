@@ -90,12 +90,12 @@ class SharedWindow::Link final : public transfer::SendEvents,
   const bool on_this_host;  // its client maps segments
 
   bool closing GUARDED_BY(&SharedWindow::mu_) = false;  // sends nothing more
-  bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed came
+  bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed was called
   // The thread is inside Send(). Events wait until it has recorded the sending.
   bool sending GUARDED_BY(&SharedWindow::mu_) = false;
   bool out_of_credit GUARDED_BY(&SharedWindow::mu_) = false;  // had no credit when last tried
   bool unflushed GUARDED_BY(&SharedWindow::mu_) = false;  // something was sent since the last flush
-  uint64_t grants GUARDED_BY(&SharedWindow::mu_) = 0;     // how often credits came
+  uint64_t grants GUARDED_BY(&SharedWindow::mu_) = 0;     // how often credits arrived
   // Confirmed by the client and not removed from `sent` yet.
   int64_t received GUARDED_BY(&SharedWindow::mu_) = 0;
   std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // not received; -1: an error
@@ -159,7 +159,7 @@ Element SharedWindow::Placed(Element element) const {
 
 absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
   if (sent.element) sent.element = Placed(std::move(sent.element));
-  // Neither is destroyed, nor a permit waited for, under the lock.
+  // Under the lock, neither is destroyed and no permit is waited for.
   std::vector<Entry> fallen;
   std::optional<PermitPause> pause;
   MutexLock lock(mu_);
@@ -318,7 +318,7 @@ void SharedWindow::SendOn(const LinkPtr& link) {
       trainer.errors.push_front(std::move(pending.sent));
     }
     if (absl::IsFailedPrecondition(status)) {
-      link->out_of_credit = link->grants == grants;  // unless credits came in between
+      link->out_of_credit = link->grants == grants;  // unless credits arrived in between
     } else {
       link->closing = true;  // OnClosed follows
     }

@@ -4,10 +4,11 @@
 //
 // An element is prepared when a trainer asks for more than the window holds. The window has it
 // once, read-only, for all trainers; it is in a segment of this worker while some trainer reads in
-// place (shm). The oldest elements fall out when the bytes exceed the window's. A trainer that is
-// slower continues with the oldest element left, and what it missed is counted. A new trainer
-// begins there. No trainer waits for another, and nothing is delivered again except what a broken
-// link leaves in doubt. An error goes to the one trainer whose request it answers, and is not kept.
+// place (shm). The oldest elements fall out when the window exceeds its size in bytes. A trainer
+// that is slower continues with the oldest element left, and the elements that it missed are
+// counted. A new trainer also begins with the oldest element. No trainer waits for another, and
+// nothing is delivered again except what a broken link leaves in doubt. An error goes to the one
+// trainer whose request it answers, and is not kept.
 //
 // Threads: one lock, and one thread that sends on all links. No method of a link is called under
 // the lock.
@@ -73,7 +74,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
     int64_t skipped = 0;
     int links = 0;
   };
-  // The next thing to send on a link: an element of the window, or an error.
+  // The next item to send on a link: an element of the window, or an error.
   struct PendingSend {
     Position position = -1;
     transfer::Sent sent;
@@ -82,7 +83,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   SharedWindow(IterationId iteration, std::string token, int64_t max_bytes,
                const SharedSlots& slots);
 
-  // Returns the pool where elements are best made for the present trainers; nullptr: anywhere.
+  // Returns the pool where elements are best made for the current trainers; nullptr: anywhere.
   std::shared_ptr<Pool> BestPool() const;
   // Returns `element`, or a copy where trainers read it in place: one copy for all of them.
   Element Placed(Element element) const;
@@ -126,7 +127,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   Position first_ GUARDED_BY(mu_) = 0;  // of entries_
   int64_t bytes_ GUARDED_BY(mu_) = 0;
   std::map<std::string, Trainer> trainers_ GUARDED_BY(mu_);
-  std::deque<Trainer*> asking_ GUARDED_BY(mu_);  // for what comes next, in that order
+  std::deque<Trainer*> asking_ GUARDED_BY(mu_);  // for the next element, in the order of asking
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);
   size_t turn_ GUARDED_BY(mu_) = 0;  // index in up_
   std::vector<std::shared_ptr<Producer>> producers_ GUARDED_BY(mu_);

@@ -30,7 +30,7 @@ class PartitionSplits final : public SplitFeed {
   // locks, from the thread in Get(), Append() or AskAgain(); must not wait.
   using Ask =
       std::function<void(int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted)>;
-  // Called when Get() begins (true) and ends (false) to wait.
+  // Called when Get() begins (true) and stops (false) waiting.
   using Waiting = std::function<void(bool begins)>;
 
   PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting,

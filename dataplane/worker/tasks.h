@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that a worker works on: the partitions placed here, by iteration, and the clients'
-// links to them. Executes the dispatcher's orders; knows no RPC.
+// links to them. Executes the dispatcher's orders; does not depend on RPC.
 #pragma once
 
 #include <map>
@@ -27,8 +27,9 @@ class Tasks {
   ~Tasks();  // Stop() without waiting
 
   // --- Orders ---------------------------------------------------------------------
-  // Each order may come twice. An order with a lower placement than the one here is ignored. An
-  // iteration with another token belongs to another dispatcher: what is here under its number ends.
+  // Each order may arrive twice. An order with a lower placement than the one here is ignored. An
+  // iteration with a different token belongs to a different dispatcher: the iteration that is here
+  // under its number ends.
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
@@ -38,8 +39,8 @@ class Tasks {
   // The dispatcher has welcomed the worker on a new stream. Repeats the messages that may have been
   // lost with the old stream.
   void SayAgain();
-  // Drops everything that is here, since the dispatcher that assigned it is gone: partitions end,
-  // and links close with `reason`.
+  // Drops everything held here, since the dispatcher that assigned it is gone: partitions end, and
+  // links close with `reason`.
   void Drop(const absl::Status& reason);
 
   // --- Links ------------------------------------------------------------------------
@@ -48,8 +49,8 @@ class Tasks {
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 
-  // Releases what ended since the last order. An iteration is kept until its last partition's
-  // thread and its last link are gone. Call it now and then.
+  // Releases everything that has ended since the last order. An iteration is kept until its last
+  // partition's thread and its last link are gone. Call it regularly.
   void ForgetIdle();
 
   std::vector<control::PlacedPartition> held() const;

@@ -67,8 +67,8 @@ class WorkerContext {
   const std::shared_ptr<Budget> budget;
   std::optional<ReadAheadBudget> read_ahead;  // constant except for its contents
 
-  // Sets the function that Say() calls from now on; nullptr: none. When this returns, the previous
-  // function is not being called and will not be.
+  // Sets the function that Say() calls from now on; nullptr: none. After this returns, the previous
+  // function is not called any more.
   void SetReporter(Reporter reporter) {
     MutexLock lock(mu_);
     reporter_ = std::move(reporter);

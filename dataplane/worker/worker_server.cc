@@ -152,7 +152,7 @@ std::string AddressFor(const WorkerConfig& config, int port) {
   return control::JoinHostPort(host, port);
 }
 
-// Returns that address for the protocol with a port of its own.
+// Returns that address for the protocol that has its own port.
 std::string DataAddressFor(const WorkerConfig& config, int port) {
   if (config.data_transfer_address.empty()) return AddressFor(config, port);
   return absl::StrReplaceAll(config.data_transfer_address, {{"%dts_port%", absl::StrCat(port)}});
@@ -227,7 +227,7 @@ absl::Status Server::Open() {
           [stub = stub_.get()](std::string_view id, uint64_t edition) {
             return stub->GetDataset(id, edition, control::CallOptions());
           },
-      // Bookmarks are due by this clock, which nobody sets.
+      // Bookmarks are due by this clock, which cannot be set.
       .now =
           [] {
             return absl::UnixEpoch() +

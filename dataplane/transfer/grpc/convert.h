@@ -8,7 +8,7 @@
 
 namespace penstock::transfer {
 
-// The message is cut to what gRPC's trailers carry.
+// The message is cut to the length that gRPC's trailers carry.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 

@@ -17,8 +17,9 @@ namespace penstock::transfer {
 namespace {
 
 // gRPC allocates what it receives with malloc. glibc returns large blocks, and the top of a heap
-// above 128 KiB, to the system at once, to be faulted in again for the next element. After a block
-// of this size was allocated and freed, it keeps this much (mallopt(3), "dynamic mmap threshold").
+// above 128 KiB, to the system at once, to be faulted in again for the next element. Once a block
+// of this size has been allocated and freed, glibc keeps this much (mallopt(3), "dynamic mmap
+// threshold").
 constexpr size_t kKeptByMalloc = 24 << 20;
 
 void LetMallocKeepWhatItFrees() {
@@ -45,13 +46,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetMaxReceiveMessageSize(largest > kMaxInt ? -1
                                                        : std::max<int>(largest, kMaxControlBytes));
   arguments.SetMaxSendMessageSize(-1);
-  // Elements come in few large pieces, and only as many as there are credits: window probing would
-  // send pings and settings between them.
+  // Elements arrive in few large pieces, and only as many as there are credits: window probing
+  // would send pings and settings between them.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   arguments.SetInt(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 64 << 10);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  // Detects a worker's host that has gone silently.
+  // Detects that the worker's host has silently disappeared.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -103,7 +104,7 @@ void ReceiveStream::Grant(Credits credits) {
 
 void ReceiveStream::Recall() {
   MutexLock lock(mu_);
-  // A second recall in one message: credits granted since the first come back too.
+  // With a second recall in one message, credits granted since the first are returned too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
   WriteNext();
@@ -125,7 +126,7 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
   alarm_.emplace();
   alarm_->Set(absl::ToChronoTime(absl::Now() + std::min(timeout, absl::Hours(24 * 365))),
               [stream = weak_from_this()](bool expired) {
-                // An alarm keeps its callback as long as it lives.
+                // An alarm keeps its callback for as long as it exists.
                 const std::shared_ptr<ReceiveStream> self = stream.lock();
                 if (!expired || self == nullptr) return;
                 {
@@ -137,7 +138,7 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
 }
 
 void ReceiveStream::OnReadDone(bool ok) {
-  if (ok && gate_.Enter()) {  // else closed: data that still comes is dropped
+  if (ok && gate_.Enter()) {  // else closed: data that still arrives is dropped
     broken_ = Handle();
     gate_.Leave();
   }

@@ -50,7 +50,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   void Open();
 
   void ReportReceived(int64_t count);  // together with waiting credits, if any
-  // Cancels the call after `timeout` unless the alarm is cancelled before.
+  // Cancels the call after `timeout` unless the alarm is cancelled earlier.
   void CancelAfter(absl::Duration timeout);
   void WriteNext() REQUIRES(mu_);
 

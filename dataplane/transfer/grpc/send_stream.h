@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a gRPC link. One write at a time; the credits bound the messages that wait. A
-// frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or until
-// Flush().
+// The worker's end of a gRPC link. There is one write at a time, and the credits bound the messages
+// that wait. A frame that is not full waits until it has been open for 1 to 2 ms, or until Flush().
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -31,13 +30,13 @@ class SendStream : public grpc::ServerGenericBidiReactor,
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
                                                                std::shared_ptr<SendLink> link) = 0;
-    // The hello has come: the client no longer counts as unauthenticated.
+    // The hello has arrived: the client no longer counts as unauthenticated.
     virtual void OnHelloReceived(SendStream& stream) = 0;
     // The last call.
     virtual void OnOver(SendStream& stream) = 0;
   };
 
-  // Answers one call, whose hello must come within `hello_timeout`. `owner` lives until OnOver().
+  // Answers one call, whose hello must arrive within `hello_timeout`. `owner` lives until OnOver().
   static SendStream* Start(grpc::GenericCallbackServerContext* context, Owner& owner,
                            std::chrono::milliseconds hello_timeout);
 
@@ -48,7 +47,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   void Close(const absl::Status& reason);
   // Breaks the call: for a client that does not read. Not after OnOver().
   void Cancel();
-  // Ends the call if the client was not admitted yet. Any thread; not after OnOver().
+  // Ends the call if the client has not been admitted yet. Any thread; not after OnOver().
   void Reject(const absl::Status& reason);
 
  private:

@@ -21,7 +21,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   LocalLink(DialOptions options, std::shared_ptr<ReceiveEvents> receiver);
 
   // Asks the worker. Then events begin on both sides: OnOpen, or OnClosed with the refusal. `ended`
-  // is called once, after the worker's side has got its last event.
+  // is called once, after the worker's side has received its last event.
   void Open(const Listener::Accept& accept, std::function<void(LocalLink*)> ended);
 
   // Called instead of Open() if no worker listens. OnClosed gets `reason`.
@@ -58,7 +58,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   void Deliver(ToWorker& event);
   void Receive(Sent& sent);
   absl::Status Check(const Element& element);
-  // Ends the client's side. Elements that it did not get go back to the worker.
+  // Ends the client's side. Elements that it has not received are returned to the worker.
   void End(const absl::Status& reason, std::vector<Sent> unconfirmed = {});
   void NotifyEnded();
   void ReportReceived();
@@ -68,7 +68,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   std::atomic<bool> closing_{false};  // no more Send()
   std::atomic<bool> over_{false};     // End() was called
 
-  // Used only by the events of their side, and cleared by the last.
+  // Used only by the events of their side, and cleared by the last one.
   std::shared_ptr<ReceiveEvents> receiver_;
   std::optional<Acknowledged> unreported_;  // received, not yet reported to the worker
   Spec admitted_;                           // the last spec that `options_.spec` admitted

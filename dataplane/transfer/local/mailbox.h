@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs events in order, one at a time, without a thread of their own. The thread that posts an
-// event also runs it, unless another thread is running events, which then runs this one too. So an
-// event may cause events of the other side, and these again events of this side, without nesting or
-// locking.
+// event also runs it, unless another thread is running events, which then runs this one too. An
+// event may therefore cause events on the other side, which may in turn cause events on this side,
+// without nesting or locking.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ class Mailbox {
     Run();
   }
 
-  // False after Close(): `event` is unchanged.
+  // Returns false after Close(); `event` is then unchanged.
   bool Post(Event&& event) {
     MutexLock lock(mu_);
     if (closed_) return false;

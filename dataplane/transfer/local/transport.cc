@@ -21,7 +21,7 @@ class LocalAcceptor {
  public:
   explicit LocalAcceptor(Listener::Accept accept) : accept_(std::move(accept)) {}
 
-  // False: closed.
+  // Returns false if it is closed.
   bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<LocalAcceptor>& self) {
     {
       MutexLock lock(mu_);
@@ -73,7 +73,7 @@ class LocalAcceptors {
     acceptors_.emplace(address, std::move(acceptor));
     return address;
   }
-  // True if the address is of this process, also after its listener has stopped.
+  // Returns true if the address belongs to this process, even after its listener has stopped.
   bool IsHere(std::string_view address) const { return address.starts_with(process_); }
   void Remove(const std::string& address) {
     MutexLock lock(mu_);

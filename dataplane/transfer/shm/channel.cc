@@ -80,7 +80,7 @@ RingReader::Found Channel::Read(uint64_t& word) {
 }
 
 void Channel::RingIfAsleep() {
-  // Rings once for each sleep: the side that was rung may get a processor late.
+  // Rings once per sleep, because the side that was rung may run late.
   if (other_.sleeps.load(std::memory_order_seq_cst) != 0 &&
       other_.sleeps.exchange(0, std::memory_order_seq_cst) != 0) {
     RingDoorbell();

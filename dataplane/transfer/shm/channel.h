@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two rings of a link, one each way, and the wake-ups between its sides. A side announces its
-// sleep and then looks into its ring once more. A side that writes checks for that announcement
-// after the write.
+// sleep and then checks its ring once more. A side that writes checks for that announcement after
+// the write.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace penstock::transfer {
 
 // The state that one side announces. In shared memory.
 struct SideMemory {
-  alignas(kApart) std::atomic<uint32_t> sleeps;   // not rung since it went to its socket
+  alignas(kApart) std::atomic<uint32_t> sleeps;   // not rung since it began to sleep
   alignas(kApart) std::atomic<uint32_t> blocked;  // it waits for room in the ring that it writes
 };
 
@@ -50,7 +50,7 @@ class Channel {
   // One thread. empty(): the other side has written no more words. Read(): its next word.
   bool empty() { return reader_.empty(); }
   RingReader::Found Read(uint64_t& word);
-  // Set before sleeping, and then look again; cleared after.
+  // Set it before sleeping, then check again; clear it afterwards.
   void SetSleeps(bool sleeps) { own_.sleeps.store(sleeps, std::memory_order_seq_cst); }
 
   const SharedSegment& control() const { return control_; }

@@ -22,7 +22,7 @@ class Loop final : public EventLoop {
   class Member {
    public:
     virtual ~Member() = default;
-    // Does the pending work without waiting; true if there was some.
+    // Does the pending work without waiting; returns true if there was any.
     virtual bool Poll(Nanoseconds now) = 0;
     // The socket is readable, or the other side has closed it or has ended.
     virtual void OnSocket() = 0;
@@ -31,7 +31,7 @@ class Loop final : public EventLoop {
     virtual void SetSleeps(bool sleeps) = 0;
     // Returns when Poll() must be called at the latest.
     virtual Nanoseconds deadline() const = 0;
-    // True: the loop removes it, calls OnDropped() and then nothing more.
+    // If true, the loop removes the member, calls OnDropped() and then calls nothing more.
     virtual bool over() const = 0;
     virtual void OnDropped() = 0;  // the descriptors may be closed
 
@@ -43,14 +43,14 @@ class Loop final : public EventLoop {
   // Starts the loop, which lasts as long as the process.
   static absl::StatusOr<Loop*> Start();
 
-  // How often a member hears that its socket is readable.
+  // How often OnSocket() is called for a readable socket.
   enum class Trigger : uint8_t {
     kLevel,
     kEdge,  // it reads everything, or returns by its deadline
   };
 
-  // Any thread. The member owns the descriptors and keeps them open until it was dropped. `pidfd`
-  // may be negative.
+  // Any thread. The member owns the descriptors and keeps them open until it has been dropped.
+  // `pidfd` may be negative.
   void Add(std::shared_ptr<Member> member, int socket, int pidfd,
            Trigger trigger = Trigger::kLevel);
   using EventLoop::Wake;

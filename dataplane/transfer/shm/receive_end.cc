@@ -199,7 +199,7 @@ bool ReceiveEnd::ReadRing(int words) {
 
 namespace {
 
-// nullopt: the word announces no element, or small ones.
+// Returns nullopt if the word announces no element, or small elements.
 std::optional<Filled> FilledBy(WordKind kind) {
   switch (kind) {
     case WordKind::kElement:
@@ -298,8 +298,8 @@ absl::Status ReceiveEnd::ReceiveBlock(const SlotWord& word) {
 
 absl::Status ReceiveEnd::Receive(Element element) {
   RETURN_IF_ERROR(Check(element));
-  // Sent before the event: from then on the reader may write over the slot, and on a break the
-  // worker copies elements that were not received out of it (SendEnd::MoveOut).
+  // Sent before the event. From then on the reader may overwrite the slot, and when a link breaks,
+  // the worker copies the elements that were not received out of their slots (SendEnd::MoveOut).
   channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   events_->OnElements(absl::MakeSpan(&element, 1));
   return absl::OkStatus();

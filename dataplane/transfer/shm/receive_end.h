@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's end of a shm link. Elements are read where the worker put them, or has them: only
+// The client's end of a shm link. Elements are read where the worker wrote or keeps them: only
 // their heads are copied, so that a head cannot change after its check. Frames, errors and elements
 // with large heads are copied out, and their slots return.
 //
-// kReceived goes into the ring just before the event. The reader of an element may write over it,
-// and by then the worker must not take it for one in doubt, even if this process ends at that
+// kReceived goes into the ring just before the event. The reader of an element may overwrite it,
+// and the worker must then no longer treat it as in doubt, even if this process ends at that
 // moment.
 #pragma once
 
@@ -63,7 +63,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   template <class Prefix, class BytesOf>
   absl::StatusOr<absl::Span<std::byte>> CopyOut(const SlotWord& word, size_t max_bytes,
                                                 BytesOf bytes_of, Loan& loan);
-  // Sets the reason of the end, which is reported once the ring is empty.
+  // Sets the reason for the end, which is reported once the ring is empty.
   void EndWith(const absl::Status& reason);
   void End();
 
@@ -74,7 +74,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   const Loop::Nanoseconds open_by_;
   PacketSocket socket_;
   Descriptor pidfd_;
-  std::shared_ptr<Channel> channel_;      // nullptr if no worker was there
+  std::shared_ptr<Channel> channel_;      // nullptr if no worker was found
   std::shared_ptr<ReceiveSlots> slots_;   // of this client's segments
   std::shared_ptr<ReceiveSlots> shared_;  // of the worker's segments
 
@@ -87,7 +87,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   bool open_ = false;
   bool corrupt_ = false;  // the ring is not read any more
   std::optional<absl::Status> ending_;
-  std::vector<Element> frame_elements_;  // of the present frame; empty between two events
+  std::vector<Element> frame_elements_;  // of the current frame; empty between two events
 };
 
 }  // namespace penstock::transfer

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its client sees them. The segments are the client's, or the worker's,
 // which the client only reads. The worker chooses the slot of an element. A slot is at the worker
-// (free there, or being filled) or here (received, lent). Which of the two is kept in private
-// memory.
+// (free there, or being filled) or here (received, lent). Private memory records which of the two
+// applies.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 namespace penstock::transfer {
 
 // The slots of the client's segments, or of the worker's: one object each. Keeps itself alive until
-// the last slot that is here was returned.
+// the last slot that is here has been returned.
 class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
   // Returned slots are reported to the worker through `channel`, by a word of kind `given_back`.
@@ -39,7 +39,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     int fd;  // open until the segment is retired
   };
   // Makes a segment with `count` slots, or fewer, for blocks of `bytes`, all at the worker.
-  // ResourceExhausted without memory.
+  // ResourceExhausted if there is no memory for it.
   absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
   // Maps a segment of the worker's for reading. DataLoss if it does not match the worker's numbers,
   // ResourceExhausted if this process cannot map it. Keeps `hold` in place of an earlier one, and
@@ -57,7 +57,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     std::byte* body = nullptr;  // the same, with kHeadRoom private bytes before it
     size_t body_bytes = 0;
   };
-  // DataLoss for a slot that does not exist, is not the worker's, or has another generation.
+  // DataLoss for a slot that does not exist, is not the worker's, or has a different generation.
   absl::StatusOr<Arrived> Arrive(const SlotWord& word);
 
   // No slot arrives after this, and nothing more is reported to the worker.

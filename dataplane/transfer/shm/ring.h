@@ -28,7 +28,7 @@ class RingWriter {
  public:
   explicit RingWriter(RingMemory& ring) : ring_(ring) {}
 
-  // False: the ring is full.
+  // Returns false if the ring is full.
   bool Write(uint64_t word) {
     if (next_ - read_ >= kRingWords) read_ = ring_.read.load(std::memory_order_seq_cst);
     if (next_ - read_ >= kRingWords) return false;  // also if the reader's number is impossible

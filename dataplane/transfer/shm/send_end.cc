@@ -21,19 +21,19 @@ namespace {
 constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * Loop::kMillisecond;
 // How long a client may take to read what was sent before a link was closed.
 constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * Loop::kMillisecond;
-// A segment may have this many times the bytes that this release would use for the slots asked for:
-// another release may round up differently.
+// A segment may have this many times the bytes that this release would use for the requested slots,
+// because a different release may round up differently.
 constexpr size_t kAskedSlack = 2;
 // Words read before other links are served.
 constexpr int kWordsOfClientAtOnce = 256;
 
-// Large slots make few per segment. The client is asked for more segments until it has made as many
+// A segment has few large slots. The client is asked for more segments until it has made as many
 // slots as may be in use, or one of these bounds is reached.
 constexpr uint64_t kAtFirst = 8;
 constexpr size_t kAtFirstBytes = size_t{128} << 20;
 // If no slot was free for blocks of a size, the link asks for more: at most kMostAsksOnMiss times,
-// each time for at most kMostOnMiss missing slots and kSpareOnMiss spare ones. So a node that reads
-// ahead gets further little by little.
+// each time for at most kMostOnMiss missing slots and kSpareOnMiss spare ones. A node that reads
+// ahead thus gets further step by step.
 constexpr int kMostAsksOnMiss = 8;
 constexpr uint64_t kMostOnMiss = 16;
 constexpr uint64_t kSpareOnMiss = 2;
@@ -177,7 +177,7 @@ bool SendEnd::FindSlot(PendingMessage& next) {
   }
   next.place = slots_->Claim(next.room.bytes);
   if (next.place.has_value()) return true;
-  waits_for_slot_ = true;  // before the last look: later returns see it
+  waits_for_slot_ = true;  // before the last check: later returns see it
   next.place = slots_->Claim(next.room.bytes);
   return next.place.has_value();
 }
@@ -203,8 +203,8 @@ uint64_t SendEnd::Announce(const PendingMessage& next) {
   return Pack(kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
-// Blocks in other memory are copied into the slots that return, so that the next ones find none
-// free either, forever. More slots end that.
+// Blocks in other memory are copied into the slots that are returned, so that the next blocks find
+// none free either, and so on. More slots end this.
 void SendEnd::AskForMissed(const Sent& sent) {
   const uint64_t missed = slots_->TakeMissed();
   if (missed == 0 || !sent.element || asked_.has_value()) return;
@@ -222,8 +222,8 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
   for (uint32_t number : slots_->TakeIdle(room.bytes)) {
     socket_.Send(PacketKind::kRetire, number).IgnoreError();  // the socket reports its end
   }
-  // As many slots as may be sent before one must return, and those being read meanwhile, but enough
-  // bytes that each slot can rest (free_slots.h).
+  // As many slots as may be sent before one must return, and those being read meanwhile, but at
+  // least enough bytes for each slot to rest (free_slots.h).
   const uint64_t in_use = room.kind == WordKind::kFrame
                               ? 4  // they return at once
                               : std::max<uint64_t>(queue_.size(), most_credits_) + 3;
@@ -398,7 +398,7 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
                    SharedSegment::Open(packet.descriptors[0],
                                        AlignUp(sizeof(ControlMemory) + packet.b, kPageBytes)));
   const auto* text = reinterpret_cast<const char*>(control.memory().data()) + sizeof(ControlMemory);
-  const std::string hello(text, packet.b);  // a copy: the client may still write there
+  const std::string hello(text, packet.b);  // a copy: the client may still change the original
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kWorker);
   channel_->SetSleeps(sleeps_);
   channel_->SetDoorbell(socket_);

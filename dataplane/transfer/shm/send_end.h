@@ -3,9 +3,9 @@
 //
 // Sending moves an element into a slot of the client, unless it was made there or in a SharedPool
 // that the client reads, and puts a word into the ring. The thread that sends does this, or the
-// serving thread if slots had to be waited for; never two threads at a time, which keeps the order.
-// A message waits in a SendQueue until it was received; small elements are packed there. A frame
-// that is not full waits until it was open for 1 ms at least and 2 ms at most, or until Flush().
+// serving thread if it had to wait for a slot; never two threads at a time, which keeps the order.
+// A message waits in a SendQueue until it has been received; small elements are packed there. A
+// frame that is not full waits until it has been open for 1 to 2 ms, or until Flush().
 #pragma once
 
 #include <atomic>
@@ -103,7 +103,8 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   // Pump() and Announce() release the lock while they copy.
   void Pump() REQUIRES(mu_);
   uint64_t Announce(const PendingMessage& next) REQUIRES(mu_);
-  // False: no slot is free, or the client is still mapping it. Otherwise call Announce().
+  // Returns false if no slot is free or the client is still mapping its segment. Otherwise call
+  // Announce().
   bool FindSlot(PendingMessage& next) REQUIRES(mu_);
   // Asks for `more` slots; 0: for as many as may be on their way.
   void Ask(const Room& room, uint64_t more = 0) REQUIRES(mu_);

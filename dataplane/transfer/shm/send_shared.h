@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of this process's own SharedPool, as one link offers them to its client: the segments
 // that the client has mapped, and the slots that it has. A loan keeps such a slot until the client
-// returned it or, after the link's end, until the client has released all of them or is dead.
+// has returned it or, after the link's end, until the client has released all of them or is dead.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace penstock::transfer {
 // Not thread-safe.
 class SendShared {
  public:
-  // The client answers kShared. Before this call every element is copied.
+  // Call it if the client answers kShared. Before this call every element is copied.
   void Allow() { wanted_ = true; }
 
   enum class Way {
@@ -32,7 +32,7 @@ class SendShared {
     kCopy,   // through a slot of the client's: it maps none, has that slot already, or has as many
              // bytes of such slots as a reader may hold (SharedPool)
   };
-  // Returns how an element goes to the client. Announces a segment that the client does not know.
+  // Returns how an element is sent to the client. Announces a segment that is new to the client.
   Way WayFor(const SharedPool::Place& place, const PacketSocket& socket);
   // Returns the word that lends the slot to the client; `loan` keeps the slot. REQUIRES: WayFor()
   // was kWord.
@@ -42,7 +42,7 @@ class SendShared {
   // ("shared_segment_refused"). DataLoss if the client was not asked.
   absl::Status OnMapped(const Packet& packet);
   // Returns the loan of a slot that the client has given back. DataLoss if the client does not have
-  // it, or for another generation.
+  // it, or for a different generation.
   absl::StatusOr<Loan> OnReturned(const SlotWord& word);
 
   // Called at the link's end. The loop then keeps the slots that the client has, until the client

@@ -15,7 +15,7 @@
 namespace penstock::transfer {
 namespace {
 
-// This many bytes of wholly free segments with slots of another size are kept.
+// This many bytes of wholly free segments with slots of a different size are kept.
 constexpr size_t kKeptIdle = 64 << 20;
 // A segment with slots above the largest size class is not kept once it is wholly free.
 const size_t kLargestKept = HeapPool::ClassBytes(HeapPool::kClasses - 1);
@@ -109,11 +109,11 @@ bool SendSlots::IsMissed(const SlotOwner* owner) {
 }
 
 absl::StatusOr<Loan> SendSlots::Lend(size_t bytes) {
-  return DefaultPool().Lend(bytes);  // only a block says where its body begins
+  return DefaultPool().Lend(bytes);  // only for a block is the body's place known
 }
 
 absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) {
-  // Smaller blocks go in frames, and larger heads do not fit before a body.
+  // Smaller blocks travel in frames, and larger heads do not fit before a body.
   if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
     MutexLock lock(mu_);
     if (SharedSlot* slot = TakeFree(body_bytes); slot != nullptr) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its worker sees them: in segments that the client made and passed on. A
 // slot is free, held here (an element is made or copied into it, or waits), at the client, or both:
-// held until the element was received, although it is already the client's. It is free again when
-// neither has it. Nothing is read from memory that the client can write: heads are in private
+// held until the element has been received, although it is already the client's. It is free again
+// when neither has it. Nothing is read from memory that the client can write: heads are in private
 // memory until they are given away.
 #pragma once
 
@@ -26,7 +26,7 @@
 namespace penstock::transfer {
 
 // A pool for elements that are to be sent without a copy. It lends other memory if no slot is free.
-// Keeps itself alive until the last slot that is held here was returned.
+// Keeps itself alive until the last slot that is held here has been returned.
 class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_this<SendSlots> {
  public:
   ~SendSlots() override;
@@ -58,7 +58,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   // Gives the slot of `body` to the client, with the head before the body; returns the word for it.
   // REQUIRES: the slot is held here.
   SlotWord GiveAway(const std::byte* body, uint32_t head_bytes);
-  // The client has returned the slot. DataLoss if it does not have it, or for another generation.
+  // The client has returned the slot. DataLoss if it does not have it, or for a different
+  // generation.
   absl::Status OnReturned(const SlotWord& word);
 
   // Removes segments and returns their numbers, for the client to retire: wholly free ones without

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket of a link: worker and client find each other by it, pass descriptors, and learn of
-// each other's end. Traffic for every element goes through the rings (channel.h), not through here.
+// The socket of a link. With it, worker and client find each other, pass descriptors, and learn
+// when the other one ends. Traffic for every element goes through the rings (channel.h), not
+// through here.
 //
 // Unix sockets in the abstract namespace: no file remains. Only processes of the same user are
 // accepted.
@@ -20,7 +21,7 @@
 
 namespace penstock::transfer {
 
-// Numbers are never reused for another packet.
+// Numbers are never reused for a different packet.
 enum class PacketKind : uint32_t {
   // Client to worker.
   // a: kShmVersion; b: bytes of the Hello; c: further abilities, bits of Ability. Descriptor:
@@ -40,12 +41,12 @@ enum class PacketKind : uint32_t {
   // such segments is read any more
   kShared = 20,
   kGiveUp = 21,  // a: the number of such a segment, of which the client has no slot
-  // Both directions. The ring has words for a side that sleeps. A packet on the link's own socket,
-  // since any process that holds an eventfd can make it blocking or full
+  // Both directions. The ring has words for a side that sleeps. It is a packet on the link's own
+  // socket, since any process that holds an eventfd can make it blocking or full
   kRing = 32,
 };
 
-// Numbers are never reused for another ability.
+// Numbers are never reused for a different ability.
 enum Ability : uint64_t {
   kReadsShared = 1,  // answers kShared
 };
@@ -69,8 +70,8 @@ class PacketSocket {
   PacketSocket() = default;
   explicit PacketSocket(Descriptor fd) : fd_(std::move(fd)) {}
 
-  // Connects to that name. Unavailable if nothing listens there, PermissionDenied if the process is
-  // of another user.
+  // Connects to that name. Unavailable if nothing listens there, PermissionDenied if the process
+  // belongs to a different user.
   static absl::StatusOr<PacketSocket> Connect(std::string_view name);
 
   int fd() const { return fd_.get(); }

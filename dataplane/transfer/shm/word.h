@@ -12,18 +12,18 @@
 
 namespace penstock::transfer {
 
-// Numbers are never reused for another word.
+// Numbers are never reused for a different word.
 enum class WordKind : uint8_t {
   // Worker to client. A slot that is now the client's:
   kElement = 1,   // head before the body's place, body in it
   kBlock = 2,     // head and body in the body's place: the head is too large to go before
   kFrame = 3,     // a frame in the body's place
   kError = 4,     // the block of an error in the body's place
-  kRecalled = 5,  // this many credits come back unused
+  kRecalled = 5,  // this many credits are returned unused
   kShared = 6,    // as kElement, in a segment of the worker's, which the client only reads
   // As kElement, but the worker copied the block into the slot, because:
   kCopiedNoSlot = 7,       // no slot was free when it was made
-  kCopiedForAnother = 13,  // it was made in memory of another client
+  kCopiedForAnother = 13,  // it was made in memory of a different client
   kCopiedElsewhere = 14,   // it was made in memory of a node that holds elements
   // Client to worker.
   kReturn = 8,         // the slot is the worker's again
@@ -59,7 +59,7 @@ inline uint64_t Pack(WordKind kind, int64_t count) {
          static_cast<uint64_t>(std::min(count, kMaxCount));
 }
 
-// May return an unknown kind: words come from outside.
+// May return an unknown kind: words arrive from outside.
 inline WordKind KindOf(uint64_t word) {
   return static_cast<WordKind>(word >> 60);
 }

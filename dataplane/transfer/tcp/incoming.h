@@ -18,17 +18,17 @@ namespace penstock::transfer::tcp {
 // Not thread-safe. Allocates only the text of IntoText() and the read-ahead buffer.
 class Incoming {
  public:
-  // Reads up to `ahead_bytes` more than was asked for, if they have come: so several small messages
-  // take one system call. Use 0 for bodies that are to be read to their places.
+  // Reads up to `ahead_bytes` more than was requested, if they have arrived, so that several small
+  // messages take one system call. Use 0 for bodies that are to be read to their places.
   explicit Incoming(size_t ahead_bytes = 0) : ahead_buffer_(ahead_bytes) {}
 
   enum class Got {
     kHead,     // type() and body_bytes() are known; Into() or IntoText() must follow
     kMessage,  // the body is in its place
-    kNothing,  // nothing more has come
+    kNothing,  // nothing more has arrived
     kEnd,      // the other side sends nothing more
   };
-  // Reads one step further. DataLoss: the data was altered on its way, or is not a message.
+  // Reads one step further. DataLoss: the data was corrupted in transit, or is not a message.
   // InvalidArgument: the message is of an unknown kind. Unavailable: the connection broke.
   absl::StatusOr<Got> Read(int fd);
 
@@ -62,12 +62,12 @@ class Incoming {
   std::vector<std::byte> ahead_buffer_;
   absl::Span<const std::byte> ahead_;  // the part of it that was read and not used yet
   uint64_t total_ = 0;
-  bool drained_ = false;  // the last read brought less than was asked for
+  bool drained_ = false;  // the last read returned less than was requested
   bool end_expected_ = false;
 };
 
-// Reads and drops the data that has come, up to a bound. kNothing: no more; kMessage: there may be
-// more; kEnd: the end, or the connection broke.
+// Reads and drops the data that has arrived, up to a bound. kNothing: no more; kMessage: there may
+// be more; kEnd: the end, or the connection broke.
 Incoming::Got Discard(int fd);
 
 }  // namespace penstock::transfer::tcp

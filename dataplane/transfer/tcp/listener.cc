@@ -19,10 +19,10 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// Time until the next try after there was no descriptor for a connection.
+// Time until the next attempt after no descriptor was left for a connection.
 constexpr std::chrono::milliseconds kAcceptPause(100);
-// Connections accepted before those already there are served: a hello that has come is then read
-// before its sender is dropped as one client too many.
+// How many connections are accepted before the existing ones are served. A hello that has arrived
+// is thus read before its sender is dropped as one client too many.
 constexpr int kAcceptsPerTurn = 16;
 
 // Accepts connections and keeps the links that have not ended.
@@ -55,7 +55,7 @@ class Acceptor : public Loop::Member,
   }
 
  private:
-  // Prevents new links and returns the present ones.
+  // Prevents new links and returns the existing ones.
   std::vector<std::shared_ptr<SendSocket>> Stop() {
     MutexLock lock(mu_);
     stopped_ = true;

@@ -17,7 +17,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Methods are for any thread unless they say otherwise, and do not wait. In a steady state they
+// Methods are for any thread unless stated otherwise, and do not wait. In a steady state they
 // allocate nothing.
 class Loop final : public EventLoop {
  public:

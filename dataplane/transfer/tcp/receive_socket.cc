@@ -69,7 +69,7 @@ void ReceiveSocket::Grant(Credits credits) {
 
 void ReceiveSocket::Recall() {
   MutexLock lock(mu_);
-  // A second recall in one message: credits granted since the first come back too.
+  // With a second recall in one message, credits granted since the first are returned too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
   Write();

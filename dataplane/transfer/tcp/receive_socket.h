@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's end of a link. The loop reads each block straight into a slot. Grant() and Recall()
-// write to the socket at once. Large elements may come over further connections (receive_stripe.h);
-// a message on this connection says when it is their turn.
+// write to the socket at once. Large elements may arrive over further connections
+// (receive_stripe.h); a message on this connection announces their turn.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline constexpr uint64_t kMaxReceiveBytesAtOnce = 4 << 20;
 
 absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes);
 
-// Its events come on the loop's serving thread.
+// Its events run on the loop's serving thread.
 class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<ReceiveSocket> {
  public:
   // A link to the worker at `target`, served by the first of the loops. Each other loop serves a
@@ -38,7 +38,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // Connects to one of `endpoints`. Call once. Any thread.
   void Connect(absl::StatusOr<std::vector<Endpoint>> endpoints);
 
-  // The awaited element has come, or never will. Any thread.
+  // The awaited element has arrived, or never will. Any thread.
   void GoOn() { loop_->Call(shared_from_this()); }
 
   // As in ReceiveLink.
@@ -60,7 +60,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   absl::Status Receive(Loan loan, MessageType type, size_t bytes);
   absl::Status OpenStripes(const StripeKey& key);
   absl::Status Await(const Striped& striped);
-  // Receives the awaited element, if there is one; false: it has not come yet.
+  // Receives the awaited element, if there is one; false if it has not arrived yet.
   absl::StatusOr<bool> ReceiveAwaited();
   void ReportSoon();
   void Open();
@@ -84,7 +84,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // Used by the serving thread only.
   std::shared_ptr<ReceiveEvents> events_;  // until the last event
   Incoming incoming_;
-  Loan loan_;  // for the body that is coming
+  Loan loan_;  // for the body that is arriving
   ElementReceiver receiver_;
   ReceiveStripe* awaited_ = nullptr;  // the stripe whose turn it is, if any
   size_t tried_ = 0;                  // number of endpoints

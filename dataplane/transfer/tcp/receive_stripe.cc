@@ -76,7 +76,7 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
     if (events == 0) return absl::OkStatus();
     PENSTOCK_RETURN_IF_ERROR(Connected(socket_));
     connected_ = true;
-    // The join is the first message written, and finds room.
+    // The join is the first message written, so there is room for it.
     const ssize_t put =
         ::send(socket_.fd(), join_.data(), join_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put < 0) return BrokenBy("cannot send the join message", errno);
@@ -132,7 +132,8 @@ absl::Status ReceiveStripe::Handle() {
   return absl::OkStatus();
 }
 
-// Nothing comes after this. The link fails with it once it waits for an element of this stripe.
+// Nothing arrives after this. The link fails with `reason` once it waits for an element of this
+// stripe.
 void ReceiveStripe::Fail(const absl::Status& reason) {
   loan_ = Loan();
   if (!joined_) NotifyNotJoined(reason);

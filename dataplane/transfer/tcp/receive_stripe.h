@@ -46,8 +46,8 @@ class ReceiveStripe final : public Loop::Member,
     Loan loan;
     size_t bytes = 0;
   };
-  // Call on the thread that serves the link. nullopt: the element has not come; the link is called
-  // once it has. An error: it will never come, with the reason.
+  // Call on the thread that serves the link. Returns nullopt if the element has not arrived; the
+  // link is called once it has. Returns an error with the reason if it never will.
   absl::StatusOr<std::optional<Came>> Take();
 
   // Any thread. Uses nothing of the link after it returns.
@@ -77,9 +77,9 @@ class ReceiveStripe final : public Loop::Member,
   // Used by the serving thread only.
   Socket socket_;
   bool connected_ = false;
-  bool joined_ = false;  // an element has come
+  bool joined_ = false;  // an element has arrived
   Incoming incoming_;
-  Loan loan_;  // for the body that is coming
+  Loan loan_;  // for the body that is arriving
 
   Mutex mu_;
   Fifo<Came> came_ GUARDED_BY(mu_);

@@ -19,13 +19,13 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// How long a client may take to close after it got the end of the link.
+// How long a client may take to close after it has received the end of the link.
 constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
 // The most bytes that one client may send before others are served.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
-// Less than kMinWriteBytes waits for more if the previous element came this short a time ago.
+// Less than kMinWriteBytes waits for more if the previous element was sent this recently.
 constexpr std::chrono::microseconds kFast(100);
 
 // Smaller elements cost more to bring back into order than to copy.
@@ -314,7 +314,7 @@ void SendSocket::Write() {
 }
 
 void SendSocket::TakeMessages() {
-  // One batch for each connection, since most of the messages may only name another one.
+  // One batch for each connection, since most of the messages may only name a different connection.
   const size_t most = MessageWriter::kMaxMessagesPerWrite * (1 + stripes_.size());
   while (!queue_.empty() && writer_.size() < most) writer_.Add(NextMessage());
 }
@@ -337,7 +337,7 @@ QueuedMessage SendSocket::NextMessage() {
 }
 
 // Distributes large elements over all connections in turn. If it is another connection's turn, a
-// message that names it takes the element's place.
+// message that names that connection takes the element's place.
 QueuedMessage SendSocket::OverStripes(QueuedMessage element) {
   if (stripes_.empty() || element.type != MessageType::kElement ||
       element.bytes.size() < kStripedFrom || codec_.present() != Codec::kNone) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link: an accepted connection, unauthenticated until its hello was accepted.
-// The thread that sends writes to the socket at once, and the loop continues when the socket was
-// full. A frame that is not full waits until it was open for 1 ms at least and 2 ms at most, or
-// until Flush(). So do elements that follow each other fast, until they are worth a system call and
-// its packets.
+// The worker's end of a link: an accepted connection, unauthenticated until its hello has been
+// accepted. The thread that sends writes to the socket at once, and the loop continues when the
+// socket was full. A frame that is not full waits until it has been open for 1 to 2 ms, or until
+// Flush(). So do elements that follow each other fast, until they are worth a system call and its
+// packets.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Its events come on the loop's serving thread.
+// Its events run on the loop's serving thread.
 class SendSocket : public Loop::Member, public std::enable_shared_from_this<SendSocket> {
  public:
   // The object that accepted the connection. Called on the loop's serving thread.
@@ -43,13 +43,13 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
     virtual void OnOver(SendSocket& socket) = 0;
   };
 
-  // `owner` lives until OnOver() or until the loop was stopped.
+  // `owner` lives until OnOver() or until the loop has been stopped.
   SendSocket(std::shared_ptr<Loop> loop, Socket socket, Owner& owner);
   // Starts the time limit for the hello. Call once, on the serving thread.
   absl::Status Start(std::chrono::milliseconds hello_timeout);
 
-  // On the serving thread. Returns the key for further connections, once it was drawn; zeros until
-  // then.
+  // On the serving thread. Returns the key for further connections, once it has been drawn; zeros
+  // until then.
   const StripeKey& key() const { return key_; }
   // On the serving thread. Adds a further connection to this link.
   absl::Status AddStripe(uint32_t number, std::shared_ptr<Loop> loop, Socket socket);
@@ -103,7 +103,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // Used by the serving thread only.
   Incoming incoming_{kMaxRequestBytes};
   bool hello_received_ = false;
-  bool draining_ = false;  // data that still comes is dropped
+  bool draining_ = false;  // data that still arrives is dropped
   bool over_ = false;
   Hello hello_;       // constant once accepted
   uint8_t sums_ = 0;  // kSumOfAll or 0; constant once accepted

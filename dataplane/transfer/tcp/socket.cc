@@ -20,7 +20,7 @@ namespace {
 
 // Used between two processes of one host only: paced controls such as bbr halve the throughput
 // there, and a link has credits of its own. A kernel without it uses its default. Connections over
-// a network keep the machine's control, which suits that network.
+// a network keep the machine's congestion control, which suits that network.
 constexpr char kCongestionControl[] = "cubic";
 
 // Times to detect a host that is gone. After kSilenceSeconds without data it is probed. It is given

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data on a connection: messages (dataplane/transfer/message.h), each after a prefix with its
-// length, its own header included, and with the sums that show whether it was altered on its way.
+// length, its own header included, and with the sums that show whether it was corrupted in transit.
 //
 //   u64 bytes | u32 sum of the body | u32 sum of the head | u8 type, u8 flags, six zeros |
 //   body of (bytes - 8) bytes
@@ -30,7 +30,7 @@ inline constexpr size_t kPrefixBytes = 16;
 inline constexpr size_t kHeadBytes = kPrefixBytes + kMessageHeaderBytes;
 
 enum Flag : uint8_t {
-  // The sum covers the whole body. In a hello: the worker's messages shall have such sums.
+  // The sum covers the whole body. In a hello: requests such sums in the worker's messages.
   kSumOfAll = 1,
   // In a hello: the client is ready to open further connections for this link.
   kWantsStripes = 2,
@@ -57,7 +57,7 @@ struct HeadFields {
   uint64_t body_bytes = 0;
   uint32_t sum_of_body = 0;
 };
-// DataLoss if the head's sum does not match, InvalidArgument if it is malformed otherwise.
+// DataLoss if the head's sum does not match, InvalidArgument if it is malformed in another way.
 absl::StatusOr<HeadFields> ParseHead(const Head& head);
 
 // Leaves room for a prefix at the end of `bytes` and returns its position. Append the message to

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides if a client's UCX can work with a worker's. UCX promises nothing across releases: some
-// pairs fail, some hang (README.md).
+// Decides whether a client's UCX can work with a worker's. UCX promises nothing across releases:
+// some pairs fail, some hang (README.md).
 #pragma once
 
 #include <cstdint>

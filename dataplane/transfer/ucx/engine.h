@@ -38,7 +38,7 @@ class Engine final : private Worker::Events {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // One message that has come for a link.
+  // One message that has arrived for a link.
   struct Incoming {
     Head head;
     uint32_t text_bytes = 0;
@@ -65,8 +65,8 @@ class Engine final : private Worker::Events {
 
    private:
     friend class Engine;
-    // Admit(): OK if such a block may come. Room(): then a slot for it. For small blocks both are
-    // called inside Progress().
+    // Admit() returns OK if such a block may arrive. Room() then returns a slot for it. For small
+    // blocks both are called inside Progress().
     virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
     virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
     // Returns a place on a device for an announced body; nullopt: it goes into Room(), after its
@@ -99,14 +99,15 @@ class Engine final : private Worker::Events {
   static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
                                                        LinkFactory link_factory);
   ~Engine() override;
-  // Closes all peers and ends the thread; on that thread itself it only requests the end. Later
-  // requests do nothing. All engines are stopped at the program's end.
+  // Closes all peers and ends the thread; on that thread it only requests its end. Later requests
+  // do nothing. All engines are stopped at the program's end.
   void Stop();
   bool stopped();
 
   uint64_t number() const { return number_; }              // random
   const std::string& address() const { return address_; }  // as text
-  // True if a receive has not ended, so that UCX may be in disorder: dial with another engine.
+  // True if a receive has not ended, so that UCX may be in an undefined state: dial with a
+  // different engine.
   bool unusable() const { return unusable_; }
 
   // False in a forked child, where the engine has no thread and UCX must not be called.
@@ -115,8 +116,8 @@ class Engine final : private Worker::Events {
   // Any thread. Calls OnCall() soon.
   void Call(const std::shared_ptr<Link>& link);
 
-  // Call this and the rest on the thread. Attaches the link to another worker object and sends it
-  // the greeting.
+  // Call this method and those below on the engine's thread. Attaches the link to the other end's
+  // worker object and sends it the greeting.
   absl::Status Dial(const std::shared_ptr<Link>& link, std::string_view address,
                     std::string_view hello, uint32_t greeting_flags = 0);
   void Send(Link& link, std::string_view text);
@@ -169,7 +170,7 @@ class Engine final : private Worker::Events {
   absl::Status CheckLanes(const Peer& peer) const;
   void Fail(Worker::Peer peer, const absl::Status& status);
   void FailUnanswered(Clock::time_point now);
-  // Fails the peers that use ports which went down.
+  // Fails the peers that use ports that went down.
   void LookAtPorts(Clock::time_point now);
   // Stops sending to the peer. Closes it if UCX can, else it stays until the engine's end.
   void Close(Peer& peer);

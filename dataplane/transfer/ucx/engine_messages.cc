@@ -13,8 +13,8 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// An announced element that has not come by then never will. Once the last link to its worker ends,
-// the limit is shorter (kLastFetchTimeout).
+// An announced element that has not arrived by then never will. Once the last link to its worker
+// ends, the limit is shorter (kLastFetchTimeout).
 constexpr std::chrono::seconds kFetchTimeout(60);
 
 // The most messages of a link that may be ahead of a missing one.
@@ -32,7 +32,7 @@ bool HasBlock(uint32_t kind) {
          kind == static_cast<uint32_t>(MessageType::kFrame) || kind == Head::kTwoPieces;
 }
 
-// Returns the head of a block, which came after the message's head; empty if the block is in one
+// Returns the head of a block, which follows the message's head; empty if the block is in one
 // piece.
 std::string_view BlockHead(const Head& head, std::string_view behind) {
   return head.kind == Head::kTwoPieces ? behind : std::string_view();

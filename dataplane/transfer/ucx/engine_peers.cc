@@ -18,11 +18,12 @@ namespace {
 
 // A receiver gives up an announced element after 60 s; until then it may read it.
 constexpr std::chrono::seconds kHoldTime(61);
-// Replaces UCX's own time-out, which must not run out (module/fabric.cc).
+// Replaces UCX's own time-out, which must never expire (module/fabric.cc).
 constexpr std::chrono::seconds kAnswerTimeout(30);
-// While busy; asleep it is kMaxSleep. Shorter failures are left to UCX.
+// How often ports are checked while the engine is busy; while it sleeps, kMaxSleep applies. Shorter
+// failures are left to UCX.
 constexpr std::chrono::milliseconds kPortsEvery(100);
-// For elements that were on their way when the last link to a worker was destroyed.
+// The time limit for elements that were on their way when the last link to a worker was destroyed.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
 
 bool Belongs(Lanes lanes, std::string_view transport) {

@@ -48,7 +48,7 @@ struct Engine::Peer final : Work {
   std::vector<Worker::Lane> lanes;
   uint64_t dialler = 0;     // of a peer that sent a greeting
   uint64_t connection = 0;  // the dialler's count
-  bool answered = false;    // a message from it has come
+  bool answered = false;    // a message from it has arrived
   Clock::time_point answer_by;
   bool closing = false;
   std::vector<Loan> quarantined;  // until it is closed

@@ -54,15 +54,15 @@ class Worker {
     virtual ~Events() = default;
     // `head` and `data` are invalid after it returns.
     virtual void OnMessage(std::string_view head, absl::Span<const std::byte> data) = 0;
-    // True: Receive() or Release() follows. False: the message is dropped, which its sender takes
-    // for success.
+    // If true, Receive() or Release() follows. If false, the message is dropped, and its sender
+    // sees success.
     virtual bool OnOffered(std::string_view head, size_t bytes, Offered offered) = 0;
     // Nothing more can be sent to the peer. Close it.
     virtual void OnFailed(Peer peer, const absl::Status& status) = 0;
   };
 
   // Work still under way completes inside the destructor or never; its memory is not used after it.
-  // REQUIRES: a Flush() is done and no Progress() came after it.
+  // REQUIRES: a Flush() is done and no Progress() was called after it.
   virtual ~Worker() = default;
 
   virtual const std::string& address() const = 0;  // bytes for a peer's Connect()
@@ -83,14 +83,16 @@ class Worker {
     std::string device;     // "mlx5_0:1"
   };
   virtual std::vector<Lane> LanesOf(Peer peer) const = 0;
-  // Ends all that is under way with the peer. True: it is closed now; else `work` reports it.
+  // Ends everything that is under way with the peer. Returns true if the peer is closed now;
+  // otherwise `work` reports it.
   virtual bool Close(Peer peer, Work& work) = 0;
 
-  // Waits until all that was begun, also by peers that connect, has gone out or failed. True: done
-  // already; else `work` reports it.
+  // Completes when everything that was begun, including by peers that are connecting, has been sent
+  // or has failed. Returns true if that is so already; otherwise `work` reports it.
   virtual bool Flush(Work& work) = 0;
 
-  // True: done already, and `work` is not called. Else head and data must stay until it is.
+  // Returns true if it is done already; `work` is then not called. Otherwise head and data must
+  // stay valid until it is called.
   struct Message {
     std::string_view head;
     absl::Span<const std::byte> data;
@@ -110,8 +112,8 @@ class Fabric {
   virtual const std::string& release() const = 0;  // of the loaded library: "1.13.1"
   virtual const std::string& path() const = 0;     // the file it was loaded from
   // True if a peer that never answered may be closed, and its worker object destroyed. UCX before
-  // 1.14 aborts then (openucx/ucx#8175). It would also abort when it gives up by itself, which
-  // never happens here.
+  // 1.14 aborts then (openucx/ucx#8175). It would also abort when UCX itself gives up on a peer,
+  // which never happens here.
   virtual bool closes_unanswered() const = 0;
   // True if UCX was built with CUDA, found its driver, and was opened for it.
   virtual bool knows_cuda() const = 0;
@@ -126,7 +128,7 @@ class Fabric {
 
 // The function that the library exports under kOpenFabric. `version` is the caller's
 // kFabricVersion: nullptr and FailedPrecondition if the library's is different. With `gpu` UCX
-// shall recognize GPU memory, if it can. NotFound: UCX finds no such lanes on this machine.
+// recognizes GPU memory, if it can. NotFound if UCX finds no such lanes on this machine.
 inline constexpr uint32_t kFabricVersion = 5;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
 using OpenFabric = Fabric*(uint32_t version, Lanes lanes, bool gpu, absl::Status* status);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides if a NIC writes bodies of elements into a GPU's memory itself. The decision has seven
-// rungs, climbed for the places in which a replica's elements are received; the last is the report.
-// At the first rung that does not hold, bodies are staged instead: received in a host slot and
-// copied by the device (dataplane/memory/device_copy_engine.h). Nothing fails because of it.
+// Decides whether a NIC writes bodies of elements into a GPU's memory itself. The decision has
+// seven rungs, climbed for the places in which a replica's elements are received; the last is the
+// report. At the first rung that does not hold, bodies are staged instead: received in a host slot
+// and copied by the device (dataplane/memory/device_copy_engine.h). Nothing fails because of it.
 //
 // GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
 // CUDA's driver. Bodies are then received in engine_messages.cc.
@@ -33,7 +33,8 @@ struct GpuDirectTrial {
 // Releases from 1.19 on keep the memory of several GPUs apart. Any thread.
 class ServedGpu {
  public:
-  // FailedPrecondition, naming both devices, if UCX of that release ("1.18.1") serves another one.
+  // FailedPrecondition, naming both devices, if UCX of that release ("1.18.1") serves a different
+  // one.
   absl::Status Serve(int device, std::string_view release);
 
  private:
@@ -73,7 +74,7 @@ struct GpuDirectVerdict {
   std::string reason;       // why it stopped, and the remedy; empty if on
   Handle handle = nullptr;  // of the slots, if on; the caller deregisters it
   bool flush = false;       // after each receive
-  // The slots may still be written: they must stay, and stay registered, as long as the process.
+  // The slots may still be written: they must stay, and stay registered, until the process ends.
   bool in_doubt = false;
   GpuDirectTrial trial;  // if it got that far
   // "gpu_direct=off: stopped at rung 2 of 7 (the driver allows it): …"

@@ -54,7 +54,7 @@ class Loopback final : private Worker::Events {
     for (const std::unique_ptr<Buffer>& buffer : buffers_) fabric_.Unregister(buffer->handle);
   }
 
-  // Host memory that UCX has registered, as long as this lives.
+  // Host memory that stays registered with UCX for as long as the object exists.
   struct Buffer {
     Loan loan;
     absl::Span<std::byte> bytes;

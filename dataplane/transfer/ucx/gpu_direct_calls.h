@@ -37,7 +37,7 @@ class UcxGpuDirect final : public GpuDirectCalls {
   absl::StatusOr<bool> SaysCuda(Handle handle) override;
   void Deregister(Handle handle) override { fabric_.Unregister(handle); }
   // Sends between two worker objects of this process: over the NIC and back, on its lanes. Takes
-  // some tens of milliseconds; DeadlineExceeded if nothing came within 10 s.
+  // tens of milliseconds; DeadlineExceeded if nothing arrives within 10 s.
   absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
                                      bool flush) override;
 

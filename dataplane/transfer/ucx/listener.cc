@@ -70,7 +70,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
     for (const std::shared_ptr<SendEnd>& link : links_) link->Break(reason);
     none_.wait(lock, none);
   }
-  // Prevents new links and returns the present ones.
+  // Prevents new links and returns the existing ones.
   std::vector<std::shared_ptr<SendEnd>> Stop() {
     MutexLock lock(mu_);
     stopped_ = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches which ports of this machine's RDMA devices are down. UCX does not report it: seconds
-// later its own time-outs show that a peer is gone, not why.
+// Watches which ports of this machine's RDMA devices are down. UCX does not report this. Its own
+// time-outs show, seconds later, that a peer is gone, but not why.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ class Ports {
     std::map<int, bool> active;  // by port, from 1; as of some time after the watch began
     std::unique_ptr<verbs::PortWatch> watch;
   };
-  // A port by UCX's name, "mlx5_0:1", and the reason of its change.
+  // A port by UCX's name, "mlx5_0:1", and the reason for its change.
   struct Change {
     std::string port;
     bool active = false;

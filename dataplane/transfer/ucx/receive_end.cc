@@ -55,7 +55,7 @@ void ReceiveEnd::Grant(Credits credits) {
 void ReceiveEnd::Recall() {
   {
     MutexLock lock(mu_);
-    // A second recall in one message: credits granted since the first come back too.
+    // With a second recall in one message, credits granted since the first are returned too.
     waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
     waiting_.recall = true;
   }
@@ -210,7 +210,7 @@ absl::Status ReceiveEnd::Receive(Engine::Incoming& incoming) {
     MutexLock lock(mu_);
     waiting_.received += count;
   }
-  engine_->Call(shared_from_this());  // after all that has come with it
+  engine_->Call(shared_from_this());  // after everything that has arrived with it
   return status;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's end of a link. The engine fetches large elements into registered slots; small ones
-// come with their message. Reports of received elements and credits go back together.
+// arrive with their message. Reports of received elements are sent together with credits.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace penstock::transfer::ucx {
 
-// Its events come on the engine's thread.
+// Its events run on the engine's thread.
 class ReceiveEnd final : public Engine::Link {
  public:
   // A link to the worker at `target`. Announced elements are received in the pool of `resources`,
@@ -26,7 +26,7 @@ class ReceiveEnd final : public Engine::Link {
   // Dials. Call once.
   void Start();
 
-  // False in a forked child, which must call nothing below.
+  // False in a forked child, which must not call any method below.
   bool runs() const { return engine_->runs(); }
   // As in ReceiveLink.
   void Grant(Credits credits);

@@ -11,7 +11,7 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// How long a client may be silent after it got the end of the link.
+// How long a client may be silent after it has received the end of the link.
 constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
 class UcxSendLink final : public SendHandle<SendEnd> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link: a client that sent a greeting, unauthenticated until its hello was
-// accepted. The thread that sends queues the element for the engine's thread. A frame that is not
-// full waits until it was open for 1 ms at least and 2 ms at most, or until Flush().
+// The worker's end of a link: a client that sent a greeting, unauthenticated until its hello has
+// been accepted. The thread that sends queues the element for the engine's thread. A frame that is
+// not full waits until it has been open for 1 to 2 ms, or until Flush().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace penstock::transfer::ucx {
 
-// Its events come on the engine's thread.
+// Its events run on the engine's thread.
 class SendEnd final : public Engine::Link {
  public:
   // The object that accepted the link. Called on the engine's thread.
@@ -29,7 +29,7 @@ class SendEnd final : public Engine::Link {
     virtual void OnOver(SendEnd& end) = 0;
   };
 
-  // `owner` lives until OnOver() or until the engine was stopped. Elements are best made in
+  // `owner` lives until OnOver() or until the engine has been stopped. Elements are best made in
   // `slots`.
   SendEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, Owner& owner);
 

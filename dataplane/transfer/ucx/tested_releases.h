@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of different UCX releases that were seen to pass the conformance suite against each other,
-// in both directions. README.md describes how to test a pair.
+// Pairs of different UCX releases that passed the conformance suite against each other, in both
+// directions. README.md describes how to test a pair.
 #pragma once
 
 #include <array>

@@ -82,7 +82,7 @@ class UcxTransport final : public Transport {
   }
   std::string_view name() const override { return name_; }
 
-  // Before tcp if a NIC moves the bytes; else "auto" shall not take it.
+  // Before tcp if a NIC moves the bytes; otherwise "auto" should not take it.
   int rank() const override {
     const absl::StatusOr<Settings> settings = CurrentSettings();
     return settings.ok() && settings->lanes == Lanes::kRdma ? 40 : 100;

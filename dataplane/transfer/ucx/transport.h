@@ -25,9 +25,9 @@ struct Ready {
   Resources* resources;
 };
 // Opens UCX now, if this process can use it. Errors are dropped: the first use reports them. Call
-// it before the process starts threads: while it opens, UCX writes jumps over mmap, munmap and the
-// like, releases before 1.16 in two steps. A thread that calls one of them in between jumps to an
-// arbitrary address (docs/gpu_gotchas.md).
+// it before the process starts threads: while UCX is being opened, it overwrites the beginning of
+// mmap, munmap and similar functions with jumps; releases before 1.16 do so in two steps. A thread
+// that calls one of them in between jumps to an arbitrary address (docs/gpu_gotchas.md).
 void OpenEarly();
 // True if `ucx` is among the named protocols.
 bool IsNamed(std::string_view protocol, const std::vector<std::string>& fallback);

@@ -52,7 +52,7 @@ static_assert(sizeof(Head) == 32);
 inline constexpr size_t kMaxInlineText = 96;
 
 // From this size on the data is announced and the receiver fetches it into its slot. Smaller data
-// comes with the head and is copied once.
+// arrives with the head and is copied once.
 inline constexpr size_t kAnnounceFrom = 64 << 10;
 
 // A hello may list many holdings.
@@ -73,7 +73,7 @@ inline std::string Encode(const Greeting& greeting) {
   return bytes;
 }
 
-// nullopt: the bytes are not a greeting.
+// Returns nullopt if the bytes are not a greeting.
 inline std::optional<Greeting> DecodeGreeting(std::string_view bytes) {
   uint64_t numbers[2];
   if (bytes.size() < sizeof numbers) return std::nullopt;

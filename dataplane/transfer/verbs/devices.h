@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The RDMA devices of this machine, as libibverbs reports them. The library is opened at run time,
-// so that a program also starts without it, or on a machine without RDMA. This header needs no
+// so that a program also starts without it, or on a machine without RDMA. This header includes no
 // header of the library.
 #pragma once
 

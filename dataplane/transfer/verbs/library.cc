@@ -10,7 +10,7 @@
 namespace penstock::transfer::verbs {
 namespace {
 
-// Looks up by version: the library also exports forms of 2006 under the same names.
+// Looks up by version, because the library also exports versions of 2006 under the same names.
 template <class Function>
 absl::Status Find(void* handle, const char* name, const char* version, Function*& function) {
   function = reinterpret_cast<Function*>(dlvsym(handle, name, version));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libibverbs as a table of functions. Needs its headers, never its library at link time:
+// libibverbs as a table of functions. Needs its headers to compile, but not the library to link:
 // <infiniband/verbs.h> is used for types only.
 #pragma once
 

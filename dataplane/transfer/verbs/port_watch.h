@@ -30,8 +30,8 @@ class PortWatch {
   // Becomes readable when there is an event. Valid as long as this object lives.
   virtual int fd() const = 0;
 
-  // Returns the next event, or nullopt if there is none yet; never waits. Unavailable once the
-  // device itself has failed or was removed, and from then on.
+  // Returns the next event, or nullopt if there is none yet; never waits. Unavailable from the
+  // moment that the device itself has failed or has been removed.
   virtual absl::StatusOr<std::optional<PortChange>> Next() = 0;
 };
 

@@ -59,11 +59,12 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
   }
   if (gpu) {
     // Use only the NIC nearest to the GPU, which UCX knows if the GPU's context is current while it
-    // starts. A second NIC may be beyond the processors, and is the nearest to another rank's GPU.
+    // starts. A second NIC may be on the far side of the processors, and is the nearest to a
+    // different rank's GPU.
     PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
   }
-  // UCX distinguishes GPU memory from host memory only with this transport. Without such a
-  // transport in its build it continues without it.
+  // UCX distinguishes GPU memory from host memory only with this transport. A UCX that was built
+  // without this transport continues without it.
   const std::string with = gpu ? ",cuda_copy" : "";
   switch (lanes) {
     case Lanes::kRdma:
@@ -73,12 +74,12 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
     case Lanes::kAny:
       break;
   }
-  // Without it the peer-failure mode silently drops shared memory.
+  // Without this setting the peer-failure mode silently drops shared memory.
   return Apply(config, {{"TLS", "all"}, {"MM_ERROR_HANDLING", "y"}});
 }
 
-// Disables what UCX does when it is loaded: it installs handlers for crashes, which are the
-// program's, and it writes to its output, although Penstock reports failures itself.
+// Disables two things that UCX does when it is loaded: it installs crash handlers, which are up to
+// the program, and it writes to the program's output, although Penstock reports failures itself.
 void BeQuiet() {
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
   if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) {
@@ -180,7 +181,8 @@ absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   PENSTOCK_ASSIGN_OR_RETURN(const ucp_context_h plain, Start(lanes, /*gpu=*/false));
   auto fabric = std::make_unique<UcxFabric>(plain);
   if (!gpu) return fabric.release();
-  // Only now: to UCX a GPU is a device too, so with one it would not report a missing NIC.
+  // The GPU is added only now: UCX counts it as a device too, and would otherwise not report a
+  // missing NIC.
   const absl::StatusOr<ucp_context_h> context = Start(lanes, /*gpu=*/true);
   if (!context.ok()) return fabric.release();
   auto with_gpu = std::make_unique<UcxFabric>(*context);

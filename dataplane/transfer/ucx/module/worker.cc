@@ -16,7 +16,7 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// All messages have one number; their heads have the kind.
+// All messages have the same number; their heads contain the kind.
 constexpr unsigned kMessageId = 1;
 
 class UcxWorker final : public Worker {
