@@ -32,11 +32,13 @@ class Checker {
     const LeafEntry& entry = TableOf(block_)[i];
     const TensorSpec& wanted = spec_.leaves()[i];
     if (entry.dtype == 0) return CheckAbsent(i, entry, wanted);
-    if (entry.dtype != static_cast<uint8_t>(wanted.dtype)) return NotAdmitted(i, "its dtype");
-    if (entry.kind != static_cast<uint8_t>(wanted.kind)) return NotAdmitted(i, "its kind");
-    if (entry.parts != PartsOf(wanted)) return NotAdmitted(i, "its number of parts");
+    if (entry.dtype != static_cast<uint8_t>(wanted.dtype))
+      return NotAdmitted(i, "its dtype differs");
+    if (entry.kind != static_cast<uint8_t>(wanted.kind)) return NotAdmitted(i, "its kind differs");
+    if (entry.parts != PartsOf(wanted)) return NotAdmitted(i, "its number of parts differs");
     const size_t shape_bytes = entry.rank * sizeof(int64_t) + entry.parts * sizeof(PartEntry);
-    if (!InHead(entry.shape_offset, shape_bytes)) return BadLeaf(spec_, i, "shape_offset");
+    if (!InHead(entry.shape_offset, shape_bytes))
+      return BadLeaf(spec_, i, "shape_offset is invalid");
     dims_ = absl::MakeConstSpan(At<int64_t>(entry.shape_offset), entry.rank);
     uint64_t count = 1;
     bool empty = false;
@@ -46,7 +48,7 @@ class Checker {
       // Readers multiply all dimensions: the other dimensions must not overflow even if one is 0.
       if (dim != 0 &&
           (__builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) || count >> 60 != 0))
-        return BadLeaf(spec_, i, "its dimensions are beyond any memory");
+        return BadLeaf(spec_, i, "the product of its dimensions is too large");
     }
     if (empty) count = 0;
     if (absl::Status data = CheckData(i, entry, count); !data.ok()) return data;
@@ -74,16 +76,16 @@ class Checker {
   }
 
   absl::Status NotAdmitted(size_t i, const char* what) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an element's leaf ", i, " ('", spec_.LeafName(i), "') is not the expected ",
-                     spec_.leaves()[i].ToString(), ": ", what, " differs"));
+    return absl::InvalidArgumentError(absl::StrCat("an element's leaf ", i, " ('",
+                                                   spec_.LeafName(i), "') is not the expected ",
+                                                   spec_.leaves()[i].ToString(), ": ", what));
   }
 
   absl::Status CheckAbsent(size_t i, const LeafEntry& entry, const TensorSpec& wanted) const {
     constexpr LeafEntry kZero = {};
     if (std::memcmp(&entry, &kZero, sizeof(entry)) != 0)
-      return BadLeaf(spec_, i, "an absent leaf's entry is not zero");
-    if (!wanted.optional) return NotAdmitted(i, "it was left out and");
+      return BadLeaf(spec_, i, "it is absent, but its entry is not zero");
+    if (!wanted.optional) return NotAdmitted(i, "it was left out");
     return absl::OkStatus();
   }
 
@@ -92,13 +94,14 @@ class Checker {
     const HeadPrefix& prefix = PrefixOf(block_);
     if (entry.data_offset % kBlockAlignment != 0 || entry.data_offset > prefix.body_bytes ||
         entry.data_bytes > prefix.body_bytes - entry.data_offset)
-      return BadLeaf(spec_, i, "data_offset");
+      return BadLeaf(spec_, i, "data_offset is invalid");
     if (entry.data_bytes != count * SizeOf(static_cast<DType>(entry.dtype)))
-      return BadLeaf(spec_, i, "data_bytes");
+      return BadLeaf(spec_, i, "data_bytes is invalid");
     if (entry.dtype != static_cast<uint8_t>(kBool)) return absl::OkStatus();
     if (!with_body_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "an element's leaf ", i, " ('", spec_.LeafName(i), "') has bools on a device"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("an element's leaf ", i, " ('", spec_.LeafName(i),
+                       "') has bools on a device, where they cannot be checked"));
     }
     // A bool with another value is undefined behaviour in its reader.
     const uint8_t* values = At<uint8_t>(prefix.head_bytes + entry.data_offset);
@@ -108,25 +111,26 @@ class Checker {
   }
 
   absl::Status CheckStrings(size_t i, const LeafEntry& entry, uint64_t count) const {
-    if (!InHead(entry.data_offset, entry.data_bytes)) return BadLeaf(spec_, i, "data_offset");
+    if (!InHead(entry.data_offset, entry.data_bytes))
+      return BadLeaf(spec_, i, "data_offset is invalid");
     const uint64_t table = (count + 1) * sizeof(uint64_t);
-    if (entry.data_bytes < table) return BadLeaf(spec_, i, "data_bytes");
+    if (entry.data_bytes < table) return BadLeaf(spec_, i, "data_bytes is invalid");
     const auto* offsets = At<uint64_t>(entry.data_offset);
     bool ascending = offsets[0] == 0;
     for (uint64_t k = 0; k < count; ++k) ascending = ascending && offsets[k] <= offsets[k + 1];
     if (!ascending || offsets[count] != entry.data_bytes - table)
-      return BadLeaf(spec_, i, "string offsets");
+      return BadLeaf(spec_, i, "its string offsets are invalid");
     return absl::OkStatus();
   }
 
   absl::Status CheckShape(size_t i, const LeafEntry& entry, const TensorSpec& wanted) const {
     if (wanted.kind == TensorSpec::Kind::kDense) {
-      return wanted.shape.Admits(dims_) ? absl::OkStatus() : NotAdmitted(i, "its shape");
+      return wanted.shape.Admits(dims_) ? absl::OkStatus() : NotAdmitted(i, "its shape differs");
     }
     const auto* parts = At<PartEntry>(entry.shape_offset + entry.rank * sizeof(int64_t));
     for (int p = 0; p < entry.parts; ++p) {
       if (parts[p].count >> 60 != 0 || !InHead(parts[p].offset, parts[p].count * sizeof(int64_t)))
-        return BadLeaf(spec_, i, "the place of a part");
+        return BadLeaf(spec_, i, "the position of a part is invalid");
     }
     return wanted.kind == TensorSpec::Kind::kRagged ? CheckRagged(i, parts, wanted)
                                                     : CheckSparse(i, parts, wanted);
@@ -141,15 +145,15 @@ class Checker {
   absl::Status CheckRagged(size_t i, const PartEntry* parts, const TensorSpec& wanted) const {
     const int levels = wanted.ragged_rank;
     if (levels < 1 || levels > Tensor::kMaxRaggedRank || dims_.empty())
-      return BadLeaf(spec_, i, "its rank");
+      return BadLeaf(spec_, i, "its rank is invalid");
     if (wanted.shape.has_rank()) {
       if (wanted.shape.rank() != levels + static_cast<int>(dims_.size()))
-        return NotAdmitted(i, "its rank");
+        return NotAdmitted(i, "its rank differs");
       if (!DimAdmits(wanted.shape.dim(0), static_cast<int64_t>(parts[0].count) - 1))
-        return NotAdmitted(i, "its number of rows");
+        return NotAdmitted(i, "its number of rows differs");
       for (size_t d = 1; d < dims_.size(); ++d) {
         if (!DimAdmits(wanted.shape.dim(levels + static_cast<int>(d)), dims_[d]))
-          return NotAdmitted(i, "its shape");
+          return NotAdmitted(i, "its shape differs");
       }
     }
     for (int level = 0; level < levels; ++level) {
@@ -157,12 +161,14 @@ class Checker {
       const int64_t below =
           level + 1 < levels ? static_cast<int64_t>(parts[level + 1].count) - 1 : dims_[0];
       if (splits.empty() || splits.front() != 0 || splits.back() != below)
-        return BadLeaf(spec_, i, "row splits");
+        return BadLeaf(spec_, i, "its row splits are invalid");
       const int64_t uniform = wanted.shape.has_rank() ? wanted.shape.dim(level + 1) : kUnknownDim;
       for (size_t r = 0; r + 1 < splits.size(); ++r) {
         // Compared, not subtracted: hostile numbers must not overflow.
-        if (splits[r] > splits[r + 1] || splits[r] < 0) return BadLeaf(spec_, i, "row splits");
-        if (!DimAdmits(uniform, splits[r + 1] - splits[r])) return NotAdmitted(i, "a row's length");
+        if (splits[r] > splits[r + 1] || splits[r] < 0)
+          return BadLeaf(spec_, i, "its row splits are invalid");
+        if (!DimAdmits(uniform, splits[r + 1] - splits[r]))
+          return NotAdmitted(i, "a row's length differs");
       }
     }
     return absl::OkStatus();
@@ -171,19 +177,20 @@ class Checker {
   absl::Status CheckSparse(size_t i, const PartEntry* parts, const TensorSpec& wanted) const {
     const absl::Span<const int64_t> indices = Part(parts[0]);
     const absl::Span<const int64_t> dense = Part(parts[1]);
-    if (dims_.size() != 1) return BadLeaf(spec_, i, "its rank");
+    if (dims_.size() != 1) return BadLeaf(spec_, i, "its rank is invalid");
     uint64_t expected = 0;
     if (__builtin_mul_overflow(static_cast<uint64_t>(dims_[0]), dense.size(), &expected) ||
         expected != indices.size())
-      return BadLeaf(spec_, i, "the number of its indices");
+      return BadLeaf(spec_, i, "the number of its indices is wrong");
     for (int64_t dim : dense) {
       if (dim < 0) return BadLeaf(spec_, i, "dense_shape");
     }
     for (size_t k = 0; k < indices.size(); ++k) {
       if (indices[k] < 0 || indices[k] >= dense[k % dense.size()])
-        return BadLeaf(spec_, i, "an index lies outside dense_shape");
+        return BadLeaf(spec_, i, "an index is outside dense_shape");
     }
-    return wanted.shape.Admits(dense) ? absl::OkStatus() : NotAdmitted(i, "its dense_shape");
+    return wanted.shape.Admits(dense) ? absl::OkStatus()
+                                      : NotAdmitted(i, "its dense_shape differs");
   }
 
   static bool DimAdmits(int64_t wanted, int64_t given) {
@@ -203,32 +210,32 @@ absl::StatusOr<size_t> Check(absl::Span<const std::byte> memory, const Spec& spe
   if (reinterpret_cast<uintptr_t>(memory.data()) % kBlockAlignment != 0)
     return BadBlock("it does not start at a multiple of 64");
   const HeadPrefix& prefix = PrefixOf(memory.data());
-  if (prefix.magic != kBlockMagic) return BadBlock("magic");
+  if (prefix.magic != kBlockMagic) return BadBlock("its magic number is wrong");
   if (prefix.version != kBlockVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
         "an element's block has version ", prefix.version, "; this release reads ", kBlockVersion));
   }
   if (prefix.head_bytes % kBlockAlignment != 0 || prefix.head_bytes < sizeof(HeadPrefix) ||
       prefix.head_bytes > memory.size())
-    return BadBlock("head_bytes");
+    return BadBlock("head_bytes is invalid");
   if (prefix.body_bytes % kBlockAlignment != 0 ||
       prefix.body_bytes > elsewhere.value_or(memory.size() - prefix.head_bytes))
-    return BadBlock("body_bytes");
+    return BadBlock("body_bytes is invalid");
   const size_t room = prefix.head_bytes - sizeof(HeadPrefix);
-  if (prefix.leaf_count > room / sizeof(LeafEntry)) return BadBlock("leaf_count");
+  if (prefix.leaf_count > room / sizeof(LeafEntry)) return BadBlock("leaf_count is too large");
   if (prefix.extension_bytes % 8 != 0 ||
       prefix.extension_bytes > room - prefix.leaf_count * sizeof(LeafEntry))
-    return BadBlock("extension_bytes");
+    return BadBlock("extension_bytes is invalid");
   RETURN_IF_ERROR(CheckExtensions(memory.data()));
   if ((prefix.flags & (kFlagEnd | kFlagError)) != 0) {
     if (prefix.leaf_count != 0 || prefix.body_bytes != 0)
-      return BadBlock("an end or error has leaves");
+      return BadBlock("an END or ERROR block has leaves");
     return prefix.head_bytes;
   }
   if (prefix.leaf_count != spec.leaves().size() ||
       prefix.structure != spec.structure_fingerprint()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "an element is not of the expected structure ", spec.ToString(), ": it has ",
+        "an element does not have the expected structure ", spec.ToString(), ": it has ",
         prefix.leaf_count, " leaves and the fingerprint ", absl::Hex(prefix.structure)));
   }
   Checker checker(memory.data(), spec, !elsewhere.has_value());
@@ -248,7 +255,7 @@ absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes,
   PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, Check(head, spec, body_bytes));
   return bytes == head.size() + body_bytes
              ? absl::OkStatus()
-             : BadBlock("head_bytes or body_bytes are not those that came");
+             : BadBlock("head_bytes or body_bytes differs from the received size");
 }
 
 bool HeadDescribesAll(const Spec& spec) {

@@ -38,7 +38,7 @@ absl::StatusOr<size_t> LayoutCount(const LeafLayout& leaf, size_t i) {
   for (int64_t dim : leaf.dims) {
     if (dim < 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("leaf ", i, " of an element has the dimension ", dim));
+          absl::StrCat("leaf ", i, " of an element has the negative dimension ", dim));
     }
     empty = empty || dim == 0;
     if (dim != 0) count = Times(count, static_cast<size_t>(dim));
@@ -95,11 +95,12 @@ absl::StatusOr<BlockLayout> BlockLayout::Of(absl::Span<const LeafLayout> leaves,
       entry.data_bytes = Times(*count, SizeOf(leaf.dtype));
       body += AlignUp(entry.data_bytes, kBlockAlignment);
     }
-    if (head > kMaxHeadBytes) return TooLarge(i, "strings and row splits take 4 GiB or more");
-    if (body >= kMaxBytes) return TooLarge(i, "more than 2^62 bytes");
+    if (head > kMaxHeadBytes) return TooLarge(i, "its strings and row splits take 4 GiB or more");
+    if (body >= kMaxBytes) return TooLarge(i, "it has more than 2^62 bytes");
     std::memcpy(&layout.image_[i * kEntryWords], &entry, sizeof(entry));
   }
-  if (head + extension_bytes > kMaxHeadBytes) return TooLarge(leaves.size(), "its extensions");
+  if (head + extension_bytes > kMaxHeadBytes)
+    return TooLarge(leaves.size(), "with the extensions, its head takes 4 GiB or more");
   layout.used_head_bytes_ = head;
   layout.head_bytes_ = AlignUp(head + extension_bytes, kBlockAlignment);
   layout.body_bytes_ = body;

@@ -54,7 +54,7 @@ absl::Status ReadErrorBlock(const Element& element) {
   const std::optional<absl::Span<const std::byte>> payload =
       FindExtension(element.block().data(), ExtensionType::kStatus);
   if (!payload || payload->size() < kCodeBytes)
-    return absl::DataLossError("an element's error came without its status");
+    return absl::DataLossError("an element's ERROR block has no status");
   int32_t code;
   std::memcpy(&code, payload->data(), kCodeBytes);
   const absl::string_view message(reinterpret_cast<const char*>(payload->data()) + kCodeBytes,

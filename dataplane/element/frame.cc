@@ -54,7 +54,7 @@ absl::StatusOr<FrameReader> FrameReader::Open(Loan loan, size_t bytes, Spec spec
     return BadFrame("it ends within its prefix");
   FramePrefix prefix;
   std::memcpy(&prefix, loan.bytes().data(), sizeof(prefix));
-  if (prefix.magic != kFrameMagic) return BadFrame("magic");
+  if (prefix.magic != kFrameMagic) return BadFrame("its magic number is wrong");
   if (prefix.version != kFrameVersion) {
     return absl::FailedPreconditionError(absl::StrCat("a frame of elements has version ",
                                                       prefix.version, "; this release reads ",
@@ -62,7 +62,7 @@ absl::StatusOr<FrameReader> FrameReader::Open(Loan loan, size_t bytes, Spec spec
   }
   if (prefix.frame_bytes % kBlockAlignment != 0 || prefix.frame_bytes > bytes ||
       prefix.frame_bytes < sizeof(FramePrefix))
-    return BadFrame("frame_bytes");
+    return BadFrame("frame_bytes is invalid");
   return FrameReader(std::move(loan), prefix.frame_bytes, prefix.block_count, std::move(spec));
 }
 
@@ -70,7 +70,7 @@ absl::StatusOr<std::optional<Element>> FrameReader::Next() {
   if (left_ == 0) {
     if (at_ == bytes_) return std::nullopt;
     at_ = bytes_;
-    return BadFrame("bytes behind its last block");
+    return BadFrame("it has bytes after its last block");
   }
   std::byte* block = loan_.bytes().data() + at_;
   absl::StatusOr<size_t> size = CheckBlock(absl::MakeConstSpan(block, bytes_ - at_), spec_);

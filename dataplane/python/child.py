@@ -44,7 +44,10 @@ def numpy_dtype(name):
         try:
             import ml_dtypes
         except ImportError:
-            raise Unusable(FAILED_PRECONDITION, "bfloat16 needs the package ml_dtypes here; cast before") from None
+            raise Unusable(
+                FAILED_PRECONDITION,
+                "needs the package ml_dtypes for bfloat16; install it here, or cast before the function",
+            ) from None
         return np.dtype(ml_dtypes.bfloat16)
     return np.dtype(name)
 
@@ -164,7 +167,7 @@ def as_dtype(array, dtype):
     if array.dtype != object and (np.can_cast(array.dtype, dtype, "same_kind") or array.size == 0):
         return array.astype(dtype)
     if array.dtype == object:
-        raise TypeError("gives rows of different lengths, or what is no number")
+        raise TypeError("gives rows of different lengths, or values that are not numbers")
     raise TypeError(f"gives {array.dtype}; output_signature has {dtype}")
 
 
@@ -200,8 +203,8 @@ class Function:
         if pickle and call["python"] != list(sys.version_info[:2]):
             raise Unusable(
                 FAILED_PRECONDITION,
-                f"comes by value from Python {'.'.join(map(str, call['python']))}, and {sys.executable} is "
-                f"{sys.version.split()[0]}; run one minor version everywhere, or send it by import path",
+                f"was sent by value from Python {'.'.join(map(str, call['python']))}, but {sys.executable} is "
+                f"{sys.version.split()[0]}; run the same minor version everywhere, or send it by import path",
             )
         self._kind, self._input, self._output, self._dtypes = (
             call[key] for key in ("kind", "input", "output", "dtypes")
@@ -260,7 +263,7 @@ def imported(name):
     found = getattr(found, "__penstock_function__", found)
     # Allowing a module does not allow the functions that it imported.
     if getattr(found, "__module__", None) != module:
-        raise Unusable(PERMISSION_DENIED, f"is not a function of the module {module}, but one that it refers to")
+        raise Unusable(PERMISSION_DENIED, f"is not defined in the module {module}, which only imports it")
     return found
 
 
@@ -270,7 +273,7 @@ def unpickled(name, pickle):
     except ImportError:
         raise Unusable(
             FAILED_PRECONDITION,
-            f"comes by value, and {sys.executable} has no cloudpickle to read it with; install that, or put the "
+            f"was sent by value, but {sys.executable} has no cloudpickle to read it; install cloudpickle, or put the "
             "function into a module that the workers have",
         ) from None
     try:

@@ -60,7 +60,7 @@ class Words {
 
   absl::StatusOr<uint64_t> Next() {
     if (from_.size() - at_ < kWord)
-      return absl::InternalError("a Python process gave fewer leaves than it says");
+      return absl::InternalError("a Python process returned fewer leaves than it announced");
     uint64_t word;
     std::memcpy(&word, from_.data() + at_, kWord);
     at_ += kWord;
@@ -87,13 +87,13 @@ absl::StatusOr<Leaf> NextLeaf(Words& words, absl::Span<const std::byte> from, si
                               DType dtype) {
   ASSIGN_OR_RETURN(const uint64_t given, words.Next());
   if (given != static_cast<uint64_t>(dtype))
-    return Malformed(i, absl::StrCat("the dtype has the number ", given, ", not ", Name(dtype)));
+    return Malformed(i, absl::StrCat("the dtype is number ", given, ", not ", Name(dtype)));
   ASSIGN_OR_RETURN(const uint64_t rank, words.Next());
-  if (rank > kMostRank) return Malformed(i, absl::StrCat("the rank is ", rank));
+  if (rank > kMostRank) return Malformed(i, absl::StrCat("the rank is too large: ", rank));
   ASSIGN_OR_RETURN(const uint64_t offset, words.Next());
   ASSIGN_OR_RETURN(const uint64_t bytes, words.Next());
   if (offset > from.size() || bytes > from.size() - offset)
-    return Malformed(i, "it lies outside the shared memory");
+    return Malformed(i, "it is outside the shared memory");
   Leaf leaf{.values = from.subspan(offset, bytes)};
   for (uint64_t k = 0; k < rank; ++k) {
     ASSIGN_OR_RETURN(const uint64_t dim, words.Next());
@@ -106,14 +106,14 @@ absl::StatusOr<Leaf> NextLeaf(Words& words, absl::Span<const std::byte> from, si
 
 absl::Status GiveStrings(const Leaf& leaf, size_t i, ElementOutputs& out) {
   const size_t words = leaf.values.size() / kWord;
-  if (words == 0 || leaf.count > words - 1) return Malformed(i, "offsets of strings are missing");
+  if (words == 0 || leaf.count > words - 1) return Malformed(i, "string offsets are missing");
   std::vector<uint64_t> ends(leaf.count + 1);
   std::memcpy(ends.data(), leaf.values.data(), ends.size() * kWord);
   const absl::Span<const std::byte> bytes = leaf.values.subspan(ends.size() * kWord);
   std::vector<std::string> strings;
   for (size_t k = 0; k < leaf.count; ++k) {
     if (ends[k] > ends[k + 1] || ends[k + 1] > bytes.size())
-      return Malformed(i, "offsets of strings lie outside");
+      return Malformed(i, "string offsets are out of range");
     strings.emplace_back(reinterpret_cast<const char*>(bytes.data()) + ends[k],
                          ends[k + 1] - ends[k]);
   }
@@ -123,7 +123,7 @@ absl::Status GiveStrings(const Leaf& leaf, size_t i, ElementOutputs& out) {
 absl::Status GiveValues(const Leaf& leaf, size_t i, DType dtype, ElementOutputs& out) {
   uint64_t bytes;
   if (__builtin_mul_overflow(leaf.count, SizeOf(dtype), &bytes) || bytes != leaf.values.size())
-    return Malformed(i, "the values do not fill its dims");
+    return Malformed(i, "the number of bytes does not match its dims");
   ASSIGN_OR_RETURN(const absl::Span<std::byte> to, out.Output(i, leaf.dims));
   std::memcpy(to.data(), leaf.values.data(), leaf.values.size());
   return absl::OkStatus();
@@ -164,7 +164,7 @@ absl::Status ReadLeaves(absl::Span<const std::byte> from, absl::Span<const Tenso
   ASSIGN_OR_RETURN(const uint64_t count, words.Next());
   if (count != specs.size()) {
     return absl::InternalError(
-        absl::StrCat("a Python process gave ", count, " leaves, not ", specs.size()));
+        absl::StrCat("a Python process returned ", count, " leaves, not ", specs.size()));
   }
   for (size_t i = 0; i < specs.size(); ++i) {
     ASSIGN_OR_RETURN(const Leaf leaf, NextLeaf(words, from, i, specs[i].dtype));

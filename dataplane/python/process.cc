@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) 
   if (error != 0) {
     return absl::NotFoundError(absl::StrCat(
         "the Python interpreter '", command.interpreter, "' cannot be started: ", strerror(error),
-        "; name another one (penstock worker --python-command PATH)"));
+        "; name a different one (penstock worker --python-command PATH)"));
   }
   return std::unique_ptr<Process>(new Process(pid, std::move(ours)));
 }
@@ -174,7 +174,7 @@ absl::Status Process::AwaitReady() {
   const absl::StatusOr<Reply> reply = Receive();
   if (reply.ok() && reply->status == kReady) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "a Python process ended before it was ready; what it said is on stderr. It needs NumPy");
+      "a Python process ended before it was ready; its output is on stderr (it needs NumPy)");
 }
 
 absl::Status Process::Call(const PythonFunction& function, absl::Span<const Tensor> inputs,
@@ -260,7 +260,8 @@ absl::StatusOr<Process::Reply> Process::Ask(uint64_t op, uint64_t a, uint64_t b)
     ASSIGN_OR_RETURN(reply, Receive());
   }
   if (reply.bytes > results_.memory().size())
-    return absl::InternalError("a Python process says more than there is room for");
+    return absl::InternalError(
+        "a Python process announced a longer reply than its shared memory holds");
   kept_ = (reply.flags & kKept) != 0;
   return reply;
 }

@@ -131,7 +131,7 @@ class GeneratorReader final : public SourceReader {
     stands_ = broken_ = false;
     if (absl::SimpleAtoi(absl::string_view(position.data(), position.size()), &given_))
       return absl::OkStatus();
-    return absl::DataLossError("a saved position in a generator is no number");
+    return absl::DataLossError("a saved position in a generator is not a number");
   }
 
  private:
@@ -205,10 +205,10 @@ absl::Status Host::Admit(const PythonFunction& function) const {
         return module == may || absl::StartsWith(module, absl::StrCat(may, "."));
       });
   if (allowed) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat(function.pickle.empty() ? "it comes" : "it comes by value",
-                   ", and the worker's setting python-allow admits functions by import path from ",
-                   absl::StrJoin(options_.allowed, ", "), " alone"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      function.pickle.empty() ? "it is not allowed here" : "it is sent by value",
+      ": the worker's setting python-allow allows only functions sent by import path from ",
+      absl::StrJoin(options_.allowed, ", ")));
 }
 
 absl::Status Host::CallUntil(CancelFlag cancelled, const PythonFunction& function,
@@ -255,8 +255,9 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag 
     StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
   }
   RETURN_IF_ERROR(ready);
-  return absl::InternalError(absl::StrCat(
-      "function '", function.name, "': its Python process ended, and the next one too: it ", how));
+  return absl::InternalError(
+      absl::StrCat("function '", function.name,
+                   "': its Python process ended, and so did the next one, which ", how));
 }
 
 absl::Status Host::CheckRuns(CancelFlag cancelled) {

@@ -54,7 +54,7 @@ class CutBatchIterator final : public NodeIterator {
     ASSIGN_OR_RETURN(const int64_t given, reader.ReadIntIn(0, cut_.count - 1, "the parts given"));
     if (given == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const bool more, Open());
-    if (!more) return absl::DataLossError("a batch that was begun is not there any more");
+    if (!more) return absl::DataLossError("a batch that was partly read is no longer available");
     given_ = given;
     return absl::OkStatus();
   }
@@ -108,8 +108,9 @@ class CutBatchIterator final : public NodeIterator {
 absl::StatusOr<Inferred> InferCutBatch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const Cut cut = CutFrom(attrs);
   if (cut.first < 0 || cut.count < 1 || cut.first + cut.count > cut.parts) {
-    return absl::InvalidArgumentError(absl::StrCat("of ", cut.parts, " parts it cannot give ",
-                                                   cut.count, " from number ", cut.first, " on"));
+    return absl::InvalidArgumentError(absl::StrCat("its ", cut.parts, " parts do not include ",
+                                                   cut.count, " parts from number ", cut.first,
+                                                   " on"));
   }
   const Dataset::Node& input = *inputs[0];
   ASSIGN_OR_RETURN(const Spec row, RowSpecOf(input.spec));

@@ -30,9 +30,10 @@ absl::StatusOr<Device> ParseDevice(std::string_view name) {
     rest = "";
   }
   if (known && rest.empty()) return device;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "'", std::string(name), "' is no device; write CPU or GPU and a number from 0, as in ",
-      "\"GPU:0\", \"/gpu:0\" or \"/device:GPU:0\""));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", std::string(name),
+                   "' is not a device name; write CPU or GPU and a number from 0, as in ",
+                   "\"GPU:0\", \"/gpu:0\" or \"/device:GPU:0\""));
 }
 
 }  // namespace penstock

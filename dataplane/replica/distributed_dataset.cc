@@ -15,7 +15,7 @@ absl::StatusOr<int64_t> InputContext::GetPerReplicaBatchSize(int64_t global_batc
     return global_batch_size / num_replicas_in_sync;
   return absl::InvalidArgumentError(
       absl::StrCat("the global batch size ", global_batch_size, " cannot be divided among ",
-                   num_replicas_in_sync, " replicas; take a multiple of ", num_replicas_in_sync));
+                   num_replicas_in_sync, " replicas; use a multiple of ", num_replicas_in_sync));
 }
 
 std::string InputContext::ToString() const {
@@ -72,7 +72,7 @@ std::string DistributedDataset::Explain() const {
 absl::StatusOr<DistributedDataset> DistributedDataset::Map(MapFunction fn) const {
   if (plan_->device_depth.has_value()) {
     return absl::InvalidArgumentError(
-        "Map stands behind PrefetchToDevice, whose values are on devices; put it before");
+        "Map comes after PrefetchToDevice, whose values are on devices; move it before");
   }
   Plan plan = *plan_;
   ASSIGN_OR_RETURN(replica::TracedFunction traced,

@@ -89,8 +89,8 @@ absl::Status CheckOutside(std::string_view what) {
   if (!InReplicaFunction()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(std::string(what),
-                   " was called inside of a function that Run calls, where each replica would "
-                   "step by itself; call it outside, and pass the values to Run"));
+                   " was called inside a function passed to Run, where each replica would "
+                   "advance it separately; call it outside, and pass the values to Run"));
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optiona
   RETURN_IF_ERROR(restore_failed_);
   if (step.has_value() && *step != step_) {
     return absl::OutOfRangeError(
-        absl::StrCat("step ", *step, " was asked for, but step ", step_, " is next"));
+        absl::StrCat("step ", *step, " was requested, but step ", step_, " is next"));
   }
   RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
@@ -215,10 +215,10 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
   if (!any && !plan_->limited) return false;
   over_ = true;
   return absl::OutOfRangeError(
-      plan_->limited ? absl::StrCat("the data of this process ended at step ", step_, " of ",
-                                    plan_->steps, " that all replicas make")
+      plan_->limited ? absl::StrCat("the data of this process ended at step ", step_, " of the ",
+                                    plan_->steps, " steps that all replicas make")
                      : absl::StrCat("some replicas have no data for step ", step_,
-                                    " while others have; partial_batches kError makes that an "
+                                    " while others do; partial_batches kError makes this an "
                                     "error"));
 }
 
@@ -324,9 +324,8 @@ absl::Status StepIterator::Map(std::vector<Element>& elements) const {
       Element& element = elements[static_cast<size_t>(local)];
       absl::StatusOr<Element> mapped =
           map(element, random, &map == &plan_->maps.back() ? *output_pool_ : DefaultPool());
-      RETURN_IF_ERROR(Annotate(mapped.status(), "in map ", random.node,
-                               " behind the distribution, ", "replica ", replica, ", step ",
-                               step_));
+      RETURN_IF_ERROR(Annotate(mapped.status(), "in map ", random.node, " after the distribution, ",
+                               "replica ", replica, ", step ", step_));
       element = *std::move(mapped);
       ++random.node;
     }
@@ -357,9 +356,9 @@ absl::StatusOr<StepIterator::Head> StepIterator::ReadHead(StateReader& reader) c
   }
   ASSIGN_OR_RETURN(const std::string_view layout, reader.ReadString());
   if (const std::string here = LayoutText(*plan_); layout != here) {
-    return absl::InvalidArgumentError(absl::StrCat("the state is of ", std::string(layout),
-                                                   ", and this is ", here,
-                                                   "; restore it in a group like its own"));
+    return absl::InvalidArgumentError(absl::StrCat("the state is from ", std::string(layout),
+                                                   ", but this is ", here,
+                                                   "; restore it in a group of the same layout"));
   }
   Head head;
   ASSIGN_OR_RETURN(head.seed, reader.ReadUnsigned());
@@ -372,14 +371,14 @@ absl::StatusOr<StepIterator::Head> StepIterator::ReadHead(StateReader& reader) c
 absl::Status StepIterator::Restore(const State& state) {
   RETURN_IF_ERROR(CheckOutside("Restore"));
   if (!std::string_view(state.bytes).starts_with(kStateMagic))
-    return absl::InvalidArgumentError("the bytes are no state of a distributed iterator");
+    return absl::InvalidArgumentError("the bytes are not a state of a distributed iterator");
   StateReader reader(BehindMagic(state));
   ASSIGN_OR_RETURN(const Head head, ReadHead(reader));
   LeaveOthers();
   if (absl::Status status = RestorePipelines(reader); !status.ok()) {
     restore_failed_ = absl::FailedPreconditionError(
-        absl::StrCat("the last Restore() failed, so that there is no step to go on from; restore "
-                     "again, or make another iterator. It failed with ",
+        absl::StrCat("the last Restore() failed, so there is no step to continue from; restore "
+                     "again, or create a new iterator; it failed with ",
                      status.ToString()));
     return status;
   }
@@ -416,7 +415,7 @@ absl::Status StepIterator::RestorePipelines(StateReader& reader) {
 
 absl::Status StepIterator::Commit(const State& state) {
   if (!std::string_view(state.bytes).starts_with(kStateMagic))
-    return absl::InvalidArgumentError("the bytes are no state of a distributed iterator");
+    return absl::InvalidArgumentError("the bytes are not a state of a distributed iterator");
   StateReader reader(BehindMagic(state));
   RETURN_IF_ERROR(ReadHead(reader).status());
   for (const std::unique_ptr<Pipeline>& pipeline : pipelines_)

@@ -32,9 +32,9 @@ std::string NestText(const Spec& spec, const std::function<std::string(size_t)>&
 }
 
 absl::Status OtherReplicas(size_t here, size_t there) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("one is of ", here, " replica(s) and the other of ", there,
-                   "; they must come from groups with as many replicas in this process"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "one has ", here, " replica(s) and the other ", there,
+      "; both must come from groups with the same number of replicas in this process"));
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ absl::Status DistributedValues::CheckLanded(bool landed, std::string_view what) 
                                                         " must take a const Element&"));
     }
     return absl::FailedPreconditionError(absl::StrCat(
-        "the values of replica ", i, " are on GPU:", on_devices_[i].device(), ", and ",
+        "the values of replica ", i, " are on GPU:", on_devices_[i].device(), ", but ",
         std::string(what), " needs them in host memory; distribute with fetch_to_device = false, ",
         "or give Run a function that takes a const DeviceElement&"));
   }

@@ -52,8 +52,8 @@ int MillisecondsUntil(Clock::time_point deadline) {
 }
 
 absl::Status TooLong(uint32_t bytes, uint32_t most) {
-  return absl::DataLossError(
-      absl::StrCat("a frame of ", bytes, " bytes, of at most ", most, ": no rank of this release"));
+  return absl::DataLossError(absl::StrCat("a frame has ", bytes, " bytes, but the limit is ", most,
+                                          "; the peer is not a rank of this release"));
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ void FrameLoop::Beat() {
     if (!peers_[i].socket) continue;
     if (now - peers_[i].heard > silence_) {
       Drop(i, absl::UnavailableError(
-                  absl::StrCat("nothing was heard of it for ", silence_.count(), " ms")));
+                  absl::StrCat("nothing was received from it for ", silence_.count(), " ms")));
       continue;
     }
     MutexLock lock(mu_);
@@ -222,7 +222,8 @@ absl::Status SendFrame(const Socket& socket, std::string_view frame, Clock::time
   const std::string framed = Framed(frame);
   size_t sent = 0;
   while (sent < framed.size()) {
-    if (!WaitFor(socket, POLLOUT, deadline)) return absl::DeadlineExceededError("it reads nothing");
+    if (!WaitFor(socket, POLLOUT, deadline))
+      return absl::DeadlineExceededError("the peer reads nothing");
     const ssize_t more =
         ::send(socket.fd(), framed.data() + sent, framed.size() - sent, MSG_NOSIGNAL);
     if (more >= 0)
@@ -238,7 +239,8 @@ absl::StatusOr<std::string> ReceiveFrame(const Socket& socket, uint32_t most_byt
   std::string in;
   size_t wanted = kPrefixBytes;
   while (in.size() < wanted) {
-    if (!WaitFor(socket, POLLIN, deadline)) return absl::DeadlineExceededError("it says nothing");
+    if (!WaitFor(socket, POLLIN, deadline))
+      return absl::DeadlineExceededError("the peer sends nothing");
     char bytes[4096];
     // Does not read beyond the frame: the bytes after it are for the loop.
     const ssize_t got = ::recv(socket.fd(), bytes, std::min(sizeof(bytes), wanted - in.size()), 0);

@@ -104,7 +104,7 @@ void HostCollective::Abort(const absl::Status& why) {
 absl::StatusOr<RankResult> HostCollective::Ask(RankCall call) {
   if (started_ > 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat(started_, " reduction(s) were started and not finished"));
+        absl::StrCat(started_, " reduction(s) were started but not finished"));
   }
   RETURN_IF_ERROR(AsyncError());
   channel_->Call(number_, std::move(call));
@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<std::string>> HostCollective::AllGather(std::string_v
   if (bytes.size() > kMostGatheredBytes / static_cast<size_t>(size_)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("an all-gather of ", bytes.size(), " bytes from each of ", size_,
-                     " ranks is beyond ", kMostGatheredBytes, " bytes in all"));
+                     " ranks exceeds ", kMostGatheredBytes, " bytes in total"));
   }
   ASSIGN_OR_RETURN(RankResult result,
                    Ask({.kind = RankCall::Kind::kGather, .bytes = std::string(bytes)}));

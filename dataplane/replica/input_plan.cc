@@ -62,7 +62,7 @@ absl::Status CheckOptions(const ReplicaGroup& group, const InputOptions& options
     return absl::FailedPreconditionError(
         absl::StrCat("values cannot be copied to ", device.ToString(), ": ",
                      std::string(info.status().message()),
-                     "; with fetch_to_device = false they come in host memory"));
+                     "; with fetch_to_device = false they stay in host memory"));
   }
   return absl::OkStatus();
 }
@@ -70,22 +70,21 @@ absl::Status CheckOptions(const ReplicaGroup& group, const InputOptions& options
 absl::Status NeedsBatchSize(std::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(
       std::string(what),
-      " needs the number of rows of a whole batch, which cannot be told of this dataset; put Batch "
-      "behind what changes batches, or give it drop_remainder"));
+      " needs the number of rows of a whole batch, which is not known for this dataset; move Batch "
+      "after the nodes that change batches, or set drop_remainder"));
 }
 
 absl::Status NeedsSteps() {
   return absl::FailedPreconditionError(
-      "the other processes' number of steps cannot be known here, and all must make as many: "
-      "connect "
-      "the group (ReplicaGroup::Connect), give InputOptions::steps, or read with kData, through a "
-      "coordinated job (consumer_index, "
-      "num_consumers), or a dataset without end (Repeat)");
+      "all processes must make the same number of steps, but the other processes' number is not "
+      "known here: connect the group (ReplicaGroup::Connect), set InputOptions::steps, or read "
+      "with kData, through a coordinated job (consumer_index, num_consumers), or from an infinite "
+      "dataset (Repeat)");
 }
 
 absl::Status NeedsConnection() {
   return absl::FailedPreconditionError(
-      "partial_batches kError is an error of all replicas, of which other processes must hear: "
+      "partial_batches kError reports the error to all processes, which needs a connected group: "
       "connect the group (ReplicaGroup::Connect)");
 }
 
@@ -125,13 +124,13 @@ absl::StatusOr<AutoShardPolicy> ResolvePolicy(const Dataset& dataset, const Inpu
       RETURN_IF_ERROR(CheckShardable(dataset, ShardingPolicy::kHint));
       if (HasShardHint(dataset)) return options.auto_shard;
       return absl::InvalidArgumentError(
-          "auto_shard kHint needs a Shard of kShardHint in the dataset; put one where it is to be "
-          "divided, or use another policy");
+          "auto_shard kHint needs a Shard of kShardHint in the dataset; add one where it should "
+          "be divided, or use a different policy");
     case AutoShardPolicy::kOff:
       return options.auto_shard;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("auto_shard is no policy: ", static_cast<int>(options.auto_shard)));
+      absl::StrCat("unknown auto_shard policy ", static_cast<int>(options.auto_shard)));
 }
 
 Dataset ShardOf(const Dataset& dataset, AutoShardPolicy policy, int pipelines, int index) {
@@ -257,8 +256,8 @@ absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool
   if (fills && !plan.coordinated && plan.cardinality != kInfinite) {
     if (job) {
       return absl::InvalidArgumentError(
-          "partial_batches kPad and kRepeat read the data again from the front, which a job does "
-          "not give twice; use kEmpty or kDrop, or a coordinated job");
+          "partial_batches kPad and kRepeat read the data again from the start, which a job does "
+          "not deliver twice; use kEmpty or kDrop, or a coordinated job");
     }
     for (const PipelineInput& pipeline : plan.pipelines)
       if (pipeline.sizes.empty()) return NeedsBatchSize("partial_batches kPad or kRepeat");
@@ -274,7 +273,7 @@ absl::Status AddConsumers(Plan& plan, const Layout& layout, const Dataset& datas
   if (job.num_consumers != layout.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(job.node, " has num_consumers = ", job.num_consumers, ", but the group has ",
-                     layout.size(), " replicas; each is to be one consumer"));
+                     layout.size(), " replicas; each replica must be one consumer"));
   }
   std::optional<Rests> rests;
   if (plan.options.partial_batches == PartialBatches::kDrop) rests = Rests::kDrop;
@@ -333,10 +332,10 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
   } else if (layout.size() > 1 && job.kind == Job::Kind::kAnonymous &&
              options.auto_shard != AutoShardPolicy::kOff) {
     return absl::InvalidArgumentError(absl::StrCat(
-        job.node, " has no job_name, so that each of the ", layout.size(),
-        " input pipelines would read a job of its own, in an order of its own; give it a job_name "
-        "to share one, consumer_index and num_consumers to coordinate them, or read all of it in "
-        "each with auto_shard kOff"));
+        job.node, " has no job_name, so each of the ", layout.size(),
+        " input pipelines would read its own job in its own order; set job_name to share one job, "
+        "consumer_index and num_consumers to coordinate them, or auto_shard kOff to read all data "
+        "in each"));
   }
   const Division division(dataset, options, policy, layout);
   if (division.by_data() && options.partial_batches == PartialBatches::kDrop &&

@@ -38,8 +38,8 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
     if (options.num_consumers.has_value() && options.order == MergeOrder::kDeterministic) {
       status.Update(absl::InvalidArgumentError(absl::StrCat(
           NodeName(node, number),
-          " has order kDeterministic and num_consumers: its consumers' numbers of elements may "
-          "differ, and replicas of a group make as many steps each; leave out order")));
+          " has order kDeterministic and num_consumers: its consumers may get different numbers of "
+          "elements, but all replicas of a group make the same number of steps; leave out order")));
       return;
     }
     const Kind kind = options.num_consumers.has_value() ? Kind::kCoordinated
@@ -50,8 +50,8 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
     if (job.kind != Kind::kNone && (job.kind != kind || job.num_consumers != consumers)) {
       status.Update(absl::InvalidArgumentError(absl::StrCat(
           name, " and ", job.node,
-          " must both be coordinated by as many consumers, both have a job_name, or neither, to be "
-          "read by one group of replicas")));
+          " must both have the same number of coordinated consumers, both have a job_name, or both "
+          "have neither, because one group of replicas reads them")));
     }
     job = {kind, consumers, name, options.job_name};
   });

@@ -43,7 +43,7 @@ absl::Status LeadingRows::Hold() {
     row_ = 0;
     return absl::OkStatus();
   }
-  return absl::OutOfRangeError("the data has no rows to fill batches up with");
+  return absl::OutOfRangeError("the data has no rows to fill incomplete batches");
 }
 
 absl::Status LeadingRows::Save(StateWriter& writer) {
@@ -85,7 +85,7 @@ absl::Status LeadingRows::Restore(StateReader& reader) {
   iterator_ = std::move(iterator);
   RETURN_IF_ERROR(Hold());
   if (position.row > batch_->count())
-    return absl::DataLossError("rows that were read are not there any more");
+    return absl::DataLossError("rows that were read before are no longer available");
   row_ = position.row;
   return absl::OkStatus();
 }

@@ -19,8 +19,9 @@ absl::StatusOr<int64_t> RowsOfElement(const Element& element) {
 }
 
 absl::StatusOr<Element> EmptyBatch(const Spec& spec) {
-  RETURN_IF_ERROR(Annotate(RowSpecOf(spec).status(),
-                           "so there are no empty batches of it; use partial_batches kDrop"));
+  RETURN_IF_ERROR(
+      Annotate(RowSpecOf(spec).status(),
+               "empty batches of this dataset are not possible; use partial_batches kDrop"));
   return NoRows(DefaultPool(), spec);
 }
 
@@ -97,7 +98,8 @@ absl::Status Pipeline::Fill(std::vector<Portion>& portions) {
 absl::Status Pipeline::FillRows(Portion& portion) {
   if (portion.missing < 0) {
     return absl::FailedPreconditionError(
-        "a batch is missing whose rows nobody knows; use partial_batches kEmpty or kDrop");
+        "a batch is missing, and its number of rows is unknown; use partial_batches kEmpty or "
+        "kDrop");
   }
   std::vector<RowRange> ranges;
   int64_t rows = 0;
@@ -138,7 +140,7 @@ absl::Status Pipeline::Restore(StateReader& reader) {
   ASSIGN_OR_RETURN(const Position position, ReadPosition(reader));
   const auto turns = static_cast<int64_t>(input_.sizes.size());
   if (position.turn < 0 || position.turn >= std::max<int64_t>(turns, 1))
-    return absl::DataLossError("the state has a turn that there is not");
+    return absl::DataLossError("the state contains an invalid turn");
   RETURN_IF_ERROR(iterator_.Restore(position.state));
   turn_ = position.turn;
   ended_ = position.ended;

@@ -76,7 +76,8 @@ absl::Status Read(StateReader& reader, absl::Status& status) {
 // Reads how many items follow, each of at least one byte.
 absl::StatusOr<uint64_t> ReadCount(StateReader& reader) {
   ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
-  if (count > reader.rest().size()) return absl::DataLossError("a count is beyond the bytes");
+  if (count > reader.rest().size())
+    return absl::DataLossError("a count is larger than the number of remaining bytes");
   return count;
 }
 
@@ -177,7 +178,8 @@ absl::StatusOr<RankMessage> RankMessageOf(std::string_view bytes) {
     case 5:
       return ReadOne<RankEventMessage>(reader);
     default:
-      return absl::DataLossError(absl::StrCat("a message between ranks is of no kind: ", kind));
+      return absl::DataLossError(
+          absl::StrCat("a message between ranks has the unknown kind ", kind));
   }
 }
 

@@ -154,18 +154,20 @@ class RemoteChannel final : public CollectiveChannel {
 absl::Status Check(const RankHello& hello, const RankProcesses& here,
                    const std::vector<Socket>& others) {
   if (hello.version != kRankMessagesVersion)
-    return absl::FailedPreconditionError("rank 0 is of another release of Penstock");
+    return absl::FailedPreconditionError("rank 0 runs a different release of Penstock");
   if (hello.launch != here.launch) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "rank 0 is of launch '", here.launch, "', rank ", hello.rank, " of '", hello.launch, "'"));
+    return absl::FailedPreconditionError(absl::StrCat("rank 0 belongs to launch '", here.launch,
+                                                      "', but rank ", hello.rank, " to '",
+                                                      hello.launch, "'"));
   }
   if (hello.ranks != here.ranks) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "rank 0 waits for ", here.ranks, " ranks, and rank ", hello.rank, " is of ", hello.ranks));
+    return absl::FailedPreconditionError(absl::StrCat("rank 0 waits for ", here.ranks,
+                                                      " ranks, but rank ", hello.rank, " expects ",
+                                                      hello.ranks));
   }
   if (hello.rank < 1 || hello.rank >= here.ranks || others[hello.rank - 1]) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "there is a rank ", hello.rank, " already; each process needs one of its own"));
+        "rank ", hello.rank, " is already connected; each process needs its own rank"));
   }
   return absl::OkStatus();
 }
@@ -182,7 +184,7 @@ absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const H
                                               Clock::time_point deadline) {
   absl::StatusOr<transfer::tcp::Bound> bound = transfer::tcp::ListenAt(where);
   RETURN_IF_ERROR(
-      Annotate(bound.status(), "rank 0 cannot listen for the others at ", here.address));
+      Annotate(bound.status(), "rank 0 cannot listen for the other ranks at ", here.address));
   std::vector<Socket> others(static_cast<size_t>(here.ranks) - 1);
   size_t missing = others.size();
   WaitLines lines(StderrEventLog(), {{"rank", "0"}});
@@ -253,7 +255,7 @@ absl::StatusOr<Socket> Reach(const RankProcesses& here, const HostAndPort& where
       if (transfer::tcp::Connected(*socket).ok()) return socket;
     }
     if (Clock::now() + kRetryTime >= deadline) {
-      status.Update(absl::DeadlineExceededError("it does not listen there"));
+      status.Update(absl::DeadlineExceededError("nothing listens at the address"));
       return status;
     }
     lines.Waits(absl::FromChrono(Clock::now() - begun),
@@ -277,11 +279,11 @@ absl::StatusOr<std::unique_ptr<Collective>> ConnectToRoot(const RankProcesses& h
                      ReceiveFrame(*socket, kMostGreetingBytes, deadline + kGreetingTime));
     ASSIGN_OR_RETURN(RankMessage message, RankMessageOf(frame));
     if (auto* welcome = std::get_if<RankWelcome>(&message)) return std::move(*welcome);
-    return absl::DataLossError("no rank 0 of Penstock is there");
+    return absl::DataLossError("the answer is not that of a Penstock rank 0");
   };
   absl::StatusOr<RankWelcome> welcome = greet();
-  RETURN_IF_ERROR(Annotate(welcome.status(), "rank ", here.rank, " was not welcomed by rank 0 at ",
-                           here.address, "; is it used by something else?"));
+  RETURN_IF_ERROR(Annotate(welcome.status(), "rank ", here.rank, " got no welcome from rank 0 at ",
+                           here.address, "; check that no other program uses this address"));
   RETURN_IF_ERROR(welcome->status);
   ASSIGN_OR_RETURN(std::shared_ptr<RemoteChannel> channel,
                    RemoteChannel::Start(*std::move(socket), silence));

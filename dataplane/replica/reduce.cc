@@ -30,20 +30,21 @@ absl::StatusOr<std::vector<int64_t>> ResultDims(const Parts& parts) {
   for (size_t i = 0; i < parts.tensors.size(); ++i) {
     const Tensor& tensor = parts.tensors[i];
     if (tensor.kind() != TensorSpec::Kind::kDense || !tensor.present())
-      return absl::InvalidArgumentError("is not dense");
-    if (parts.rows && tensor.rank() == 0) return absl::InvalidArgumentError("has no axis 0");
+      return absl::InvalidArgumentError("the value is not dense");
+    if (parts.rows && tensor.rank() == 0)
+      return absl::InvalidArgumentError("the value has no axis 0");
     const absl::Span<const int64_t> own = tensor.dims().subspan(parts.rows ? 1 : 0);
     if (i == 0)
       dims.assign(own.begin(), own.end());
     else if (absl::MakeConstSpan(dims) != own)
-      return absl::InvalidArgumentError(
-          absl::StrCat("has different shapes on replicas 0 and ", i,
-                       parts.rows ? "" : "; with axis 0 only those of its rows must be equal"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the value has different shapes on replicas 0 and ", i,
+          parts.rows ? "" : "; with axis 0 only the shapes of its rows must be equal"));
     const size_t weights = parts.weights[i].size();
     if (parts.rows && weights > 0 && static_cast<int64_t>(weights) != tensor.dim(0)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("has ", tensor.dim(0), " rows on replica ", i, ", whose values have ",
-                       weights, " weights; reduce it before rows are put together or cut"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the value has ", tensor.dim(0), " rows on replica ", i, ", whose values have ", weights,
+          " weights; reduce it before rows are combined or cut"));
     }
   }
   return dims;
@@ -77,8 +78,8 @@ absl::Status AddUp(const Parts& parts, absl::Span<std::byte> to) {
 
 absl::Status AddUp(DType dtype, const Parts& parts, absl::Span<std::byte> to) {
   if (parts.op == ReduceOp::kMean && !IsFloating(dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("is ", Name(dtype), ", whose mean is none of them; Cast it first"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the dtype is ", Name(dtype), ", but a mean needs floating-point numbers; Cast it first"));
   }
   switch (dtype) {
     case kInt8:
@@ -107,7 +108,8 @@ absl::Status AddUp(DType dtype, const Parts& parts, absl::Span<std::byte> to) {
       return AddUp<double, double>(parts, to);
     default:
       return absl::InvalidArgumentError(
-          absl::StrCat("is ", Name(dtype), "; integers and floating-point numbers can be reduced"));
+          absl::StrCat("the dtype is ", Name(dtype),
+                       "; only integers and floating-point numbers can be reduced"));
   }
 }
 
@@ -129,8 +131,9 @@ absl::Status ReadElements(StateReader& reader, const Spec& spec, std::vector<Ele
   std::memcpy(loan.bytes().data(), block.data(), block.size());
   const absl::Status fits = CheckBlock(loan.bytes().first(block.size()), spec).status();
   if (!fits.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "does not fit the spec of this process's values, ", spec.ToString(), ": ", fits.message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the element does not fit the spec of this process's values, ",
+                     spec.ToString(), ": ", fits.message()));
   }
   std::byte* const at = loan.bytes().data();
   elements.emplace_back(std::move(loan), at, spec);

@@ -26,8 +26,8 @@ absl::StatusOr<int> NumberIn(const char* variable) {
   int number = 0;
   if (text != nullptr && absl::SimpleAtoi(text, &number) && number >= 0) return number;
   return absl::InvalidArgumentError(
-      absl::StrCat(variable, " must be a number from 0, ",
-                   text == nullptr ? "and is not set" : absl::StrCat("not '", text, "'")));
+      absl::StrCat(variable, " must be a non-negative integer, ",
+                   text == nullptr ? "but is not set" : absl::StrCat("not '", text, "'")));
 }
 
 std::vector<std::string> AllDevices() {
@@ -66,19 +66,19 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Of(ReplicaGroupOptions options) {
   const auto processes = static_cast<int>(options.replicas_of_process.size());
   if (options.process < 0 || options.process >= processes) {
     return absl::InvalidArgumentError(absl::StrCat("process must be in [0, ", processes,
-                                                   "), as many as replicas_of_process has, not ",
+                                                   "), the range of replicas_of_process, not ",
                                                    options.process));
   }
   for (const int replicas : options.replicas_of_process) {
     if (replicas < 1 || replicas > 1 << 20) {
       return absl::InvalidArgumentError(
-          absl::StrCat("replicas_of_process must be at least 1 each, not ", replicas));
+          absl::StrCat("each entry of replicas_of_process must be at least 1, not ", replicas));
     }
   }
   if (options.replicas_of_process[options.process] != here) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "replicas_of_process says ", options.replicas_of_process[options.process], " for process ",
-        options.process, ", which has ", here, " device(s); a replica is a device"));
+        "replicas_of_process has ", options.replicas_of_process[options.process], " for process ",
+        options.process, ", which has ", here, " device(s); each replica is one device"));
   }
   return ReplicaGroup(std::move(options), std::move(devices));
 }
@@ -107,9 +107,9 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::FromEnvironment(std::vector<std::stri
   std::vector<std::string> known;
   for (const Launcher& launcher : kLaunchers)
     known.push_back(absl::StrCat(launcher.rank, " and ", launcher.world));
-  return absl::FailedPreconditionError(
-      absl::StrCat("no launcher said which process this is: set ", absl::StrJoin(known, ", or "),
-                   "; for one process with all replicas use Mirrored, and Of by hand"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no launcher set the number of this process: set ", absl::StrJoin(known, ", or "),
+      "; or use Mirrored for one process with all replicas, or Of to describe the processes"));
 }
 
 absl::StatusOr<ReplicaGroup> ReplicaGroup::FromNccl(void* communicator) {
@@ -131,7 +131,7 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Connect(ConnectOptions options) const
     const char* port = std::getenv("MASTER_PORT");
     if (host == nullptr || port == nullptr) {
       return absl::InvalidArgumentError(
-          "where process 0 is to listen was not said: give ConnectOptions::address, or set "
+          "the address at which process 0 listens is missing: set ConnectOptions::address, or "
           "MASTER_ADDR and MASTER_PORT");
     }
     options.address = control::JoinHostPort(host, port);
@@ -155,8 +155,8 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::EveryNth(int n) const {
     const int replicas = options_.replicas_of_process[process];
     if (n < 1 || replicas % n != 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("every ", n, " replicas cannot be put together: process ", process, " has ",
-                       replicas, ", which ", n, " does not divide"));
+          absl::StrCat("groups of ", n, " replicas are not possible: process ", process, " has ",
+                       replicas, ", which is not a multiple of ", n));
     }
     of.replicas_of_process.push_back(replicas / n);
   }
@@ -180,7 +180,7 @@ std::string ReplicaGroup::ToString() const {
 absl::Status ReplicaGroup::OnEachReplica(const std::function<absl::Status(int)>& fn) const {
   if (in_replica_function) {
     return absl::FailedPreconditionError(
-        "Run was called inside of a function that Run calls; call it outside, on the results");
+        "Run was called inside a function passed to Run; call it outside, on the results");
   }
   return replica::ParallelFor(num_local_replicas(), [&fn](int replica) {
     in_replica_function = true;
@@ -200,19 +200,19 @@ absl::StatusOr<std::vector<std::string>> ReplicaGroup::Exchange(std::string_view
   if (collective_ != nullptr) return collective_->AllGather(bytes);
   return absl::FailedPreconditionError(absl::StrCat(
       std::string(what), " over ", num_processes(),
-      " processes needs a group that Connect() or FromNccl() has connected; or take LocalResults "
-      "and reduce them with the communicator that the trainer has"));
+      " processes needs a group connected by Connect() or FromNccl(); or reduce LocalResults with "
+      "the trainer's own communicator"));
 }
 
 absl::Status replica_internal::DifferentLengths() {
   return absl::InvalidArgumentError(
-      "Reduce needs vectors of one length and type from all replicas of all processes");
+      "Reduce needs vectors of equal length and type from all replicas of all processes");
 }
 
 absl::Status ReplicaGroup::CheckLocal(size_t values) const {
   if (values == devices_.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "there are values of ", values, " replica(s), and this process has ", devices_.size()));
+      "got values of ", values, " replica(s), but this process has ", devices_.size()));
 }
 
 }  // namespace penstock

@@ -100,7 +100,8 @@ absl::StatusOr<Inferred> InferShardFiles(const Attrs& attrs, absl::Span<const No
   const auto shards = Get<int64_t>(attrs, "num_shards");
   const auto index = Get<int64_t>(attrs, "index");
   if (shards < 1 || index < 0 || index >= shards)
-    return absl::InvalidArgumentError(absl::StrCat("there is no shard ", index, " of ", shards));
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard ", index, " does not exist; the number of shards is ", shards));
   const Cardinality of = inputs[0]->cardinality;
   return Inferred{inputs[0]->spec, of == kInfinite || of == 0 ? of : kUnknown};
 }

@@ -54,8 +54,9 @@ absl::Status CheckAlikeOver(Collective& collective, const Values& values) {
     if (processes_of.size() > 1 || processes_of.begin()->second.size() < all.size())
       differences.push_back(Difference(name, processes_of));
   if (differences.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the processes of the group do not read alike: ", absl::StrJoin(differences, "; also ")));
+  return absl::FailedPreconditionError(
+      absl::StrCat("the processes of the group differ in what they read: ",
+                   absl::StrJoin(differences, "; also ")));
 }
 
 const char* PolicyName(PartialBatches policy) {
@@ -77,10 +78,10 @@ absl::Status replica_internal::CheckAlike(const ReplicaGroup& group, const Value
 absl::StatusOr<StepAligner> StepAligner::Make(const ReplicaGroup& group,
                                               StepAlignerOptions options) {
   if (!group.connected()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "steps of ", group.num_processes(),
-        " processes are aligned over a connected group; call ReplicaGroup::Connect on it, or make "
-        "it by FromNccl"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("steps of ", group.num_processes(),
+                     " processes can be aligned only in a connected group; call "
+                     "ReplicaGroup::Connect, or create the group with FromNccl"));
   }
   if (group.num_processes() == 1) return StepAligner(nullptr, options);
   options.alike.emplace_back("partial_batches", PolicyName(options.partial_batches));
@@ -129,7 +130,7 @@ absl::StatusOr<bool> StepAligner::Finish() {
   if (over_ && some && policy_ == PartialBatches::kError) {
     return absl::OutOfRangeError(absl::StrCat(
         "process ", without, " has no data for step ", step_,
-        " while others have; partial_batches kError makes that an error of all processes"));
+        " while others do; partial_batches kError makes this an error of all processes"));
   }
   if (!over_) ++step_;
   return !over_;

@@ -174,17 +174,19 @@ int main(int argc, char** argv) {
   app.add_option("--service", options.service, "the dispatcher, grpc://host:port")->required();
   app.add_option("--files", options.files, "pattern of the training shards")->required();
   app.add_option("--job", options.job, "name of the shared job");
-  app.add_option("--log", options.log, "file that every trained row is appended to")->required();
+  app.add_option("--log", options.log, "file to which every trained row is appended")->required();
   app.add_option("--checkpoint", options.checkpoint, "file of the weights and the reading state")
       ->required();
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
-  app.add_option("--fallback", options.fallback, "protocols taken instead, with commas")
+  app.add_option("--fallback", options.fallback,
+                 "protocols to use if --protocol is not possible, separated by commas")
       ->delimiter(',');
   app.add_option("--epochs", options.epochs, "passes over the data");
   app.add_option("--batch", options.batch, "rows per step");
   app.add_option("--commit-every", options.commit_every, "steps between committed states");
-  app.add_option("--seed", options.seed, "of file order and shuffle");
-  app.add_option("--step-ms", options.step_ms, "what a step of a larger model would take");
+  app.add_option("--seed", options.seed, "seed of the file order and the shuffle");
+  app.add_option("--step-ms", options.step_ms,
+                 "milliseconds that each step waits in addition to its computation");
   CLI11_PARSE(app, argc, argv);
   if (absl::Status status = digits::Trainer(options).Run(); !status.ok()) {
     std::cerr << "trainer: " << status << '\n';

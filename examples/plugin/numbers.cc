@@ -22,7 +22,7 @@ constexpr int64_t kPerSplit = 256;  // numbers
 absl::StatusOr<int64_t> NumberIn(std::string_view text) {
   int64_t number = 0;
   if (!absl::SimpleAtoi(absl::string_view(text.data(), text.size()), &number) || number < 0)
-    return absl::DataLossError("a position that is no number");
+    return absl::DataLossError("a saved position is not a number");
   return number;
 }
 
@@ -30,7 +30,8 @@ absl::StatusOr<int64_t> NumberIn(std::string_view text) {
 
 absl::StatusOr<ps::SourceInfo> DescribeNumbers(const ps::Params& params) {
   PENSTOCK_ASSIGN_OR_RETURN(const int64_t count, ps::ParamOf<int64_t>(params, "count"));
-  if (count < 0) return absl::InvalidArgumentError(absl::StrCat("count is ", count));
+  if (count < 0)
+    return absl::InvalidArgumentError(absl::StrCat("count must be at least 0, not ", count));
   return ps::SourceInfo{.spec = ps::Scalar(ps::kInt64),
                         .cardinality = count,
                         .splits = std::max<int64_t>(1, (count + kPerSplit - 1) / kPerSplit)};
@@ -57,7 +58,8 @@ class NumbersReader final : public ps::SourceReader {
 
   absl::Status Restore(std::string_view position) override {
     PENSTOCK_ASSIGN_OR_RETURN(const int64_t next, NumberIn(position));
-    if (next < next_ || next > end_) return absl::DataLossError("a position outside its split");
+    if (next < next_ || next > end_)
+      return absl::DataLossError("a saved position is outside its split");
     next_ = next;
     return absl::OkStatus();
   }
@@ -132,7 +134,8 @@ absl::StatusOr<ps::Spec> SpecOfSpread(const ps::Spec& input) {
 absl::Status Spread(ps::CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
   const int64_t count = call.inputs()[1].scalar<int64_t>();
-  if (count < 0) return absl::InvalidArgumentError(absl::StrCat("count is ", count));
+  if (count < 0)
+    return absl::InvalidArgumentError(absl::StrCat("count must be at least 0, not ", count));
   PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<int64_t> same, call.OutputAs<int64_t>(0, {}));
   same[0] = number;
   PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<int64_t> values, call.OutputAs<int64_t>(1, {count}));

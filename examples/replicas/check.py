@@ -35,7 +35,7 @@ def in_processes(replicas, files):
     texts = [rank.communicate()[0] for rank in ranks]
     failed = [number for number, rank in enumerate(ranks) if rank.returncode != 0]
     if failed:
-        sys.exit(f"of {replicas} processes {failed} failed")
+        sys.exit(f"of {replicas} processes, {failed} failed")
     return results(texts[0])
 
 
@@ -48,6 +48,6 @@ expected, _ = runs["1 replica(s) in one process"]
 for name, (losses, accuracy) in runs.items():
     print(name, losses, accuracy)
     if len(losses) != 5 or max(abs(a - b) for a, b in zip(losses, expected)) > 1e-4:
-        sys.exit(f"{name}: its losses are not those of one replica, {expected}")
+        sys.exit(f"{name}: its losses differ from those of one replica, {expected}")
     if accuracy < 0.95:
-        sys.exit(f"{name}: it tells only {accuracy} of the held-out digits")
+        sys.exit(f"{name}: it recognizes only {accuracy} of the held-out digits")

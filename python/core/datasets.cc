@@ -68,7 +68,7 @@ Compression CompressionFrom(const std::string& name) {
   if (name.empty()) return Compression::kNone;
   if (name == "GZIP") return Compression::kGzip;
   if (name == "ZLIB") return Compression::kZlib;
-  throw py::value_error("compression_type '" + name + "' is none of '', 'GZIP', 'ZLIB'");
+  throw py::value_error("unknown compression_type '" + name + "'; use '', 'GZIP' or 'ZLIB'");
 }
 
 // --- Sources ---------------------------------------------------------------------

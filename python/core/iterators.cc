@@ -132,7 +132,7 @@ class HeldIterator {
     CheckUsable();
     if (steps_ == 0) {
       Raise(absl::FailedPreconditionError(
-          "no element was given since the iterator was made or restored"));
+          "no element has been read since the iterator was created or restored"));
     }
     const uint64_t hash =
         token_.round < 0 ? Fingerprint(static_cast<uint64_t>(steps_)) : token_.hash;
@@ -188,8 +188,9 @@ class HeldIterator {
   void CheckUsable() const {
     StayAwayIfLeaving();
     if (in_creator_) return;
-    Raise(absl::FailedPreconditionError(
-        "this iterator belongs to the process that this one was forked from; make one here"));
+    Raise(
+        absl::FailedPreconditionError("this iterator belongs to the process that this one was "
+                                      "forked from; create a new one here"));
   }
 
   const Dataset dataset_;

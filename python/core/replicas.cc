@@ -196,8 +196,8 @@ class Steps {
       if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
     } else if (step.has_value() && step != step_) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "step ", *step, " was asked for while the one of an interrupted next(",
-          step_.has_value() ? absl::StrCat(*step_) : "", ") is being made; take that first"));
+          "step ", *step, " was requested while the step of an interrupted next(",
+          step_.has_value() ? absl::StrCat(*step_) : "", ") is being made; take that step first"));
     }
     if (!background_.Await(until)) return std::nullopt;
     return std::move(made_);
@@ -274,8 +274,8 @@ class HeldSteps {
                        std::lock_guard lock(mu_);
                        if (!steps_->pending()) return steps_->iterator().Save();
                        return absl::FailedPreconditionError(
-                           "a next() was interrupted, and no position is before its step any more: "
-                           "take the step by another next(), then save");
+                           "a next() was interrupted, and its step cannot be undone: take the step "
+                           "with another next(), then save");
                      })).bytes);
   }
   void Restore(const std::string& state) {
@@ -296,8 +296,9 @@ class HeldSteps {
  private:
   void CheckUsable() const {
     if (in_creator_) return;
-    Raise(absl::FailedPreconditionError(
-        "this iterator belongs to the process that this one was forked from; make one here"));
+    Raise(
+        absl::FailedPreconditionError("this iterator belongs to the process that this one was "
+                                      "forked from; create a new one here"));
   }
 
   // Calls `by(until)` until it returns a value; it returns nothing if it has not finished by

@@ -60,15 +60,16 @@ S From(const py::dict& arguments, const Fields<S>& fields, const char* what) {
     const auto field = fields.find(name);
     if (field == fields.end()) {
       throw py::value_error(absl::StrCat(
-          what, " has no '", name, "'; there is ",
-          absl::StrJoin(fields, ", ",
-                        [](std::string* out, const auto& known) { out->append(known.first); })));
+          what, " has no '", name,
+          "'; known names: ", absl::StrJoin(fields, ", ", [](std::string* out, const auto& known) {
+            out->append(known.first);
+          })));
     }
     try {
       field->second(options, value);
     } catch (const py::cast_error&) {
       throw py::type_error(
-          absl::StrCat(what, ": ", name, " cannot be ",
+          absl::StrCat(what, ": invalid value for ", name, ": ",
                        std::string(py::repr(py::reinterpret_borrow<py::object>(value)))));
     }
   }

@@ -95,8 +95,8 @@ class Leaf {
   const Tensor& values() const {
     if (on_device_) {
       throw py::type_error(absl::StrCat("this tensor is on ", device(),
-                                        ", where NumPy and buffers cannot read it; "
-                                        "torch.from_dlpack(), cupy.from_dlpack() and the like do"));
+                                        ", where NumPy and buffers cannot read it; use "
+                                        "torch.from_dlpack(), cupy.from_dlpack() or the like"));
     }
     return anywhere();
   }
@@ -104,8 +104,8 @@ class Leaf {
   const Tensor& anywhere() const {
     if (!held_->usable()) {
       Raise(absl::FailedPreconditionError(
-          "this tensor was lent to the process that this one was forked from; copy what a child is "
-          "to read before forking"));
+          "this tensor belongs to the process that this one was forked from; before forking, copy "
+          "what the child needs"));
     }
     return tensor_;
   }
@@ -163,8 +163,8 @@ int FillBuffer(PyObject* self, Py_buffer* view, int flags) {
     const bool writable = (flags & PyBUF_WRITABLE) == PyBUF_WRITABLE;
     if (format == nullptr || (writable && !leaf.writable())) {
       PyErr_SetString(PyExc_BufferError, format == nullptr
-                                             ? "a tensor of strings has no buffer; see numpy()"
-                                             : "others read this tensor too, so it is read-only");
+                                             ? "a tensor of strings has no buffer; use numpy()"
+                                             : "this tensor has other readers, so it is read-only");
       return -1;
     }
     const auto item = static_cast<int64_t>(SizeOf(leaf.dtype()));
@@ -244,7 +244,8 @@ constexpr int64_t kNoStream = -1;  // the consumer orders its work itself
 // Makes the values ready for a consumer on `stream`, which has DLPack's numbering.
 void MakeReady(const Leaf& leaf, const py::object& stream) {
   if (!leaf.on_device()) {
-    if (!stream.is_none()) throw py::buffer_error("this tensor is in host memory: stream is None");
+    if (!stream.is_none())
+      throw py::buffer_error("this tensor is in host memory; stream must be None");
     return;
   }
   const int64_t number = stream.is_none() ? kLegacyStream : stream.cast<int64_t>();
@@ -252,8 +253,8 @@ void MakeReady(const Leaf& leaf, const py::object& stream) {
   if (number <= 0) {
     throw py::buffer_error(
         absl::StrCat("stream ", number,
-                     " is none of CUDA's; 1 is the default stream, 2 that of the thread, -1 "
-                     "none, and others are handles"));
+                     " is not a CUDA stream; use 1 for the default stream, 2 for the thread's "
+                     "default stream, -1 for none, or a stream handle"));
   }
   RaiseIfError(leaf.held()->ReadyOn(reinterpret_cast<void*>(
       static_cast<uintptr_t>(number))));  // NOLINT(performance-no-int-to-ptr)
@@ -263,16 +264,18 @@ py::capsule ToDlpack(const Leaf& leaf, py::object stream,
                      std::optional<std::pair<uint32_t, uint32_t>> max_version,
                      std::optional<std::pair<int32_t, int32_t>> device, std::optional<bool> copy) {
   if (FormatOf(leaf.dtype()) == nullptr) {
-    throw py::buffer_error("DLPack has no strings; see numpy()");
+    throw py::buffer_error("DLPack has no strings; use numpy()");
   }
   const dlpack::Device its = leaf.dlpack_device();
   if (device.has_value() && *device != std::pair(its.type, its.id)) {
     throw py::buffer_error(absl::StrCat("this tensor is on ", leaf.device(),
-                                        ", and goes to no other device by itself"));
+                                        ", and is not copied to other devices implicitly"));
   }
   if (copy.value_or(false)) {
-    throw py::buffer_error(leaf.on_device() ? "take it without a copy, and copy that"
-                                            : "copy first, for instance by numpy().copy()");
+    throw py::buffer_error(
+        leaf.on_device()
+            ? "copy=True is not supported; import the tensor without it, then copy"
+            : "copy=True is not supported; copy first, for example with numpy().copy()");
   }
   MakeReady(leaf, stream);
   if (max_version.has_value() && max_version->first >= 1) {
@@ -283,8 +286,8 @@ py::capsule ToDlpack(const Leaf& leaf, py::object stream,
   }
   if (!leaf.writable()) {
     throw py::buffer_error(
-        "others read this tensor too, and DLPack before 1.0 cannot say that it is read-only; copy "
-        "it first, for instance by numpy().copy()");
+        "this tensor has other readers, and DLPack before 1.0 cannot mark it as read-only; copy it "
+        "first, for example with numpy().copy()");
   }
   return Capsule(Export<dlpack::Managed>(leaf), "dltensor");
 }
@@ -321,7 +324,7 @@ py::dict CudaArrayInterface(const Leaf& leaf) {
 // cannot express.
 py::capsule ToReader(const Leaf& leaf) {
   if (FormatOf(leaf.dtype()) == nullptr) {
-    throw py::buffer_error("DLPack has no strings; see numpy()");
+    throw py::buffer_error("DLPack has no strings; use numpy()");
   }
   return Capsule(Export<dlpack::Managed>(leaf), "dltensor");
 }
@@ -331,7 +334,8 @@ Leaf RowsOf(const Leaf& leaf, int64_t begin, int64_t end) {
   const Tensor& values = leaf.values();
   if (FormatOf(leaf.dtype()) == nullptr) throw py::type_error("rows of strings have no address");
   if (leaf.dims().empty() || begin < 0 || begin > end || end > leaf.dims()[0]) {
-    throw py::index_error(absl::StrCat("rows ", begin, " to ", end, " of a tensor that has ",
+    throw py::index_error(absl::StrCat("rows ", begin, " to ", end,
+                                       " are outside the tensor, whose number of rows is ",
                                        leaf.dims().empty() ? 0 : leaf.dims()[0]));
   }
   Leaf::Dims dims = leaf.dims();
@@ -424,7 +428,7 @@ py::object ScalarOf(const Tensor& tensor) {
 // --- Strings -------------------------------------------------------------------
 
 py::list Strings(const Leaf& leaf) {
-  if (leaf.dtype() != kString) throw py::type_error("this tensor has numbers");
+  if (leaf.dtype() != kString) throw py::type_error("this tensor contains numbers, not strings");
   const Tensor& values = leaf.values();
   py::list strings(leaf.count());
   for (int64_t i = 0; i < leaf.count(); ++i) {

@@ -24,7 +24,7 @@ Values::Values(DType dtype, std::vector<int64_t> dims, py::object data)
   const int64_t given =
       dtype_ == kString ? static_cast<int64_t>(offsets_.size()) - 1
                         : buffer_.size * buffer_.itemsize / static_cast<int64_t>(SizeOf(dtype_));
-  if (given != count) throw py::value_error("the values do not fill the shape");
+  if (given != count) throw py::value_error("the number of values does not match the shape");
 }
 
 Tensor Values::tensor() const {

@@ -312,7 +312,7 @@ NUMPY = {
 }
 
 
-_WAYS = "docs/tracing.md lists what can; or pass an output_signature to run the function in Python"
+_WAYS = "docs/tracing.md lists what can be traced; or pass an output_signature to run the function in Python"
 
 
 def _array_ufunc(self, ufunc, method, *inputs, **keywords):

@@ -114,7 +114,7 @@ class ReplicasReading(unittest.TestCase):
     def test_gpus_that_are_not_there_are_refused_in_words(self):
         strategy = distribute.MirroredStrategy(["GPU:98", "/device:gpu:99"])
         self.assertEqual(strategy.group.devices, ["GPU:98", "GPU:99"])
-        why = "cannot be copied to GPU:98: .*; with fetch_to_device = false they come in host memory"
+        why = "cannot be copied to GPU:98: .*; with fetch_to_device = false they stay in host memory"
         with self.assertRaisesRegex(ps.errors.FailedPreconditionError, why):
             strategy.experimental_distribute_dataset(ps.Dataset.range(4).batch(2))
         with self.assertRaisesRegex(ps.errors.FailedPreconditionError, why):

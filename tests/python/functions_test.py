@@ -269,7 +269,7 @@ class Local(unittest.TestCase):
                 errors.append(error)
         self.assertEqual(got, [0, 1, 3, 5])
         self.assertRegex(str(errors[0]), r"(?s)raised SystemExit: enough.*element 2$")
-        self.assertRegex(str(errors[1]), r"ended, and the next one too: it was killed by signal 11.*element 4$")
+        self.assertRegex(str(errors[1]), r"ended, and so did the next one, which was killed by signal 11.*element 4$")
 
     def test_many_functions_one_after_another(self):
         # More than a process keeps (kMostFunctions in process.cc); the first is used again.
@@ -493,7 +493,7 @@ class OnWorkers(unittest.TestCase):
             # Names that the module has imported are not the module's own.
             with unittest.mock.patch("penstock.functions._ship", return_value=("ours:np.save", b"")):
                 imported = ps.Dataset.range(1).map(ps.py_function(self.ours.collatz, INT))
-            with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "'ours:np.save' is not a function of"):
+            with self.assertRaisesRegex(ps.errors.PermissionDeniedError, "'ours:np.save' is not defined in"):
                 read(cluster.distribute(imported))
             allowed = ps.Dataset.range(4).map(ps.py_function(self.ours.collatz, INT))
             self.assertEqual(read(cluster.distribute(allowed)), [collatz(x) for x in range(4)])

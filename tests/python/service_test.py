@@ -265,7 +265,7 @@ class Reading(unittest.TestCase):
             given = {"processing_mode": "parallel_epochs", "service": "grpc://localhost:1", **arguments}
             with self.assertRaises((ValueError, ps.errors.NotFoundError), msg=str(arguments)):
                 ps.Dataset.range(3).apply(service.distribute(**given))
-        with self.assertRaisesRegex(ValueError, "there is .*job_name"):
+        with self.assertRaisesRegex(ValueError, "known names: .*job_name"):
             ps.Dataset.range(3).distribute("parallel_epochs", "grpc://localhost:1", jobname="x")
         with self.assertRaises(ValueError):
             service.CrossTrainerCache("")

@@ -86,7 +86,7 @@ TEST(CheckBlock, RefusesADamagedPrefix) {
   EXPECT_DAMAGE("leaf_count", block.prefix().leaf_count = 0xffffffff);
   EXPECT_DAMAGE("extension_bytes", block.prefix().extension_bytes = 4);
   EXPECT_DAMAGE("extension_bytes", block.prefix().extension_bytes = 0xfffffff8);
-  EXPECT_DAMAGE("end or error", block.prefix().flags = kFlagEnd);
+  EXPECT_DAMAGE("END or ERROR", block.prefix().flags = kFlagEnd);
 }
 
 TEST(CheckBlock, RefusesBytesThatAreNoBlock) {
@@ -114,17 +114,17 @@ TEST(CheckBlock, RefusesPlacesOutsideTheBlock) {
   EXPECT_DAMAGE("'dense'): data_bytes", block.entry("dense").data_bytes -= 4);
   EXPECT_DAMAGE("'bytes'): data_offset", block.entry("bytes").data_offset = ~uint64_t{7});
   EXPECT_DAMAGE("'bytes'): data_bytes", block.entry("bytes").data_bytes = 8);
-  EXPECT_DAMAGE("'ragged'): the place of a part", block.part("ragged", 1).offset = 8);
-  EXPECT_DAMAGE("'ragged'): the place of a part", block.part("ragged", 0).count = ~uint64_t{0});
-  EXPECT_DAMAGE("'sparse'): the place of a part", block.part("sparse", 0).offset += 1);
+  EXPECT_DAMAGE("'ragged'): the position of a part", block.part("ragged", 1).offset = 8);
+  EXPECT_DAMAGE("'ragged'): the position of a part", block.part("ragged", 0).count = ~uint64_t{0});
+  EXPECT_DAMAGE("'sparse'): the position of a part", block.part("sparse", 0).offset += 1);
 }
 
 TEST(CheckBlock, RefusesDimensionsThatDoNotFitTheData) {
   EXPECT_DAMAGE("a dimension is negative", block.dim("dense", 0) = -1);
   EXPECT_DAMAGE("data_bytes", block.dim("dense", 0) = 3);
-  EXPECT_DAMAGE("beyond any memory", block.dim("dense", 0) = kHuge);
+  EXPECT_DAMAGE("the product of its dimensions is too large", block.dim("dense", 0) = kHuge);
   EXPECT_DAMAGE("data_bytes", block.dim("empty", 0) = 1);
-  EXPECT_DAMAGE("beyond any memory", block.dim("empty", 1) = kHuge);
+  EXPECT_DAMAGE("the product of its dimensions is too large", block.dim("empty", 1) = kHuge);
 }
 
 TEST(CheckBlock, RefusesStringsThatOverlapOrLeave) {
@@ -145,8 +145,8 @@ TEST(CheckBlock, RefusesRowsOutsideTheValues) {
 }
 
 TEST(CheckBlock, RefusesSparseIndicesOutsideTheirShape) {
-  EXPECT_DAMAGE("an index lies outside", block.part_value("sparse", 0, 1) = 4);
-  EXPECT_DAMAGE("an index lies outside", block.part_value("sparse", 0, 0) = -1);
+  EXPECT_DAMAGE("an index is outside", block.part_value("sparse", 0, 1) = 4);
+  EXPECT_DAMAGE("an index is outside", block.part_value("sparse", 0, 0) = -1);
   EXPECT_DAMAGE("number of its indices", block.part("sparse", 0).count = 2);
   EXPECT_DAMAGE("dense_shape", block.part_value("sparse", 1, 0) = -3);
 }

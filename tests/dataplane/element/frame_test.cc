@@ -144,7 +144,8 @@ TEST(FrameReader, EndsAtADamagedBlockAndSaysWhere) {
   EXPECT_TRUE(reader.Next().value());
   const absl::Status status = reader.Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("magic; at byte 256 of its frame"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("magic number is wrong; at byte 256 of its frame"));
   EXPECT_FALSE(reader.Next().value());
 }
 

@@ -99,7 +99,7 @@ TEST(Leaves, OfAnotherDTypeAreNamed) {
   memory[1] = static_cast<uint64_t>(kFloat32);
   Given given;
   EXPECT_THAT(std::string(Read(memory, memory.size() * 8, given).message()),
-              HasSubstr("output 0 of a Python process: the dtype has the number 12, not int32"));
+              HasSubstr("output 0 of a Python process: the dtype is number 12, not int32"));
 }
 
 }  // namespace

@@ -148,11 +148,11 @@ TEST(ConnectingRanks, UnauthenticatedPeersAreRefusedAndTheOthersGoOn) {
       stranger.launch = "eight";
       const absl::Status of_another_launch = ConnectRanks(stranger).status();
       EXPECT_EQ(of_another_launch.code(), absl::StatusCode::kFailedPrecondition);
-      EXPECT_THAT(Message(of_another_launch), HasSubstr("of launch 'seven', rank 1 of 'eight'"));
+      EXPECT_THAT(Message(of_another_launch), HasSubstr("launch 'seven', but rank 1 to 'eight'"));
       stranger = here;
       stranger.ranks = 3;
       EXPECT_THAT(Message(ConnectRanks(stranger).status()),
-                  HasSubstr("rank 0 waits for 2 ranks, and rank 1 is of 3"));
+                  HasSubstr("rank 0 waits for 2 ranks, but rank 1 expects 3"));
     }
     auto own = ConnectRanks(here);
     ASSERT_TRUE(own.ok()) << own.status();

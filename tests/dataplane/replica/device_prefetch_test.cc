@@ -108,10 +108,9 @@ TEST_F(DevicePrefetch, SharingDividesTheReplicasOfEveryProcess) {
   const absl::Status status =
       DistributeDataset(Gpus(4), Dataset::Range(8).Batch(2), options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(
-      std::string(status.message()),
-      HasSubstr("every 3 replicas cannot be put together: process 0 has 4, which 3 does not "
-                "divide; replicas_per_element"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("groups of 3 replicas are not possible: process 0 has 4, which is not a "
+                        "multiple of 3; replicas_per_element"));
 }
 
 TEST_F(DevicePrefetch, EachReplicaMayHaveAPipelineOfItsOwn) {
@@ -170,7 +169,7 @@ TEST_F(DevicePrefetch, MapsStandBeforeIt) {
   EXPECT_EQ(ReadOnDevices(it), (Steps{{{0, 2}, {4, 6}}, {{8, 10}, {12, 14}}}));
   const absl::Status behind = dataset.PrefetchToDevice(2)->Map(twice).status();
   EXPECT_EQ(behind.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(behind.message()), HasSubstr("put it before"));
+  EXPECT_THAT(std::string(behind.message()), HasSubstr("move it before"));
   EXPECT_EQ(dataset.PrefetchToDevice(-1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 

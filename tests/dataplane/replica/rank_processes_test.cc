@@ -183,9 +183,10 @@ TEST(AlignedProcesses, NameProcessesThatReadOtherData) {
   for (size_t rank = 0; rank < kRanks; ++rank)
     launch[rank].Say(Ask("read", PartialBatches::kEmpty, rank == 5 ? 24 : 16));
   for (const std::string& answer : launch.Hear()) {
-    EXPECT_THAT(answer,
-                HasSubstr("FAILED_PRECONDITION: the processes of the group do not read alike: "
-                          "the dataset's fingerprint is "));
+    EXPECT_THAT(
+        answer,
+        HasSubstr("FAILED_PRECONDITION: the processes of the group differ in what they read: "
+                  "the dataset's fingerprint is "));
     EXPECT_THAT(answer, HasSubstr(" in process(es) 5"));
     EXPECT_THAT(answer, HasSubstr(" in process(es) 0, 1, 2, 3, 4, 6, 7"));
   }
@@ -246,7 +247,7 @@ TEST(LostProcesses, ASilentProcessIsGoneAfterTheGivenTime) {
   Launch launch(/*silence_ms=*/3000);
   LetAllWaitFor(launch, 5);
   launch[5].Stop();
-  ExpectItsEndIsHeard(launch, 5, "nothing was heard of it for 3000 ms");
+  ExpectItsEndIsHeard(launch, 5, "nothing was received from it for 3000 ms");
 }
 
 }  // namespace

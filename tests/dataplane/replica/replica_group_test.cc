@@ -108,7 +108,7 @@ TEST(ReplicaGroupTest, AnEnvironmentThatMakesNoSenseIsNamed) {
   {
     Environment half(Variables{{"RANK", "1"}});
     EXPECT_THAT(std::string(ReplicaGroup::FromEnvironment().status().message()),
-                HasSubstr("WORLD_SIZE must be a number from 0, and is not set"));
+                HasSubstr("WORLD_SIZE must be a non-negative integer, but is not set"));
   }
   {
     Environment beyond(Variables{{"RANK", "4"}, {"WORLD_SIZE", "4"}});
