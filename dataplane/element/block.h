@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The block of an element: head and body, as docs/element.md lays them out. A BlockLayout says how
-// many bytes a block needs and where each part is; a BlockWriter then writes into memory of that
-// size.
+// SPDX-License-Identifier: Apache-2.0 The block of an element: head and body, in the layout of
+// docs/element.md. A BlockLayout has the size of a block and the offset of each of its parts; a
+// BlockWriter then writes into memory of that size.
 #pragma once
 
 #include <cstddef>
@@ -81,14 +80,14 @@ struct LeafLayout {
   DType dtype = DType::kInvalid;  // kInvalid: an optional leaf that is left out
   TensorSpec::Kind kind = TensorSpec::Kind::kDense;
   absl::InlinedVector<int64_t, 6> dims;
-  uint64_t string_bytes = 0;  // strings: of all strings together
-  // Ragged: the number of int64s in each level's row splits, outermost first. Sparse: in the
-  // indices and in dense_shape.
+  uint64_t string_bytes = 0;  // strings: of all strings in total
+  // Ragged: the number of int64s in each level's row splits, outermost first. Sparse: the numbers
+  // of int64s in the indices and in dense_shape.
   absl::InlinedVector<int64_t, 2> part_counts;
 };
 
-// The places of a block's parts. A value. Made once if all elements of a dataset have the same
-// shapes.
+// The offsets of a block's parts. A value type. Made once if all elements of a dataset have the
+// same shapes.
 class BlockLayout {
  public:
   BlockLayout() = default;
@@ -127,8 +126,8 @@ class BlockWriter {
   // leaves as the layout.
   BlockWriter(const BlockLayout& layout, absl::Span<std::byte> memory, const Spec& spec);
 
-  // Returns the memory for the dense values of leaf `i` (flat values of ragged and sparse leaves),
-  // not yet written. Not for strings.
+  // Returns the unwritten memory for the dense values of leaf `i` (the flat values of a ragged or
+  // sparse leaf). Not for strings.
   absl::Span<std::byte> data(size_t i);
   template <class T>
   T* data_as(size_t i) {
@@ -136,7 +135,7 @@ class BlockWriter {
   }
   // Returns the memory for host-only part `p` of leaf `i`: row splits, indices, dense_shape.
   absl::Span<int64_t> part(size_t i, int p);
-  // Writes string number `s` of leaf `i`. Strings are given in order from 0; the offsets are
+  // Writes string number `s` of leaf `i`. Strings are written in order from 0; the offsets are
   // complete after the last one. Aborts on more than the layout's string_bytes.
   void SetString(size_t i, int64_t s, std::string_view value);
   // Returns memory of `bytes` bytes for string number `s`, for writing in place. Otherwise as
@@ -146,7 +145,7 @@ class BlockWriter {
   void Copy(size_t i, const Tensor& value);
   // Returns the room for extensions, zeroed; see extension.h.
   absl::Span<std::byte> extensions();
-  // True once every string is given. Says nothing of other leaves.
+  // Returns true once all strings have been written. Does not check other leaves.
   bool StringsComplete() const;
 
   std::byte* block() const { return block_; }
@@ -160,10 +159,10 @@ absl::StatusOr<BlockLayout> LayoutOf(absl::Span<const Tensor> tensors);
 LeafLayout LayoutOfLeaf(const Tensor& tensor);
 
 // Checks bytes from outside: every offset, count and alignment, row splits, string offsets, sparse
-// indices and bools, so that no read through the block is outside it. Checks too that `spec` admits
-// its leaves. DataLoss names the wrong field; InvalidArgument names the leaf that is not admitted.
-// Returns the number of bytes of the block. `memory` may be longer than the block and starts 64 B
-// aligned. An END or ERROR block has no leaves and fits any spec.
+// indices and bools, so that no read through the block is outside it. Also checks that `spec`
+// admits the leaves. DataLoss names the wrong field; InvalidArgument names the leaf that `spec`
+// does not admit. Returns the number of bytes of the block. `memory` may be longer than the block
+// and starts 64 B aligned. An END or ERROR block has no leaves and fits any spec.
 absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec);
 
 inline const HeadPrefix& PrefixOf(const std::byte* block) {

@@ -22,7 +22,7 @@ absl::Status BadLeaf(const Spec& spec, size_t i, const char* field) {
                                           spec.LeafName(i), "'): ", field));
 }
 
-// Checks one leaf at a time. REQUIRES: the prefix and the size of the table are right.
+// Checks one leaf at a time. REQUIRES: the prefix and the size of the table have been checked.
 class Checker {
  public:
   Checker(const std::byte* block, const Spec& spec, bool with_body)
@@ -45,7 +45,8 @@ class Checker {
     for (int64_t dim : dims_) {
       if (dim < 0) return BadLeaf(spec_, i, "a dimension is negative");
       empty = empty || dim == 0;
-      // Readers multiply all dimensions: the other dimensions must not overflow even if one is 0.
+      // Readers multiply all dimensions. If one is 0, the product of the other dimensions must
+      // still not overflow.
       if (dim != 0 &&
           (__builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) || count >> 60 != 0))
         return BadLeaf(spec_, i, "the product of its dimensions is too large");
@@ -140,8 +141,8 @@ class Checker {
     return absl::MakeConstSpan(At<int64_t>(part.offset), part.count);
   }
 
-  // Every level's splits ascend from 0 to the number of rows of the next level, the last one's to
-  // the number of rows of the flat values.
+  // Every level's splits ascend from 0 to the number of rows of the next level. The last level's
+  // ascend to the number of rows of the flat values.
   absl::Status CheckRagged(size_t i, const PartEntry* parts, const TensorSpec& wanted) const {
     const int levels = wanted.ragged_rank;
     if (levels < 1 || levels > Tensor::kMaxRaggedRank || dims_.empty())
@@ -183,7 +184,7 @@ class Checker {
         expected != indices.size())
       return BadLeaf(spec_, i, "the number of its indices is wrong");
     for (int64_t dim : dense) {
-      if (dim < 0) return BadLeaf(spec_, i, "dense_shape");
+      if (dim < 0) return BadLeaf(spec_, i, "dense_shape has a negative dimension");
     }
     for (size_t k = 0; k < indices.size(); ++k) {
       if (indices[k] < 0 || indices[k] >= dense[k % dense.size()])
@@ -203,7 +204,8 @@ class Checker {
   absl::Span<const int64_t> dims_;  // of the current leaf
 };
 
-// `memory` has head and body. With `elsewhere` it has only the head, of a body of that many bytes.
+// `memory` contains head and body. With `elsewhere` it contains only the head; the body has that
+// many bytes and is not in host memory.
 absl::StatusOr<size_t> Check(absl::Span<const std::byte> memory, const Spec& spec,
                              std::optional<size_t> elsewhere) {
   if (memory.size() < sizeof(HeadPrefix)) return BadBlock("it ends within its prefix");

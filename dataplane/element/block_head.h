@@ -11,8 +11,8 @@
 namespace penstock {
 
 // As CheckBlock(), for a block whose head is all of `head` and whose body has `body_bytes`: no read
-// through the block is outside it. InvalidArgument also for a leaf of bools, whose values the host
-// cannot read.
+// through the block is outside it. Also returns InvalidArgument for a leaf of bools, because the
+// host cannot read its values.
 absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes, const Spec& spec);
 
 // True if CheckBlockHead() can check elements of `spec`.

@@ -30,8 +30,8 @@ absl::Status TooLarge(size_t i, const char* what) {
       absl::StrCat("an element is too large at its leaf ", i, ": ", what));
 }
 
-// Returns the number of values. Dimensions of 0 count only at the end: the product of the others
-// must not overflow, since readers multiply them one by one.
+// Returns the number of values. Dimensions of 0 count only at the end. The product of the other
+// dimensions must not overflow, because readers multiply them one by one.
 absl::StatusOr<size_t> LayoutCount(const LeafLayout& leaf, size_t i) {
   size_t count = 1;
   bool empty = false;

@@ -23,7 +23,7 @@ struct Sixteen {
 constexpr size_t kLarge = 4 << 20;  // bytes; more than a core's own cache keeps
 constexpr size_t kLine = 64;
 
-// Copies without the caches: `to` is not read before it is written, and no cache keeps it.
+// Copies past the caches: `to` is not read before it is written, and does not stay in a cache.
 void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes) {
   const size_t before = -reinterpret_cast<uintptr_t>(to) % kLine;
   std::memcpy(to, from, before);

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Longer messages are cut; a reader wants a line or two.
+// Longer messages are cut; readers need only a line or two.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;
 
 // The most bytes that a block of an error has.
@@ -28,8 +28,8 @@ void WriteErrorBlock(absl::Span<std::byte> memory, const Identity& identity,
 // True for an element that is an error.
 bool IsError(const Element& element);
 
-// Returns the error that the block carries, never OK. DataLoss if it carries none that can be read.
-// REQUIRES: IsError(element).
+// Returns the error that the block carries, never OK. DataLoss if the block contains no readable
+// status. REQUIRES: IsError(element).
 absl::Status ReadErrorBlock(const Element& element);
 
 }  // namespace penstock

@@ -38,21 +38,21 @@ inline constexpr size_t ExtensionBytes(size_t payload_bytes) {
 class ExtensionWriter {
  public:
   explicit ExtensionWriter(absl::Span<std::byte> room) : room_(room) {}
-  // Returns the memory for the next extension's bytes, for writing in place. REQUIRES: the room
-  // that is left has ExtensionBytes(payload_bytes).
+  // Returns the memory for the next extension's bytes, for writing in place. REQUIRES: the unused
+  // room has at least ExtensionBytes(payload_bytes).
   absl::Span<std::byte> Add(ExtensionType type, size_t payload_bytes);
 
  private:
-  absl::Span<std::byte> room_;  // what is left
+  absl::Span<std::byte> room_;  // the unused rest
 };
 
-// Returns the first extension of that type; nullopt if the block has none. REQUIRES: CheckBlock
-// passed the block, or BlockWriter wrote it.
+// Returns the first extension of that type; nullopt if the block has none. REQUIRES: CheckBlock has
+// accepted the block, or BlockWriter wrote it.
 std::optional<absl::Span<const std::byte>> FindExtension(const std::byte* block,
                                                          ExtensionType type);
 
 // DataLoss unless the extensions follow one another inside their room. REQUIRES: head_bytes and
-// extension_bytes were checked.
+// extension_bytes have been checked.
 absl::Status CheckExtensions(const std::byte* block);
 
 }  // namespace penstock

@@ -18,7 +18,7 @@ namespace penstock {
 inline constexpr uint32_t kFrameMagic = 0x31465350;  // "PSF1", little endian
 inline constexpr uint16_t kFrameVersion = 1;
 
-// Blocks of fewer bytes go into frames. For larger ones a slot of their own costs less than the
+// Blocks of fewer bytes go into frames. A larger block gets its own slot, which costs less than the
 // copy.
 inline constexpr size_t kFrameBelow = 64 << 10;
 
@@ -57,15 +57,15 @@ class FrameWriter {
   size_t count_ = 0;
 };
 
-// Reads the elements of a frame that came from outside. One thread.
+// Reads the elements of an untrusted frame. One thread.
 class FrameReader {
  public:
   // Opens the frame in the first `bytes` of the loan. DataLoss names the wrong field.
   // FailedPrecondition for a version that this release does not read.
   static absl::StatusOr<FrameReader> Open(Loan loan, size_t bytes, Spec spec);
 
-  // Returns the next element, checked as by CheckBlock. It shares the frame's loan and is therefore
-  // read-only. nullopt after the last element and after an error.
+  // Returns the next element, which CheckBlock has accepted. It shares the frame's loan and is
+  // therefore read-only. nullopt after the last element and after an error.
   absl::StatusOr<std::optional<Element>> Next();
 
  private:

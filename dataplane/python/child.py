@@ -2,7 +2,7 @@
 """The program of a Python process beside a worker or a trainer: it runs functions and generators of datasets, one
 request at a time.
 
-It is part of the binary (child_source.cc.in). It needs only NumPy, and cloudpickle if a function comes by value.
+It is part of the binary (child_source.cc.in). It needs only NumPy, and cloudpickle if a function is sent by value.
 process.h describes requests and replies, leaves.h describes leaves.
 """
 import collections
@@ -287,7 +287,7 @@ def unpickled(name, pickle):
 
 
 def explained(error):
-    """Returns (canonical code, text) of an exception: what was raised, and the traceback from the function on."""
+    """Returns (canonical code, text) of an exception: the exception, and the traceback from the function on."""
     if isinstance(error, Unusable):
         return error.args
     codes = {MemoryError: 8, NotImplementedError: 12, ValueError: 3, TypeError: 3}
@@ -336,7 +336,7 @@ class Child:
             except BaseException as error:  # SystemExit is the function's error too
                 result = explained(error)
             reply = self._written(result)
-            del result  # it may be in the arguments' memory
+            del result  # the result may be in the arguments' memory
             self._reply(*reply)
 
     def _map(self, op, descriptor, size):
@@ -355,7 +355,7 @@ class Child:
             self._reply(*reply)
 
     def _define(self, function, forget, _):
-        if forget:  # sessions keep theirs
+        if forget:  # sessions keep their functions
             self._functions.clear()
         texts, at = [], 0
         for _ in range(3):
@@ -382,7 +382,7 @@ class Child:
                     next(iterator)
                 except StopIteration:
                     raise
-                except Exception:  # it had an element's place
+                except Exception:  # it took the place of an element
                     pass
             value = next(iterator)
         except StopIteration:
@@ -430,7 +430,7 @@ def main():
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     sock = socket.socket(fileno=3)
     os.set_inheritable(3, False)
-    os.register_at_fork(after_in_child=sock.close)  # an open copy in a child hides the end of this process
+    os.register_at_fork(after_in_child=sock.close)  # a copy open in a child would hide the end of this process
     sys.path.extend(path for path in sys.argv[1:] if path not in sys.path)
     threading.Thread(target=leave_with, args=(3,), daemon=True).start()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the other side is gone

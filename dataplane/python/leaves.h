@@ -3,8 +3,8 @@
 //
 //   u64 count; for each leaf: u64 dtype, rank, offset, bytes, dims[rank]
 //
-// Each leaf's values are at its offset, a multiple of 64, row-major. Strings have their u64 offsets
-// there (one more than there are strings), then their bytes. All numbers are of this host's
+// Each leaf's values are at its offset, a multiple of 64, row-major. For strings, the u64 offsets
+// (one more than the number of strings) come first, then the bytes. All numbers have this host's
 // endianness.
 #pragma once
 
@@ -23,9 +23,8 @@ size_t BytesOfLeaves(absl::Span<const Tensor> leaves);
 // Writes the leaves. REQUIRES: `to` has BytesOfLeaves() bytes and is aligned to 8.
 void WriteLeaves(absl::Span<const Tensor> leaves, absl::Span<std::byte> to);
 
-// Passes the leaves in `from` on to `out`. Trusts none of `from`: Internal if the bytes are no such
-// leaves, or if their dtypes are not the specs'. `out` checks their dims, and its errors are
-// returned.
+// Passes the leaves in `from` to `out`. `from` is untrusted: Internal if its bytes are not valid
+// leaves, or if a dtype differs from its spec's. `out` checks the dims; its errors are returned.
 absl::Status ReadLeaves(absl::Span<const std::byte> from, absl::Span<const TensorSpec> specs,
                         ElementOutputs& out);
 

@@ -27,7 +27,7 @@
 namespace penstock::python_host {
 namespace {
 
-// The numbers of child.py.
+// The numbers that child.py uses.
 constexpr uint64_t kArguments = 1, kResults = 2, kDefine = 3, kCall = 4, kOpen = 5, kNext = 6,
                    kClose = 7;
 constexpr uint64_t kLeaves = 0, kEnd = 100, kNeedRoom = 101, kReady = 102;
@@ -37,7 +37,7 @@ constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits too
 constexpr size_t kMostFunctions = 256;   // that one process keeps
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
-constexpr int kLooksOnceCancelled = 20;  // then it is killed; a new process costs less
+constexpr int kLooksOnceCancelled = 20;  // then the process is killed; a new one costs less
 constexpr int kReadyWithinMs = 120'000;  // time for NumPy from a cold disk
 
 // The argument of `-c`. The program itself is in an unnamed file.
@@ -61,7 +61,7 @@ absl::StatusOr<Descriptor> FileOf(std::string_view text) {
   return file;
 }
 
-// Returns the same file under a number that no file of the child has.
+// Returns a descriptor of the same file whose number the child does not use.
 absl::StatusOr<Descriptor> OutOfTheWay(int fd) {
   Descriptor high(fcntl(fd, F_DUPFD_CLOEXEC, 10));
   if (!high) return Failed("fcntl");
@@ -79,7 +79,7 @@ class SpawnOptions {
     posix_spawn_file_actions_adddup2(&actions_, socket, kSocketOfChild);
     posix_spawn_file_actions_adddup2(&actions_, source, kSourceOfChild);
     posix_spawnattr_init(&attributes_);
-    // Blocked until the process ignores Ctrl-C itself.
+    // Blocks SIGINT until the process itself ignores Ctrl-C.
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);
@@ -153,7 +153,7 @@ std::optional<int> Process::Reap() {
   int status = 0;
   pid_t found = waitpid(pid_, &status, WNOHANG);
   if (found == 0) {
-    // It may have closed its end and still run.
+    // The process may have closed its end and still be running.
     kill(pid_, SIGKILL);
     while ((found = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
     }
@@ -235,8 +235,8 @@ absl::Status Process::Define(const PythonFunction& function) {
 absl::Status Process::MakeRoom(size_t bytes) {
   const size_t room = arguments_.memory().size();
   if (!kept_ && bytes <= room) return absl::OkStatus();
-  // Kept arrays pin the old segment. The new one has the size of these arguments, not of the
-  // largest.
+  // Kept arrays pin the old segment. The new segment has the size of these arguments, not of the
+  // largest ones so far.
   RETURN_IF_ERROR(Renew(arguments_, kArguments, std::max(kFirstRoom, WithSpare(bytes))));
   kept_ = false;
   return absl::OkStatus();
@@ -291,7 +291,7 @@ absl::Status Process::Send(uint64_t op, uint64_t a, uint64_t b, int descriptor) 
 absl::StatusOr<Process::Reply> Process::Receive() {
   Reply reply;
   ssize_t got;
-  int looks = 0;  // since it was cancelled
+  int looks = 0;  // checks since the cancellation
   while ((got = recv(socket_.get(), &reply, sizeof reply, 0)) < 0) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK) break;  // otherwise kLookForCancelled has passed

@@ -5,8 +5,8 @@
 // (the kind, then its numbers). A reply is three (status, flags, bytes); the status is 0 for
 // leaves, a canonical code for an error's text, or one of child.py's codes from 100 on. Leaves and
 // texts are in two shared segments, one for each direction. This side makes the segments and
-// replaces them by larger ones; the process says how much room it needs. The arguments' segment is
-// also replaced if a function keeps an array of it, so that the array does not change.
+// replaces them by larger ones; the process reports how much room it needs. The arguments' segment
+// is also replaced if a function keeps an array in it, so that the array does not change.
 #pragma once
 
 #include <sys/types.h>
@@ -42,28 +42,28 @@ struct Command {
 };
 
 // One thread at a time, except Interrupt(). If the process died during a call (ended()), the call's
-// result means nothing.
+// result is meaningless.
 class Process {
  public:
   // Starts a process without waiting for it. NotFound if there is no such interpreter.
   static absl::StatusOr<std::unique_ptr<Process>> Start(const Command& command);
   ~Process();  // ends the process
 
-  // From now on a call ends with Cancelled, and so does the process, if the process does not answer
-  // within two seconds after `cancelled` is set. nullptr: never.
+  // From now on, if the process does not answer a call within two seconds after `cancelled` is set,
+  // the process is killed and the call returns Cancelled. nullptr: never.
   void Until(CancelFlag cancelled) { cancelled_ = cancelled; }
   // True if the process died between calls.
   bool HasGone() const;
 
-  // Waits until the process can be used. FailedPrecondition if it ends first, such as one without
-  // NumPy.
+  // Waits until the process can be used. FailedPrecondition if it ends first, for example because
+  // NumPy is missing.
   absl::Status AwaitReady();
   // As PythonHost::Call.
   absl::Status Call(const PythonFunction& function, absl::Span<const Tensor> inputs,
                     absl::Span<const TensorSpec> outputs, ElementOutputs& out);
   // Begins a generator under the number `session`.
   absl::Status Open(uint64_t session, const PythonFunction& generator);
-  // Gets the generator's next element, after passing over `passed_over` others; false at its end.
+  // Gets the generator's next element, after skipping `passed_over` elements; false at its end.
   absl::StatusOr<bool> Next(uint64_t session, uint64_t passed_over, const PythonFunction& generator,
                             absl::Span<const TensorSpec> outputs, ElementOutputs& out);
   void Close(uint64_t session);
@@ -71,7 +71,8 @@ class Process {
   // Ends the waiting call, if there is one. Any thread.
   void Interrupt();
   bool ended() const { return ended_; }
-  // Returns "was killed by signal 9 (Killed)". REQUIRES: ended(); call it once.
+  // Returns how the process ended, as in "was killed by signal 9 (Killed)". REQUIRES: ended(); call
+  // it once.
   std::string HowItEnded();
 
  private:
@@ -94,7 +95,7 @@ class Process {
   absl::Status Ended();
   // Kills and reaps the process. Returns waitpid's status; nullopt if it was reaped elsewhere.
   std::optional<int> Reap();
-  // Passes the reply's leaves to `out`, or returns its error, or the request's.
+  // Passes the reply's leaves to `out`, or returns the error of the reply or of the request.
   absl::Status Take(const absl::StatusOr<Reply>& reply, const PythonFunction& function,
                     absl::Span<const TensorSpec> outputs, ElementOutputs& out) const;
   absl::Status ErrorOf(const Reply& reply, const PythonFunction& function) const;

@@ -24,11 +24,11 @@ absl::Status Stopped() {
   return absl::CancelledError("the Python processes were stopped");
 }
 
-// A place for a process. If the process ends, another one takes the place.
+// A place for a process. If the process ends, a new one takes the place.
 struct Place {
   // Used by the thread that has taken the place. Set and removed under the host's lock.
   std::unique_ptr<Process> process;
-  uint64_t life = 0;   // number of the process; 0: there was none yet
+  uint64_t life = 0;   // number of the process; 0: none so far
   bool taken = false;  // guarded by the host's lock, as are all below
   int sessions = 0;
   std::vector<uint64_t> to_close;  // sessions whose readers are gone
@@ -62,15 +62,15 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
       CancelFlag cancelled, std::shared_ptr<const PythonFunction> function, Spec spec);
   // Uses a running process. `life` tells whether it is the same process as last time.
   using Use = absl::FunctionRef<absl::Status(Process& process, uint64_t life)>;
-  // Calls `use` with the process in `place` (nullptr: any free one), and again with another process
-  // if that one ended. Cancelled once `cancelled` is set.
+  // Calls `use` with the process in `place` (nullptr: any free one), and again with a new process
+  // if the first one ended. Cancelled once `cancelled` is set.
   absl::Status Do(const PythonFunction& function, Place* place, CancelFlag cancelled, Use use);
   // Takes a place for a generator, and returns it after use.
   Place* TakeSession();
   void LeaveSession(Place* place, uint64_t life, uint64_t session);
 
  private:
-  absl::Status CheckRuns(CancelFlag cancelled);  // Cancelled by it, or after Stop()
+  absl::Status CheckRuns(CancelFlag cancelled);  // Cancelled if it is set, or after Stop()
   absl::StatusOr<Place*> Take(Place* wanted, CancelFlag cancelled);
   Place* FreePlace(Place* wanted) REQUIRES(mu_);
   void Give(Place* place);
@@ -151,9 +151,9 @@ class GeneratorReader final : public SourceReader {
   Place* const place_;
   uint64_t session_ = 0;
   uint64_t life_ = 0;    // the process that has the session; 0: none yet
-  uint64_t given_ = 0;   // elements, and errors in an element's place
-  bool stands_ = false;  // the session's position is after the given ones
-  bool broken_ = false;  // it ended with an error, which was the last given
+  uint64_t given_ = 0;   // elements returned, and errors in an element's place
+  bool stands_ = false;  // the session's position is after these elements
+  bool broken_ = false;  // the session ended with an error, which has been returned
 };
 
 // --- For one run -----------------------------------------------------------------------
@@ -250,7 +250,7 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag 
     if (ended == nullptr) return status;
     RETURN_IF_ERROR(CheckRuns(cancelled));  // the cancellation or Stop() may have ended it
     how = ended->HowItEnded();
-    // Its next process is new; processes elsewhere may have died with this one.
+    // The next process of this place is new; those of other places may have died with this one.
     wanted = place;
     StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
   }

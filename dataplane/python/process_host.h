@@ -21,11 +21,11 @@ struct HostOptions {
 };
 
 // A call takes the first free process. A generator stays with its process, and alternates with
-// calls. A process that dies is started again and the request is repeated once. If the new process
-// dies too, the request fails with Internal, which says how the process ended.
+// calls. A process that dies is replaced, and the request is repeated once. If the new process dies
+// too, the request fails with Internal; the message reports how the process ended.
 class ProcessHost {
  public:
-  // Starts processes when they are needed: as many as there are calls at a time.
+  // Starts processes when they are needed, one for each concurrent call up to the limit.
   static std::shared_ptr<PythonHost> Create(HostOptions options);
   // Starts all processes at once and waits for them. Returns their error.
   static absl::StatusOr<std::shared_ptr<PythonHost>> Start(HostOptions options);

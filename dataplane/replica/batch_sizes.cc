@@ -16,8 +16,8 @@ bool Batches(const Dataset::Node& node) {
   return node.op == "Batch" || node.op == "PaddedBatch" || node.op == "RaggedBatch";
 }
 
-// Returns true for nodes that return their input's batches unchanged, though maybe not all or in
-// another order.
+// Returns true for nodes that return their input's batches unchanged, possibly not all of them, or
+// in a different order.
 bool KeepsBatches(const Dataset::Node& node) {
   static const std::set<std::string> ops = {"Cache",    "Distribute", "IgnoreErrors", "Options",
                                             "Prefetch", "Repeat",     "Shard",        "Shuffle",
@@ -25,7 +25,7 @@ bool KeepsBatches(const Dataset::Node& node) {
   return ops.contains(node.op) && node.inputs.size() == 1;
 }
 
-// Returns true for nodes that return all of them, once.
+// Returns true for nodes that return every batch of their input exactly once.
 bool KeepsAll(const Dataset::Node& node) {
   static const std::set<std::string> ops = {"Cache", "Options", "Prefetch", "Shuffle"};
   return ops.contains(node.op);

@@ -17,20 +17,21 @@ std::vector<int64_t> PartSizes(int64_t rows, int64_t parts);
 
 // Returns the cyclic batch sizes of each of several pipelines with these numbers of replicas. In
 // every step all replicas together have `batch_size` rows, and the larger parts move to other
-// replicas from step to step. Seven rows for two pipelines of two replicas: [2,2,2,1] and
+// replicas from step to step. Example: seven rows for two pipelines of two replicas: [2,2,2,1] and
 // [2,1,2,2].
 std::vector<std::vector<int64_t>> BatchSizes(int64_t batch_size,
                                              absl::Span<const int> replicas_of_pipeline);
 
 // Returns the rows of the batches of `dataset`, from its spec or from the node that batches it;
-// kUnknownDim if neither gives them, or if a Map or the like follows that node.
+// kUnknownDim if neither determines them, or if a Map or the like follows that node.
 int64_t BatchSizeOf(const Dataset& dataset);
 
-// Returns the rows of all its batches together.
+// Returns the total number of rows in all batches of `dataset`.
 Cardinality RowsOf(const Dataset& dataset);
 
 // Returns the steps of a pipeline of this many replicas whose `rows` are cut to `sizes` cyclically:
-// all steps that have a row, or only the `whole` ones. REQUIRES: rows ≥ 0, a size > 0.
+// all steps that have a row, or with `whole` only the complete ones. REQUIRES: rows ≥ 0, a size >
+// 0.
 int64_t StepsOf(int64_t rows, absl::Span<const int64_t> sizes, int replicas, bool whole);
 
 }  // namespace penstock::replica

@@ -20,13 +20,13 @@ enum class CollectiveOp : uint8_t { kSum = 0, kMin = 1, kMax = 2 };
 // One rank's end of a communicator. As in NCCL, calls of all ranks are matched by their order
 // alone: each rank makes the same calls in the same order.
 //
-// Start(), Finish(), AllGather() and Split() are for one thread at a time, and never for a thread
-// that others wait for (a transport's or a reader's), because they wait for the slowest rank.
-// AsyncError() and Abort() are for any thread, at any time.
+// Start(), Finish(), AllGather() and Split() are called by one thread at a time. They wait for the
+// slowest rank, so never call them on a thread that other threads wait for (a transport's or a
+// reader's). AsyncError() and Abort() may be called on any thread, at any time.
 //
-// Once a rank is lost or aborts, every call of the other ranks that it has not answered fails, and
-// so does every later call: Unavailable naming the rank, or the status given to Abort(). Destroying
-// one end before all ranks are done with the communicator is such an abort.
+// Once a rank is lost or aborts, every call of the other ranks that needs this rank fails, and so
+// does every later call: with Unavailable naming the rank, or with the status passed to Abort().
+// Destroying one end before all ranks have finished with the communicator counts as an abort.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -36,20 +36,20 @@ class Collective {
 
   // Begins an elementwise reduction of `values` over all ranks, and returns at once.
   virtual absl::Status Start(CollectiveOp op, absl::Span<const int64_t> values) = 0;
-  // Returns the values of the oldest reduction that was started and not finished, once all ranks
-  // have started theirs. FailedPrecondition if there is none.
+  // Returns the result of the oldest unfinished reduction, once all ranks have started it.
+  // FailedPrecondition if there is none.
   virtual absl::StatusOr<std::vector<int64_t>> Finish() = 0;
 
   // Returns the bytes of every rank, by rank; lengths may differ. REQUIRES: all reductions are
   // finished.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes) = 0;
-  // Makes a communicator of the ranks that pass the same `color` ≥ 0, in their order here. It fails
-  // independently of this one. REQUIRES: all reductions are finished.
+  // Makes a communicator of the ranks that pass the same `color` ≥ 0, in their order here. The new
+  // communicator fails independently of this one. REQUIRES: all reductions are finished.
   virtual absl::StatusOr<std::unique_ptr<Collective>> Split(int color) = 0;
 
   // Returns the error that ended this communicator; OK while none is known. Never waits.
   virtual absl::Status AsyncError() const = 0;
-  // Ends the communicator for all ranks, which get `why`. Calls that wait here return.
+  // Ends the communicator for all ranks, with the error `why`. Waiting calls return.
   virtual void Abort(const absl::Status& why) = 0;
 };
 
@@ -58,9 +58,9 @@ struct NcclRanks {
   std::unique_ptr<Collective> own;
   int device = 0;
 };
-// Splits it off `communicator` (an ncclComm_t), which must outlive it; all ranks must call this.
-// The linker chooses the implementation (cuda/): Unimplemented without CUDA, FailedPrecondition
-// where libnccl.so.2 cannot be opened or is too old.
+// Splits a communicator off `communicator` (an ncclComm_t), which must outlive it; all ranks must
+// call this. The linker chooses the implementation (cuda/): Unimplemented without CUDA,
+// FailedPrecondition if libnccl.so.2 cannot be opened or is too old.
 absl::StatusOr<NcclRanks> CollectiveOfNccl(void* communicator);
 
 }  // namespace penstock::replica

@@ -29,11 +29,11 @@ struct RankCall {
   friend bool operator==(const RankCall&, const RankCall&) = default;
 };
 
-// A rank's result of such a call.
+// A rank's result of a RankCall.
 struct RankResult {
   std::vector<int64_t> values;        // kReduce
   std::vector<std::string> gathered;  // kGather
-  uint64_t communicator = 0;          // kSplit: the new one; `rank` is this rank's place there
+  uint64_t communicator = 0;          // kSplit: the new communicator, in which this rank is `rank`
   int64_t rank = 0;
   int64_t size = 0;
   friend bool operator==(const RankResult&, const RankResult&) = default;
@@ -51,13 +51,13 @@ class CallMatcher {
  public:
   explicit CallMatcher(int ranks) : waiting_(static_cast<size_t>(ranks)) {}
 
-  // Adds a call. Returns the calls of all ranks at one place in the order, by rank, once all ranks
-  // have made theirs. FailedPrecondition, naming two ranks, if their calls do not match.
+  // Adds a call. Once all ranks have made their call at one position of the order, returns these
+  // calls, by rank. FailedPrecondition, naming two ranks, if their calls do not match.
   absl::StatusOr<std::optional<std::vector<RankCall>>> Add(int rank, RankCall call);
 
  private:
   std::vector<std::deque<RankCall>> waiting_;
-  int64_t place_ = 0;  // in the order, of the oldest waiting calls
+  int64_t place_ = 0;  // position of the oldest waiting calls in the order
 };
 
 // All communicators of one set of ranks: number 0 has all ranks, splits have other numbers. Any
@@ -68,11 +68,11 @@ class CollectiveServer {
   using EventCallback = std::function<void(const RankEvent&)>;
   explicit CollectiveServer(std::vector<EventCallback> ranks);
 
-  // `rank` is always a place in communicator 0. A call on a communicator that has ended is dropped,
-  // because the rank was notified of the end.
+  // `rank` is always a rank of communicator 0. A call on a communicator that has ended is dropped,
+  // because the rank has been notified of the end.
   void Call(int rank, uint64_t communicator, RankCall call);
   void End(int rank, uint64_t communicator, const absl::Status& why);
-  // Ends all communicators that have the rank. The rank gets no more events.
+  // Ends all communicators that contain the rank. The rank gets no more events.
   void Lose(int rank, const absl::Status& why);
 
  private:
@@ -94,7 +94,7 @@ class CollectiveServer {
 
   Mutex mu_;
   std::vector<EventCallback> callbacks_ GUARDED_BY(mu_);
-  Communicators communicators_ GUARDED_BY(mu_);  // those that have not ended
+  Communicators communicators_ GUARDED_BY(mu_);  // not ended
   uint64_t next_ GUARDED_BY(mu_) = 0;
 };
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Returns host slots when their copies to devices are done, whatever the trainer does: the maker of
-// the elements may wait for these slots.
+// SPDX-License-Identifier: Apache-2.0 Returns host slots as soon as their copies to devices are
+// done, even if the trainer makes no calls, because the producer of the elements may be waiting for
+// these slots.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +13,10 @@
 
 namespace penstock::replica {
 
-// Runs a thread while it exists.
+// Runs a thread for as long as the object exists.
 class CopyCompletionThread {
  public:
-  // ResourceExhausted where the process gets no thread.
+  // ResourceExhausted if the process cannot start a thread.
   static absl::StatusOr<std::unique_ptr<CopyCompletionThread>> Start(
       std::shared_ptr<const DevicePrefetchQueues> queues);
   ~CopyCompletionThread();

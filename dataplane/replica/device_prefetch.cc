@@ -111,7 +111,7 @@ NodeKind DevicePrefetchKind() {
           .build = BuildDevicePrefetch};
 }
 
-// Large elements that a client has under way, unless the job sets another number.
+// Number of large elements in flight to a client, unless the job sets a different number.
 constexpr int kUnderWay = 16;
 
 }  // namespace

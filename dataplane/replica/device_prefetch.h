@@ -14,7 +14,7 @@ namespace penstock::replica {
 // By local replica; nullptr for replicas whose values stay in host memory.
 using DevicePrefetchQueues = std::vector<std::unique_ptr<DevicePrefetchQueue>>;
 
-// The time between two attempts to get a free place of a queue.
+// The time between two attempts to get a free place in a queue.
 inline constexpr absl::Duration kPlacePolls = absl::Microseconds(50);
 
 // Lets NICs write bodies to the queue's device directly, for elements that are read into
@@ -23,8 +23,8 @@ void EnableGpuDirect(DevicePrefetchQueue& queue);
 
 // Returns the elements of `dataset`, and announces element number n to the queues of the `sharing`
 // replicas that begin at (`first` + n mod `count`) × `sharing`. An error counts as an element. Put
-// it before a Prefetch, whose thread then begins the copies. It does nothing once the queues are
-// destroyed.
+// the node before a Prefetch, whose thread then begins the copies. The node does nothing once the
+// queues are destroyed.
 Dataset AddDevicePrefetch(const Dataset& dataset,
                           const std::shared_ptr<const DevicePrefetchQueues>& queues, int first,
                           int count, int sharing);

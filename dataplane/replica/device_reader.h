@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Copies the elements of one reader to a device, and begins to copy the next ones while the reader
-// uses one. A distributed iterator does the same for its replicas; this is for an iterator without
-// a group.
+// SPDX-License-Identifier: Apache-2.0 Copies the elements of one reader to a device, and begins to
+// copy the next ones while the reader uses one. A distributed iterator does the same for its
+// replicas; this class is for an iterator without a group.
 #pragma once
 
 #include <atomic>
@@ -23,8 +22,9 @@ class DeviceReader {
   // NotFound if the process has no such device, ResourceExhausted if it cannot start a thread.
   static absl::StatusOr<std::unique_ptr<DeviceReader>> Make(int device);
 
-  // Returns the dataset to iterate over in place of `dataset`: the same elements, two of which are
-  // read, and their copies begun, before they are requested. States belong to this dataset.
+  // Returns the dataset to iterate over in place of `dataset`. It has the same elements, but reads
+  // two of them, and begins their copies, before they are requested. States belong to the returned
+  // dataset.
   Dataset Reading(const Dataset& dataset) const;
   // Returns the pool to read into. The device copies from its memory directly, or the elements are
   // on the device already.

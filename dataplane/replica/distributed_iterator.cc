@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kStateMagic = "PSDI";
 constexpr uint64_t kStateVersion = 2;
 
-// Returns the seed of a pass, when the seed of the first pass is given.
+// Returns the seed of a pass from the seed of the first pass.
 uint64_t SeedOfPass(uint64_t seed, int64_t pass) {
   return pass == 0 ? seed : Fingerprint(static_cast<uint64_t>(pass), Fingerprint(seed));
 }
@@ -144,7 +144,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optiona
   RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
   absl::StatusOr<std::optional<DistributedValues>> values = Step();
-  // An error takes a step as well: it is returned in place of one.
+  // An error also counts as a step: it is returned in place of one.
   const bool end = values.ok() && !values->has_value();
   if (!end && !absl::IsCancelled(values.status())) ++step_;
   over_ = over_ || end;
@@ -196,8 +196,8 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
     over_ = true;  // unless this succeeds
     RETURN_IF_ERROR(aligner_->Start(has));
     ++unanswered_;
-    // If a step need not be dropped, this process makes it whenever it has data for it, whatever
-    // the others have: their answer can come later.
+    // If no step has to be dropped, this process makes every step for which it has data, whatever
+    // the other processes have: their answers may arrive later.
     for (; unanswered_ > (has && !needs_all ? 1 : 0); --unanswered_) {
       absl::StatusOr<bool> goes_on = false;
       RETURN_IF_ERROR(AwaitOthers([&] {
@@ -237,7 +237,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
       all = all && portion.whole();
     }
   }
-  // An error takes the place of a step, which the other processes make.
+  // An error takes the place of a step that the other processes make.
   if (!read.ok()) {
     if (aligner_.has_value()) {
       ASSIGN_OR_RETURN(const bool goes_on, GoesOn(true, true));
@@ -285,7 +285,7 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::CopyToDevices(
   std::vector<DeviceElement> on_devices(elements.size());
   for (bool all = false; !all;) {
     all = true;
-    // The copies of all replicas begin before any is waited for.
+    // Begin the copies of all replicas before waiting for any of them.
     for (size_t i = 0; i < elements.size(); ++i) {
       if ((*queues_)[i] == nullptr || on_devices[i]) continue;
       absl::StatusOr<std::optional<DeviceElement>> taken = (*queues_)[i]->TryTake(elements[i]);
@@ -426,8 +426,8 @@ absl::Status StepIterator::Commit(const State& state) {
 void StepIterator::AbandonOthers() {
   const absl::Status why = absl::UnavailableError(
       absl::StrCat("process ", plan_->group.process(), " stopped its iterator"));
-  // Meet() uses the group's own communicator: after a call there is abandoned, calls no longer have
-  // a common order.
+  // Meet() uses the group's own communicator. Once a call on it has been abandoned, its calls no
+  // longer have a common order.
   if (aligner_.has_value())
     aligner_->Abort(why);
   else if (plan_->group.collective() != nullptr)

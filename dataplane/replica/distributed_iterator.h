@@ -47,15 +47,16 @@ class StepIterator final : public DistributedIteratorImpl {
 
   // Calls `fn` for each pipeline, all at once.
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
-  // Checks that all processes read alike. Called before the first step, and before the first after
-  // a Restore().
+  // Checks that all processes read the same data in the same way. Called before the first step, and
+  // before the first step after a Restore().
   absl::Status Meet();
   absl::Status MeetOthers();
-  // Drops agreements with the other processes, which concern steps before a Restore().
+  // Drops the agreements with the other processes on steps before a Restore().
   void LeaveOthers();
-  // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() is called.
+  // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() has been
+  // called.
   absl::Status AwaitOthers(absl::FunctionRef<absl::Status()> wait);
-  // Ends that wait, for all processes.
+  // Ends the wait of AwaitOthers(), for all processes.
   void AbandonOthers() REQUIRES(wait_mu_);
   absl::StatusOr<std::optional<DistributedValues>> Step();
   // Returns whether to make a step that has data for some or all local replicas.
@@ -76,15 +77,14 @@ class StepIterator final : public DistributedIteratorImpl {
   Pool* output_pool_ = &DefaultPool();                  // for elements that go to devices
   std::vector<std::unique_ptr<Pipeline>> pipelines_;    // constant after Start()
   Mutex wait_mu_;
-  std::optional<StepAligner>
-      aligner_;  // if the plan says so, from Meet() on; written under wait_mu_
+  std::optional<StepAligner> aligner_;  // if plan_->aligned, from Meet() on; written under wait_mu_
   bool waits_ GUARDED_BY(wait_mu_) = false;  // for other processes
   int64_t unanswered_ = 0;                   // steps started on aligner_ and not finished
   bool met_ = false;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;
   bool over_ = false;
-  absl::Status restore_failed_;  // of the last Restore(): pipelines may be at different steps
+  absl::Status restore_failed_;  // the last Restore() left pipelines at different steps
 };
 
 }  // namespace penstock::replica

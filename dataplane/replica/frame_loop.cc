@@ -106,7 +106,7 @@ void FrameLoop::Run() {
   while (true) {
     const Clock::time_point now = Clock::now();
     if (now >= next_beat) {
-      // Time that this process slept through does not count as silence of the others.
+      // Time during which this process did not run does not count as silence of its peers.
       if (const auto late = now - next_beat; late > kBeat)
         for (Peer& peer : peers_) peer.heard += late;
       Beat();
@@ -176,7 +176,7 @@ absl::Status FrameLoop::Receive(size_t number) {
   while (status.ok()) {
     const ssize_t got = ::recv(peer.socket.fd(), bytes, sizeof(bytes), 0);
     if (got > 0) {
-      peer.heard = Clock::now();  // a frame that takes long to arrive is no silence
+      peer.heard = Clock::now();  // a frame that takes long to arrive is not silence
       peer.in.append(bytes, static_cast<size_t>(got));
     } else if (got == 0)
       status = absl::UnavailableError("its connection was closed");
@@ -185,7 +185,7 @@ absl::Status FrameLoop::Receive(size_t number) {
     else
       status = BrokenBy("its connection", errno);
   }
-  // Frames that came before the end count.
+  // Frames that arrived before the end are still delivered.
   size_t at = 0;
   while (peer.in.size() - at >= kPrefixBytes) {
     const uint32_t length = LengthOf(peer.in.data() + at);

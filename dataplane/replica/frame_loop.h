@@ -23,19 +23,19 @@ inline constexpr uint32_t kMostFrameBytes = 1u << 30;
 
 class FrameLoop {
  public:
-  // Called on the loop's thread. After on_gone() there are no more events of that peer.
+  // Called on the loop's thread. After on_gone() there are no more events for that peer.
   struct Events {
     std::function<void(size_t peer, std::string_view frame)> on_frame;
     std::function<void(size_t peer, const absl::Status& why)> on_gone;
   };
 
-  // Peers are numbered by their place. A peer that sends no byte for `silence` is gone.
+  // Peers are numbered by their index in `peers`. A peer that sends no byte for `silence` is gone.
   static absl::StatusOr<std::unique_ptr<FrameLoop>> Start(std::vector<transfer::tcp::Socket> peers,
                                                           std::chrono::milliseconds silence,
                                                           Events events);
   ~FrameLoop() { Stop(); }
-  // Sends the remaining bytes, for at most a second, then closes the connections. No event comes
-  // after it returns. Not on the loop's thread.
+  // Sends the remaining bytes, for at most a second, then closes the connections. No event is
+  // called after it returns. Must not be called on the loop's thread.
   void Stop();
 
   // Any thread. Frames to a peer that is gone are dropped. REQUIRES: 0 < size ≤ kMostFrameBytes.

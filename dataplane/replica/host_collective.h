@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Communicators of ranks on hosts, with NCCL's rules: for the threads of a process (also in tests),
-// and for the processes of a launch (rank_processes.h).
+// SPDX-License-Identifier: Apache-2.0 Communicators of ranks on hosts, with NCCL's rules: for the
+// threads of a process, as in tests, and for the processes of a launch (rank_processes.h).
 #pragma once
 
 #include <condition_variable>
@@ -18,11 +17,11 @@
 
 namespace penstock::replica {
 
-// Most bytes of an all-gather's results together; it is for small values.
+// The most bytes that the results of an all-gather have in total; all-gathers are for small values.
 inline constexpr size_t kMostGatheredBytes = size_t{512} << 20;
 
-// A rank's connection to the collective server, which matches its calls with the others'. Any
-// thread.
+// A rank's connection to the collective server, which matches its calls with those of the other
+// ranks. Any thread.
 class CollectiveChannel {
  public:
   virtual ~CollectiveChannel() = default;
@@ -30,7 +29,7 @@ class CollectiveChannel {
   virtual void End(uint64_t communicator, const absl::Status& why) = 0;
 };
 
-// A rank's events from the collective server that are not used yet. Any thread.
+// A rank's events from the collective server that have not been taken yet. Any thread.
 class Inbox {
  public:
   void Push(const RankEvent& event);
@@ -40,7 +39,7 @@ class Inbox {
   // Returns the oldest result for `communicator`, once there is one, or the error that ended it.
   absl::StatusOr<RankResult> Take(uint64_t communicator);
   absl::Status EndOf(uint64_t communicator) const;  // OK: it has not ended
-  // Drops the events of a communicator that nobody will ask for again.
+  // Drops the events of a communicator that is no longer used.
   void Forget(uint64_t communicator);
 
  private:

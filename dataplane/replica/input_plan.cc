@@ -176,7 +176,7 @@ class Division {
     if (batch_size_ <= 0) {
       return {CutBatch(shard, {.parts = replicas_, .first = 0, .count = replicas_}), replicas, {}};
     }
-    // If all batches are whole, there is no remainder, and parts of one size have a known size.
+    // If all batches are whole, there is no remainder, and parts of equal size have a known size.
     const bool whole = RowsKnown(dataset_.element_spec());
     return {shard.Rebatch(sizes_[n], {.drop_remainder = whole && batch_size_ % replicas_ == 0}),
             replicas, sizes_[n]};
@@ -234,7 +234,7 @@ absl::Status CheckDivisible(const Dataset& dataset, int replicas) {
                    " replicas: ", rows.message()));
 }
 
-// Completes the options and the facts about all pipelines, after the pipelines were made.
+// Completes the options and the facts about all pipelines, after the pipelines have been made.
 absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool end_alike,
                     bool job) {
   const InputOptions& options = plan.options;
@@ -348,7 +348,7 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
   }
   const Dataset unsharded = ShardOf(dataset, policy, 1, 0);
   for (PipelineInput& input : plan.pipelines) input.front = unsharded;
-  // Only reading shows how much of a shared job comes to this process.
+  // How much of a shared job this process gets is not known before it reads.
   plan.steps = job.kind == Job::Kind::kNone || dataset.cardinality() == kInfinite ? division.Steps()
                                                                                   : kUnknown;
   RETURN_IF_ERROR(

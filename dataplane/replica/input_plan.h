@@ -33,7 +33,7 @@ struct PipelineInput {
 // Constant, except the number of passes begun.
 struct DistributedDataset::Plan {
   ReplicaGroup group;  // a replica per element of a step
-  ReplicaGroup whole;  // groups of options.replicas_per_element replicas share one
+  ReplicaGroup whole;  // groups of options.replicas_per_element replicas share an element
   InputOptions options;
   Cardinality cardinality = kUnknown;
   std::vector<replica::PipelineInput> pipelines;  // of this process

@@ -33,8 +33,7 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset);
 Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<Rests> rests);
 
 // Returns the same dataset as one of several readers of its named job. All iterators over one
-// Distribute node read pass after pass; readers with nodes of their own read the same passes
-// together.
+// Distribute node read pass after pass; readers with different nodes read the same passes together.
 Dataset AsReader(const Dataset& dataset);
 
 }  // namespace penstock::replica

@@ -40,7 +40,7 @@ class Pipeline {
   // of the step; the next call continues with the step after it.
   absl::StatusOr<std::vector<Portion>> Next();
   // Completes portions that are not whole, according to the policy. FailedPrecondition if it would
-  // have to make rows of an unknown number.
+  // have to make an unknown number of rows.
   absl::Status Fill(std::vector<Portion>& portions);
 
   absl::Status Save(StateWriter& writer);

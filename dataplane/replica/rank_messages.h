@@ -24,7 +24,7 @@ struct RankHello {
   int64_t ranks = 0;
   friend bool operator==(const RankHello&, const RankHello&) = default;
 };
-// The server's answer once all ranks are connected, or why they never will be.
+// The server's answer: OK once all ranks are connected, otherwise the reason why they cannot be.
 struct RankWelcome {
   absl::Status status;
   friend bool operator==(const RankWelcome&, const RankWelcome&) = default;
@@ -54,7 +54,7 @@ using RankMessage =
     std::variant<RankHello, RankWelcome, RankCalls, RankEnds, RankLeaves, RankEventMessage>;
 
 std::string ToBytes(const RankMessage& message);
-// DataLoss for bytes that ToBytes() does not write.
+// DataLoss for bytes that ToBytes() cannot have written.
 absl::StatusOr<RankMessage> RankMessageOf(std::string_view bytes);
 
 }  // namespace penstock::replica

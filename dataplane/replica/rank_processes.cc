@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kMostGreetingBytes = 1 << 16;
 constexpr std::chrono::seconds kGreetingTime(5);
 constexpr std::chrono::milliseconds kRetryTime(20);
-constexpr std::chrono::milliseconds kLookAround(500);  // then rank 0 logs the missing ranks
+constexpr std::chrono::milliseconds kLookAround(500);  // rank 0 reports missing ranks after it
 
 absl::Status Of(int rank, const absl::Status& why) {
   return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why.message()));
@@ -104,7 +104,7 @@ class RootChannel final : public CollectiveChannel {
   std::unique_ptr<FrameLoop> loop_;
 };
 
-// Another rank's channel: a connection to the collective server.
+// The channel of any other rank: a connection to the collective server.
 class RemoteChannel final : public CollectiveChannel {
  public:
   static absl::StatusOr<std::shared_ptr<RemoteChannel>> Start(Socket server,
@@ -179,7 +179,7 @@ std::vector<int> Missing(const std::vector<Socket>& others) {
   return ranks;
 }
 
-// Accepts the connections of ranks 1 … n - 1 that come before `deadline`.
+// Accepts the connections of ranks 1 … n - 1 that arrive before `deadline`.
 absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const HostAndPort& where,
                                               Clock::time_point deadline) {
   absl::StatusOr<transfer::tcp::Bound> bound = transfer::tcp::ListenAt(where);
@@ -230,7 +230,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ListenAsRoot(const RankProcesses& he
   }
   for (const Socket& socket : others) {
     if (!socket) continue;
-    // The loop notices a rank that is gone by now.
+    // The loop notices a rank that has gone in the meantime.
     SendFrame(socket, ToBytes(welcome), Clock::now() + kGreetingTime).IgnoreError();
   }
   RETURN_IF_ERROR(welcome.status);

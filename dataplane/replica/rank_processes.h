@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-// A host communicator of the processes of a launch. Rank 0's end has the server; the other ranks
-// connect to it over TCP. If a process is killed, its connection shows it at once; a machine that
-// is gone is noticed after `silence`. If rank 0 goes, all ranks have lost it. Any process that can
-// reach the address may join: use it only on a trainer's own network, as NCCL's rendezvous.
+// SPDX-License-Identifier: Apache-2.0 A host communicator of the processes of a launch. Rank 0's
+// end has the server; the other ranks connect to it over TCP. If a process is killed, its
+// connection ends at once; the loss of a machine is noticed after `silence`. If rank 0 is lost, the
+// communicator ends for all ranks. Any process that can reach the address may join: use it only on
+// a trainer's own network, as with NCCL's rendezvous.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@ struct RankProcesses {
 };
 
 // Returns when all ranks are connected. DeadlineExceeded naming the missing ranks; InvalidArgument
-// for a bad address; FailedPrecondition if rank 0 has another launch or number of ranks, or has
-// this rank already; Unavailable if rank 0 cannot listen.
+// for a bad address; FailedPrecondition if rank 0 has a different launch or number of ranks, or if
+// this rank is already connected; Unavailable if rank 0 cannot listen.
 absl::StatusOr<std::unique_ptr<Collective>> ConnectRanks(const RankProcesses& processes);
 
 }  // namespace penstock::replica

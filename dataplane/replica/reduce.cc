@@ -122,8 +122,8 @@ void WriteElements(const DistributedValues& values, size_t replica, StateWriter&
       {reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float)});
 }
 
-// Appends an element that WriteElements() wrote. InvalidArgument if it does not match `spec`, which
-// is this process's.
+// Appends an element that WriteElements() wrote. InvalidArgument if it does not match `spec`, the
+// spec of this process's values.
 absl::Status ReadElements(StateReader& reader, const Spec& spec, std::vector<Element>& elements,
                           std::vector<std::vector<float>>& weights) {
   ASSIGN_OR_RETURN(const std::string_view block, reader.ReadString());

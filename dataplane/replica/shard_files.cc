@@ -79,7 +79,8 @@ class ShardFilesIterator final : public NodeIterator {
   }
 
   absl::Status Build(const NodePtr& input) {
-    // The numbers of nodes are those of the whole tree: this input is the first of each node.
+    // Nodes keep their numbers of the whole tree, because this input is the first input of each
+    // node above.
     ASSIGN_OR_RETURN(input_, BuildSite::Root(input, run_).Build());
     return absl::OkStatus();
   }

@@ -14,9 +14,9 @@ namespace penstock::replica {
 // InvalidArgument naming a source that has too few files. Lists the files.
 absl::Status CheckFiles(const Dataset& dataset, int64_t shards);
 
-// Reads the files index, index + shards, … of each source. If the files are shuffled, the numbers
-// count in their order in each repetition, which follows the run's seed. REQUIRES: CheckFiles()
-// returns OK, and the nodes that read the result have one input each.
+// Reads the files index, index + shards, … of each source. If the files are shuffled, the indices
+// refer to their shuffled order in each repetition, which depends on the run's seed. REQUIRES:
+// CheckFiles() returns OK, and the nodes that read the result have one input each.
 Dataset ShardFiles(const Dataset& dataset, int64_t shards, int64_t index);
 
 }  // namespace penstock::replica

@@ -6,7 +6,7 @@
 
 Does not use Penstock: it reads the record numbers from the files and compares
 them with the trained rows in the logs, pass by pass. Rows after the state from
-which a restarted trainer went on do not count.
+which a restarted trainer continued do not count.
 """
 import argparse
 import collections

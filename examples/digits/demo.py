@@ -22,7 +22,7 @@ import time
 from processes import DemoFailed, Process, ReceivedCount
 
 HERE = pathlib.Path(__file__).resolve().parent
-SHARDS = 11  # no divisor of the held-out rows, so that all shards get all digits
+SHARDS = 11  # not a divisor of the number of held-out rows, so that all shards get all digits
 
 
 def rows_of(log):

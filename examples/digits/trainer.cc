@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// One trainer of the demo: reads its share of a job, trains, logs every trained row, and commits
-// its state every few steps. After kill -9 and a start with the same arguments it goes on from the
-// last state that it wrote.
+// SPDX-License-Identifier: Apache-2.0 One trainer of the demo: reads its share of a job, trains,
+// logs every trained row, and commits its state every few steps. After kill -9 and a start with the
+// same arguments it continues from the last state that it wrote.
 //
 // The log, one record a line, is check.py's only source:
 //   batch PASS NUMBER…   these rows of that pass were trained on
@@ -48,7 +47,7 @@ struct Options {
   double rate = 0.4;
 };
 
-// The state from which a restarted trainer goes on.
+// The state from which a restarted trainer continues.
 struct Checkpoint {
   int64_t rows = 0;  // of the log
   Softmax::Weights weights{};

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Trainers that step together on sequences of very different lengths. In each round all of them get
-// a batch of one bucket of lengths, so none waits for another's long batch. Needs no other process:
-// the dispatcher, the workers and the trainers' threads are in this one.
+// SPDX-License-Identifier: Apache-2.0 Trainers that step together on sequences of very different
+// lengths. In each round all of them get batches from the same bucket of lengths, so no trainer
+// waits for the long batch of another. Needs no other process: the dispatcher, the workers and the
+// trainers' threads are in this one.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -72,7 +72,7 @@ int main() {
           [&, rank] { longest[static_cast<size_t>(rank)] = Train((*dispatcher)->target(), rank); });
     }
   }
-  int64_t apart = 0;  // steps whose batches are of different buckets
+  int64_t apart = 0;  // steps whose batches come from different buckets
   for (size_t step = 0; step < longest[0].size() && step < longest[1].size(); ++step) {
     if (longest[0][step] / 16 != longest[1][step] / 16) ++apart;
   }

@@ -4,7 +4,7 @@
 //
 //   photos_contact_sheet FOLDER sheet.jpg      FOLDER: of make_variants.py
 // clang-format off
-#include <cstdio>  // jpeglib.h needs it before
+#include <cstdio>  // jpeglib.h needs it
 #include <jpeglib.h>
 // clang-format on
 
@@ -91,7 +91,7 @@ absl::Status AddRows(const std::string& pattern, Sheet& sheet) {
   }
 }
 
-// Reads damaged files one by one. Each error takes the place of its image, and reading goes on
+// Reads damaged files one by one. Each error takes the place of its image, and reading continues
 // after it.
 absl::StatusOr<int> AddDamaged(const std::string& pattern, Sheet& sheet) {
   ASSIGN_OR_RETURN(ps::Iterator it, Thumbs(pattern).MakeIterator());

@@ -113,7 +113,7 @@ class Every final : public ps::Transform {
 
  private:
   const int64_t step_;
-  int64_t to_pass_;  // elements before the next one that is kept
+  int64_t to_pass_;  // elements to skip before the next one that is kept
 };
 
 absl::StatusOr<std::unique_ptr<ps::Transform>> OpenEvery(const ps::Params& params,

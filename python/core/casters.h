@@ -13,7 +13,7 @@
 
 namespace penstock::python {
 
-// The functions from Python throw Python's exceptions for a value that does not convert.
+// The conversions from Python throw Python's exceptions for a value that does not convert.
 DType DTypeFrom(pybind11::handle value);
 pybind11::object ToPython(DType dtype);
 Shape ShapeFrom(pybind11::handle value);

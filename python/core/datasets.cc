@@ -31,8 +31,8 @@ Dataset CheckedDataset(Dataset dataset) {
   return dataset;
 }
 
-// Functions are called while the dataset is built, with the GIL held. Their exceptions pass through
-// the building.
+// Functions are called while the dataset is built, with the GIL held. Their exceptions propagate to
+// the Python caller.
 MapFunction Traced(py::function function) {
   return [function](const Expr& x) { return function(x).cast<Expr>(); };
 }

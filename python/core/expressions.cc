@@ -25,7 +25,7 @@ Expr CheckedExpr(Expr expr) {
   return expr;
 }
 
-// Returns `function` with the error of its result raised.
+// Returns a function that calls `function` and raises the error of its result.
 template <class... Args>
 auto Raising(Expr (*function)(Args...)) {
   return [function](Args... args) { return CheckedExpr(function(std::forward<Args>(args)...)); };

@@ -66,7 +66,8 @@ class HeldIterator {
     if (on_device_ != nullptr) {
       absl::StatusOr<DeviceElement> on_device = CopyToDevice(*element);
       if (on_device.ok()) return LeavesOf(*std::move(on_device));
-      // A reader that holds more elements than there are places gets this one in host memory.
+      // If the reader holds more elements than the device has places, it gets this one in host
+      // memory.
       if (!absl::IsResourceExhausted(on_device.status())) Raise(on_device.status());
     }
     const bool writable = IsWritable(*element);
@@ -152,7 +153,7 @@ class HeldIterator {
     return on_device_->CopyToDevice(element);
   }
 
-  // If a signal's handler raises, the element that was waited for goes to the next call.
+  // If a signal's handler raises, the next call returns the element for which this call waited.
   std::optional<Element> Take(std::optional<int64_t> step, std::optional<double> timeout) {
     CheckUsable();
     const absl::Time deadline = DeadlineIn(timeout);
@@ -172,7 +173,7 @@ class HeldIterator {
   }
   bool IsWritable(const Element& element) const { return exclusive_ && !element.IsShared(); }
 
-  // nullopt: not available by then, as in InterruptibleIterator.
+  // nullopt if no element is available by `until`, as in InterruptibleIterator.
   std::optional<NextResult> NextBy(std::optional<int64_t> step, absl::Time until) {
     WithoutGil without_gil;
     std::unique_lock lock(next_mu_, absl::ToChronoTime(until));

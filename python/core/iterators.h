@@ -11,8 +11,8 @@
 namespace penstock::python {
 
 // Bind and make _core.Iterator. `seed` and `epoch` are those of MakeInterruptible(). With `gpu`,
-// elements come on that device, and the copies of the next ones begin before they are requested. An
-// element comes in host memory if no place on the device is free for it.
+// elements are on that device, and the copies of the next ones begin before they are requested. An
+// element is in host memory if no place on the device is free for it.
 void BindIterators(pybind11::module_& module);
 pybind11::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed,
                               std::optional<int64_t> epoch, std::optional<int> gpu);

@@ -172,7 +172,7 @@ void BindGroups(py::module_& module) {
 
 using NextStep = absl::StatusOr<std::optional<DistributedValues>>;
 
-// An iterator, and the step that Next() may stop waiting for, which is made on a thread of its own.
+// An iterator, and the step for which Next() may stop waiting, which is made on a separate thread.
 // One thread at a time, except Commit() and Stop() of the iterator.
 class Steps {
  public:
@@ -189,7 +189,7 @@ class Steps {
     if (pending()) return *NextBy(step, absl::InfiniteFuture());
     return step.has_value() ? iterator_.Next(*step) : iterator_.Next();
   }
-  // nullopt: not made by then; the next call gets it.
+  // nullopt if the step is not made by `until`; the next call returns it.
   std::optional<NextStep> NextBy(std::optional<int64_t> step, absl::Time until) {
     if (!pending()) {
       step_ = step;
@@ -226,7 +226,7 @@ class HeldSteps {
   HeldSteps(const HeldSteps&) = delete;
 
   // Returns (leaves of each replica, weights of its rows or an empty list), or None at the end. If
-  // a signal's handler raises, the step that was waited for goes to the next call.
+  // a signal's handler raises, the next call returns the step for which this call waited.
   py::object Next(std::optional<int64_t> step) {
     std::optional<DistributedValues> values =
         ValueOrRaise(HearingSignals([&](absl::Time until) -> std::optional<NextStep> {
@@ -301,7 +301,7 @@ class HeldSteps {
                                       "forked from; create a new one here"));
   }
 
-  // Calls `by(until)` until it returns a value; it returns nothing if it has not finished by
+  // Calls `by(until)` until it returns a value; `by` returns nullopt if it has not finished by
   // `until`. On the main thread `until` is soon, and signal handlers run between the calls; on
   // other threads it is infinite.
   template <class By>

@@ -300,7 +300,7 @@ void BindEnumerations(py::module_& module) {
       .value("FILE_OR_DATA", ShardingPolicy::kFileOrData)
       .value("HINT", ShardingPolicy::kHint);
   py::enum_<Keep>(module, "Keep",
-                  "The elements that count as given to a trainer: all that were delivered to it, "
+                  "The elements that count as read by a trainer: all that were delivered to it, "
                   "or only the elements in a state that it committed.")
       .value("TAKEN", Keep::kTaken)
       .value("COMMITTED", Keep::kCommitted);
@@ -310,7 +310,8 @@ void BindEnumerations(py::module_& module) {
       .value("ANY", MergeOrder::kAny)
       .value("FAIR", MergeOrder::kFair)
       .value("DETERMINISTIC", MergeOrder::kDeterministic);
-  py::enum_<Visitation>(module, "Visitation", "Whether elements may come again after a failure.")
+  py::enum_<Visitation>(module, "Visitation",
+                        "Whether elements may be delivered again after a failure.")
       .value("EXACTLY_ONCE", Visitation::kExactlyOnce)
       .value("AT_LEAST_ONCE", Visitation::kAtLeastOnce);
   py::enum_<Rests>(

@@ -14,8 +14,8 @@ inline constexpr absl::Duration kLookForSignals = absl::Milliseconds(50);
 void LearnWhoHearsSignals();
 // Returns whether the calling thread is Python's main thread; one load.
 bool HearsSignals();
-// Runs the handlers of signals that came. Throws error_already_set with the exception that one of
-// them raises, usually KeyboardInterrupt. REQUIRES: the GIL is held.
+// Runs the handlers of signals that have arrived. Throws error_already_set with the exception that
+// one of them raises, usually KeyboardInterrupt. REQUIRES: the GIL is held.
 void HearSignals();
 
 }  // namespace penstock::python

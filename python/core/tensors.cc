@@ -320,8 +320,8 @@ py::dict CudaArrayInterface(const Leaf& leaf) {
   return interface;
 }
 
-// For a consumer that never writes. Also for an element with other readers, which DLPack before 1.0
-// cannot express.
+// Exports to a consumer that never writes, even an element with other readers, which DLPack before
+// 1.0 cannot mark as read-only.
 py::capsule ToReader(const Leaf& leaf) {
   if (FormatOf(leaf.dtype()) == nullptr) {
     throw py::buffer_error("DLPack has no strings; use numpy()");

@@ -51,8 +51,8 @@ class Held {
 // parts of a ragged or sparse tensor, (values, row splits…) or (values, indices, dense shape); or
 // None if it is missing. `writable`: no other code reads the block.
 pybind11::tuple LeavesOf(Element element, bool writable);
-// The same for an element on a device. Its values are there, except strings and the parts other
-// than values.
+// The same for an element on a device. The values are on the device, except strings; the parts
+// other than values are in host memory.
 pybind11::tuple LeavesOf(DeviceElement element);
 // The same for a spec of dense numbers only: NumPy arrays on the element's memory, and NumPy
 // scalars for tensors without dimensions.

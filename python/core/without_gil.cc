@@ -43,7 +43,7 @@ WithoutGil::~WithoutGil() {
     StayForEver();
   }
   PyEval_RestoreThread(thread_);
-  --calls;  // only now: the leaving thread waits, without the GIL, until this one has had it
+  --calls;  // only now: until then the leaving thread waits, without holding the GIL
 }
 
 void BeginToLeave() {

@@ -65,7 +65,7 @@ of_all_ranks = _core.of_all_ranks
 
 
 def __getattr__(name):
-    """What imports a framework is imported when it is named."""
+    """Imports the modules that need a framework when they are first used."""
     if name in ("jax", "keras", "torch"):
         import importlib
 

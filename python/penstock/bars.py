@@ -6,7 +6,7 @@ import time
 
 
 class Progress:
-    """Gives the elements of an iterator and shows how many were read. As with the iterator itself, an error takes the
+    """Yields the elements of an iterator and shows how many were read. As with the iterator itself, an error takes the
     place of its element, and the next `next()` continues after it."""
 
     def __init__(self, iterator, bar):
@@ -57,7 +57,7 @@ class Line:
 
 
 def progress(dataset, desc=None, total=None, file=None):
-    """Gives the elements of a dataset, or of an iterator of one, and shows a bar: how many were read, of how many,
+    """Yields the elements of a dataset, or of an iterator of one, and shows a bar: how many were read, of how many,
     and how fast.
 
     The bar is tqdm's where tqdm is installed (in a notebook its widget). Otherwise it is a line of text on `file`,

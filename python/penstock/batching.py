@@ -25,11 +25,11 @@ class Batching:
         )
 
     def unbatch(self, name=None):
-        """Gives the rows of each element, one after the other."""
+        """Produces the rows of each element, one after the other."""
         return self._alike(self._core.unbatch())
 
     def rebatch(self, batch_size, drop_remainder=False, name=None):
-        """Gives batches of another size, or of sizes that alternate."""
+        """Produces batches of a different size, or of alternating sizes."""
         sizes = [batch_size] if isinstance(batch_size, int) else [int(size) for size in batch_size]
         return self._alike(self._core.rebatch(sizes, drop_remainder))
 
@@ -83,8 +83,8 @@ class Batching:
         return WindowsToFlatten(windows, reduce) if whole[0] else flat
 
     def rounds(self, num_consumers, bucket=None, cost=None, cost_spread=0.05, max_age=None):
-        """Gives the same elements in rounds of one bucket or of similar cost, for coordinated reads. Must be the last
-        node before `distribute`."""
+        """Produces the same elements in rounds of one bucket or of similar cost, for coordinated reads. Must be the
+        last node before `distribute`."""
         functions = [None if f is None else expr.traced(f, self._spec, []) for f in (bucket, cost)]
         return self._alike(self._core.rounds(num_consumers, *functions, cost_spread, max_age))
 

@@ -30,7 +30,7 @@ class Dataset(Sources, Elementwise, Batching):
     # --- Order, part and repetition ------------------------------------------------------------
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=None, name=None):
-        """Gives the elements in an order drawn with a buffer of `buffer_size` elements."""
+        """Produces the elements in an order drawn with a buffer of `buffer_size` elements."""
         return self._alike(self._core.shuffle(buffer_size, seed, reshuffle_each_iteration in (None, True)))
 
     def repeat(self, count=None, name=None):
@@ -38,7 +38,7 @@ class Dataset(Sources, Elementwise, Batching):
         return self._alike(self._core.repeat(-1 if count is None else count))
 
     def take(self, count, name=None):
-        """Gives the first `count` elements; all of them if -1."""
+        """Produces the first `count` elements; all of them if -1."""
         return self if count == -1 else self._alike(self._core.take(count))
 
     def skip(self, count, name=None):
@@ -46,11 +46,11 @@ class Dataset(Sources, Elementwise, Batching):
         return self._alike(self._core.skip(count))
 
     def shard(self, num_shards, index, name=None):
-        """Gives every `num_shards`-th element, starting with element `index`."""
+        """Produces every `num_shards`-th element, starting with element `index`."""
         return self._alike(self._core.shard(num_shards, index))
 
     def concatenate(self, dataset, name=None):
-        """Gives these elements, then the elements of `dataset`."""
+        """Produces these elements, then the elements of `dataset`."""
         return self._alike(self._core.concatenate(dataset._core))
 
     # --- Running ------------------------------------------------------------------------------
@@ -89,12 +89,12 @@ class Dataset(Sources, Elementwise, Batching):
         return Iterator(self)
 
     def iterator(self, seed=None):
-        """Returns an Iterator. `seed` is for everything that the dataset leaves open; it gives one order, independent
-        of earlier reads."""
+        """Returns an Iterator. `seed` applies to everything for which the dataset sets no seed; the order then does
+        not depend on earlier reads."""
         return Iterator(self, seed, None if seed is None else 0)
 
     def as_numpy_iterator(self):
-        """Gives elements as NumPy arrays and scalars."""
+        """Yields the elements as NumPy arrays and scalars."""
         return NumpyIterator(Iterator(self))
 
     def reduce(self, initial_state, reduce_func, name=None):

@@ -110,7 +110,7 @@ class DistributedValues:
 
 
 class PerReplica(DistributedValues):
-    """The leaves that `DistributedIterator` and `Strategy.run` give, if there are several replicas."""
+    """A leaf of the results of `DistributedIterator` and `Strategy.run`, if there are several replicas."""
 
 
 class PerReplicaSpec:
@@ -206,7 +206,7 @@ class DistributedDataset:
 
 
 class DistributedIterator:
-    """Gives each step's values: nests with PerReplica at the leaves, or the plain element of a single replica.
+    """Yields each step's values: nests with PerReplica at the leaves, or the plain element of a single replica.
 
     Raises ValueError inside a function of `Strategy.run`, where each replica would step by itself.
     """
@@ -469,7 +469,7 @@ def _input_options(options):
 
 
 def _of_replica(value, i, count):
-    """`value` with replica i's in place of each PerReplica."""
+    """Returns `value` with replica i's value in place of each PerReplica."""
     if isinstance(value, DistributedValues):
         if len(value) != count:
             raise ValueError(f"got values for {len(value)} replica(s), but this process has {count}")
@@ -484,7 +484,7 @@ def _of_replica(value, i, count):
 
 
 def _per_replica(results, wrap=PerReplica):
-    """What each replica gave as one: their nest, if it is the same, with a PerReplica at the leaves."""
+    """Combines the replicas' results: their nest, if all have the same, with a PerReplica at the leaves."""
     first = results[0]
     if len(results) == 1:
         return first

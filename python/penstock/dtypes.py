@@ -5,9 +5,9 @@ import numpy as np
 
 
 class DType:
-    """The type of a tensor's values; equal to its name and to NumPy's dtype of it.
+    """The type of a tensor's values; equal to its name and to the corresponding NumPy dtype.
 
-    Use the ones of this module (`penstock.float32`), or `as_dtype`.
+    Use the constants of this module (`penstock.float32`), or `as_dtype`.
     """
 
     __slots__ = ("name",)

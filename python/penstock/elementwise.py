@@ -31,16 +31,16 @@ class Elementwise:
         return functions.traced_or_sent(build, map_func, output_signature)
 
     def filter(self, predicate, name=None):
-        """Gives the elements for which the predicate, a scalar bool, is true. A predicate that cannot be traced runs in
-        Python processes."""
+        """Produces the elements for which the predicate, a scalar bool, is true. A predicate that cannot be traced runs
+        in Python processes."""
         return self._chosen(self._core.filter, predicate)
 
     def take_while(self, predicate, name=None):
-        """Gives the elements before the first for which the predicate, a scalar bool, is false."""
+        """Produces the elements before the first one for which the predicate, a scalar bool, is false."""
         return self._chosen(self._core.take_while, predicate)
 
     def scan(self, initial_state, scan_func, name=None):
-        """Gives the outputs of scan_func(state, element) -> (new state, output)."""
+        """Produces the outputs of scan_func(state, element) -> (new state, output)."""
         result = []
 
         def step(state, element):
@@ -52,7 +52,7 @@ class Elementwise:
         return self._made(self._core.scan(_state(initial_state), step), result[-1] if result else None)
 
     def flat_map(self, map_func, name=None, output_signature=None):
-        """Gives the elements of the dataset that map_func returns for each element, one dataset after the other. A
+        """Produces the elements of the dataset that map_func returns for each element, one dataset after the other. A
         function that runs in Python (`ps.py_function`, or with an output_signature one that cannot be traced)
         returns an iterable of elements, of one shape for each input."""
 
@@ -80,7 +80,7 @@ class Elementwise:
         return self._made(core, result[0])
 
     def enumerate(self, start=0, name=None):
-        """Gives (int64 number, element)."""
+        """Produces (int64 number, element)."""
         return self._made(self._core.enumerate(start), (None, self._spec))
 
     def ignore_errors(self, log_warning=False, max=None, name=None):
@@ -88,7 +88,7 @@ class Elementwise:
         return self._alike(self._core.ignore_errors(max, log_warning))
 
     def parse_example(self, features):
-        """Gives dicts parsed from serialised tf.train.Examples; `features`: a TensorSpec for each."""
+        """Produces dicts parsed from serialised tf.train.Examples; `features`: a TensorSpec for each."""
         leaves = {key: feature._leaf for key, feature in features.items()}
         return self.map(lambda x: _core.ops.parse_example(x, leaves))
 

@@ -31,7 +31,7 @@ class CancelledError(Error):
 
 
 class UnknownError(Error):
-    """An error whose code is none of the others."""
+    """An error whose code has no class here."""
 
     code = 2
 
@@ -67,7 +67,7 @@ class PermissionDeniedError(Error):
 
 
 class ResourceExhaustedError(Error):
-    """There is no memory, slot or quota left; the message has both sizes."""
+    """There is no memory, slot or quota left; the message names both sizes."""
 
     code = 8
 
@@ -109,7 +109,7 @@ class UnavailableError(Error):
 
 
 class DataLossError(Error):
-    """Data is damaged: the message has file and offset, or the torn step."""
+    """Data is damaged: the message names the file and offset, or the torn step."""
 
     code = 15
 

@@ -333,7 +333,7 @@ def _astype(self, dtype):
 
 
 def _reshape(self, *shape):
-    """Gives the same values this shape; one dimension may be -1."""
+    """Returns the same values in this shape; one dimension may be -1."""
     return NUMPY[np.reshape](self, shape[0] if len(shape) == 1 else shape)
 
 

@@ -36,7 +36,7 @@ class PyFunction:
         return self._recorded("map", self.output_signature, args)
 
     def rows(self, *args):
-        """Returns all elements that the function gives for these arguments, as one tensor with one more dimension."""
+        """Returns all elements that the function returns for these arguments, as one tensor with one more dimension."""
         return self._recorded("rows", nest.map_leaves(_row, self.output_signature), args)
 
     def with_signature(self, output_signature):
@@ -46,7 +46,7 @@ class PyFunction:
         return PyFunction(self.__penstock_function__, output_signature, *self._options)
 
     def generator(self):
-        """Returns the dataset of the elements that the function gives when it is called without arguments."""
+        """Returns the dataset of the elements that the function yields when it is called without arguments."""
         call = _call("generator", (), self.output_signature)
         _use()
         name, pickle, version, deterministic = self._shipped()
@@ -86,7 +86,7 @@ def py_function(function=None, output_signature=None, *, deterministic=True, ver
 
 def traced_or_sent(build, function, output_signature):
     """Returns build(function), which traces it. With an `output_signature`, returns build(py_function(function)) if
-    tracing fails or gives something else."""
+    tracing fails or returns something else."""
     if isinstance(function, PyFunction):
         return build(function)
     try:

@@ -8,7 +8,7 @@ default_seed = None  # seed of iterators without one; None: random for each
 
 
 class Iterator:
-    """Gives the elements of a dataset: nests of Tensor on the element's own memory.
+    """Yields the elements of a dataset: nests of Tensor on the element's own memory.
 
     Waiting does not hold the interpreter lock. An error takes the place of one element, and the next `next()`
     continues after it, unless the error says otherwise.
@@ -16,7 +16,7 @@ class Iterator:
 
     def __init__(self, dataset, seed=None, epoch=None, gpu=None):
         """`epoch`: the number of this epoch of the dataset; counted if not given. `gpu`: number of a GPU. Elements are
-        copied there, the next two before they are asked for, and states belong to iterators with a `gpu`."""
+        copied there, the next two before they are requested, and states belong to iterators with a `gpu`."""
         self.element_spec = dataset.element_spec
         self._core = dataset._core.make_iterator(default_seed if seed is None else seed, epoch, gpu)
         self._pack = element_packer(self.element_spec)
@@ -50,7 +50,7 @@ class Iterator:
             raise errors.OutOfRangeError("End of sequence") from None
 
     def save(self):
-        """Returns the position after the last element that was given, as bytes to store with the model. An iterator of
+        """Returns the position after the last returned element, as bytes to store with the model. An iterator of
         an equal dataset that restores it continues with the next element."""
         return self._core.save()
 
@@ -72,7 +72,7 @@ class Iterator:
 
 
 class NumpyIterator:
-    """Gives the same elements as NumPy arrays on the elements' memory, and scalars."""
+    """Yields the same elements as NumPy arrays on the elements' memory, and scalars."""
 
     def __init__(self, iterator):
         if all(_is_of_numbers(leaf) for leaf in nest.leaves(iterator.element_spec)):
@@ -100,7 +100,7 @@ def _numpy(leaf):
 
 
 def element_packer(element_spec):
-    """Returns a function from an element's leaves, as _core gives them, to the nest of `element_spec`."""
+    """Returns a function from an element's leaves, as _core returns them, to the nest of `element_spec`."""
     pack = nest.packer(element_spec)
     leaf_specs = nest.leaves(element_spec)
     if not any(isinstance(leaf, (spec.RaggedTensorSpec, spec.SparseTensorSpec)) for leaf in leaf_specs):

@@ -18,7 +18,7 @@ _ON_CPU = 1  # kDLCPU, the type of a device in DLPack
 
 
 class DataLoader(loader.Loader):
-    """Gives the elements of `dataset`: the same nests, which are pytrees, with jax.Arrays for leaves.
+    """Yields the elements of `dataset`: the same nests, which are pytrees, with jax.Arrays for leaves.
 
     `devices`: local devices that divide each leaf by rows, in their order. `sharding`: a jax.sharding.Sharding over
     local devices, for all leaves or as a nest (None: not divided). With neither, all leaves are on JAX's default

@@ -73,8 +73,8 @@ class _Adapter(DataAdapter):
         return None
 
     def _batches(self):
-        """Gives a pass, which begins when its first batch is asked for. If Keras only looked at the first batches of a
-        pass, it is read again from its start, so that no batch of a job is lost."""
+        """Yields the batches of a pass, which begins when its first batch is requested. If Keras only
+        looked at the first batches of a pass, the pass is read again from its start, so no batch of a job is lost."""
         if self._begun is None:
             self._begun = _Begun(iter(self._loader))
         begun = self._begun

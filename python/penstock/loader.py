@@ -11,7 +11,7 @@ _KEY = "penstock"  # key in a state_dict()
 
 
 class Loader:
-    """Gives the elements of a dataset, with leaves that `_leaf` makes from Tensors.
+    """Yields the elements of a dataset, with leaves that `_leaf` makes from Tensors.
 
     Each iter() is a pass; the position is that of the pass begun last.
     """
@@ -41,7 +41,7 @@ class Loader:
         return int(elements)
 
     def state_dict(self):
-        """Returns the position after the last element given, to store with the model: a dict of one bytes object."""
+        """Returns the position after the last returned element, to store with the model: a dict of one bytes object."""
         state = state_of(self._position())
         if self._commits_previous and self._iterator is not None:
             self._taken.append(state)
@@ -62,9 +62,9 @@ class Loader:
         self._iterator.commit(position_of(state))
 
     def step_token(self):
-        """Returns (round, consumer, steps, hash) of the last element given. Ranks at the same round of the same read
+        """Returns (round, consumer, steps, hash) of the last returned element. Ranks at the same round of the same read
         have the same hash, whichever consumer they are. Without rounds, round and consumer are -1, and the hash is
-        that of the number of elements given since the pass began or was restored."""
+        that of the number of elements returned since the pass began or was restored."""
         if self._iterator is None:
             raise RuntimeError("nothing was read yet; step_token() describes the last element read")
         return self._iterator._core.step_token()

@@ -26,20 +26,20 @@ class Sources:
 
     @classmethod
     def counter(cls, start=0, step=1, dtype="int64", name=None):
-        """Gives start, start + step, … without end."""
+        """Produces start, start + step, … without end."""
         limit = 2**63 - 1 if step > 0 else -(2**63)
         return cls.range(start, limit, step, output_type=dtype)
 
     @classmethod
     def from_tensors(cls, tensors, name=None):
-        """Gives one element: this nest of arrays. In `group_by_window` a window is left to the `flat_map` after it."""
+        """Produces one element: this nest of arrays. In `group_by_window` the next `flat_map` flattens a window."""
         if isinstance(tensors, cls):
             return OneWindow(tensors)
         return cls(*_from(tensors, _core.Dataset.from_tensors, _core.Dataset.tensors_of))
 
     @classmethod
     def from_tensor_slices(cls, tensors, name=None):
-        """Gives an element for each row of this nest of arrays."""
+        """Produces an element for each row of this nest of arrays."""
         return cls(*_from(tensors, _core.Dataset.from_tensor_slices, _core.Dataset.tensor_slices_of))
 
     @classmethod
@@ -55,10 +55,10 @@ class Sources:
         version=None,
         by_value=False,
     ):
-        """Gives the elements that generator(*args) yields, in a Python process. It is called again for each pass. To go
-        back to a position it is also called again, and as many elements are skipped; so it must yield the same
-        elements each time, or have deterministic=False. It has one split: of the workers that share a pass, one
-        reads it."""
+        """Produces the elements that generator(*args) yields, in a Python process. It is called again for each pass. To
+        return to a position, it is also called again, and the elements before the position are skipped. So it must
+        yield the same elements each time, or have deterministic=False. It has one split: only one of the workers that
+        share a pass reads it."""
         if not callable(generator):
             raise TypeError("from_generator expects a callable that returns an iterator, such as a generator function")
         if output_signature is None:
@@ -72,13 +72,13 @@ class Sources:
 
     @classmethod
     def list_files(cls, file_pattern, shuffle=None, seed=None, name=None):
-        """Gives file names that match one pattern or several, shuffled again in each repetition unless `shuffle` is
+        """Produces file names that match one pattern or several, shuffled again in each repetition unless `shuffle` is
         False. Raises errors.NotFoundError when reading starts, if no file matches."""
         return cls(_core.Dataset.list_files(file_names(file_pattern), shuffle is None or bool(shuffle), seed))
 
     @classmethod
     def zip(cls, *args, datasets=None, name=None):
-        """Gives tuples, or a nest, of one element of each dataset; ends with the shortest."""
+        """Produces tuples, or a nest, of one element of each dataset; ends with the shortest."""
         if datasets is not None:
             args = (datasets,)
         given = args[0] if len(args) == 1 and nest.is_nest(args[0]) else tuple(args)
@@ -95,7 +95,7 @@ class Sources:
 
     @classmethod
     def choose_from_datasets(cls, datasets, choice_dataset, stop_on_empty_dataset=True):
-        """Gives an element of one of `datasets` for each int64 of `choice_dataset`, an index into `datasets`."""
+        """Produces an element of one of `datasets` for each int64 of `choice_dataset`, an index into `datasets`."""
         return cls(
             _core.Dataset.choose_from_datasets(
                 [dataset._core for dataset in datasets], choice_dataset._core, stop_on_empty_dataset
@@ -108,7 +108,7 @@ class Sources:
         cls,
         datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None
     ):
-        """Gives elements of `datasets`, drawn by weight; equal weights if not given."""
+        """Produces elements of `datasets`, drawn by weight; equal weights if not given."""
         return cls(
             _core.Dataset.sample_from_datasets(
                 [dataset._core for dataset in datasets],

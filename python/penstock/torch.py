@@ -26,17 +26,17 @@ _ABORT_WITHIN = 10.0  # seconds for which the end of a block waits for the abort
 
 
 class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
-    """Gives the elements of `dataset`: the same nests with tensors for leaves, and lists of bytes for strings.
+    """Yields the elements of `dataset`: the same nests with tensors for leaves, and lists of bytes for strings.
 
     A tensor in host memory is in its element's slot. The slot is returned when the last tensor of the element is
     gone.
 
     `device`: the device of the tensors. Where Penstock was built with CUDA, the next two elements are copied to a
-    CUDA device while one is used, on a stream of Penstock's own. Hold one element when you ask for the next: if you
-    hold more, elements are copied only when they are given. States then belong to loaders with a CUDA device.
+    CUDA device while one is used, on a stream of Penstock's own. Hold one element when you request the next: if
+    you hold more, elements are copied only when they are returned. States then belong to loaders with a CUDA device.
     `read_only`: what happens to an element that others read too: "clone" (the default), "refuse" (RuntimeError), or
-    "share", for a trainer that never writes; torch has no read-only tensors. `seed`: for everything that the dataset
-    leaves open. `commit`: "previous" commits a state when the next element but one is taken, for jobs with
+    "share", for a trainer that never writes; torch has no read-only tensors. `seed`: for everything for which the
+    dataset sets no seed. `commit`: "previous" commits a state when the next element but one is taken, for jobs with
     keep=COMMITTED whose states are stored at once, each before the next element but one is taken. None leaves
     committing to `commit()`.
 
@@ -202,7 +202,7 @@ class AbortOnLoss:
                 return
             self._lost = loss
             self._changed.notify_all()
-        # In parallel, because each may take a while, and an error of one must not skip the others.
+        # In parallel, because each stop may take seconds, and an error of one must not skip the others.
         for each in self._loaders:
             threading.Thread(target=each.stop, daemon=True).start()
         try:
@@ -212,10 +212,10 @@ class AbortOnLoss:
 
 
 def check_step(loader, group=None):
-    """Checks that all ranks of `group` (None: the default group) are at the same step: `loader` gave each of them an
-    element of the same round of the same read. Without rounds it only checks that it gave each the same number of
-    elements since the pass began. Otherwise all ranks raise errors.DataLossError with the steps of all. All ranks
-    call it, after a step; 16 bytes are reduced."""
+    """Checks that all ranks of `group` (None: the default group) are at the same step: `loader` has returned to each
+    of them an element of the same round of the same read. Without rounds it only checks that each has got the same
+    number of elements since the pass began. Otherwise all ranks raise errors.DataLossError with the steps of all. All
+    ranks call it, after a step; 16 bytes are reduced."""
     round_, consumer, steps, hash_ = loader.step_token()
     mark = hash_ >> 1  # 63 bits, so that its negative is a valid number too
     device = "cuda" if torch.distributed.get_backend(group) == "nccl" else "cpu"

@@ -12,7 +12,7 @@ class WindowedDataset:
         self._of = of
 
     def flat_map(self, map_func, name=None):
-        """Gives the elements of the dataset that map_func returns for each window, one window after the other. If
+        """Produces the elements of the dataset that map_func returns for each window, one window after the other. If
         elements are nests, a window is a nest of datasets, as in tf.data."""
 
         def parts(window):
@@ -71,5 +71,5 @@ class WindowsToFlatten:
         self._reduce = reduce
 
     def flat_map(self, map_func, name=None):
-        """Gives the elements that map_func makes of each window, one window after the other."""
+        """Produces the elements that map_func makes of each window, one window after the other."""
         return self._windows.flat_map_whole(lambda window: map_func(self._reduce(window)))

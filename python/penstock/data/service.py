@@ -15,7 +15,7 @@ from .._core import Keep, MergeOrder, Rests, RoundErrors, ShardingPolicy, Visita
 
 @dataclasses.dataclass(frozen=True)
 class CrossTrainerCache:
-    """Lets trainers with ids of their own read the same elements of one sliding window. Needs a job_name."""
+    """Lets trainers with different ids read the same elements of one sliding window. Needs a job_name."""
 
     trainer_id: str
 
@@ -82,7 +82,7 @@ def from_dataset_id(
     cross_trainer_cache=None,
     target_workers="AUTO",
 ):
-    """Reads a registered dataset, of this or another process. Without `element_spec` the dispatcher is asked for it."""
+    """Reads a registered dataset, of this or another process. Without `element_spec` the dispatcher provides it."""
     options = _options(
         processing_mode,
         service,
@@ -235,7 +235,7 @@ class DispatchServer(_Server):
 
 
 class WorkerServer(_Server):
-    """A worker in this process. Starting it returns when the dispatcher has welcomed it."""
+    """A worker in this process. `start()` returns when the dispatcher has accepted the worker."""
 
     _make = staticmethod(_core.WorkerServer)
     _kind = leaving.WORKERS

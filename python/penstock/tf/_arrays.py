@@ -113,7 +113,7 @@ def linspace(start, stop, num, name=None):
 
 @operation
 def reshape(tensor, shape, name=None):
-    """Gives the same values this shape; one dimension may be -1 or traced."""
+    """Returns the same values in this shape; one dimension may be -1 or traced."""
     if isinstance(shape, _core.Expr):
         shape = ops.unstack(shape)
     shape = [shape] if isinstance(shape, int) else list(shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives Penstock's operations the behaviour of TensorFlow's outside traced functions: they return values."""
+"""Makes Penstock's operations behave as TensorFlow's outside traced functions: they return values."""
 
 import functools
 
