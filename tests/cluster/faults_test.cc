@@ -239,7 +239,8 @@ TEST(Faults, AStateOfAnotherIteratorIsNotCommitted) {
     }
     absl::Status committed = other->Commit(*state);
     EXPECT_EQ(committed.code(), absl::StatusCode::kFailedPrecondition) << committed;
-    EXPECT_THAT(std::string(committed.message()), ::testing::HasSubstr("not this iterator's"));
+    EXPECT_THAT(std::string(committed.message()),
+                ::testing::HasSubstr("does not belong to this iterator"));
   }
 }
 

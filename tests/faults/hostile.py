@@ -24,7 +24,7 @@ def altered_states(scene):
             if hostile.child.wait() != 0 or not tries:
                 raise Failed(f"{hostile.name}: {hostile.errors.read_text()}")
             for line in tries:
-                if "more splits than the source has" not in line and "lies outside" not in line:
+                if "more splits than the source has" not in line and "is outside" not in line:
                     raise Failed(f"a forged state was answered with '{line}'")
             if fleet.dispatcher.child.poll() is not None:
                 raise Failed(f"{fleet.dispatcher.name} ended: {fleet.dispatcher.errors.read_text()[-2000:]}")

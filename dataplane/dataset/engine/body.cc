@@ -20,12 +20,13 @@ absl::StatusOr<Body> TraceBody(const DatasetFunction& fn, const Spec& input) {
 }
 
 absl::Status CheckBody(const FunctionDef& arguments, const Spec& outer, const Dataset::Node& body) {
-  RETURN_IF_ERROR(Annotate(arguments.input.Admits(outer), "the function takes another element"));
+  RETURN_IF_ERROR(
+      Annotate(arguments.input.Admits(outer), "the function does not accept the element"));
   const Spec wanted = Spec::Tuple(body.arguments);
   if (arguments.output == wanted) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the function gives ", arguments.output.ToString(),
-                                                 ", but the sources of its dataset take ",
-                                                 wanted.ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the function returns ", arguments.output.ToString(),
+                   ", but the sources of its dataset take ", wanted.ToString()));
 }
 
 absl::StatusOr<BodyOpener> BodyOpener::Create(const BuildSite& site) {

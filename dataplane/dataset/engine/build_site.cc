@@ -143,8 +143,8 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int
   int64_t first;
   if (__builtin_mul_overflow(repetition_, stride, &first) ||
       __builtin_add_overflow(first, pass, &site.repetition_)) {
-    return absl::OutOfRangeError(
-        absl::StrCat(name(), ": more than 2^63 repetitions, counting those of Repeats around it"));
+    return absl::OutOfRangeError(absl::StrCat(
+        name(), ": more than 2^63 repetitions, including those of the enclosing Repeats"));
   }
   return site.Build();
 }

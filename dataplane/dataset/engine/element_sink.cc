@@ -75,7 +75,7 @@ absl::Status ElementSink::Copy(size_t i, const Tensor& value) {
 absl::StatusOr<Element> ElementSink::Finish() && {
   if (given_ != spec_.leaves().size()) {
     return absl::InternalError(
-        absl::StrCat("a function gave ", given_, " of ", spec_.leaves().size(), " results"));
+        absl::StrCat("a function returned ", given_, " of ", spec_.leaves().size(), " results"));
   }
   if (whole_) return std::move(whole_);
   ASSIGN_OR_RETURN(OpenBlock * block, Block());

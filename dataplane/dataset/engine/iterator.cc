@@ -54,7 +54,7 @@ struct StateHead {
 
 absl::StatusOr<StateHead> ReadStateHead(StateReader& reader, std::string_view bytes) {
   if (bytes.substr(0, kStateMagic.size()) != kStateMagic)
-    return absl::InvalidArgumentError("the bytes are no state of an iterator");
+    return absl::InvalidArgumentError("the bytes are not an iterator state");
   ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
   if (version != kStateVersion) {
     return absl::InvalidArgumentError(
@@ -160,8 +160,9 @@ class LocalIterator final : public InterruptibleIterator {
       MutexLock lock(origin_mu_);
       if (head.origin != origin_ && restored_ != std::pair(head.origin, head.save)) {
         return absl::FailedPreconditionError(
-            "the state is not this iterator's: another one gave it, or this one before its last "
-            "Restore(); commit it where Save() gave it, or Restore() it first");
+            "the state does not belong to this iterator: it was saved by a different iterator, or "
+            "by this one before its last Restore(); commit it on the iterator that saved it, "
+            "or Restore() it first");
       }
     }
     return commits_.Commit(head.save);
@@ -175,7 +176,7 @@ class LocalIterator final : public InterruptibleIterator {
     // Uses the wall clock: GCC 12's thread sanitizer does not know pthread_mutex_clocklock().
     const absl::Time until = absl::Now() + (deadline - BootTime());
     if (lock.try_lock_until(absl::ToChronoTime(until))) return absl::OkStatus();
-    return absl::DeadlineExceededError("an element is still being made");
+    return absl::DeadlineExceededError("an element is still being produced");
   }
 
   IteratorStats Stats() const override { return profile_.Stats(); }
@@ -196,8 +197,8 @@ class LocalIterator final : public InterruptibleIterator {
       ASSIGN_OR_RETURN(StateSections sections, ReadStateSections(reader));
       if (sections.empty() && ranks.states.size() > 1) {
         return absl::InvalidArgumentError(
-            "one of the states is of no rank that reads through Distribute, or was saved behind "
-            "nodes that read ahead of what they give: it cannot be made one with others");
+            "one of the states has no position of a Distribute, or nodes after Distribute read "
+            "ahead when it was saved: it cannot be merged with the other states");
       }
       int64_t far = 0;
       for (const auto& [node, section] : sections) far += section.at;
@@ -217,7 +218,7 @@ class LocalIterator final : public InterruptibleIterator {
     const int64_t next = step_;
     if (step == next) return absl::OkStatus();
     return absl::OutOfRangeError(
-        absl::StrCat("step ", step, " was asked for, but step ", next, " is next"));
+        absl::StrCat("step ", step, " was requested, but step ", next, " is next"));
   }
 
   absl::Status Build() {  // REQUIRES: mu_ held, or no other thread uses this
@@ -289,10 +290,10 @@ class LocalIterator final : public InterruptibleIterator {
     states_->TakeUp(std::move(taken_up));
     if (absl::Status status = RestoreNodes(head, position, options); !status.ok()) {
       GiveUp();  // some nodes may already be at the state's position
-      restore_failed_ = absl::FailedPreconditionError(
-          absl::StrCat("the last Restore() failed, so that there is no place to read from; restore "
-                       "again, or make another iterator. It failed with ",
-                       status.ToString()));
+      restore_failed_ = absl::FailedPreconditionError(absl::StrCat(
+          "the last Restore() failed, so the iterator has no position to read from; restore "
+          "again, or create a new iterator; it failed with ",
+          status.ToString()));
       return status;
     }
     restore_failed_ = absl::OkStatus();

@@ -47,11 +47,12 @@ absl::Status CheckMarks(const Dataset::Node& root, std::string_view marks,
     VisitNodes(root, [&](const Dataset::Node& node, int number) {
       const size_t at = 2 * static_cast<size_t>(number);
       const bool same = at < marks.size() && own.compare(at, 2, marks, at, 2) == 0;
-      if (first.empty() && !same) first = absl::StrCat(", from ", NodeName(node, number), " on");
+      if (first.empty() && !same)
+        first = absl::StrCat("; they differ from ", NodeName(node, number), " on");
     });
     return absl::InvalidArgumentError(absl::StrCat(
-        "the saved position is of another dataset: that has ", marks.size() / 2,
-        " nodes, this one ", own.size() / 2, first, "; no edit may add or remove one"));
+        "the saved position belongs to a different dataset: that one has ", marks.size() / 2,
+        " nodes, this one ", own.size() / 2, first, "; an edit must not add or remove nodes"));
   }
   std::vector<std::string> differ, refused;
   VisitNodes(root, [&](const Dataset::Node& node, int number) {
@@ -64,10 +65,10 @@ absl::Status CheckMarks(const Dataset::Node& root, std::string_view marks,
   });
   if (refused.empty() && !differ.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "the saved position is of another dataset: ",
-      refused.empty() ? "its nodes are joined otherwise"
+      "the saved position belongs to a different dataset: ",
+      refused.empty() ? "its nodes are connected differently"
                       : absl::StrCat("the nodes that differ are ", absl::StrJoin(refused, ", ")),
-      "; read on with the dataset it was saved from",
+      "; continue with the dataset that it was saved from",
       refused.empty() ? "" : ", or allow them by name (RestoreOptions::allow)"));
 }
 

@@ -24,7 +24,8 @@ absl::StatusOr<Inferred> InferRegistered(const Attrs& attrs) {
   RETURN_IF_ERROR(CheckRegisteredSpec(spec.leaves()));
   const int64_t cardinality = Get<int64_t>(attrs, "cardinality");
   if (cardinality < kUnknown)
-    return absl::InvalidArgumentError(absl::StrCat("a cardinality of ", cardinality));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cardinality must be at least -2 (unknown), not ", cardinality));
   return Inferred{spec, cardinality};
 }
 

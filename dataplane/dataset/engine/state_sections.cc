@@ -21,7 +21,7 @@ absl::StatusOr<StateSections> ReadStateSections(StateReader& reader) {
   ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
   for (uint64_t i = 0; i < count; ++i) {
     ASSIGN_OR_RETURN(const int64_t node,
-                     reader.ReadIntIn(0, std::numeric_limits<int>::max(), "a node's number"));
+                     reader.ReadIntIn(0, std::numeric_limits<int>::max(), "a node number"));
     StateSection& section = sections[static_cast<int>(node)];
     ASSIGN_OR_RETURN(section.at, reader.ReadInt());
     ASSIGN_OR_RETURN(const std::string_view bytes, reader.ReadString());

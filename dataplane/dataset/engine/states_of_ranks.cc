@@ -67,7 +67,7 @@ absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all) {
   if (ranks.states.empty()) return absl::InvalidArgumentError("no state was given");
   if (ranks.options.skip_steps < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("skip_steps must not be negative, as ", ranks.options.skip_steps));
+        absl::StrCat("skip_steps must be 0 or more, not ", ranks.options.skip_steps));
   }
   ranks.name = NameOfRanks(ranks);
   return ranks;

@@ -102,7 +102,7 @@ absl::Status HintWithoutPolicy(const std::string& name) {
   return absl::FailedPreconditionError(
       absl::StrCat(name,
                    ": num_shards is kShardHint, which only processing_mode kHint (the HINT "
-                   "policy) puts a number in place of; read it in that mode, or give a "
+                   "policy) replaces with a number; read the dataset in that mode, or give a "
                    "number"));
 }
 

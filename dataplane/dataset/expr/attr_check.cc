@@ -20,11 +20,11 @@ absl::Status CheckOpAttrs(const OpRow& row, const Attrs& attrs) {
     const auto found = attrs.find(std::string(wanted.name));
     if (found == attrs.end())
       return absl::InvalidArgumentError(
-          absl::StrCat(row.name, ": no attribute '", wanted.name, "'"));
+          absl::StrCat(row.name, ": attribute '", wanted.name, "' is missing"));
     if (found->second.index() != wanted.type) {
-      return absl::InvalidArgumentError(absl::StrCat(row.name, ": attribute '", wanted.name,
-                                                     "' is a ", kTypeNames[found->second.index()],
-                                                     ", not a ", kTypeNames[wanted.type]));
+      return absl::InvalidArgumentError(
+          absl::StrCat(row.name, ": attribute '", wanted.name, "' has type ",
+                       kTypeNames[found->second.index()], ", not ", kTypeNames[wanted.type]));
     }
   }
   for (const auto& given : attrs) {
@@ -50,7 +50,7 @@ absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
   const int count = static_cast<int>(inputs.size());
   if (count < row.min_inputs || count > row.max_inputs) {
     return absl::InvalidArgumentError(
-        absl::StrCat(row.name, ": ", count, " arguments, not ", row.min_inputs,
+        absl::StrCat(row.name, ": got ", count, " arguments, expected ", row.min_inputs,
                      row.max_inputs > row.min_inputs ? " or more" : ""));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -59,8 +59,8 @@ absl::Status CheckInputs(const OpRow& row, InputSpecs inputs) {
         (inputs[i].kind == TensorSpec::Kind::kRagged && row.takes_ragged && i == 0);
     if (!kind_fits || inputs[i].optional || !IsKnown(inputs[i].dtype)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          row.name, ": argument ", i, " is ", inputs[i].ToString(), "; it takes ",
-          row.takes_ragged && i == 0 ? "tensors" : "dense tensors", " that are there"));
+          row.name, ": argument ", i, " is ", inputs[i].ToString(), "; it must be ",
+          row.takes_ragged && i == 0 ? "a tensor" : "a dense tensor", " that is not optional"));
     }
     if (absl::Status size = CheckValueSize(inputs[i]); !size.ok())
       return absl::Status(size.code(),

@@ -8,7 +8,8 @@ namespace penstock {
 
 absl::StatusOr<int> PlaceOfAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
-    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside of rank ", rank));
+    return absl::InvalidArgumentError(
+        absl::StrCat("axis ", axis, " is out of range for rank ", rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

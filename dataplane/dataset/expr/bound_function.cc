@@ -143,7 +143,7 @@ class Interpreter final : public BoundFunction {
     std::vector<TensorSpec> inputs;
     for (uint32_t input : op.inputs) inputs.push_back(specs_[input]);
     const OpRow* row = FindOp(op.op);
-    if (row == nullptr) return absl::NotFoundError(absl::StrCat("no operation '", op.op, "'"));
+    if (row == nullptr) return absl::NotFoundError(absl::StrCat("unknown operation '", op.op, "'"));
     Step step;
     step.name = op.op;
     step.inputs = op.inputs;
@@ -197,8 +197,8 @@ class Interpreter final : public BoundFunction {
   absl::Status CheckInputs(absl::Span<const Tensor> inputs) const {
     const auto specs = def_->input.leaves();
     if (inputs.size() != specs.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a function of ", specs.size(), " leaves was given ", inputs.size()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a function of ", specs.size(), " leaves was given ", inputs.size(), " values"));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!FitsSpec(inputs[i], specs[i])) [[unlikely]] {

@@ -29,14 +29,14 @@ class WireReader {
   absl::StatusOr<WireField> Next() {
     uint64_t tag = 0;
     WireField field;
-    if (!Varint(tag) || tag > UINT32_MAX) return Broken("a tag");
+    if (!Varint(tag) || tag > UINT32_MAX) return Broken("an invalid tag");
     field.number = static_cast<uint32_t>(tag >> 3);
     field.type = tag & 7;
     if (field.number == 0) return Broken("field number 0");
     uint64_t length = 0;
     switch (field.type) {
       case kVarint:
-        if (!Varint(field.varint)) return Broken("a varint");
+        if (!Varint(field.varint)) return Broken("an invalid varint");
         return field;
       case kFixed64:
         length = 8;
@@ -45,12 +45,12 @@ class WireReader {
         length = 4;
         break;
       case kLength:
-        if (!Varint(length)) return Broken("a length");
+        if (!Varint(length)) return Broken("an invalid length");
         break;
       default:
-        return Broken("a wire type that is not used");
+        return Broken("an unknown wire type");
     }
-    if (length > bytes_.size() - at_) return Broken("a field that reaches past the end");
+    if (length > bytes_.size() - at_) return Broken("a field that extends past the end");
     field.bytes = bytes_.substr(at_, length);
     at_ += length;
     return field;
@@ -68,8 +68,8 @@ class WireReader {
   }
 
   absl::Status Broken(const char* what) const {
-    return absl::DataLossError(absl::StrCat("broken tf.train.Example: ", what, " before byte ", at_,
-                                            " of ", bytes_.size()));
+    return absl::DataLossError(absl::StrCat("malformed tf.train.Example: ", what, " before byte ",
+                                            at_, " of ", bytes_.size()));
   }
 
  private:
@@ -140,7 +140,8 @@ absl::Status ForEachFloat(const WireFeature& feature, absl::FunctionRef<void(flo
     while (!reader.AtEnd()) {
       ASSIGN_OR_RETURN(const WireField field, reader.Next());
       if (field.number != 1 || (field.type != kLength && field.type != kFixed32)) continue;
-      if (field.bytes.size() % sizeof(float) != 0) return reader.Broken("a list of floats");
+      if (field.bytes.size() % sizeof(float) != 0)
+        return reader.Broken("an invalid list of floats");
       for (size_t at = 0; at < field.bytes.size(); at += sizeof(float)) {
         float number;
         std::memcpy(&number, field.bytes.data() + at, sizeof number);
@@ -162,7 +163,7 @@ absl::Status ForEachInt(const WireFeature& feature, absl::FunctionRef<void(int64
       WireReader packed(field.bytes);
       while (!packed.AtEnd()) {
         uint64_t number = 0;
-        if (!packed.Varint(number)) return packed.Broken("a varint");
+        if (!packed.Varint(number)) return packed.Broken("an invalid varint");
         value(static_cast<int64_t>(number));
       }
     }

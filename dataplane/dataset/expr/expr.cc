@@ -103,7 +103,7 @@ Expr::Expr(std::string_view value)
 
 Expr Expr::Constant(const Tensor& value) {
   if (value.kind() != TensorSpec::Kind::kDense || !value.present())
-    return Mistake(absl::InvalidArgumentError("Constant: only dense tensors"));
+    return Mistake(absl::InvalidArgumentError("Constant: the value must be a dense tensor"));
   std::vector<int64_t> dims(value.dims().begin(), value.dims().end());
   if (value.dtype() != kString) {
     return Apply1("Constant",
@@ -135,7 +135,7 @@ Expr Expr::operator[](std::string_view key) const {
   if (!status().ok()) return *this;
   if (spec().kind() != Spec::Kind::kDict) {
     return Mistake(absl::InvalidArgumentError(absl::StrCat(
-        "no member '", std::string(key), "': this is not a dict but ", spec().ToString())));
+        "no member '", std::string(key), "': the value is not a dict but ", spec().ToString())));
   }
   for (size_t i = 0; i < spec().size(); ++i)
     if (spec().key(i) == key) return node_->members[i];
@@ -232,7 +232,7 @@ std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inp
     if (input.spec().kind() != Spec::Kind::kLeaf) {
       return {Mistake(absl::InvalidArgumentError(
           absl::StrCat(op, ": argument ", i, " is a nest ", input.spec().ToString(),
-                       "; it takes a tensor: name a member")))};
+                       "; it must be a tensor: select a member")))};
     }
     specs.push_back(input.spec().leaf());
     if (const Application* maker = input.node()->maker.get(); maker != nullptr) {
@@ -240,9 +240,8 @@ std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inp
     }
   }
   if (application->depth > kMaxDepth) {
-    return {Mistake(absl::InvalidArgumentError(
-        absl::StrCat(op, ": more than ", kMaxDepth,
-                     " operations one behind the other; make several maps of them")))};
+    return {Mistake(absl::InvalidArgumentError(absl::StrCat(
+        op, ": more than ", kMaxDepth, " operations in one chain; split them over several Maps")))};
   }
   if (row.random) attrs["random"] = int64_t{0};  // numbered when the function is complete
   auto outputs = InferOp(row, attrs, specs);

@@ -37,8 +37,8 @@ Expr Adapt(const Expr& x, DType dtype) {
     if constexpr (kIsInteger<T>) {
       if (!HoldsLiteral<T>(literal)) {
         return Mistake(absl::InvalidArgumentError(
-            absl::StrCat("the literal ", LiteralText(literal), " is no ", Name(dtype),
-                         "; Cast the tensor to a dtype that has it")));
+            absl::StrCat("the literal ", LiteralText(literal), " cannot be represented as ",
+                         Name(dtype), "; Cast the tensor to a dtype that can hold it")));
       }
     }
     T value = std::visit(

@@ -26,7 +26,7 @@ absl::StatusOr<Shape> KnownRank(const Expr& x, absl::string_view function) {
   if (x.spec().kind() == Spec::Kind::kLeaf && x.spec().leaf().shape.has_rank())
     return x.spec().leaf().shape;
   return absl::InvalidArgumentError(absl::StrCat(function, ": argument 0 is ", x.spec().ToString(),
-                                                 ", whose rank is not known; Reshape it"));
+                                                 ", whose rank is unknown; Reshape it"));
 }
 
 }  // namespace
@@ -110,8 +110,8 @@ std::vector<Expr> Unstack(const Expr& x, int axis) {
     return {
         Mistake(absl::InvalidArgumentError(absl::StrCat("Unstack: ", place.status().message())))};
   if (shape->dim(*place) == kUnknownDim) {
-    return {Mistake(absl::InvalidArgumentError(
-        absl::StrCat("Unstack: axis ", axis, " of ", x.spec().ToString(), " is not known")))};
+    return {Mistake(absl::InvalidArgumentError(absl::StrCat(
+        "Unstack: axis ", axis, " of ", x.spec().ToString(), " has an unknown size")))};
   }
   std::vector<Expr> parts;
   for (int64_t i = 0; i < shape->dim(*place); ++i) parts.push_back(Gather(x, Expr(i), *place));

@@ -21,7 +21,7 @@ absl::StatusOr<Shape> TargetShape(const Attrs& attrs, const TensorSpec& image) {
   const int64_t width = Get<int64_t>(attrs, "width");
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a size of ", height, " x ", width, "; sides are 1 to ", kMaxSide));
+        absl::StrCat("the size is ", height, " x ", width, "; each side must be 1 to ", kMaxSide));
   }
   return Shape({height, width, shape.dim(2)});
 }
@@ -29,24 +29,24 @@ absl::StatusOr<Shape> TargetShape(const Attrs& attrs, const TensorSpec& image) {
 absl::Status CheckPixels(const TensorSpec& spec) {
   if (spec.dtype == kUInt8 || spec.dtype == kFloat32) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("argument 0 is ", Name(spec.dtype), "; it takes uint8 or float32"));
+      absl::StrCat("argument 0 is ", Name(spec.dtype), "; it must be uint8 or float32"));
 }
 
 absl::Status CheckFixedSize(const TensorSpec& spec) {
   if (SizeOf(spec.dtype) > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("argument 0 is of strings");
+  return absl::InvalidArgumentError("argument 0 must not be string");
 }
 
 absl::Status CheckProbability(const Attrs& attrs) {
   const double probability = Get<double>(attrs, "probability");
   if (probability >= 0 && probability <= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("probability is ", probability, ", not 0 to 1"));
+  return absl::InvalidArgumentError(absl::StrCat("probability must be 0 to 1, not ", probability));
 }
 
 absl::Status CheckNotEmpty(const Tensor& image) {
   if (image.rank() == 3 && image.element_count() > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("an image of ", image.ToString(0), "; it needs pixels in three dimensions"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the image is ", image.ToString(0), "; it must have three dimensions, none of size 0"));
 }
 
 }  // namespace penstock

@@ -24,8 +24,8 @@ ImageSize SizeOfAttrs(const Attrs& attrs) {
 
 absl::Status TooSmall(const ImageSize& image, const ImageSize& wanted) {
   return absl::InvalidArgumentError(absl::StrCat("an image of ", image.height, " x ", image.width,
-                                                 " has no part of ", wanted.height, " x ",
-                                                 wanted.width, "; Resize or PadTo first"));
+                                                 " is too small for a crop of ", wanted.height,
+                                                 " x ", wanted.width, "; Resize or PadTo first"));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ absl::StatusOr<Region> CropPlan::RegionIn(const ImageSize& image, const RandomKe
   if (top > below || left > beside) {
     return absl::InvalidArgumentError(
         absl::StrCat("a crop of ", size.height, " x ", size.width, " at row ", top, ", column ",
-                     left, " leaves an image of ", image.height, " x ", image.width));
+                     left, " extends outside an image of ", image.height, " x ", image.width));
   }
   return Region{left, top, size.width, size.height};
 }

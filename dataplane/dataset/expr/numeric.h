@@ -167,8 +167,8 @@ inline absl::Status CheckTakes(Takes takes, DType dtype, int argument) {
                                            "bool",
                                            "any dtype"};
   return absl::InvalidArgumentError(absl::StrCat("argument ", argument, " is ", Name(dtype),
-                                                 "; it takes ", kNames[static_cast<int>(takes)],
-                                                 ": Cast first"));
+                                                 "; expected ", kNames[static_cast<int>(takes)],
+                                                 "; Cast first"));
 }
 
 }  // namespace penstock

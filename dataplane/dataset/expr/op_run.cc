@@ -26,7 +26,7 @@ uint64_t MostValueBytes() {
 }
 
 absl::Status StringsTooLarge(uint64_t bytes) {
-  return TooLarge(absl::StrCat("a value of strings of ", bytes, " bytes"));
+  return TooLarge(absl::StrCat("a string value of ", bytes, " bytes"));
 }
 
 const char* BytesOf(const Tensor& x) {
@@ -42,7 +42,7 @@ absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
   bool empty = false;
   const uint64_t most = MostValueBytes() / std::max<size_t>(SizeOf(dtype), 1);
   for (int64_t dim : dims) {
-    if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension is ", dim));
+    if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension is negative: ", dim));
     if (dim == 0) {
       empty = true;
     } else if (count > most / static_cast<uint64_t>(dim)) {

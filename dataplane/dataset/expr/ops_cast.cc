@@ -64,15 +64,15 @@ Kernel CastFrom(DType to) {
 absl::StatusOr<std::vector<TensorSpec>> InferCast(const Attrs& attrs, InputSpecs inputs) {
   const DType to = Get<DType>(attrs, "dtype");
   const DType from = inputs[0].dtype;
-  if (!IsKnown(to)) return absl::InvalidArgumentError("no such dtype");
+  if (!IsKnown(to)) return absl::InvalidArgumentError("unknown dtype");
   if (from == to) return InferUnary(inputs, Takes::kAny);
   if (from == kString || to == kString) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("from ", Name(from), " to ", Name(to), ": use StringToNumber or DecodeRaw"));
+    return absl::InvalidArgumentError(absl::StrCat("cannot cast from ", Name(from), " to ",
+                                                   Name(to), "; use StringToNumber or DecodeRaw"));
   }
   if (IsComplex(from) && !IsComplex(to) && to != kBool) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("from ", Name(from), " to ", Name(to), " would drop the imaginary part"));
+    return absl::InvalidArgumentError(absl::StrCat("a cast from ", Name(from), " to ", Name(to),
+                                                   " would drop the imaginary part"));
   }
   return InferUnary(inputs, Takes::kAny, to);
 }

@@ -30,7 +30,7 @@ absl::StatusOr<Specs> InferColours(InputSpecs inputs) {
   ASSIGN_OR_RETURN(Shape shape, ImageShape(inputs[0]));
   if (shape.dim(2) != 3 && shape.dim(2) != kUnknownDim) {
     return absl::InvalidArgumentError(
-        absl::StrCat("argument 0 is ", inputs[0].ToString(), "; colours need 3 channels"));
+        absl::StrCat("argument 0 is ", inputs[0].ToString(), "; a colour image has 3 channels"));
   }
   return Specs{Dense(inputs[0].dtype, {shape.dim(0), shape.dim(1), 3})};
 }
@@ -38,7 +38,7 @@ absl::StatusOr<Specs> InferColours(InputSpecs inputs) {
 absl::Status CheckFactor(absl::string_view name, double value) {
   if (value >= 0 && value <= kMostFactor) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " is ", value, ", not a number from 0 to ", kMostFactor));
+      absl::StrCat(name, " is ", value, "; it must be 0 to ", kMostFactor));
 }
 
 // Copies the image to the result and runs `steps(pixels, rgb)` on the copy.
@@ -47,7 +47,7 @@ absl::Status RunInPlace(OpRun& run, const F& steps) {
   const Tensor& image = run.input(0);
   if (image.rank() != 3 || image.dim(2) != 3) {
     return absl::InvalidArgumentError(
-        absl::StrCat("an image of ", image.ToString(0), "; colours need [height, width, 3]"));
+        absl::StrCat("the image is ", image.ToString(0), "; expected [height, width, 3]"));
   }
   ASSIGN_OR_RETURN(T* const out, run.PlaceAs<T>(0, image.dims()));
   if (image.element_count() == 0) return absl::OkStatus();
@@ -79,7 +79,7 @@ absl::StatusOr<Specs> InferDelta(const Attrs& attrs, InputSpecs inputs) {
   const double delta = Get<double>(attrs, "delta");
   if (!(std::fabs(delta) <= kMostHue)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("delta is ", delta, ", not a part of the circle from -0.5 to 0.5"));
+        absl::StrCat("delta is ", delta, "; it must be -0.5 to 0.5, a fraction of the hue circle"));
   }
   return InferColours(inputs);
 }
@@ -110,7 +110,7 @@ absl::StatusOr<Specs> InferJitter(const Attrs& attrs, InputSpecs inputs) {
     RETURN_IF_ERROR(CheckFactor(step.attr, Get<double>(attrs, step.attr)));
   const double hue = Get<double>(attrs, "hue");
   if (hue > kMostHue)
-    return absl::InvalidArgumentError(absl::StrCat("hue is ", hue, ", not 0 to 0.5"));
+    return absl::InvalidArgumentError(absl::StrCat("hue must be 0 to 0.5, not ", hue));
   return InferColours(inputs);
 }
 
@@ -165,16 +165,17 @@ absl::StatusOr<Specs> InferNormalize(const Attrs& attrs, InputSpecs inputs) {
   const auto& std = Get<std::vector<double>>(attrs, "std");
   if (mean.empty() || mean.size() != std.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("mean has ", mean.size(), " channels and std ", std.size()));
+        absl::StrCat("mean has ", mean.size(), " channels, but std has ", std.size()));
   }
   for (double deviation : std)
-    if (!(deviation > 0)) return absl::InvalidArgumentError(absl::StrCat("std is ", deviation));
+    if (!(deviation > 0))
+      return absl::InvalidArgumentError(absl::StrCat("std must be above 0, not ", deviation));
   const Shape& shape = inputs[0].shape;
   const int64_t channels = static_cast<int64_t>(mean.size());
   if (shape.has_rank() && (shape.rank() == 0 || (shape.dim(shape.rank() - 1) != kUnknownDim &&
                                                  shape.dim(shape.rank() - 1) != channels))) {
     return absl::InvalidArgumentError(
-        absl::StrCat("mean has ", channels, " channels for an image of ", inputs[0].ToString()));
+        absl::StrCat("mean has ", channels, " channels, but the image is ", inputs[0].ToString()));
   }
   return Specs{Dense(kFloat32, shape)};
 }
@@ -185,7 +186,7 @@ absl::Status RunNormalize(const Normalization& normalization, OpRun& run) {
   const int64_t channels = normalization.channels();
   if (image.rank() == 0 || image.dim(image.rank() - 1) != channels) {
     return absl::InvalidArgumentError(
-        absl::StrCat("mean has ", channels, " channels for ", image.ToString(0)));
+        absl::StrCat("mean has ", channels, " channels, but the image is ", image.ToString(0)));
   }
   ASSIGN_OR_RETURN(float* const out, run.PlaceAs<float>(0, image.dims()));
   normalization.Run(static_cast<const T*>(image.raw()), image.element_count() / channels, out);

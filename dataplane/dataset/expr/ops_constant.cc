@@ -12,13 +12,13 @@ namespace {
 absl::StatusOr<std::vector<TensorSpec>> InferConstant(const Attrs& attrs, InputSpecs) {
   const DType dtype = Get<DType>(attrs, "dtype");
   const auto& dims = Get<std::vector<int64_t>>(attrs, "dims");
-  if (!IsKnown(dtype)) return absl::InvalidArgumentError("no dtype");
+  if (!IsKnown(dtype)) return absl::InvalidArgumentError("unknown dtype");
   ASSIGN_OR_RETURN(const int64_t count, CountOf(dims, dtype == kString ? kUInt64 : dtype));
   const size_t bytes = Get<std::string>(attrs, "data").size();
   const size_t strings = Get<std::vector<std::string>>(attrs, "strings").size();
   const bool complete = dtype == kString ? strings == static_cast<size_t>(count) && bytes == 0
                                          : bytes == count * SizeOf(dtype) && strings == 0;
-  if (!complete) return absl::InvalidArgumentError("the values are not as many as the dims say");
+  if (!complete) return absl::InvalidArgumentError("the number of values does not match the dims");
   return std::vector<TensorSpec>{Dense(dtype, Shape(dims))};
 }
 

@@ -23,10 +23,10 @@ absl::StatusOr<Specs> InferEightBits(const Attrs& attrs, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckBytes(inputs[0]));
   const int64_t channels = Get<int64_t>(attrs, "channels");
   if (channels != 1 && channels != 3)
-    return absl::InvalidArgumentError(absl::StrCat("channels is ", channels, ", not 1 or 3"));
+    return absl::InvalidArgumentError(absl::StrCat("channels must be 1 or 3, not ", channels));
   const int64_t scaling = Get<int64_t>(attrs, "scaling");
   if (scaling < 0 || scaling > static_cast<int64_t>(JpegScaling::kDct))
-    return absl::InvalidArgumentError(absl::StrCat("no scaling number ", scaling));
+    return absl::InvalidArgumentError(absl::StrCat("unknown scaling number ", scaling));
   return Specs{Dense(kUInt8, {kUnknownDim, kUnknownDim, channels})};
 }
 
@@ -34,11 +34,11 @@ absl::StatusOr<Specs> InferPng(const Attrs& attrs, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckBytes(inputs[0]));
   const int64_t channels = Get<int64_t>(attrs, "channels");
   if (channels < 1 || channels > 4)
-    return absl::InvalidArgumentError(absl::StrCat("channels is ", channels, ", not 1 to 4"));
+    return absl::InvalidArgumentError(absl::StrCat("channels must be 1 to 4, not ", channels));
   const DType dtype = Get<DType>(attrs, "dtype");
   if (dtype != kUInt8 && dtype != kUInt16)
     return absl::InvalidArgumentError(
-        absl::StrCat("dtype is ", Name(dtype), ", not uint8 or uint16"));
+        absl::StrCat("dtype must be uint8 or uint16, not ", Name(dtype)));
   return Specs{Dense(dtype, {kUnknownDim, kUnknownDim, channels})};
 }
 
@@ -55,9 +55,10 @@ absl::StatusOr<Kernel> MakeDecode(const OpDef& def, InputSpecs) {
 
 Expr Decode(absl::string_view op, const Expr& bytes, const DecodeOptions& options) {
   if (op != "DecodePngImage" && options.dtype != kUInt8) {
-    return Mistake(absl::InvalidArgumentError(absl::StrCat(op, ": dtype is ", Name(options.dtype),
-                                                           "; only DecodePng has others than "
-                                                           "uint8")));
+    return Mistake(
+        absl::InvalidArgumentError(absl::StrCat(op, ": dtype is ", Name(options.dtype),
+                                                "; only DecodePng supports dtypes other than "
+                                                "uint8")));
   }
   Attrs attrs = {{"channels", int64_t{options.channels}},
                  {"upright", options.orientation == Orientation::kUpright}};

@@ -57,7 +57,7 @@ absl::Status CheckDefault(absl::string_view name, const TensorSpec& feature, Inp
   }
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("feature '", name, "' is ", feature.ToString(),
-                                                 " and its default ", given.ToString()));
+                                                 ", but its default is ", given.ToString()));
 }
 
 // A feature that is optional in the attribute has a default. The defaults are the inputs after the
@@ -68,21 +68,23 @@ absl::StatusOr<std::vector<TensorSpec>> InferExamples(const Attrs& attrs, InputS
         absl::StrCat("argument 0 is ", inputs[0].ToString(), ", not a scalar string"));
   const Spec& features = Get<Spec>(attrs, "features");
   if (features.kind() != Spec::Kind::kDict)
-    return absl::InvalidArgumentError("features is not a dict");
+    return absl::InvalidArgumentError("features must be a dict");
   std::vector<TensorSpec> outputs;
   size_t next_default = 1;
   for (size_t i = 0; i < features.size(); ++i) {
     const std::string name(features.key(i));
     if (features.member(i).kind() != Spec::Kind::kLeaf)
-      return absl::InvalidArgumentError(absl::StrCat("feature '", name, "' is a nest"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("feature '", name, "' must be a tensor, not a nest"));
     TensorSpec spec = features.member(i).leaf();
     const bool has_default = std::exchange(spec.optional, false);
     const bool fits = spec.kind == TensorSpec::Kind::kDense && spec.shape.has_rank() &&
                       FeatureKindOf(spec.dtype) != FeatureKind::kNone;
     if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "feature '", name, "' is ", spec.ToString(),
-          "; features are dense tensors of string, float32, bool or integers, with a rank"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("feature '", name, "' is ", spec.ToString(),
+                       "; a feature must be a dense tensor of string, float32, bool or integers, "
+                       "of known rank"));
     }
     Dims dims(spec.shape.dims().begin(), spec.shape.dims().end());
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -96,8 +98,8 @@ absl::StatusOr<std::vector<TensorSpec>> InferExamples(const Attrs& attrs, InputS
     outputs.push_back(std::move(spec));
   }
   if (next_default != inputs.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(inputs.size() - 1, " default(s) for ",
-                                                   next_default - 1, " feature(s) that have one"));
+    return absl::InvalidArgumentError(absl::StrCat("got ", inputs.size() - 1, " default(s) for ",
+                                                   next_default - 1, " feature(s) that need one"));
   }
   return outputs;
 }
@@ -122,7 +124,7 @@ absl::StatusOr<Dims> DimsFor(const TensorSpec& spec, int64_t count) {
   if (!dims.empty() && first == kUnknownDim) first = row == 0 ? 0 : count / row;
   if ((dims.empty() ? 1 : first * row) != count) {
     return absl::InvalidArgumentError(
-        absl::StrCat("has ", count, " values; ", spec.ToString(), " does not hold as many"));
+        absl::StrCat("has ", count, " values, which do not fit ", spec.ToString()));
   }
   return dims;
 }
@@ -156,7 +158,7 @@ absl::Status PlaceInts(OpRun& run, size_t i, const WireFeature& feature, const T
     RETURN_IF_ERROR(ForEachInt(feature, [&](int64_t value) {
       if (!std::in_range<T>(value) && status.ok())
         status = absl::InvalidArgumentError(
-            absl::StrCat("holds ", value, ", which is no ", Name(spec.dtype)));
+            absl::StrCat("contains ", value, ", which does not fit ", Name(spec.dtype)));
       *out++ = static_cast<T>(value);
     }));
     return status;

@@ -29,10 +29,10 @@ absl::Status RunReadFile(OpRun& run, Files& files) {
                    files.Open(std::string(run.input(0).string())));
   const auto size = static_cast<uint64_t>(file->size());
   if (size > MostValueBytes()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(file->name(), " has ", size, " bytes; a value may have ", MostValueBytes(),
-                     " in this process (a worker's --memory-budget-bytes; else half of the "
-                     "memory, and 4 GiB at most)"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        file->name(), " has ", size, " bytes; the limit for a value is ", MostValueBytes(),
+        " in this process (a worker's --memory-budget-bytes; otherwise half of the "
+        "memory, but at most 4 GiB)"));
   }
   char* const bytes = reinterpret_cast<char*>(run.Scratch(size + 1));
   ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(bytes, size)));

@@ -35,7 +35,7 @@ absl::StatusOr<Specs> InferResize(const Attrs& attrs, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckPixels(inputs[0]));
   const int64_t interpolation = Get<int64_t>(attrs, "interpolation");
   if (interpolation < 0 || interpolation > static_cast<int64_t>(Interpolation::kArea))
-    return absl::InvalidArgumentError(absl::StrCat("no interpolation number ", interpolation));
+    return absl::InvalidArgumentError(absl::StrCat("unknown interpolation number ", interpolation));
   ASSIGN_OR_RETURN(Shape shape, TargetShape(attrs, inputs[0]));
   return Specs{Dense(inputs[0].dtype, std::move(shape))};
 }
@@ -76,8 +76,9 @@ absl::StatusOr<Specs> InferRandomResizedCrop(const Attrs& attrs, InputSpecs inpu
   const double min_area = Get<double>(attrs, "min_area");
   const double max_area = Get<double>(attrs, "max_area");
   if (!(min_area > 0 && min_area <= max_area && max_area <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("areas from ", min_area, " to ", max_area,
-                                                   "; they are parts above 0, up to 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the areas are ", min_area, " to ", max_area,
+                     "; they must be fractions above 0 and up to 1, the smaller one first"));
   }
   return InferResize(attrs, inputs);
 }
@@ -93,8 +94,8 @@ absl::StatusOr<Specs> InferCrop(const Attrs& attrs, InputSpecs inputs) {
     plan.top = Get<int64_t>(attrs, "top");
     plan.left = Get<int64_t>(attrs, "left");
     if (plan.top < 0 || plan.left < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a crop at row ", plan.top, ", column ", plan.left));
+      return absl::InvalidArgumentError(absl::StrCat("the crop is at row ", plan.top, ", column ",
+                                                     plan.left, "; both must be 0 or more"));
     }
   }
   const ImageSize largest{.height = SideOr(image.dim(0), kMaxSide),
@@ -146,10 +147,11 @@ absl::StatusOr<Specs> InferPadTo(const Attrs& attrs, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckTakes(Takes::kReal, dtype, 0));
   const double value = Get<double>(attrs, "value");
   if (!ForReal(dtype, [&]<class T>() { return HoldsExactly<T>(value); }))
-    return absl::InvalidArgumentError(absl::StrCat("value is ", value, ", no ", Name(dtype)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("value is ", value, ", which does not fit ", Name(dtype)));
   const int64_t side = Get<int64_t>(attrs, "side");
   if (side < 0 || side > static_cast<int64_t>(PadSide::kAfter))
-    return absl::InvalidArgumentError(absl::StrCat("no side number ", side));
+    return absl::InvalidArgumentError(absl::StrCat("unknown side number ", side));
   ASSIGN_OR_RETURN(Shape shape, TargetShape(attrs, inputs[0]));
   ASSIGN_OR_RETURN(const Shape image, ImageShape(inputs[0]));
   RETURN_IF_ERROR(CheckFits({.height = SideOr(image.dim(0), 0), .width = SideOr(image.dim(1), 0)},

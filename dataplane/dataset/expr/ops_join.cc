@@ -34,8 +34,8 @@ absl::Status Append(absl::Span<const int64_t> part, size_t i, int axis, Dims& di
   }
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "argument ", i, " has another shape than those before it; they may differ on axis ", axis,
-      " alone"));
+      "argument ", i,
+      " has a different shape from the arguments before it; they may differ only on axis ", axis));
 }
 
 absl::StatusOr<Specs> InferConcatTensors(const Attrs& attrs, InputSpecs inputs) {
@@ -133,7 +133,7 @@ absl::StatusOr<int64_t> StepsBetween(T start, T limit, T delta) {
   } else {
     const double count =
         std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / delta);
-    if (std::isnan(count)) return absl::InvalidArgumentError("a range of what is no number");
+    if (std::isnan(count)) return absl::InvalidArgumentError("the length of the range is NaN");
     return static_cast<int64_t>(std::min(count, static_cast<double>(kMaxValueBytes) + 1));
   }
 }
@@ -143,7 +143,7 @@ absl::Status Range(OpRun& run) {
   using C = ComputedIn<T>;
   const auto value = [&](size_t i) { return Load(*static_cast<const T*>(run.input(i).raw())); };
   const C start = value(0), limit = value(1), delta = value(2);
-  if (delta == 0) return absl::InvalidArgumentError("delta is 0");
+  if (delta == 0) return absl::InvalidArgumentError("delta must not be 0");
   ASSIGN_OR_RETURN(const int64_t count, StepsBetween<C>(start, limit, delta));
   ASSIGN_OR_RETURN(T* const out, run.PlaceAs<T>(0, {count}));
   for (int64_t n = 0; n < count; ++n) {

@@ -64,8 +64,8 @@ absl::StatusOr<Dims> SqueezedDims(const Attrs& attrs, absl::Span<const int64_t> 
     if (!dropped[i]) {
       result.push_back(dims[i]);
     } else if (dims[i] != 1 && dims[i] != kUnknownDim) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("dimension ", i, " is ", dims[i], "; only one of 1 can be dropped"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "dimension ", i, " is ", dims[i], "; only a dimension of size 1 can be dropped"));
     }
   }
   return result;
@@ -151,7 +151,7 @@ absl::StatusOr<Dims> TiledDims(const Attrs& attrs, absl::Span<const int64_t> dim
   const Ints& multiples = Get<Ints>(attrs, "multiples");
   if (multiples.size() != dims.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(multiples.size(), " multiples for rank ", dims.size()));
+        absl::StrCat("got ", multiples.size(), " multiples for rank ", dims.size()));
   }
   RETURN_IF_ERROR(CountOf(multiples, kInt8).status());  // none is negative or too large
   Dims result;
@@ -219,10 +219,10 @@ absl::Status CheckStrides(const Attrs& attrs, size_t rank) {
       Get<Ints>(attrs, "end").size() != step.size())
     return absl::InvalidArgumentError("begin, end and step have different lengths");
   if (step.size() > rank)
-    return absl::InvalidArgumentError(absl::StrCat(step.size(), " ranges for rank ", rank));
+    return absl::InvalidArgumentError(absl::StrCat("got ", step.size(), " ranges for rank ", rank));
   for (int64_t each : step)
     if (each == 0 || each == std::numeric_limits<int64_t>::min())
-      return absl::InvalidArgumentError(absl::StrCat("a step of ", each));
+      return absl::InvalidArgumentError(absl::StrCat("step must not be ", each));
   return absl::OkStatus();
 }
 
@@ -264,20 +264,20 @@ absl::StatusOr<Dims> PaddedDims(const Attrs& attrs, absl::Span<const int64_t> di
   const int64_t mode = Get<int64_t>(attrs, "mode");
   if (before.size() != dims.size() || after.size() != dims.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("paddings of ", before.size(), " axes for rank ", dims.size()));
+        absl::StrCat("got paddings for ", before.size(), " axes, but the rank is ", dims.size()));
   }
   if (mode < kConstant || mode > kSymmetric)
-    return absl::InvalidArgumentError(absl::StrCat("there is no mode ", mode));
+    return absl::InvalidArgumentError(absl::StrCat("unknown mode number ", mode));
   Dims result;
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t larger = std::max(before[i], after[i]);
     if (std::min(before[i], after[i]) < 0)
-      return absl::InvalidArgumentError("a padding is less than 0");
+      return absl::InvalidArgumentError("a padding is negative");
     RETURN_IF_ERROR(CountOf({larger}, kInt8).status());
     const int64_t most = dims[i] - (mode == kReflect ? 1 : 0);
     if (mode != kConstant && dims[i] != kUnknownDim && larger > most) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a padding of ", larger, " mirrors more than ", dims[i], " values have"));
+          absl::StrCat("a mirrored padding of ", larger, " is too large for ", dims[i], " values"));
     }
     result.push_back(dims[i] == kUnknownDim ? kUnknownDim : before[i] + dims[i] + after[i]);
   }

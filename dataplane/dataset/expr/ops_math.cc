@@ -105,7 +105,8 @@ absl::Status Power(OpRun& run) {
       return IntegerPower(base, exponent);
     })));
     return negative ? absl::InvalidArgumentError(
-                          "an integer to a negative power is none; Cast to floating-point first")
+                          "an integer to a negative power is not an integer; Cast to "
+                          "floating-point first")
                     : absl::OkStatus();
   }
 }

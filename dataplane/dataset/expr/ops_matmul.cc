@@ -17,8 +17,9 @@ absl::StatusOr<Dims> ProductDims(absl::Span<const int64_t> a, absl::Span<const i
     return absl::InvalidArgumentError("both arguments need two axes or more; ExpandDims adds one");
   const int64_t columns = a.back(), rows = b[b.size() - 2];
   if (columns != rows && columns != kUnknownDim && rows != kUnknownDim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("rows of ", columns, " values meet columns of ", rows));
+    return absl::InvalidArgumentError(absl::StrCat("the rows of argument 0 have ", columns,
+                                                   " values, but the columns of argument 1 have ",
+                                                   rows));
   }
   ASSIGN_OR_RETURN(Dims dims,
                    BroadcastDims(a.subspan(0, a.size() - 2), b.subspan(0, b.size() - 2)));

@@ -173,7 +173,8 @@ absl::StatusOr<Kernel> MakeArgSort(const OpDef& def, InputSpecs) {
 absl::StatusOr<Dims> TopDims(absl::Span<const int64_t> dims, int64_t k) {
   if (dims.empty()) return absl::InvalidArgumentError("a scalar has no axis");
   if (k < 0 || (dims.back() != kUnknownDim && k > dims.back()))
-    return absl::InvalidArgumentError(absl::StrCat("k is ", k, " of ", dims.back(), " values"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("k is ", k, ", but the last axis has ", dims.back(), " values"));
   Dims result(dims.begin(), dims.end());
   result.back() = k;
   return result;
@@ -182,7 +183,7 @@ absl::StatusOr<Dims> TopDims(absl::Span<const int64_t> dims, int64_t k) {
 absl::StatusOr<Specs> InferTopK(const Attrs& attrs, InputSpecs inputs) {
   RETURN_IF_ERROR(CheckTakes(Takes::kReal, inputs[0].dtype, 0));
   const int64_t k = Get<int64_t>(attrs, "k");
-  if (k < 0) return absl::InvalidArgumentError(absl::StrCat("k is ", k));
+  if (k < 0) return absl::InvalidArgumentError(absl::StrCat("k must be 0 or more, not ", k));
   Shape shape = Shape::UnknownRank();
   if (inputs[0].shape.has_rank()) {
     ASSIGN_OR_RETURN(const Dims dims, TopDims(inputs[0].shape.dims(), k));

@@ -22,7 +22,7 @@ absl::Status CheckRagged(const TensorSpec& spec) {
       spec.shape.rank() > spec.ragged_rank)
     return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("argument 0 is ", spec.ToString(), ", not ragged of a known rank"));
+      absl::StrCat("argument 0 is ", spec.ToString(), ", not a ragged tensor of known rank"));
 }
 
 // --- RowLengths, FlatValues ------------------------------------------------------
@@ -143,7 +143,7 @@ absl::StatusOr<Specs> InferFromRowLengths(const Attrs&, InputSpecs inputs) {
   const Shape& values = inputs[0].shape;
   const Shape& lengths = inputs[1].shape;
   if (!values.has_rank() || values.rank() < 1)
-    return absl::InvalidArgumentError("argument 0 must have one axis or more");
+    return absl::InvalidArgumentError("argument 0 must have at least one axis");
   if (inputs[1].dtype != kInt64 || !lengths.has_rank() || lengths.rank() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("argument 1 is ", inputs[1].ToString(), ", not an int64 vector"));
@@ -162,7 +162,7 @@ absl::Status FromRowLengths(OpRun& run) {
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t length = static_cast<const int64_t*>(lengths.raw())[row];
     if (length < 0 || length > values.dim(0) - splits[row]) {
-      return absl::InvalidArgumentError(absl::StrCat("row ", row, " has length ", length, "; ",
+      return absl::InvalidArgumentError(absl::StrCat("row ", row, " has length ", length, ", but ",
                                                      values.dim(0) - splits[row],
                                                      " values are left"));
     }
@@ -170,7 +170,7 @@ absl::Status FromRowLengths(OpRun& run) {
   }
   if (splits[rows] != values.dim(0)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the rows take ", splits[rows], " of ", values.dim(0), " values"));
+        absl::StrCat("the rows use ", splits[rows], " of ", values.dim(0), " values"));
   }
   const absl::Span<const int64_t> level = absl::MakeConstSpan(splits, rows + 1);
   return run.ViewRagged(0, values, {level});

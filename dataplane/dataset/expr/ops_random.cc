@@ -27,8 +27,8 @@ absl::StatusOr<Specs> InferUniform(const Attrs& attrs, InputSpecs inputs) {
     }
   }
   if (dtype != kFloat32 && dtype != kFloat64 && dtype != kInt32 && dtype != kInt64)
-    return absl::InvalidArgumentError(
-        absl::StrCat("bounds of ", Name(dtype), "; float32, float64, int32 and int64 are drawn"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the bounds are ", Name(dtype), "; they must be float32, float64, int32 or int64"));
   const Ints& dims = Get<Ints>(attrs, "dims");
   RETURN_IF_ERROR(CountOf(dims, dtype).status());
   return Specs{Dense(dtype, Shape(dims))};
@@ -53,7 +53,7 @@ absl::Status Uniform(OpRun& run, const Ints& dims, int64_t number) {
   const T low = *static_cast<const T*>(run.input(0).raw());
   const T high = *static_cast<const T*>(run.input(1).raw());
   if (!(low < high))
-    return absl::InvalidArgumentError(absl::StrCat("no value lies in [", low, ", ", high, ")"));
+    return absl::InvalidArgumentError(absl::StrCat("there is no value in [", low, ", ", high, ")"));
   ASSIGN_OR_RETURN(T* const out, run.PlaceAs<T>(0, dims));
   ASSIGN_OR_RETURN(const int64_t count, CountOf(dims, DTypeOf<T>));
   const RandomKey key = KeyOfOp(run.random(), number);
@@ -89,7 +89,7 @@ absl::StatusOr<Specs> InferNormal(const Attrs& attrs, InputSpecs) {
         absl::StrCat("dtype is ", Name(dtype), ", not floating-point"));
   const double mean = Get<double>(attrs, "mean"), stddev = Get<double>(attrs, "stddev");
   if (!std::isfinite(mean) || !std::isfinite(stddev) || stddev < 0)
-    return absl::InvalidArgumentError("mean and stddev must be finite, stddev not below 0");
+    return absl::InvalidArgumentError("mean and stddev must be finite, and stddev 0 or more");
   const Ints& dims = Get<Ints>(attrs, "dims");
   RETURN_IF_ERROR(CountOf(dims, dtype).status());
   return Specs{Dense(dtype, Shape(dims))};

@@ -22,7 +22,7 @@ absl::StatusOr<std::shared_ptr<const RE2>> Compile(const std::string& pattern) {
   auto compiled = std::make_shared<const RE2>(pattern, options);
   if (compiled->ok()) return compiled;
   return absl::InvalidArgumentError(
-      absl::StrCat("the pattern ", Quoted(pattern), ": ", compiled->error()));
+      absl::StrCat("invalid pattern ", Quoted(pattern), ": ", compiled->error()));
 }
 
 absl::StatusOr<Specs> InferMatch(const Attrs& attrs, InputSpecs inputs) {
@@ -52,7 +52,8 @@ absl::StatusOr<Specs> InferReplace(const Attrs& attrs, InputSpecs inputs) {
   std::string error;
   const std::string& rewrite = Get<std::string>(attrs, "rewrite");
   if (!pattern->CheckRewriteString(rewrite, &error))
-    return absl::InvalidArgumentError(absl::StrCat("the rewrite ", Quoted(rewrite), ": ", error));
+    return absl::InvalidArgumentError(
+        absl::StrCat("invalid rewrite ", Quoted(rewrite), ": ", error));
   return Specs{Dense(kString, inputs[0].shape)};
 }
 

@@ -67,9 +67,11 @@ absl::StatusOr<std::vector<TensorSpec>> InferOneHot(const Attrs& attrs, InputSpe
   const DType dtype = Get<DType>(attrs, "dtype");
   const int64_t depth = Get<int64_t>(attrs, "depth");
   RETURN_IF_ERROR(CheckTakes(Takes::kInteger, inputs[0].dtype, 0));
-  if (depth < 0) return absl::InvalidArgumentError(absl::StrCat("depth is ", depth));
+  if (depth < 0)
+    return absl::InvalidArgumentError(absl::StrCat("depth must be 0 or more, not ", depth));
   if (!IsKnown(dtype) || (dtype != kBool && !Fits(Takes::kNumber, dtype)))
-    return absl::InvalidArgumentError(absl::StrCat("dtype is ", Name(dtype), "; it has no 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("dtype is ", Name(dtype), "; it must be bool or a number"));
   if (!inputs[0].shape.has_rank())
     return std::vector<TensorSpec>{Dense(dtype, Shape::UnknownRank())};
   std::vector<int64_t> dims(inputs[0].shape.dims().begin(), inputs[0].shape.dims().end());

@@ -45,7 +45,8 @@ absl::StatusOr<Specs> InferReshape(const Attrs& attrs, InputSpecs inputs) {
   const auto& dims = Get<std::vector<int64_t>>(attrs, "dims");
   Dims known;
   for (int64_t dim : dims) {
-    if (dim < -1) return absl::InvalidArgumentError(absl::StrCat("a dimension of ", dim));
+    if (dim < -1)
+      return absl::InvalidArgumentError(absl::StrCat("a dimension is less than -1: ", dim));
     if (dim != -1) known.push_back(dim);
   }
   if (known.size() + 1 < dims.size())
@@ -113,7 +114,7 @@ absl::StatusOr<Dims> SlicedDims(absl::Span<const int64_t> dims, absl::Span<const
     }
     if (begin[i] > dims[i] || (size[i] != -1 && size[i] > dims[i] - begin[i])) {
       return absl::InvalidArgumentError(absl::StrCat("begin ", DimsText(begin), " and size ",
-                                                     DimsText(size), " reach outside of ",
+                                                     DimsText(size), " extend outside ",
                                                      DimsText(dims)));
     }
     result.push_back(size[i] == -1 ? dims[i] - begin[i] : size[i]);
@@ -237,7 +238,7 @@ absl::StatusOr<absl::Span<const int64_t>> RowsAt(OpRun& run, int64_t row_count) 
     rows[n] = row < 0 && std::is_signed_v<T> ? row + row_count : row;
     if (rows[n] < 0 || rows[n] >= row_count) {
       return absl::InvalidArgumentError(
-          absl::StrCat("index ", at[n], " is outside of ", row_count, " rows"));
+          absl::StrCat("index ", at[n], " is out of range for ", row_count, " rows"));
     }
   }
   return absl::MakeConstSpan(rows, count);

@@ -74,7 +74,8 @@ absl::Status ToNumber(OpRun& run) {
   for (int64_t n = 0; n < x.element_count(); ++n) {
     const std::string_view text = x.string(n);
     if (!ParseNumber(View(text), out[n])) {
-      return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is no ", Name(DTypeOf<T>)));
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(text), " is not a valid ", Name(DTypeOf<T>)));
     }
   }
   return absl::OkStatus();
@@ -102,12 +103,12 @@ absl::StatusOr<Specs> InferDecodeRaw(const Attrs& attrs, InputSpecs inputs) {
     return absl::InvalidArgumentError("argument 0 is not a scalar string");
   const DType dtype = Get<DType>(attrs, "dtype");
   if (!IsKnown(dtype) || dtype == kString)
-    return absl::InvalidArgumentError("dtype must be one of fixed size");
+    return absl::InvalidArgumentError("dtype must have a fixed size");
   const auto& dims = Get<std::vector<int64_t>>(attrs, "dims");
   for (size_t i = 0; i < dims.size(); ++i)
     if (dims[i] < (i == 0 ? -1 : 0))
       return absl::InvalidArgumentError(
-          "dims must be at least 0; the first may be -1: as many as there are");
+          "dims must be at least 0; the first may be -1, for as many as there are");
   Dims known(dims.begin(), dims.end());
   if (!known.empty() && known[0] == -1) known[0] = 1;
   RETURN_IF_ERROR(CountOf(known, dtype).status());
@@ -127,7 +128,7 @@ absl::StatusOr<Kernel> MakeDecodeRaw(const OpDef& def, InputSpecs) {
     const size_t wanted = row_bytes * (filled.empty() ? 1 : filled[0]);
     if (wanted != bytes.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a string of ", bytes.size(), " bytes; these dims take ",
+          absl::StrCat("the string has ", bytes.size(), " bytes; these dims take ",
                        !dims.empty() && dims[0] == -1 ? "a multiple of " : "",
                        !dims.empty() && dims[0] == -1 ? row_bytes : wanted));
     }

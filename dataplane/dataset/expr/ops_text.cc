@@ -57,8 +57,9 @@ absl::StatusOr<Specs> InferSubstr(const Attrs&, InputSpecs inputs) {
 absl::StatusOr<std::string_view> SubstrOf(std::string_view text, int64_t begin, int64_t length) {
   const auto size = static_cast<int64_t>(text.size());
   if (begin < -size || begin > size || length < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(length, " bytes from ", begin, " on of ", Quoted(text), ", which has ", size));
+    return absl::InvalidArgumentError(absl::StrCat("cannot take ", length, " bytes from offset ",
+                                                   begin, " of ", Quoted(text), ", which has ",
+                                                   size));
   }
   return text.substr(begin < 0 ? begin + size : begin, length);
 }
@@ -139,7 +140,7 @@ absl::StatusOr<Specs> InferAsString(const Attrs& attrs, InputSpecs inputs) {
   if (inputs[0].dtype != kBool) RETURN_IF_ERROR(CheckTakes(Takes::kReal, inputs[0].dtype, 0));
   const int64_t precision = Get<int64_t>(attrs, "precision");
   if (precision < -1 || precision > kMostDigits)
-    return absl::InvalidArgumentError(absl::StrCat("precision is ", precision, ", not -1 to 64"));
+    return absl::InvalidArgumentError(absl::StrCat("precision must be -1 to 64, not ", precision));
   return Specs{Dense(kString, inputs[0].shape)};
 }
 

@@ -13,11 +13,12 @@ namespace penstock {
 
 absl::Status OutputChecks::Give(size_t i, absl::Span<const int64_t> dims, bool strings) {
   if (i >= leaves_.size())
-    return absl::InvalidArgumentError(absl::StrCat("output ", i, " of ", leaves_.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("output ", i, " does not exist; the number of outputs is ", leaves_.size()));
   if ((leaves_[i].dtype == kString) != strings) {
     return absl::InvalidArgumentError(
-        strings ? absl::StrCat("output ", i, " is not of strings: Output")
-                : absl::StrCat("output ", i, " is of strings: OutputStrings"));
+        strings ? absl::StrCat("output ", i, " is not a string tensor; use Output")
+                : absl::StrCat("output ", i, " is a string tensor; use OutputStrings"));
   }
   if (given_[i]) return absl::InvalidArgumentError(absl::StrCat("output ", i, " is given twice"));
   if (!leaves_[i].shape.Admits(dims)) {
@@ -34,21 +35,21 @@ absl::Status OutputChecks::GiveStrings(size_t i, absl::Span<const int64_t> dims,
   ASSIGN_OR_RETURN(const int64_t places, CountOf(dims, kUInt64));
   if (static_cast<size_t>(places) == count) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("output ", i, " has ", count, " strings for ", places, " places"));
+      absl::StrCat("output ", i, " has ", count, " strings, but its dims have room for ", places));
 }
 
 absl::Status OutputChecks::AllGiven(std::string_view who) const {
   const auto missing = std::find(given_.begin(), given_.end(), false);
   if (missing == given_.end()) return absl::OkStatus();
   return absl::InternalError(
-      absl::StrCat(std::string(who), " did not give its output ", missing - given_.begin()));
+      absl::StrCat(std::string(who), " did not write output ", missing - given_.begin()));
 }
 
 absl::Status CheckRegisteredSpec(absl::Span<const TensorSpec> leaves) {
   for (const TensorSpec& leaf : leaves)
     if (leaf.kind != TensorSpec::Kind::kDense || leaf.optional || !IsKnown(leaf.dtype))
       return absl::InvalidArgumentError(
-          absl::StrCat("registered code makes dense tensors only, not ", leaf.ToString()));
+          absl::StrCat("registered code can return only dense tensors, not ", leaf.ToString()));
   return absl::OkStatus();
 }
 

@@ -91,7 +91,7 @@ std::shared_ptr<PythonHost> PythonHost::OfProcess() {
   MutexLock lock(here.mu);
   if (here.host != nullptr && here.in_creator) return here.host;
   return Refusing(
-      "this process runs no functions written in Python: read the dataset from Python, or "
+      "this process cannot run Python functions: read the dataset from Python, or "
       "distribute it to workers that were started with --python N");
 }
 

@@ -69,11 +69,12 @@ class Registered {
     return names;
   }
   absl::Status Missing(const std::string& wanted) const REQUIRES(mu_) {
-    return absl::NotFoundError(absl::StrCat(
-        what_, " ", wanted,
-        " is not registered in this program; link what registers it, or load its plug-in "
-        "(penstock worker --plugin PATH; LoadPlugin(PATH) elsewhere). Registered: ",
-        values_.empty() ? "none" : absl::StrJoin(NamesLocked(), ", ")));
+    return absl::NotFoundError(
+        absl::StrCat(what_, " ", wanted,
+                     " is not registered in this program; link the library that registers it, or "
+                     "load its plug-in (penstock worker --plugin PATH; LoadPlugin(PATH) "
+                     "elsewhere). Registered: ",
+                     values_.empty() ? "none" : absl::StrJoin(NamesLocked(), ", ")));
   }
 
   const std::string what_;

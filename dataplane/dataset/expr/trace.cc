@@ -102,8 +102,8 @@ class Tracer {
     if (node.maker != nullptr) return by_identity_.at(node.maker.get()) + node.number;
     if (node.element.get() == element_) return node.number;
     return absl::InvalidArgumentError(
-        "a function uses a value of another function's element; pass it on as a part of "
-        "the element");
+        "a function uses a value of another function's element; pass the value on as a part "
+        "of its own element");
   }
 
   absl::Status Add(const Application* application) {
@@ -139,7 +139,7 @@ class Tracer {
 absl::Status CheckOp(const OpDef& def, std::vector<TensorSpec>& values) {
   const OpRow* row = FindOp(def.op);
   if (row == nullptr)
-    return absl::NotFoundError(absl::StrCat("no operation '", def.op, "' in this version"));
+    return absl::NotFoundError(absl::StrCat("unknown operation '", def.op, "' in this version"));
   std::vector<TensorSpec> inputs;
   for (uint32_t input : def.inputs) {
     if (input >= values.size()) {
@@ -151,7 +151,7 @@ absl::Status CheckOp(const OpDef& def, std::vector<TensorSpec>& values) {
   ASSIGN_OR_RETURN(const std::vector<TensorSpec> outputs, InferOp(*row, def.attrs, inputs));
   if (outputs != def.outputs) {
     return absl::InvalidArgumentError(
-        absl::StrCat(def.op, ": the stored outputs are not what its inputs give"));
+        absl::StrCat(def.op, ": the stored outputs do not match its inputs"));
   }
   values.insert(values.end(), outputs.begin(), outputs.end());
   return absl::OkStatus();
@@ -187,21 +187,22 @@ absl::Status CheckFunction(const FunctionDef& function) {
         Annotate(CheckOp(function.ops[i], values), "operation ", i, " of the function"));
   const bool deterministic = std::all_of(function.ops.begin(), function.ops.end(), IsDeterministic);
   if (function.deterministic != deterministic)
-    return absl::InvalidArgumentError("a function's mark as deterministic is not true");
+    return absl::InvalidArgumentError(
+        "a function's deterministic flag does not match its operations");
   const absl::Span<const TensorSpec> outputs = function.output.leaves();
   if (function.results.size() != outputs.size()) {
     return absl::InvalidArgumentError(absl::StrCat("a function has ", function.results.size(),
-                                                   " results, its spec ", outputs.size(),
+                                                   " results, but its spec has ", outputs.size(),
                                                    " leaves"));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (function.results[i] >= values.size())
-      return absl::InvalidArgumentError(absl::StrCat("result ", i, " of a function is value ",
-                                                     function.results[i], ", which nothing makes"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "result ", i, " of a function is value ", function.results[i], ", which does not exist"));
     if (values[function.results[i]] != outputs[i]) {
       return absl::InvalidArgumentError(absl::StrCat("result ", i, " of a function is ",
                                                      values[function.results[i]].ToString(),
-                                                     ", its spec says ", outputs[i].ToString()));
+                                                     ", but its spec has ", outputs[i].ToString()));
     }
   }
   return absl::OkStatus();

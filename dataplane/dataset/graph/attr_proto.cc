@@ -65,7 +65,7 @@ absl::StatusOr<Attr> ValueFromProto(const dataset::wire::Attr& from) {
       return Attr(from.string());
     case Wire::kDtype:
       if (from.dtype() > 255 || !IsKnown(static_cast<DType>(from.dtype())))
-        return absl::InvalidArgumentError(absl::StrCat("no dtype has the number ", from.dtype()));
+        return absl::InvalidArgumentError(absl::StrCat("unknown dtype number ", from.dtype()));
       return Attr(static_cast<DType>(from.dtype()));
     case Wire::kInts:
       return Attr(std::vector<int64_t>(from.ints().values().begin(), from.ints().values().end()));
@@ -90,7 +90,7 @@ absl::StatusOr<Attr> ValueFromProto(const dataset::wire::Attr& from) {
     case Wire::VALUE_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("has no value that this program knows");
+  return absl::InvalidArgumentError("has no value, or one of an unknown type");
 }
 
 }  // namespace

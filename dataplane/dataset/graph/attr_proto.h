@@ -45,7 +45,7 @@ absl::StatusOr<Attrs> AttrsFromProto(const Range& from) {
     if (!value.ok()) return value.status();
     if (!attrs.emplace(attr.name(), *std::move(value)).second)
       return absl::InvalidArgumentError("the attribute " + absl::CHexEscape(attr.name()) +
-                                        " stands there twice");
+                                        " appears twice");
   }
   return attrs;
 }

@@ -11,7 +11,7 @@ absl::Status CheckDeterministic(const FunctionDef& function, std::string_view ar
   return absl::InvalidArgumentError(absl::StrCat(
       std::string(argument),
       " calls a function that is registered as not deterministic, and its result decides which ",
-      "elements follow; register it as deterministic, or do not decide by it"));
+      "elements follow; register it as deterministic, or do not base the decision on it"));
 }
 
 absl::Status CheckDeterministic(const Dataset::Node& input) {
@@ -22,8 +22,8 @@ absl::Status CheckDeterministic(const Dataset::Node& input) {
     if (says && !Get<bool>(node.attrs, "deterministic")) {
       first.Update(absl::InvalidArgumentError(absl::StrCat(
           NodeName(node, number), " is '", Get<std::string>(node.attrs, "name"),
-          "', which is registered as not deterministic, and its elements decide which ones ",
-          "follow; register it as deterministic, or do not decide by them")));
+          "', which is registered as not deterministic, and its elements decide which other ",
+          "elements follow; register it as deterministic, or do not base the decision on them")));
     }
     for (const auto& [name, value] : node.attrs) {
       const auto* function = std::get_if<std::shared_ptr<const FunctionDef>>(&value);

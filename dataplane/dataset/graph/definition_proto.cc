@@ -24,11 +24,11 @@ constexpr uint32_t kDefinitionVersion = 1;
 absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<NodePtr>& trees) {
   const NodeKind* kind = FindNodeKind(from.op());
   if (kind == nullptr)
-    return absl::InvalidArgumentError("this program knows no operation of that name");
+    return absl::InvalidArgumentError("this program has no operation of this name");
   if (from.version() != static_cast<uint32_t>(kind->version)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the definition wants version ", from.version(),
-                     " of the operation, this program has version ", kind->version));
+        absl::StrCat("the definition needs version ", from.version(),
+                     " of the operation, but this program has version ", kind->version));
   }
   ASSIGN_OR_RETURN(Attrs attrs, AttrsFromProto(from.attrs()));
   const auto first = trees.end() - from.inputs();
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> Serialize(const Dataset& dataset) {
   if (definition.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the definition takes ", definition.ByteSizeLong(),
-                     " bytes; more than 2 GiB of constants belong into files"));
+                     " bytes; put constants of more than 2 GiB into files"));
   }
   return definition.SerializeAsString();
 }
@@ -68,7 +68,7 @@ absl::StatusOr<Dataset> ParseDataset(std::string_view bytes) {
   dataset::wire::Dataset definition;
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()) ||
       !definition.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return absl::InvalidArgumentError("the bytes are no definition of a dataset");
+    return absl::InvalidArgumentError("the bytes are not a dataset definition");
   if (definition.version() != kDefinitionVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the definition has version ",
                                                    definition.version(), "; this program reads ",
@@ -82,22 +82,23 @@ absl::StatusOr<Dataset> ParseDataset(std::string_view bytes) {
     const dataset::wire::Node& message = definition.nodes(number);
     if (message.inputs() > trees.size())
       return AtWireNode(message, number,
-                        absl::InvalidArgumentError("takes inputs that are not there"));
+                        absl::InvalidArgumentError("takes inputs that do not exist"));
     absl::StatusOr<NodePtr> node = ReadNode(message, trees);
     if (!node.ok()) return AtWireNode(message, number, node.status());
     RETURN_IF_ERROR((*node)->status);
     if ((*node)->spec.fingerprint() != message.spec_fingerprint()) {
-      return AtWireNode(message, number,
-                        absl::InvalidArgumentError(absl::StrCat(
-                            "gives elements of ", (*node)->spec.ToString(),
-                            ", but was defined with others; the definition was altered, or comes "
-                            "from a program whose operations differ")));
+      return AtWireNode(
+          message, number,
+          absl::InvalidArgumentError(absl::StrCat(
+              "produces elements of ", (*node)->spec.ToString(),
+              ", but was defined with different ones; the definition was altered, or comes "
+              "from a program whose operations differ")));
     }
     trees.push_back(*std::move(node));
   }
   if (trees.size() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the definition holds ", trees.size(), " datasets instead of one"));
+        absl::StrCat("the definition contains ", trees.size(), " datasets instead of one"));
   }
   Dataset dataset(std::move(trees.front()));
   RETURN_IF_ERROR(CheckStandsAlone(dataset));

@@ -52,7 +52,7 @@ absl::StatusOr<uint64_t> CountValues(const std::vector<int64_t>& dims) {
   uint64_t count = 1;
   for (int64_t dim : dims) {
     if (dim < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count))
-      return absl::InvalidArgumentError("a constant has impossible dimensions");
+      return absl::InvalidArgumentError("a constant has invalid dimensions");
   }
   return count;
 }
@@ -60,7 +60,7 @@ absl::StatusOr<uint64_t> CountValues(const std::vector<int64_t>& dims) {
 absl::Status ReadStrings(const dataset::wire::Tensor& from, uint64_t count, Read& to) {
   if (static_cast<uint64_t>(from.lengths_size()) != count) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a constant of ", count, " strings holds ", from.lengths_size()));
+        absl::StrCat("a constant of ", count, " strings contains ", from.lengths_size()));
   }
   to.offsets.push_back(0);
   for (uint64_t length : from.lengths()) {
@@ -78,13 +78,13 @@ absl::Status ReadValues(const dataset::wire::Tensor& from, DType dtype, uint64_t
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(count, SizeOf(dtype), &bytes) || bytes != from.values().size()) {
     return absl::InvalidArgumentError(absl::StrCat("a constant of ", count, " values of ",
-                                                   std::string(Name(dtype)), " holds ",
+                                                   std::string(Name(dtype)), " contains ",
                                                    from.values().size(), " bytes"));
   }
   if (dtype == kBool) {
     for (char value : from.values())
       if (value != 0 && value != 1)
-        return absl::InvalidArgumentError("a constant holds a bool that is neither 0 nor 1");
+        return absl::InvalidArgumentError("a constant contains a bool that is neither 0 nor 1");
   }
   to.tensor = Tensor(dtype, to.dims, from.values().data());
   return absl::OkStatus();
@@ -96,7 +96,7 @@ absl::Status ReadTensorParts(const dataset::wire::Tensor& from, const TensorSpec
                                                               : 0;
   if (from.parts_size() != wanted) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a constant has ", from.parts_size(), " parts where ", wanted, " belong"));
+        absl::StrCat("a constant has ", from.parts_size(), " parts instead of ", wanted));
   }
   for (const dataset::wire::Part& part : from.parts())
     to.parts.emplace_back(part.values().begin(), part.values().end());

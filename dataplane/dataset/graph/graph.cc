@@ -74,7 +74,7 @@ void CountParts(const NodeKind* kind, Dataset::Node& node) {
 
 absl::Status CheckAndInfer(const NodeKind* kind, Dataset::Node& node) {
   if (kind == nullptr)
-    return absl::InvalidArgumentError("this program knows no operation of that name");
+    return absl::InvalidArgumentError("this program has no operation of this name");
   RETURN_IF_ERROR(CheckInputCount(*kind, node.inputs.size()));
   RETURN_IF_ERROR(CheckNodeAttrs(*kind, node.attrs));
   ASSIGN_OR_RETURN(Inferred inferred, kind->infer(node.attrs, node.inputs));

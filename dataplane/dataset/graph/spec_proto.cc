@@ -39,18 +39,20 @@ void ToProto(const TensorSpec& from, dataset::wire::TensorSpec& to) {
 absl::StatusOr<TensorSpec> FromProto(const dataset::wire::TensorSpec& from) {
   TensorSpec to;
   if (from.dtype() > 255 || !IsKnown(static_cast<DType>(from.dtype())))
-    return absl::InvalidArgumentError(absl::StrCat("no dtype has the number ", from.dtype()));
+    return absl::InvalidArgumentError(absl::StrCat("unknown dtype number ", from.dtype()));
   to.dtype = static_cast<DType>(from.dtype());
   if (from.kind() > static_cast<uint32_t>(TensorSpec::Kind::kSparse))
-    return absl::InvalidArgumentError(absl::StrCat("no kind of leaf has the number ", from.kind()));
+    return absl::InvalidArgumentError(absl::StrCat("unknown leaf kind ", from.kind()));
   to.kind = static_cast<TensorSpec::Kind>(from.kind());
   RETURN_IF_ERROR(CheckRaggedRank(to, from.ragged_rank()));
   to.ragged_rank = static_cast<int>(from.ragged_rank());
   to.optional = from.optional();
   if (from.dims_size() > kMaxRank)
-    return absl::InvalidArgumentError(absl::StrCat("a leaf has ", from.dims_size(), " dimensions"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a leaf has too many dimensions: ", from.dims_size()));
   for (int64_t dim : from.dims())
-    if (dim < kUnknownDim) return absl::InvalidArgumentError(absl::StrCat("a dimension is ", dim));
+    if (dim < kUnknownDim)
+      return absl::InvalidArgumentError(absl::StrCat("a dimension is invalid: ", dim));
   to.shape = from.unknown_rank()
                  ? Shape::UnknownRank()
                  : Shape(std::vector<int64_t>(from.dims().begin(), from.dims().end()));
@@ -68,7 +70,7 @@ void ToProto(const Spec& from, dataset::wire::Spec& to) {
 
 absl::StatusOr<Spec> FromProto(const dataset::wire::Spec& from) {
   if (from.kind() > static_cast<uint32_t>(Spec::Kind::kDict))
-    return absl::InvalidArgumentError(absl::StrCat("no kind of nest has the number ", from.kind()));
+    return absl::InvalidArgumentError(absl::StrCat("unknown nest kind ", from.kind()));
   const auto kind = static_cast<Spec::Kind>(from.kind());
   if (kind == Spec::Kind::kLeaf) {
     ASSIGN_OR_RETURN(TensorSpec leaf, FromProto(from.leaf()));
@@ -87,7 +89,7 @@ absl::StatusOr<Spec> FromProto(const dataset::wire::Spec& from) {
   std::vector<std::pair<std::string, Spec>> entries;
   for (int i = 0; i < from.keys_size(); ++i) {
     if (i > 0 && from.keys(i - 1) >= from.keys(i))
-      return absl::InvalidArgumentError("the keys of a dict are not in order");
+      return absl::InvalidArgumentError("the keys of a dict are not sorted");
     entries.emplace_back(from.keys(i), std::move(members[i]));
   }
   return Spec::Dict(std::move(entries));
@@ -102,7 +104,7 @@ std::string SerializeSpec(const Spec& spec) {
 absl::StatusOr<Spec> ParseSpec(std::string_view bytes) {
   dataset::wire::Spec message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return absl::InvalidArgumentError("the bytes are no spec");
+    return absl::InvalidArgumentError("the bytes are not a spec");
   return FromProto(message);
 }
 

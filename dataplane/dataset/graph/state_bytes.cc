@@ -54,7 +54,7 @@ absl::StatusOr<uint64_t> StateReader::ReadUnsigned() {
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if (byte < 0x80) return value;
   }
-  return absl::DataLossError("a saved position holds a number of more than 64 bits");
+  return absl::DataLossError("a saved position contains a number of more than 64 bits");
 }
 
 absl::StatusOr<int64_t> StateReader::ReadInt() {
@@ -65,8 +65,8 @@ absl::StatusOr<int64_t> StateReader::ReadInt() {
 absl::StatusOr<int64_t> StateReader::ReadIntIn(int64_t min, int64_t max, std::string_view what) {
   ASSIGN_OR_RETURN(const int64_t value, ReadInt());
   if (value < min || value > max) {
-    return absl::DataLossError(absl::StrCat("a saved position holds ", value, " for ",
-                                            std::string(what), ", which lies outside [", min, ", ",
+    return absl::DataLossError(absl::StrCat("a saved position contains ", value, " for ",
+                                            std::string(what), ", which is outside [", min, ", ",
                                             max, "]"));
   }
   return value;
@@ -74,7 +74,7 @@ absl::StatusOr<int64_t> StateReader::ReadIntIn(int64_t min, int64_t max, std::st
 
 absl::StatusOr<bool> StateReader::ReadBool() {
   ASSIGN_OR_RETURN(const uint64_t value, ReadUnsigned());
-  if (value > 1) return absl::DataLossError("a saved position holds a truth value that is neither");
+  if (value > 1) return absl::DataLossError("a saved position contains an invalid bool");
   return value == 1;
 }
 
@@ -89,7 +89,7 @@ absl::StatusOr<std::string_view> StateReader::ReadString() {
 absl::Status StateReader::ExpectEnd() const {
   if (AtEnd()) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat("a saved position is followed by ", rest_.size(), " bytes too many"));
+      absl::StrCat("a saved position is followed by ", rest_.size(), " extra bytes"));
 }
 
 }  // namespace penstock

@@ -48,7 +48,8 @@ absl::StatusOr<ImageDecoder> ImageDecoder::Open(std::string_view bytes, const De
     if (upright) decoder.turn_ = png.turn();
   } else {
     if (plan.format == ImageFormat::kByContent && !bytes.starts_with("\xFF\xD8"))
-      return absl::InvalidArgumentError("neither a JPEG nor a PNG image: its first bytes differ");
+      return absl::InvalidArgumentError(
+          "neither a JPEG nor a PNG image: its first bytes do not match");
     ASSIGN_OR_RETURN(stored, JpegDecoder::OfThisThread().Open(bytes, plan.options.channels));
     if (upright) decoder.turn_ = TurnOfJpeg(bytes);
   }

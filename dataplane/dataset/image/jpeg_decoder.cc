@@ -158,13 +158,13 @@ absl::StatusOr<ImageSize> JpegDecoder::Open(std::string_view bytes, int channels
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&info, TRUE);
   if (int64_t{info.image_width} * info.image_height > kMaxPixels) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a JPEG image of ", info.image_width, " x ", info.image_height, " pixels"));
+    return absl::InvalidArgumentError(absl::StrCat("a JPEG image of ", info.image_width, " x ",
+                                                   info.image_height, " pixels is too large"));
   }
   // A missing end-of-image marker is the cheapest sign that a file was cut. (Reading a region may
   // never reach the cut.)
   if (bytes.rfind("\xFF\xD9") == std::string_view::npos)
-    return absl::DataLossError("damaged JPEG image: it has no end; the file was cut short");
+    return absl::DataLossError("damaged JPEG image: it has no end marker; the file was cut short");
   impl.is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   info.out_color_space = impl.is_cmyk ? JCS_CMYK : channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
   return ImageSize{.height = info.image_height, .width = info.image_width};

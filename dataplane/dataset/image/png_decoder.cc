@@ -100,22 +100,24 @@ bool PngDecoder::Begin() {
 absl::StatusOr<ImageSize> PngDecoder::Open(std::string_view bytes, int channels, DType dtype,
                                            Arena& arena) {
   Impl& impl = *impl_;
-  if (!IsPng(bytes)) return absl::InvalidArgumentError("not a PNG image: its first bytes differ");
+  if (!IsPng(bytes))
+    return absl::InvalidArgumentError("not a PNG image: its first bytes do not match");
   impl.arena = &arena;
   impl.left = bytes;
   impl.channels = channels;
   impl.value_bytes = SizeOf(dtype);
-  std::snprintf(impl.message, sizeof impl.message, "libpng is another version");
+  std::snprintf(impl.message, sizeof impl.message,
+                "libpng has a different version from its headers");
   if (!Begin()) return Failure();
   impl.size = {.height = png_get_image_height(impl.png, impl.info),
                .width = png_get_image_width(impl.png, impl.info)};
   if (impl.size.height * impl.size.width > kMaxPixels) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a PNG image of ", impl.size.width, " x ", impl.size.height, " pixels"));
+    return absl::InvalidArgumentError(absl::StrCat("a PNG image of ", impl.size.width, " x ",
+                                                   impl.size.height, " pixels is too large"));
   }
   // As for JPEG: reading a region may never reach the place where the file was cut.
   if (bytes.rfind("IEND") == std::string_view::npos)
-    return absl::DataLossError("damaged PNG image: it has no end; the file was cut short");
+    return absl::DataLossError("damaged PNG image: it has no end marker; the file was cut short");
   return impl.size;
 }
 
@@ -150,7 +152,7 @@ bool PngDecoder::ReadRows(const Region& region, uint8_t* out) {
   png_read_update_info(impl.png, impl.info);
   if (png_get_rowbytes(impl.png, impl.info) !=
       static_cast<size_t>(impl.size.width) * impl.read_channels * impl.value_bytes)
-    png_error(impl.png, "rows of another length than their header says");
+    png_error(impl.png, "the rows have a different length from their header");
   const int64_t pixel = static_cast<int64_t>(impl.read_channels * impl.value_bytes);
   if (passes > 1) {
     for (int pass = 0; pass < passes; ++pass)

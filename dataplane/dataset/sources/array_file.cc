@@ -127,7 +127,8 @@ absl::Status ArrayFile::Read(size_t i, int64_t offset, absl::Span<std::byte> int
   const bool good =
       std::all_of(into.begin(), into.end(), [](std::byte value) { return value <= std::byte{1}; });
   if (good) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(name(), " holds a bool that is neither true nor false"));
+  return absl::DataLossError(
+      absl::StrCat(name(), " contains a bool that is neither true nor false"));
 }
 
 std::optional<absl::Span<const std::byte>> ArrayFile::Find(size_t i, int64_t offset,

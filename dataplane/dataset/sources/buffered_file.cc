@@ -38,7 +38,7 @@ std::optional<int64_t> BufferedFile::left() const {
 absl::Status BufferedFile::GiveUp(const absl::Status& why) {
   if (absl::IsCancelled(why) || IsExhausted(why)) return why;
   AdvanceToEnd();
-  return Annotate(why, "the rest of the file is left out");
+  return Annotate(why, "the rest of the file is skipped");
 }
 
 size_t BufferedFile::Buffered() const {
@@ -72,8 +72,8 @@ void BufferedFile::Reserve(size_t capacity, size_t kept) {
 
 absl::StatusOr<std::string_view> BufferedFile::Fill(size_t bytes) {
   if (bytes > std::max<size_t>(MostElementBytes(), kBufferBytes)) {
-    return OfReading(AboveElementLimit(
-        absl::StrCat(name(), ": what begins at ", position_, ", of ", bytes, " bytes or more,")));
+    return OfReading(AboveElementLimit(absl::StrCat(name(), ": the data at offset ", position_,
+                                                    ", of ", bytes, " bytes or more,")));
   }
   size_t have = Buffered();
   if (file_ != nullptr) {

@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 absl::Status CheckFiles(const Attrs& attrs) {
   if (IsOverNames(attrs)) {
     for (const std::string& file : Get<Names>(attrs, "files"))
-      if (file.empty()) return absl::InvalidArgumentError("files holds an empty name");
+      if (file.empty()) return absl::InvalidArgumentError("files contains an empty name");
     return absl::OkStatus();
   }
   const Spec& argument = Get<Spec>(attrs, "argument");

@@ -79,19 +79,19 @@ absl::Status FileSource::Save(StateWriter& writer) {
 absl::Status FileSource::Restore(StateReader& reader) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   ASSIGN_OR_RETURN(const int64_t ordinal, reader.ReadIntIn(0, kMax, "the number of splits"));
-  ASSIGN_OR_RETURN(const int64_t left, reader.ReadIntIn(0, kMax, "the files left of a split"));
+  ASSIGN_OR_RETURN(const int64_t left, reader.ReadIntIn(0, kMax, "the files left in a split"));
   ASSIGN_OR_RETURN(const bool open, reader.ReadBool());
   cursor_.Seek(ordinal);
   if (left == 0 && !open) return absl::OkStatus();
 
-  const absl::Status outside = absl::DataLossError("a saved position lies outside its split");
+  const absl::Status outside = absl::DataLossError("a saved position is outside its split");
   if (ordinal == 0) return outside;
   cursor_.Seek(ordinal - 1);
   ASSIGN_OR_RETURN(const std::optional<Span64> span, cursor_.Next());
   if (!span.has_value() || left > span->end - span->begin - (open ? 1 : 0)) return outside;
   span_ = {span->end - left, span->end};
   if (!open) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const int64_t position, reader.ReadIntIn(0, kMax, "a place in a file"));
+  ASSIGN_OR_RETURN(const int64_t position, reader.ReadIntIn(0, kMax, "an offset in a file"));
   return Open(files_[span_.begin - 1], position);
 }
 

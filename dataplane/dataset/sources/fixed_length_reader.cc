@@ -61,7 +61,7 @@ class FixedLengthReader final : public RecordReader {
     return file_.GiveUp(absl::DataLossError(
         absl::StrCat(file_.name(), " has ", file_.position() + left, " bytes: without a header of ",
                      format_.header_bytes, " and a footer of ", format_.footer_bytes,
-                     " that is no whole number of records of ", format_.record_bytes)));
+                     " that is not a whole number of records of ", format_.record_bytes)));
   }
 
   BufferedFile file_;

@@ -57,7 +57,7 @@ absl::StatusOr<Names> ListImages(const std::string& root, Files& files, CancelFl
               names.end());
   if (!names.empty()) return names;
   return absl::NotFoundError(
-      absl::StrCat("no sub-directory of ", root, " holds images (.jpg, .png …)"));
+      absl::StrCat("no subdirectory of ", root, " contains images (.jpg, .png …)"));
 }
 
 absl::StatusOr<Names> ListNode(const Attrs& attrs, Files& files, CancelFlag cancelled) {

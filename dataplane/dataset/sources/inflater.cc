@@ -49,8 +49,7 @@ absl::StatusOr<size_t> Inflater::ReadAt(int64_t position, absl::Span<char> into)
 }
 
 absl::Status Inflater::Rewind() {
-  if (begun_ && inflateReset(&stream_) != Z_OK)
-    return absl::InternalError("zlib cannot begin again");
+  if (begun_ && inflateReset(&stream_) != Z_OK) return absl::InternalError("zlib cannot be reset");
   stream_.avail_in = 0;
   state_ = State::kBetweenMembers;
   file_->WillReadInOrder(0);
@@ -117,13 +116,13 @@ absl::StatusOr<bool> Inflater::NextMember() {
     RETURN_IF_ERROR(Refill());
     if (stream_.avail_in == 0) return false;
   }
-  if (inflateReset(&stream_) != Z_OK) return absl::InternalError("zlib cannot begin again");
+  if (inflateReset(&stream_) != Z_OK) return absl::InternalError("zlib cannot be reset");
   return true;
 }
 
 absl::Status Inflater::Damaged(size_t given, std::string_view why) const {
   return absl::DataLossError(absl::StrCat(
-      file_->name(), ": the ", FormatName(compression_), " stream is damaged or cut off behind ",
+      file_->name(), ": the ", FormatName(compression_), " stream is damaged or cut off after ",
       position_ + static_cast<int64_t>(given), " bytes of its contents: ", std::string(why)));
 }
 

@@ -29,7 +29,7 @@ absl::StatusOr<ListedNames> NamesAt(const BuildSite& site, ListNames list) {
     const auto& providers = site.run().plan->providers;
     if (static_cast<size_t>(site.provider()) >= providers.size()) {
       return absl::DataLossError(
-          absl::StrCat(site.name(), ": the split plan knows nothing of this source"));
+          absl::StrCat(site.name(), ": the split plan does not contain this source"));
     }
     names.sorted = providers[site.provider()].files;
   } else {

@@ -161,9 +161,9 @@ absl::Status CheckLeaf(const TensorSpec& leaf) {
   if (dense && leaf.shape.has_rank() && leaf.dtype != kString && leaf.dtype != kBFloat16)
     return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("spec holds ", leaf.ToString(),
-                   "; files of NumPy hold dense tensors of known rank, of numbers or bools, none "
-                   "of bfloat16"));
+      absl::StrCat("spec contains ", leaf.ToString(),
+                   "; NumPy files hold dense tensors of known rank, of numbers or bools but not "
+                   "bfloat16"));
 }
 
 absl::StatusOr<Inferred> InferNpy(const Attrs& attrs, absl::Span<const NodePtr>) {

@@ -117,12 +117,12 @@ absl::StatusOr<DType> DTypeOfDescr(std::string_view descr) {
     if (descr.empty() || descr.substr(1) != known.code) continue;
     if (order == '<' || (order == '|' && SizeOf(known.dtype) == 1)) return known.dtype;
     if (order == '>')
-      return absl::UnimplementedError(absl::StrCat("holds big-endian values (", std::string(descr),
-                                                   "); save it as little endian"));
+      return absl::UnimplementedError(absl::StrCat(
+          "contains big-endian values (", std::string(descr), "); save it as little endian"));
   }
-  return absl::UnimplementedError(absl::StrCat("holds values of NumPy's dtype '",
+  return absl::UnimplementedError(absl::StrCat("contains values of NumPy dtype '",
                                                absl::CHexEscape(std::string(descr)),
-                                               "', which no tensor has"));
+                                               "', which tensors do not support"));
 }
 
 // The size of all values in bytes; nullopt if it is more than kMaxBytes.
@@ -148,9 +148,9 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view front, std::string_vie
     return absl::DataLossError(absl::StrCat(name, ": ", what));
   };
   if (!front.starts_with(kNpyMagic) || front.size() < 10)
-    return damaged("no array that NumPy saved: it does not begin as one");
+    return damaged("not an array saved by NumPy: its first bytes do not match");
   const auto major = static_cast<uint8_t>(front[6]);
-  if (major < 1 || major > 3) return damaged("of a version of NumPy's format that is not known");
+  if (major < 1 || major > 3) return damaged("an unknown version of NumPy's format");
   // Little endian: two bytes in version 1, four in later versions.
   const size_t length_bytes = major == 1 ? 2 : 4;
   uint32_t length = 0;
@@ -169,11 +169,11 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view front, std::string_vie
                       .dims = *std::move(fields->shape),
                       .data_offset = static_cast<int64_t>(data_offset)};
   if (*fields->fortran_order && header.dims.size() > 1) {
-    return absl::UnimplementedError(
-        absl::StrCat(name, " holds values in Fortran order; save numpy.ascontiguousarray of it"));
+    return absl::UnimplementedError(absl::StrCat(
+        name, " contains values in Fortran order; save numpy.ascontiguousarray of it"));
   }
   const std::optional<int64_t> bytes = ArrayBytes(header.dtype, header.dims);
-  if (!bytes.has_value()) return damaged("its header speaks of more values than there can be");
+  if (!bytes.has_value()) return damaged("its header declares more values than an array can have");
   header.data_bytes = *bytes;
   return header;
 }
@@ -193,7 +193,7 @@ absl::Status CheckNpy(const NpyHeader& header, const TensorSpec& spec, bool rows
   const bool has_rows = !rows || !dims.empty();
   if (rows && has_rows) dims.remove_prefix(1);
   if (has_rows && header.dtype == spec.dtype && spec.shape.Admits(dims)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(std::string(file), " holds ", header.ToString(),
+  return absl::InvalidArgumentError(absl::StrCat(std::string(file), " contains ", header.ToString(),
                                                  rows ? ", not rows of " : ", not ",
                                                  spec.ToString()));
 }

@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<NpzFile>> NpzFile::Open(std::unique_ptr<File> fil
   zip_error_fini(&error);
   if (npz->archive_ != nullptr) return npz;
   RETURN_IF_ERROR(npz->source_->failure);
-  return absl::DataLossError(absl::StrCat(npz->name(), ": no .npz file: ", why));
+  return absl::DataLossError(absl::StrCat(npz->name(), ": not an .npz file: ", why));
 }
 
 const std::string& NpzFile::name() const {
@@ -129,8 +129,8 @@ absl::StatusOr<zip_uint64_t> NpzFile::Locate(const std::string& array) const {
     const char* member = zip_get_name(archive_.get(), static_cast<zip_uint64_t>(i), 0);
     if (member != nullptr) names.push_back(member);
   }
-  return absl::NotFoundError(
-      absl::StrCat(name(), ": has no array '", array, "', but: ", absl::StrJoin(names, " ")));
+  return absl::NotFoundError(absl::StrCat(name(), ": has no array '", array,
+                                          "'; its arrays are: ", absl::StrJoin(names, " ")));
 }
 
 absl::StatusOr<NpzFile::Member> NpzFile::OpenMember(const std::string& array,

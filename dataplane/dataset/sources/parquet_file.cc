@@ -73,7 +73,7 @@ absl::Status ToStatus(const arrow::Status& status, const ArrowFile& file, const 
   if (status.ok()) return absl::OkStatus();
   RETURN_IF_ERROR(file.failure);
   if (status.IsOutOfMemory()) {
-    return Annotate(AboveElementLimit(absl::StrCat(file.name(), ": what reading ", part, " takes")),
+    return Annotate(AboveElementLimit(absl::StrCat(file.name(), ": the memory for reading ", part)),
                     status.message());
   }
   return absl::DataLossError(absl::StrCat(file.name(), ": ", part, ": ", status.message()));
@@ -195,7 +195,7 @@ absl::Status CheckParquetLeaf(const TensorSpec& leaf) {
   const bool known = leaf.dtype == kString || ArrowType(leaf.dtype).has_value();
   if (dense && known && leaf.shape.rank() <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "columns holds ", leaf.ToString(),
+      "columns contains ", leaf.ToString(),
       "; a column is read as a scalar of its own type or as one dimension of numbers"));
 }
 
@@ -221,7 +221,7 @@ absl::StatusOr<std::unique_ptr<ParquetFile>> ParquetFile::Open(std::unique_ptr<F
     if (field < 0) {
       return absl::NotFoundError(
           absl::StrCat(parquet->name_, ": has no column '", column,
-                       "', but: ", absl::StrJoin(schema->field_names(), " ")));
+                       "'; its columns are: ", absl::StrJoin(schema->field_names(), " ")));
     }
     const arrow::DataType& type = *schema->field(field)->type();
     if (!FitsArrowType(type, columns.leaves()[i])) {
@@ -248,7 +248,7 @@ absl::Status ParquetFile::Load(int64_t group) {
     for (size_t i = 0; i < columns_.size(); ++i) {
       const std::shared_ptr<arrow::ChunkedArray> column = table->GetColumnByName(columns_.key(i));
       if (column == nullptr || column->length() != group_rows_[group])
-        return arrow::Status::Invalid("a column has not as many rows as its row group");
+        return arrow::Status::Invalid("a column has a different number of rows from its row group");
       if (column->num_chunks() == 1) {
         arrow_->arrays.push_back(column->chunk(0));
         continue;
@@ -287,9 +287,10 @@ absl::Status ParquetFile::Fill(int64_t row, ResultSink& sink) const {
     const Part part = list ? ListAt(array, row) : Part{array, row, 1};
     const int64_t dims[] = {part.count};
     if (list && (!leaf.shape.Admits(dims) || part.values.null_count() > 0)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          name_, ": column '", columns_.key(i), "' has ", part.count, " values in row ", row,
-          " of row group ", arrow_->group, ", or nulls among them, not ", leaf.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_, ": column '", columns_.key(i), "' has ", part.count,
+                       " values in row ", row, " of row group ", arrow_->group,
+                       ", possibly with nulls among them, not ", leaf.ToString()));
     }
     ASSIGN_OR_RETURN(const absl::Span<std::byte> memory,
                      sink.Place(i, leaf.dtype, absl::MakeConstSpan(dims, list ? 1 : 0)));

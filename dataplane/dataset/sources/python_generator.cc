@@ -20,7 +20,7 @@ constexpr char kOp[] = "FromGenerator";
 absl::StatusOr<Inferred> InferGenerator(const Attrs& attrs, absl::Span<const NodePtr>) {
   const int64_t splits = Get<int64_t>(attrs, "splits");
   if (splits != 1)
-    return absl::InvalidArgumentError(absl::StrCat("a generator is one split, not ", splits));
+    return absl::InvalidArgumentError(absl::StrCat("a generator has one split, not ", splits));
   const Spec& spec = Get<Spec>(attrs, "spec");
   RETURN_IF_ERROR(CheckRegisteredSpec(spec.leaves()));
   return Inferred{spec, kUnknown};
@@ -55,7 +55,7 @@ NodeKind PythonGeneratorKind() {
           .plan = PlanGenerator,
           .explain_details = [](const Dataset::Node& node) {
             return absl::StrCat("one split: ", WayOf(PythonFunctionOf(node.attrs)),
-                                "; goes back to a position by passing over what comes before");
+                                "; restores a position by skipping the elements before it");
           }};
 }
 

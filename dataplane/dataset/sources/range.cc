@@ -65,7 +65,7 @@ absl::StatusOr<Inferred> InferRangeDataset(const Attrs& attrs, absl::Span<const 
   const std::optional<int64_t> count =
       RangeCount(Get<int64_t>(attrs, "start"), Get<int64_t>(attrs, "stop"), step);
   if (!count.has_value())
-    return absl::InvalidArgumentError("start and stop lie more than 2^63 - 1 steps apart");
+    return absl::InvalidArgumentError("start and stop are more than 2^63 - 1 steps apart");
   return Inferred{Scalar(kInt64), *count};
 }
 
@@ -81,9 +81,9 @@ absl::StatusOr<SplitProviderPlan> PlanRange(const Dataset::Node& node, Files&) {
 absl::StatusOr<Inferred> InferRangeOf(const Attrs& attrs, absl::Span<const NodePtr>) {
   const Spec& argument = Get<Spec>(attrs, "argument");
   if (argument != Spec(Scalar(kInt64))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("stop must be an int64 scalar, not ", argument.ToString(),
-                     "; Cast(x, kInt64) makes one of another integer"));
+    return absl::InvalidArgumentError(absl::StrCat("stop must be an int64 scalar, not ",
+                                                   argument.ToString(),
+                                                   "; Cast(x, kInt64) converts other integers"));
   }
   return Inferred{Scalar(kInt64), kUnknown};
 }

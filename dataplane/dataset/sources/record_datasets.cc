@@ -82,7 +82,7 @@ absl::StatusOr<Inferred> InferFixedLength(const Attrs& attrs, absl::Span<const N
     const int64_t value = Get<int64_t>(attrs, name);
     if (value >= min && value <= max) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " is ", value, ", which lies outside [", min, ", ", max, "]"));
+        absl::StrCat(name, " is ", value, ", which is outside [", min, ", ", max, "]"));
   }
   return InferRecords(attrs, inputs);
 }

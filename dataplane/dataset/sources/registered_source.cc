@@ -99,7 +99,8 @@ class RegisteredSourceIterator final : public RegisteredIterator {
 
 absl::StatusOr<Inferred> InferSource(const Attrs& attrs, absl::Span<const NodePtr>) {
   const int64_t splits = Get<int64_t>(attrs, "splits");
-  if (splits < 1) return absl::InvalidArgumentError(absl::StrCat("splits is ", splits));
+  if (splits < 1)
+    return absl::InvalidArgumentError(absl::StrCat("splits must be at least 1, not ", splits));
   return InferRegistered(attrs);
 }
 

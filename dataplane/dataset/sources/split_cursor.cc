@@ -22,8 +22,8 @@ absl::StatusOr<std::optional<Span64>> SplitCursor::Next() {
                    feed->Get(site_.provider(), site_.repetition(), ordinal_));
   if (!split.has_value()) return std::nullopt;
   if (*split < 0 || *split >= splits_) {
-    return absl::DataLossError(absl::StrCat(site_.name(), ": was given split ", *split, " of ",
-                                            splits_, "; the plan is of another dataset"));
+    return absl::DataLossError(absl::StrCat(site_.name(), ": got split ", *split, " of ", splits_,
+                                            "; the plan belongs to a different dataset"));
   }
   ++ordinal_;
   return SplitOf(count_, splits_, *split);
@@ -44,10 +44,10 @@ absl::StatusOr<Span64> SplitCursor::Restore(
     StateReader& reader, absl::FunctionRef<absl::StatusOr<std::optional<Span64>>()> next) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   ASSIGN_OR_RETURN(const int64_t ordinal, reader.ReadIntIn(0, kMax, "the number of splits"));
-  ASSIGN_OR_RETURN(const int64_t left, reader.ReadIntIn(0, kMax, "what is left of a split"));
+  ASSIGN_OR_RETURN(const int64_t left, reader.ReadIntIn(0, kMax, "the rest of a split"));
   Seek(ordinal);
   if (left == 0) return Span64{0, 0};
-  const absl::Status outside = absl::DataLossError("a saved position lies outside its split");
+  const absl::Status outside = absl::DataLossError("a saved position is outside its split");
   if (ordinal == 0) return outside;
   Seek(ordinal - 1);
   ASSIGN_OR_RETURN(const std::optional<Span64> span, next());

@@ -108,7 +108,7 @@ absl::StatusOr<std::optional<TarReader::Header>> TarReader::ReadHeader() {
   // Links, devices and directories have no contents, whatever their size field says.
   if (header.type < '1' || header.type > '6') {
     const std::optional<int64_t> size = Number(Raw(block, kSize));
-    if (!size.has_value()) return Damaged(position, "the header holds no size");
+    if (!size.has_value()) return Damaged(position, "the header has no valid size");
     header.size = *size;
   }
   if (header.type == 'S') return Damaged(position, "a sparse file, which is not supported");
@@ -125,7 +125,8 @@ absl::Status TarReader::CheckHolds(const Header& header) const {
 
 absl::Status TarReader::ReadExtension(const Header& header, Extended& extended) {
   if (header.size > kMaxExtensionBytes)
-    return Damaged(header.position, absl::StrCat("an extended header of ", header.size, " bytes"));
+    return Damaged(header.position,
+                   absl::StrCat("an extended header of ", header.size, " bytes is too large"));
   const absl::Status damaged = Damaged(header.position, "the extended header is damaged");
   ASSIGN_OR_RETURN(std::string_view bytes, archive_.Peek(header.size));
   if (static_cast<int64_t>(bytes.size()) < header.size) return damaged;

@@ -48,14 +48,14 @@ absl::StatusOr<SampleFields> ParseFields(const Strings& declared) {
     for (size_t rank = 0; rank < alternatives.size(); ++rank) {
       std::string extension = absl::AsciiStrToLower(alternatives[rank]);
       if (extension.empty() || extension == kKey || extension == kUrl) {
-        return absl::InvalidArgumentError(absl::StrCat("fields holds '", field, "', in which '",
-                                                       extension, "' is no extension of files"));
+        return absl::InvalidArgumentError(absl::StrCat("fields contains '", field, "', in which '",
+                                                       extension, "' is not a file extension"));
       }
       if (rank == 0) fields.names.push_back(extension);
       const auto [it, added] =
           fields.extensions.insert({std::move(extension), {fields.declared.size(), rank}});
       if (!added)
-        return absl::InvalidArgumentError(absl::StrCat("fields holds ", it->first, " twice"));
+        return absl::InvalidArgumentError(absl::StrCat("fields contains ", it->first, " twice"));
     }
     fields.declared.push_back(field);
   }
@@ -177,7 +177,7 @@ class SampleReader final : public ElementReader {
     while (found_[missing].rank.has_value()) ++missing;
     return absl::NotFoundError(absl::StrCat(tar_.name(), ": sample ", key_, " has no file .",
                                             fields_.declared[missing],
-                                            ", but: ", absl::StrJoin(present_, " ")));
+                                            "; its files are: ", absl::StrJoin(present_, " ")));
   }
 
   absl::Status Ambiguous() const {

@@ -57,7 +57,7 @@ absl::Status CheckTensors(absl::Span<const Tensor> tensors, const Spec& spec) {
 // Returns the spec of one row of tensors of `spec`.
 absl::StatusOr<Spec> RowSpec(const Spec& spec) {
   if (spec.leaves().empty())
-    return absl::InvalidArgumentError("there must be at least one tensor to take rows of");
+    return absl::InvalidArgumentError("there must be at least one tensor to take rows from");
   std::vector<TensorSpec> rows;
   for (size_t i = 0; i < spec.leaves().size(); ++i) {
     const TensorSpec& leaf = spec.leaves()[i];
@@ -65,8 +65,8 @@ absl::StatusOr<Spec> RowSpec(const Spec& spec) {
         leaf.shape.rank() == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(LeafText(spec, i), " is ", leaf.ToString(),
-                       ", of which no rows can be taken: a dense tensor of known rank ≥ 1 is "
-                       "needed"));
+                       ", from which no rows can be taken: it must be a dense tensor of known "
+                       "rank ≥ 1"));
     }
     const absl::Span<const int64_t> dims = leaf.shape.dims().subspan(1);
     rows.push_back(Dense(leaf.dtype, Shape(std::vector<int64_t>(dims.begin(), dims.end()))));
@@ -80,7 +80,8 @@ absl::StatusOr<int64_t> RowCountOfAll(absl::Span<const Tensor> tensors, const Sp
   for (size_t i = 1; i < tensors.size(); ++i) {
     if (tensors[i].dim(0) != count) {
       return absl::InvalidArgumentError(absl::StrCat(LeafText(spec, i), " has ", tensors[i].dim(0),
-                                                     " rows, ", LeafText(spec, 0), " has ", count));
+                                                     " rows, but ", LeafText(spec, 0), " has ",
+                                                     count));
     }
   }
   return count;

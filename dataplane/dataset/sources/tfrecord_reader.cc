@@ -46,7 +46,7 @@ class TFRecordReader final : public RecordReader {
     if (LoadAt<uint32_t>(*seen, kHeadBytes + *length) != MaskedCrc32c(data)) {
       return absl::DataLossError(
           absl::StrCat(file_.name(), ": the record at offset ", begin, " (", *length,
-                       " bytes) is damaged: its data do not have the checksum stored behind them"));
+                       " bytes) is damaged: its data do not match the checksum stored after them"));
     }
     return data;
   }
@@ -79,8 +79,8 @@ class TFRecordReader final : public RecordReader {
     if (LoadAt<uint32_t>(*head, 8) != MaskedCrc32c(head->substr(0, 8))) {
       return file_.GiveUp(absl::DataLossError(absl::StrCat(
           file_.name(), ": the record at offset ", file_.position(),
-          " is damaged: its length does not have the checksum stored behind it (or the file is "
-          "compressed, or no TFRecord file)")));
+          " is damaged: its length does not match the checksum stored after it (or the file is "
+          "compressed, or not a TFRecord file)")));
     }
     const auto length = LoadAt<uint64_t>(*head, 0);
     if (length > static_cast<uint64_t>(most)) return Truncated();
@@ -93,7 +93,7 @@ class TFRecordReader final : public RecordReader {
         file_.name(), ": the record at offset ", file_.position(), " is cut off: ",
         left.has_value()
             ? absl::StrCat("the file ends at ", file_.position() + *left)
-            : absl::StrCat("it says that it has more than ", kMaxRecordBytes, " bytes"))));
+            : absl::StrCat("it claims to have more than ", kMaxRecordBytes, " bytes"))));
   }
 
   BufferedFile file_;

@@ -68,9 +68,9 @@ absl::StatusOr<TokenFile> OpenTokens(Files& files, CancelFlag cancelled, const s
   const int64_t data = bytes.size() - windows.header_bytes;
   const auto token_bytes = static_cast<int64_t>(SizeOf(windows.dtype));
   if (data < 0 || data % token_bytes != 0) {
-    return absl::DataLossError(absl::StrCat(name, " has ", bytes.size(),
-                                            " bytes: without a header of ", windows.header_bytes,
-                                            " that is no whole number of ", Name(windows.dtype)));
+    return absl::DataLossError(
+        absl::StrCat(name, " has ", bytes.size(), " bytes: without a header of ",
+                     windows.header_bytes, " that is not a whole number of ", Name(windows.dtype)));
   }
   return TokenFile{std::move(bytes), windows.header_bytes, data / token_bytes};
 }
@@ -170,7 +170,7 @@ absl::StatusOr<Inferred> InferTokenShards(const Attrs& attrs, absl::Span<const N
     const int64_t value = Get<int64_t>(attrs, name);
     if (value >= min && value <= kMost) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(name, " is ", value, ", which lies outside [", min, ", ", kMost, "]"));
+        absl::StrCat(name, " is ", value, ", which is outside [", min, ", ", kMost, "]"));
   }
   const Windows windows(attrs);
   if (!IsInteger(windows.dtype)) {

@@ -35,7 +35,7 @@ int64_t RowOfValue(const Tensor& sparse, int64_t value) {
 absl::Status CheckRowByRow(const Tensor& sparse) {
   for (int64_t v = 1; v < sparse.dim(0); ++v) {
     if (RowOfValue(sparse, v) < RowOfValue(sparse, v - 1))
-      return absl::InvalidArgumentError("has values that are not in the order of their rows");
+      return absl::InvalidArgumentError("has values that are not sorted by row");
   }
   return absl::OkStatus();
 }
@@ -90,7 +90,7 @@ Tensor SparseRow(const Tensor& sparse, int64_t row, Parts& parts) {
 
 absl::StatusOr<Spec> RowSpecOf(const Spec& batch) {
   if (batch.leaves().empty())
-    return absl::InvalidArgumentError("the element has no component to take rows of");
+    return absl::InvalidArgumentError("the element has no component to take rows from");
   std::vector<TensorSpec> rows;
   for (size_t i = 0; i < batch.leaves().size(); ++i) {
     const TensorSpec& leaf = batch.leaves()[i];
@@ -120,7 +120,7 @@ absl::StatusOr<BatchRows> BatchRows::Of(Element batch) {
     const int64_t count = RowCount(leaf);
     if (counted.has_value() && count != rows.count_) {
       return absl::InvalidArgumentError(absl::StrCat(ComponentName(spec, i), " has ", count,
-                                                     " rows, ", ComponentName(spec, *counted),
+                                                     " rows, but ", ComponentName(spec, *counted),
                                                      " has ", rows.count_));
     }
     counted = i;
@@ -132,7 +132,7 @@ absl::StatusOr<BatchRows> BatchRows::Of(Element batch) {
     }
   }
   if (counted.has_value()) return absl::StatusOr<BatchRows>(std::move(rows));
-  return absl::InvalidArgumentError("all components are left out, so that there are no rows");
+  return absl::InvalidArgumentError("all components are absent, so there are no rows");
 }
 
 Tensor BatchRows::Leaf(size_t i, int64_t r, Parts& parts) const {

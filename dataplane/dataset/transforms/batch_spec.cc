@@ -37,7 +37,7 @@ absl::StatusOr<TensorSpec> StackedRagged(const TensorSpec& leaf, int64_t rows) {
   if (leaf.kind != TensorSpec::Kind::kDense) return Stacked(leaf, rows);
   if (!leaf.shape.has_rank()) {
     return absl::InvalidArgumentError(
-        "has no known rank, so that its ragged dimensions cannot be told; Reshape it");
+        "has no known rank, so its ragged dimensions cannot be determined; Reshape it");
   }
   int ragged_rank = 0;
   for (int d = 0; d < leaf.shape.rank(); ++d)

@@ -57,7 +57,7 @@ class BucketIterator final : public KeyedWindows {
     ASSIGN_OR_RETURN(const int64_t length, length_.Run(element, number));
     if (length < 0 || (to_boundary_ && length >= boundaries_.back())) {
       return absl::InvalidArgumentError(
-          absl::StrCat("element_length gave ", length, ", but lengths must be 0 or more",
+          absl::StrCat("element_length returned ", length, ", but lengths must be 0 or more",
                        to_boundary_ ? absl::StrCat(" and, padded to the bucket's boundary, below ",
                                                    boundaries_.back(), ", the last boundary")
                                     : "",
@@ -83,12 +83,13 @@ absl::Status CheckBuckets(const Ints& boundaries, const Ints& sizes) {
     return absl::InvalidArgumentError("bucket_boundaries must have at least one boundary");
   for (size_t i = 0; i < boundaries.size(); ++i) {
     if (boundaries[i] > (i == 0 ? 0 : boundaries[i - 1])) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "bucket_boundaries must ascend from 1 or more on, but number ", i, " is ", boundaries[i]));
+    return absl::InvalidArgumentError(
+        absl::StrCat("bucket_boundaries must be 1 or more and strictly ascending, but number ", i,
+                     " is ", boundaries[i]));
   }
   if (sizes.size() != boundaries.size() + 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("bucket_batch_sizes must have one size more "
+        absl::StrCat("bucket_batch_sizes must have one more size "
                      "than there are boundaries, ",
                      boundaries.size() + 1, ", not ", sizes.size()));
   }
@@ -105,7 +106,7 @@ absl::Status CheckNoPadding(const Attrs& attrs) {
   if (Get<bool>(attrs, "pad_to_bucket_boundary") || attrs.contains("padded") ||
       attrs.contains("padding_values")) {
     return absl::InvalidArgumentError(
-        "no_padding leaves nothing to padded_shapes, padding_values and pad_to_bucket_boundary");
+        "no_padding excludes padded_shapes, padding_values and pad_to_bucket_boundary");
   }
   return absl::OkStatus();
 }

@@ -74,7 +74,8 @@ class CacheIterator final : public NodeIterator {
     ASSIGN_OR_RETURN(const bool in_input, reader.ReadBool());
     RETURN_IF_ERROR(Annotate(store_->Demand(key), "in ", site_.name()));
     if (in_input) {
-      if (key != store_->key()) return absl::DataLossError("a position is of another seed");
+      if (key != store_->key())
+        return absl::DataLossError("a position belongs to a different seed");
       ASSIGN_OR_RETURN(input_, site_.BuildFirstPass(0, nullptr, store_->seed()));
       mode_ = Mode::kPassing;
       passed_ = passed;
@@ -82,7 +83,7 @@ class CacheIterator final : public NodeIterator {
     }
     ASSIGN_OR_RETURN(const int64_t skipped, Skip(passed));
     if (skipped == passed) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("a position lies ", passed, " elements on, but ",
+    return absl::DataLossError(absl::StrCat("a position is ", passed, " elements in, but ",
                                             site_.name(), " has only ", skipped,
                                             "; has the input changed?"));
   }
@@ -160,20 +161,21 @@ absl::StatusOr<Inferred> InferCache(const Attrs& attrs, absl::Span<const NodePtr
   if (OnDisk(attrs)) {
     const std::string& path = Get<std::string>(attrs, "path");
     if (path.empty() || absl::StrContains(path, "://")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "path must name a file on this machine, not \"", path, "\"; Cache() keeps in memory"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("path must name a file on this machine, not \"", path,
+                       "\"; Cache() without a path keeps the elements in memory"));
     }
   }
   if (inputs[0]->cardinality == kInfinite) {
     return absl::InvalidArgumentError(
-        "the input has no end, so it would never be kept whole; put Cache before Repeat");
+        "the input is infinite, so the cache would never be complete; put Cache before Repeat");
   }
   absl::Status elsewhere;
   VisitNodes(*inputs[0], [&](const Dataset::Node& node, int number) {
     if (!FindNodeKind(node.op)->elsewhere) return;
     elsewhere.Update(absl::InvalidArgumentError(absl::StrCat(
-        "stands behind ", NodeName(node, number), ", and what a service has delivered is ",
-        "delivered once, so a position in the cache could not be restored; put it before")));
+        "comes after ", NodeName(node, number), ", but a service delivers each element once, ",
+        "so a position in the cache could not be restored; put Cache before that node")));
   });
   RETURN_IF_ERROR(elsewhere);
   return Inferred{inputs[0]->spec, inputs[0]->cardinality};
@@ -183,8 +185,8 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildCache(const BuildSite& site) 
   const bool on_disk = OnDisk(site.node().attrs);
   if (on_disk && site.in_body()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(site.name(), ": stands inside a function, where every element would have the ",
-                     "same file; put it behind FlatMap or Interleave, or leave out the path"));
+        absl::StrCat(site.name(), ": is inside a function, where every element would have the ",
+                     "same file; put it after FlatMap or Interleave, or omit the path"));
   }
   const auto make = [&] { return on_disk ? CacheOnDisk(site) : CacheInMemory(site); };
   if (site.kept() == nullptr) return std::make_unique<CacheIterator>(site, make());

@@ -93,7 +93,7 @@ absl::StatusOr<Record> RecordAt(const std::shared_ptr<File>& file, int64_t offse
 
 absl::Status ReadCacheHead(std::string_view record, CacheFileHead& head) {
   if (record.substr(0, kCacheMagic.size()) != kCacheMagic)
-    return absl::DataLossError("its first record is not that of a cache");
+    return absl::DataLossError("its first record is not a cache header");
   StateReader reader(record.substr(kCacheMagic.size()));
   ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
   if (version != kVersion)
@@ -112,15 +112,15 @@ absl::Status ReadCacheParts(CacheFile& cache) {
   ASSIGN_OR_RETURN(const Record tail, RecordAt(cache.file, tail_at));
   if (tail.bytes.size() != kCacheTailBytes ||
       tail.bytes.substr(0, kCacheMagic.size()) != kCacheMagic)
-    return absl::DataLossError("its last record is not that of a cache");
+    return absl::DataLossError("its last record is not the end of a cache");
   cache.elements = static_cast<int64_t>(FixedAt(tail.bytes, 4));
   cache.elements_begin = head.end;
   cache.elements_end = static_cast<int64_t>(FixedAt(tail.bytes, 12));
   if (cache.elements < 0 || cache.elements_end < cache.elements_begin ||
       cache.elements_end > tail_at)
-    return absl::DataLossError("its parts do not fit each other");
+    return absl::DataLossError("its parts do not match each other");
   ASSIGN_OR_RETURN(const Record splits, RecordAt(cache.file, cache.elements_end));
-  if (splits.end != tail_at) return absl::DataLossError("its parts do not fit each other");
+  if (splits.end != tail_at) return absl::DataLossError("its parts do not match each other");
   ASSIGN_OR_RETURN(cache.splits, ParseSplits(splits.bytes));
   return absl::OkStatus();
 }
@@ -174,8 +174,8 @@ absl::Status SyncFolderOf(const std::string& name) {
 
 absl::Status DamagedCache(const std::string& name, const absl::Status& why) {
   return absl::FailedPreconditionError(
-      absl::StrCat("the cache ", name, " is damaged, or no cache: ", why.message(),
-                   "; remove the file, and it is made again, or give Cache another path"));
+      absl::StrCat("the cache ", name, " is damaged, or is not a cache: ", why.message(),
+                   "; remove the file to have it made again, or give Cache a different path"));
 }
 
 std::unique_ptr<File> Shared(std::shared_ptr<File> file) {

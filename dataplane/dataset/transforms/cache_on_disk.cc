@@ -117,14 +117,14 @@ class DiskStore final : public CacheStore {
   absl::StatusOr<bool> IsWhole() override {
     if (cache_.has_value()) return true;
     absl::StatusOr<CacheFile> found = OpenCacheFile(name_);
-    if (absl::IsNotFound(found.status())) return Missing("there is none");
+    if (absl::IsNotFound(found.status())) return Missing("the file does not exist");
     RETURN_IF_ERROR(found.status());
     if (found->head.fingerprint != own_.fingerprint) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the cache ", name_, " is of another dataset: what stands before Cache has ",
-                       "changed; remove the file, or give Cache another path"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the cache ", name_, " belongs to a different dataset: the nodes before Cache have ",
+          "changed; remove the file, or give Cache a different path"));
     }
-    if (!Accepts(found->head.key)) return Missing("it was made anew, under another seed");
+    if (!Accepts(found->head.key)) return Missing("the file was made again with a different seed");
     ASSIGN_OR_RETURN(const bool same_splits, HasTheseSplits(found->splits));
     if (!same_splits) return false;
     cache_ = *std::move(found);
@@ -175,8 +175,8 @@ class DiskStore final : public CacheStore {
   absl::StatusOr<bool> Missing(std::string_view why) const {
     if (demanded_.value_or(own_.key) == own_.key) return false;
     return absl::FailedPreconditionError(
-        absl::StrCat("the position was saved while reading the cache ", name_, ", and ",
-                     std::string(why), "; put back that file, or begin anew"));
+        absl::StrCat("the position was saved while reading the cache ", name_, ", but ",
+                     std::string(why), "; put that file back, or start from the beginning"));
   }
 
   // Returns whether this partition has the splits that the elements were made of. It requests these

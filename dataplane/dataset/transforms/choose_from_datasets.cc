@@ -24,7 +24,7 @@ class ChoiceOfDataset final : public Choice {
     if (number >= 0 && static_cast<size_t>(number) < goes_on.size())
       return static_cast<size_t>(number);
     return absl::InvalidArgumentError(absl::StrCat(
-        "choice_dataset gives ", number, ", and the datasets are 0 to ", goes_on.size() - 1));
+        "choice_dataset produced ", number, ", but the datasets are 0 to ", goes_on.size() - 1));
   }
 
   absl::Status Save(StateWriter& writer) override { return numbers_->Save(writer); }
@@ -39,7 +39,7 @@ absl::StatusOr<Inferred> InferChoose(const Attrs&, absl::Span<const NodePtr> inp
   const absl::Span<const NodePtr> datasets = inputs.first(inputs.size() - 1);
   if (choice.spec != Spec(Scalar(kInt64))) {
     return absl::InvalidArgumentError(
-        absl::StrCat("choice_dataset must give int64 scalars, not ", choice.spec.ToString()));
+        absl::StrCat("choice_dataset must produce int64 scalars, not ", choice.spec.ToString()));
   }
   RETURN_IF_ERROR(CheckDeterministic(choice));
   ASSIGN_OR_RETURN(Spec spec, SpecOfAny(datasets));

@@ -35,7 +35,7 @@ absl::StatusOr<LeafLayout> LayoutDense(const Column& column) {
     if (column[r].dims() == column[0].dims()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("row ", r, " of a batch has shape ", ShapeText(column[r].dims()),
-                     ", row 0 has shape ", ShapeText(column[0].dims()),
+                     ", but row 0 has shape ", ShapeText(column[0].dims()),
                      "; PaddedBatch and RaggedBatch take rows of different shapes"));
   }
   return layout;
@@ -50,7 +50,7 @@ absl::Status LayoutFlatValues(const Column& column, size_t ragged, LeafLayout& l
     if (dims.size() < ragged || dims.subspan(ragged) != column[0].dims().subspan(ragged)) {
       return absl::InvalidArgumentError(
           absl::StrCat("row ", r, " of a ragged batch has values of shape ", ShapeText(dims),
-                       ", row 0 has ", ShapeText(column[0].dims()),
+                       ", but row 0 has ", ShapeText(column[0].dims()),
                        "; they may differ in the first ", ragged, " dimensions only"));
     }
     values += Product(dims.first(ragged));
@@ -85,7 +85,7 @@ absl::StatusOr<LeafLayout> LayoutSparse(const Column& column) {
     if (column[r].dense_shape().size() != rank) {
       return absl::InvalidArgumentError(absl::StrCat("row ", r, " of a batch has rank ",
                                                      column[r].dense_shape().size(),
-                                                     ", row 0 has rank ", rank));
+                                                     ", but row 0 has rank ", rank));
     }
     values += column[r].dim(0);
   }
@@ -230,8 +230,8 @@ absl::StatusOr<LeafLayout> LayoutColumn(const Column& column, const TensorSpec& 
   for (const Tensor& row : column) present += row.present();
   if (present == 0) return LeafLayout{};
   if (present < column.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("is left out in ", column.size() - present,
-                                                   " of ", column.size(), " rows of a batch"));
+    return absl::InvalidArgumentError(absl::StrCat("is absent in ", column.size() - present, " of ",
+                                                   column.size(), " rows of a batch"));
   }
   ASSIGN_OR_RETURN(LeafLayout layout,
                    LayoutByKind(column, spec, padding == nullptr ? nullptr : &padding->shape));

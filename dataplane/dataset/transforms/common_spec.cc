@@ -29,7 +29,7 @@ absl::StatusOr<TensorSpec> CommonLeaf(const TensorSpec& a, const TensorSpec& b,
 absl::StatusOr<Spec> CommonSpec(const Spec& a, const Spec& b, std::string_view what) {
   if (a.leaves().size() != b.leaves().size() || !(a.WithLeaves(b.leaves()) == b)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        std::string(what), " are of other structure: ", a.ToString(), " and ", b.ToString()));
+        std::string(what), " have different structures: ", a.ToString(), " and ", b.ToString()));
   }
   std::vector<TensorSpec> leaves;
   for (size_t i = 0; i < a.leaves().size(); ++i) {

@@ -24,7 +24,7 @@ absl::StatusOr<Element> ElementFromBytes(Pool& pool, std::string_view bytes, con
   if (!size.ok()) return absl::DataLossError(size.status().message());
   const auto* head = reinterpret_cast<const HeadPrefix*>(memory.data());
   if (*size != bytes.size() || (head->flags & (kFlagEnd | kFlagError)) != 0)
-    return absl::DataLossError("the bytes are not those of an element");
+    return absl::DataLossError("the bytes are not an element");
   return Element(std::move(loan), memory.data(), spec);
 }
 

@@ -142,7 +142,7 @@ class InterleaveIterator final : public NodeIterator {
       if (!open) continue;
       Saved& one = saved.emplace_back(Saved{i, 0, {}});
       ASSIGN_OR_RETURN(one.element,
-                       reader.ReadIntIn(input_.pulled(), pulled - 1, "an element opened"));
+                       reader.ReadIntIn(input_.pulled(), pulled - 1, "an open element"));
       ASSIGN_OR_RETURN(one.state, reader.ReadString());
     }
     RETURN_IF_ERROR(Reopen(std::move(saved)));
@@ -237,7 +237,7 @@ class InterleaveIterator final : public NodeIterator {
       RETURN_IF_ERROR(input_.PassTo(one.element));
       ASSIGN_OR_RETURN(const std::optional<Element> outer, input_.Next());
       if (!outer.has_value())
-        return absl::DataLossError("an element that was open is not there any more");
+        return absl::DataLossError("an element that was open no longer exists");
       RETURN_IF_ERROR(OpenAt(one.place, *outer, one.element));
       StateReader inner(one.state);
       RETURN_IF_ERROR(open_[one.place].iterator->Restore(inner));

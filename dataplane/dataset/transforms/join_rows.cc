@@ -35,8 +35,8 @@ absl::Status LayoutPieces(absl::Span<const RowRange> ranges, size_t i, DType dty
   for (size_t p = 0; p < ranges.size(); ++p) {
     const absl::Span<const int64_t> its = leaf.pieces[p].dims().subspan(1);
     if (its != inner) {
-      return absl::InvalidArgumentError(absl::StrCat("rows of shape ", ShapeText(inner), " and ",
-                                                     ShapeText(its), " do not go into one batch"));
+      return absl::InvalidArgumentError(absl::StrCat("rows of shapes ", ShapeText(inner), " and ",
+                                                     ShapeText(its), " do not fit into one batch"));
     }
     rows += ranges[p].to - ranges[p].from;
   }

@@ -121,15 +121,15 @@ absl::Status KeyedWindows::Restore(StateReader& reader) {
   for (uint64_t i = 0; i < waiting; ++i) {
     ASSIGN_OR_RETURN(const uint64_t step, reader.ReadUnsigned());
     if (step >= static_cast<uint64_t>(pulled - number))
-      return absl::DataLossError("an element that waits was not read yet");
+      return absl::DataLossError("a waiting element has not been read yet");
     number += static_cast<int64_t>(step);
     RETURN_IF_ERROR(input_.PassTo(number));
     ASSIGN_OR_RETURN(std::optional<Element> next, input_.Next());
     if (!next.has_value())
-      return absl::DataLossError("an element that waited is not there any more");
+      return absl::DataLossError("an element that was waiting no longer exists");
     ASSIGN_OR_RETURN(const Window* window, Hold(*std::move(next), number));
     if (static_cast<int64_t>(window->elements.size()) >= SizeOf(window->key))
-      return absl::DataLossError("more elements wait than there is room for");
+      return absl::DataLossError("more elements are waiting than there is room for");
   }
   return input_.PassTo(pulled);
 }
@@ -154,7 +154,7 @@ absl::Status CheckWindowAttrs(const Attrs& attrs) {
   RETURN_IF_ERROR(CheckMaxAge(attrs));
   if (!MaxAge(attrs).has_value() || !Get<bool>(attrs, "drop_remainder")) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "max_age sends batches on short, which drop_remainder is there to prevent; give one of them");
+      "max_age emits partial batches, which drop_remainder forbids; set only one of them");
 }
 
 std::string RestoresFrom(const Dataset::Node& node) {

@@ -178,7 +178,7 @@ class MapIterator final : public NodeIterator {
 absl::StatusOr<Inferred> InferMap(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
   const FunctionDef& function = *Get<std::shared_ptr<const FunctionDef>>(attrs, "function");
   RETURN_IF_ERROR(Annotate(function.input.Admits(inputs[0]->spec),
-                           "function takes other elements than the input gives"));
+                           "the function does not accept the input's elements"));
   const int64_t calls = Get<int64_t>(attrs, "num_parallel_calls");
   if (calls != kAutotune && (calls < 1 || calls > kMostCalls)) {
     return absl::InvalidArgumentError(absl::StrCat("num_parallel_calls must be in [1, ", kMostCalls,

@@ -85,7 +85,7 @@ class PackIterator final : public NodeIterator {
     std::map<int64_t, std::vector<SavedPiece>> wanted;  // by element
     ASSIGN_OR_RETURN(const bool waits, reader.ReadBool());
     if (waits) {
-      ASSIGN_OR_RETURN(const int64_t piece, reader.ReadIntIn(0, kMost, "the piece that waits"));
+      ASSIGN_OR_RETURN(const int64_t piece, reader.ReadIntIn(0, kMost, "the waiting piece"));
       wanted[pulled - 1].push_back({kNoRow, piece});
     }
     RETURN_IF_ERROR(ReadRows(reader, pulled, wanted));
@@ -93,7 +93,7 @@ class PackIterator final : public NodeIterator {
       RETURN_IF_ERROR(input_.PassTo(number));
       ASSIGN_OR_RETURN(const std::optional<Element> element, input_.Next());
       if (!element.has_value())
-        return absl::DataLossError("a sequence of an open row is not there any more");
+        return absl::DataLossError("a sequence of an open row no longer exists");
       for (const SavedPiece& piece : pieces) RETURN_IF_ERROR(Put(*element, number, piece));
     }
     return input_.PassTo(pulled);
@@ -193,7 +193,7 @@ class PackIterator final : public NodeIterator {
       ASSIGN_OR_RETURN(const uint64_t segments, reader.ReadUnsigned());
       for (uint64_t s = 0; s < segments; ++s) {
         ASSIGN_OR_RETURN(const int64_t back, reader.ReadIntIn(1, pulled - input_.pulled(),
-                                                              "the way back to a sequence"));
+                                                              "the distance back to a sequence"));
         ASSIGN_OR_RETURN(const int64_t piece,
                          reader.ReadIntIn(0, kMost, "the piece of a sequence"));
         wanted[pulled - back].push_back({r, piece});
@@ -207,7 +207,7 @@ class PackIterator final : public NodeIterator {
     const bool fits =
         rules_.CheckElement(element).ok() && saved.piece < rules_.Pieces(element) &&
         (saved.row == kNoRow || open_[saved.row].row.HasRoomFor(element, saved.piece));
-    if (!fits) return absl::DataLossError("a sequence does not go where it was packed");
+    if (!fits) return absl::DataLossError("a sequence does not fit where it was packed");
     PackedRow::Segment segment = {element.Share(), number, saved.piece};
     if (saved.row == kNoRow)
       waiting_ = std::move(segment);

@@ -65,7 +65,7 @@ absl::StatusOr<PackRules> PackRules::Make(const PackLengths& lengths, const Pack
     const std::optional<Spec::Found> found = element.Find(name);
     if (!found.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat("lengths names \"", absl::CHexEscape(name),
-                                                     "\", which is no feature of ",
+                                                     "\", which is not a feature of ",
                                                      element.ToString()));
     }
     if (length < 1) {
@@ -76,7 +76,7 @@ absl::StatusOr<PackRules> PackRules::Make(const PackLengths& lengths, const Pack
   }
   for (size_t f = 0; f < element.size(); ++f) {
     if (rules.lengths_[f] == 0)
-      return absl::InvalidArgumentError(absl::StrCat("lengths has none for ", element.key(f)));
+      return absl::InvalidArgumentError(absl::StrCat("lengths has no entry for ", element.key(f)));
   }
   rules.too_long_ = options.too_long;
   ASSIGN_OR_RETURN(rules.padding_values_, MakePaddingValues(options.padding_values, element));
@@ -115,8 +115,7 @@ absl::Status PackRules::Complete() {
           absl::StrCat("length must be in [1, ", kMostTokens, "], not ", lengths_[f]));
     }
     if (too_long_ == TooLong::kSplit && lengths_[f] != lengths_[0]) {
-      return absl::InvalidArgumentError(
-          "too_long = split needs one length for all features, which are split alike");
+      return absl::InvalidArgumentError("too_long = split needs the same length for all features");
     }
     TensorSpec leaf = element_.member(f).leaf();
     std::vector<int64_t> dims(leaf.shape.dims().begin(), leaf.shape.dims().end());
@@ -130,7 +129,7 @@ absl::Status PackRules::Complete() {
   packed_ = Spec::Dict(members);
   if (packed_.size() != members.size()) {
     return absl::InvalidArgumentError(
-        "a feature has the name of another's _segment_ids or _positions; rename it");
+        "a feature has the same name as another feature's _segment_ids or _positions; rename it");
   }
   if (!StaticBatches::Fit(packed_, 1))
     return absl::InvalidArgumentError("length makes rows of more than 1 GiB");
@@ -159,13 +158,13 @@ absl::Status PackRules::CheckElement(const Element& element) const {
   for (size_t f = 0; f < features(); ++f) {
     const int64_t length = element.tensor(f).dim(0);
     if (too_long_ == TooLong::kError && length > lengths_[f]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(element_.key(f), " has length ", length, ", longer than a row of ",
-                       lengths_[f], "; too_long says whether to truncate or split it"));
+      return absl::InvalidArgumentError(absl::StrCat(element_.key(f), " has length ", length,
+                                                     ", longer than a row of ", lengths_[f],
+                                                     "; set too_long to truncate or split it"));
     }
     if (too_long_ == TooLong::kSplit && length != element.tensor(0).dim(0)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(element_.key(f), " has length ", length, ", ", element_.key(0), " has ",
+          absl::StrCat(element_.key(f), " has length ", length, ", but ", element_.key(0), " has ",
                        element.tensor(0).dim(0), "; features must be equally long to be split"));
     }
   }
@@ -259,7 +258,7 @@ absl::StatusOr<Element> PackAll(Pool& pool, absl::Span<const Element> elements,
   const auto count = static_cast<int64_t>(rows.size());
   if (!StaticBatches::Fit(rules.packed(), count)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a window goes into ", count, " rows, more than 1 GiB"));
+        absl::StrCat("a window needs ", count, " rows, which take more than 1 GiB"));
   }
   const StaticBatches batches(pool, rules.packed(), batch, count);
   ASSIGN_OR_RETURN(OpenBatch open, batches.Open());

@@ -35,9 +35,10 @@ absl::StatusOr<size_t> FindComponent(const Spec& spec, const std::string& name,
     if (spec.LeafName(i) == name) return i;
     names.push_back(absl::StrCat("\"", spec.LeafName(i), "\""));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      std::string(option), " names \"", absl::CHexEscape(name),
-      "\", which is no component of the element; there are ", absl::StrJoin(names, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(option), " names \"", absl::CHexEscape(name),
+                   "\", which is not a component of the element; the components are ",
+                   absl::StrJoin(names, ", ")));
 }
 
 // A scalar with its own memory.
@@ -117,16 +118,16 @@ absl::Status CheckCanBePadded(const Spec& input) {
 absl::StatusOr<Shape> PaddedShape(const Spec& input, size_t i, const Shape& wanted) {
   const Shape& shape = input.leaves()[i].shape;
   const auto refused = [&](std::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("padded_shapes gives ", wanted.ToString(), " for ", ComponentName(input, i),
-                     ", whose shape is ", shape.ToString(), ": ", std::string(why)));
+    return absl::InvalidArgumentError(absl::StrCat("padded_shapes has ", wanted.ToString(), " for ",
+                                                   ComponentName(input, i), ", whose shape is ",
+                                                   shape.ToString(), ": ", std::string(why)));
   };
   if (!wanted.has_rank() || wanted.rank() != shape.rank()) return refused("the ranks differ");
   std::vector<int64_t> dims;
   for (int d = 0; d < shape.rank(); ++d) {
     const int64_t own = shape.dim(d), to = wanted.dim(d);
     if (to < kUnknownDim) return refused("a dimension must be 0 or more, or unknown");
-    if (to != kUnknownDim && own > to) return refused("it is larger");
+    if (to != kUnknownDim && own > to) return refused("the component is larger");
     dims.push_back(to == kUnknownDim ? own : to);
   }
   return Shape(std::move(dims));
@@ -142,8 +143,8 @@ absl::StatusOr<ConstantElement> MakePaddingValues(const PaddingValues& values, c
     const DType dtype = spec.leaves()[i].dtype;
     if (!Set(dtype, value.value(), scalars[i])) {
       return absl::InvalidArgumentError(
-          absl::StrCat("padding_values gives ", PaddingText(value.value()), " for ",
-                       ComponentName(spec, i), ", which is no ", std::string(Name(dtype))));
+          absl::StrCat("padding_values has ", PaddingText(value.value()), " for ",
+                       ComponentName(spec, i), ", which does not fit ", std::string(Name(dtype))));
     }
   }
   std::vector<Tensor> tensors;
@@ -167,7 +168,7 @@ absl::Status CheckPaddingValues(const Element& values, const Spec& spec) {
     if (value.dtype() == spec.leaves()[i].dtype && value.rank() == 0 &&
         value.kind() == Kind::kDense)
       continue;
-    return absl::InvalidArgumentError(absl::StrCat("padding_values must give a scalar of ",
+    return absl::InvalidArgumentError(absl::StrCat("padding_values must have a scalar of ",
                                                    std::string(Name(spec.leaves()[i].dtype)),
                                                    " for ", ComponentName(spec, i)));
   }
@@ -205,7 +206,7 @@ absl::Status CheckPadding(const RowPadding& padding, const Spec& input) {
   RETURN_IF_ERROR(CheckCanBePadded(input));
   if (padding.row.structure_fingerprint() != input.structure_fingerprint()) {
     return absl::InvalidArgumentError(absl::StrCat("padded_shapes is for ", padding.row.ToString(),
-                                                   ", but the input gives ", input.ToString()));
+                                                   ", but the elements are ", input.ToString()));
   }
   for (size_t i = 0; i < input.leaves().size(); ++i)
     RETURN_IF_ERROR(PaddedShape(input, i, padding.row.leaves()[i].shape).status());
@@ -217,9 +218,8 @@ absl::Status CheckFits(absl::Span<const int64_t> dims, const Shape& padded) {
   for (size_t d = 0; fits && d < dims.size(); ++d)
     fits = padded.dim(d) == kUnknownDim || dims[d] <= padded.dim(d);
   if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("has shape ", ShapeText(dims),
-                                                 ", which does not go into the padded shape ",
-                                                 padded.ToString()));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "has shape ", ShapeText(dims), ", which does not fit the padded shape ", padded.ToString()));
 }
 
 absl::StatusOr<std::vector<int64_t>> PaddedDims(absl::Span<const absl::Span<const int64_t>> rows,

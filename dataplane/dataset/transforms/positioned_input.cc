@@ -103,13 +103,12 @@ absl::StatusOr<int64_t> PositionedInput::Skip(int64_t count) {
 }
 
 absl::Status PositionedInput::PassTo(int64_t n) {
-  if (n < pulled_) return absl::DataLossError("a saved position lies behind what it needs");
+  if (n < pulled_) return absl::DataLossError("a saved position is after an element that it needs");
   while (pulled_ < n) {
     Remember();
     const int64_t wanted = std::max<int64_t>(1, std::min(n, remember_at_) - pulled_);
     ASSIGN_OR_RETURN(const int64_t passed, Skip(wanted));
-    if (passed < wanted)
-      return absl::DataLossError("elements that were read are not there any more");
+    if (passed < wanted) return absl::DataLossError("elements that were read no longer exist");
   }
   return absl::OkStatus();
 }
@@ -190,15 +189,15 @@ absl::Status PositionedInput::Restore(StateReader& reader) {
   ASSIGN_OR_RETURN(const uint64_t behind, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const std::string_view state, reader.ReadString());
   if (at > kMost || behind > kMost)
-    return absl::DataLossError("a position counts more elements than there can be");
+    return absl::DataLossError("a position counts more elements than is possible");
   StateReader inner(state);
   RETURN_IF_ERROR(input_->Restore(inner));
   RETURN_IF_ERROR(inner.ExpectEnd());
   pulled_ = remember_at_ = static_cast<int64_t>(at);
   ASSIGN_OR_RETURN(const int64_t passed, Skip(static_cast<int64_t>(behind)));
   if (passed != static_cast<int64_t>(behind)) {
-    return absl::DataLossError(absl::StrCat("a position lies ", behind,
-                                            " elements on, but there are only ", passed,
+    return absl::DataLossError(absl::StrCat("a position is ", behind,
+                                            " elements in, but there are only ", passed,
                                             "; has the input changed?"));
   }
   return absl::OkStatus();

@@ -32,10 +32,10 @@ class BoolSink final : public ResultSink {
 absl::Status CheckPredicate(const Attrs& attrs, const Dataset::Node& input) {
   const FunctionDef& predicate = *Get<std::shared_ptr<const FunctionDef>>(attrs, "predicate");
   RETURN_IF_ERROR(Annotate(predicate.input.Admits(input.spec),
-                           "predicate takes other elements than the input gives"));
+                           "predicate does not accept the input's elements"));
   if (predicate.output != Spec(Scalar(kBool))) {
     return absl::InvalidArgumentError(
-        absl::StrCat("predicate must give a bool scalar, not ", predicate.output.ToString()));
+        absl::StrCat("predicate must return a bool scalar, not ", predicate.output.ToString()));
   }
   RETURN_IF_ERROR(CheckDeterministic(predicate, "predicate"));
   return CheckDeterministic(input);

@@ -80,11 +80,11 @@ class RebatchIterator final : public NodeIterator {
       absl::StatusOr<bool> more = Hold();
       if (!more.ok() && EndsReading(more.status())) return more.status();
       if (more.ok() && !*more)
-        return absl::DataLossError("elements that were read are not there any more");
+        return absl::DataLossError("elements that were read no longer exist");
     }
     if (row == 0) return absl::OkStatus();
     if (held_.empty() || row >= held_.front().range.to)
-      return absl::DataLossError("rows that were read are not there any more");
+      return absl::DataLossError("rows that were read no longer exist");
     held_.front().range.from = row;
     held_rows_ -= row;
     return absl::OkStatus();
@@ -158,7 +158,8 @@ absl::Status CheckSizes(const std::vector<int64_t>& sizes) {
     total += size;
   }
   if (total > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("batch_size must be at least 1; of several sizes, one must be");
+  return absl::InvalidArgumentError(
+      "batch_size must be at least 1; of several sizes, at least one must be");
 }
 
 // Returns how many batches these rows make.

@@ -32,7 +32,7 @@ absl::StatusOr<Element> Dataset::Reduce(const Expr& initial_state, StateFunction
   RETURN_IF_ERROR(status());
   if (cardinality() == kInfinite) {
     return absl::InvalidArgumentError(
-        "Reduce: the dataset has no end, and so no last state; Take() what is to be reduced");
+        "Reduce: the dataset is infinite, so it has no final state; limit it with Take()");
   }
   absl::StatusOr<FoldedState> state = Begin(initial_state, reduce_func, element_spec());
   RETURN_IF_ERROR(Annotate(state.status(), "in Reduce"));

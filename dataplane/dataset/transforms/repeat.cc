@@ -72,7 +72,7 @@ class RepeatIterator final : public NodeIterator {
     ASSIGN_OR_RETURN(failed_, reader.ReadBool());
     ASSIGN_OR_RETURN(const bool begun, reader.ReadBool());
     if (!begun) return absl::OkStatus();
-    if (pass_ == passes_) return absl::DataLossError("a saved position has a pass too many");
+    if (pass_ == passes_) return absl::DataLossError("a saved position has one pass too many");
     ASSIGN_OR_RETURN(input_, site_.BuildPass(0, pass_, passes_));
     return input_->Restore(reader);
   }
@@ -125,8 +125,8 @@ class RepeatIterator final : public NodeIterator {
     }
     failed_ = true;
     return absl::FailedPreconditionError(
-        absl::StrCat(site_.name(), ": the input is empty, and repeating it without end never ",
-                     "gives an element; give a count, or look for a Filter that drops all"));
+        absl::StrCat(site_.name(), ": the input is empty, so repeating it without end never ",
+                     "produces an element; give a count, or check for a Filter that drops all"));
   }
 
   KeptAcrossPasses kept_;

@@ -45,7 +45,7 @@ class Bucketing {
     if (bucket_.has_value()) return bucket_->Run(element, number);
     ASSIGN_OR_RETURN(const double cost, cost_->Run(element, number));
     if (std::isfinite(cost) && cost >= 0) return of_cost_->Of(cost);
-    return absl::InvalidArgumentError(absl::StrCat("cost gave ", cost,
+    return absl::InvalidArgumentError(absl::StrCat("cost returned ", cost,
                                                    ", but costs must be finite and 0 or more; in ",
                                                    site_.name(), ", element ", number));
   }
@@ -236,7 +236,7 @@ absl::Status RoundsIterator::Restore(StateReader& reader) {
   for (uint64_t i = 0; i < held; ++i) {
     ASSIGN_OR_RETURN(const uint64_t step, reader.ReadUnsigned());
     if (step >= static_cast<uint64_t>(pulled - number) || (i > 0 && step == 0))
-      return absl::DataLossError("an element that is held was not read yet");
+      return absl::DataLossError("a held element has not been read yet");
     numbers.push_back(number += static_cast<int64_t>(step));
   }
   ASSIGN_OR_RETURN(const uint64_t in_round, reader.ReadUnsigned());
@@ -244,8 +244,7 @@ absl::Status RoundsIterator::Restore(StateReader& reader) {
   std::vector<int64_t> round;
   for (uint64_t i = 0; i < in_round; ++i) {
     ASSIGN_OR_RETURN(const uint64_t place, reader.ReadUnsigned());
-    if (place >= numbers.size())
-      return absl::DataLossError("an element of a round is not among those held");
+    if (place >= numbers.size()) return absl::DataLossError("an element of a round is not held");
     round.push_back(numbers[place]);
   }
   std::map<int64_t, Held> of_round;
@@ -254,10 +253,11 @@ absl::Status RoundsIterator::Restore(StateReader& reader) {
     absl::StatusOr<std::optional<Element>> next = input_.Next();
     if (!next.ok() && EndsReading(next.status())) return next.status();
     if (next.ok() && !next->has_value())
-      return absl::DataLossError("an element that was held is not there any more");
+      return absl::DataLossError("an element that was held no longer exists");
     ASSIGN_OR_RETURN(const Buckets::iterator bucket, Hold(std::move(next), n));
     if (std::find(round.begin(), round.end(), n) == round.end()) {
-      if (IsFull(bucket)) return absl::DataLossError("more elements wait than there is room for");
+      if (IsFull(bucket))
+        return absl::DataLossError("more elements are waiting than there is room for");
       continue;
     }
     std::deque<Held>& last =
@@ -268,7 +268,7 @@ absl::Status RoundsIterator::Restore(StateReader& reader) {
   }
   for (const int64_t n : round) {
     const auto found = of_round.find(n);
-    if (found == of_round.end()) return absl::DataLossError("an element stands twice in a round");
+    if (found == of_round.end()) return absl::DataLossError("an element appears twice in a round");
     round_.push_back(std::move(found->second));
     of_round.erase(found);
   }
@@ -278,7 +278,7 @@ absl::Status RoundsIterator::Restore(StateReader& reader) {
 absl::Status CheckRoundsFunction(const Attrs& attrs, const Dataset::Node& input) {
   const bool by_bucket = attrs.contains("bucket");
   if (by_bucket == attrs.contains("cost"))
-    return absl::InvalidArgumentError("it takes one of bucket and cost");
+    return absl::InvalidArgumentError("give exactly one of bucket and cost");
   if (by_bucket) return IntegerFunction::Check(*Get<FunctionPtr>(attrs, "bucket"), input, "bucket");
   const double spread = Get<double>(attrs, "cost_spread");
   if (!(spread >= CostBuckets::kLeastSpread && spread <= 1)) {

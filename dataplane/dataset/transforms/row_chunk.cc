@@ -46,7 +46,7 @@ absl::StatusOr<absl::Span<std::byte>> RowChunk::Sink::Place(size_t i, DType dtyp
   const TensorSpec& spec = chunk->input_.leaves()[i];
   const Column& column = chunk->columns_[i];
   if (dtype != spec.dtype || !spec.shape.Admits(dims))
-    return absl::InternalError("a row has another shape than its spec");
+    return absl::InternalError("a row does not match its spec");
   if (column.values != nullptr)
     return absl::MakeSpan(column.values.get() + chunk->rows_ * column.row_bytes, column.row_bytes);
   size_t bytes = SizeOf(dtype);

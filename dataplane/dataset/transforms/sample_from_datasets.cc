@@ -62,7 +62,7 @@ absl::Status CheckWeights(const std::vector<double>& weights, size_t datasets) {
   for (double weight : weights) {
     if (!(weight >= 0) || !std::isfinite(total += weight)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("weights must be 0 or more, and finite together, not ", weight));
+          absl::StrCat("weights must be 0 or more and have a finite sum, not ", weight));
     }
   }
   if (total > 0) return absl::OkStatus();

@@ -43,15 +43,15 @@ class ScalarSink final : public ResultSink {
 absl::Status ScalarFunction::Check(const FunctionDef& function, const Dataset::Node& input,
                                    std::string_view argument, absl::Span<const DType> dtypes) {
   const std::string name(argument);
-  RETURN_IF_ERROR(Annotate(function.input.Admits(input.spec), name,
-                           " takes other elements than the input gives"));
+  RETURN_IF_ERROR(
+      Annotate(function.input.Admits(input.spec), name, " does not accept the input's elements"));
   const bool fits = std::any_of(dtypes.begin(), dtypes.end(), [&](DType dtype) {
     return function.output == Spec(Scalar(dtype));
   });
   if (!fits) {
     std::vector<std::string> names;
     for (const DType dtype : dtypes) names.emplace_back(Name(dtype));
-    return absl::InvalidArgumentError(absl::StrCat(name, " must give an ",
+    return absl::InvalidArgumentError(absl::StrCat(name, " must return an ",
                                                    absl::StrJoin(names, " or "), " scalar, not ",
                                                    function.output.ToString()));
   }

@@ -78,8 +78,8 @@ absl::StatusOr<Inferred> InferScan(const Attrs& attrs, absl::Span<const NodePtr>
   const FunctionDef& function = *Get<std::shared_ptr<const FunctionDef>>(attrs, "scan_func");
   if (initial.block().size() > kMostStateBytes) {
     return absl::InvalidArgumentError(absl::StrCat("initial_state takes ", initial.block().size(),
-                                                   " bytes, and may take ", kMostStateBytes,
-                                                   ": saved positions hold it"));
+                                                   " bytes; the limit is ", kMostStateBytes,
+                                                   ", because saved positions contain it"));
   }
   RETURN_IF_ERROR(Annotate(
       CheckStateFunction(function, initial.spec(), inputs[0]->spec, Gives::kStateAndOutput),

@@ -91,7 +91,7 @@ class ShuffleIterator final : public NodeIterator {
       return absl::OkStatus();
     }
     if (!next->has_value())
-      return absl::DataLossError("an element that was in the buffer is not there any more");
+      return absl::DataLossError("an element that was in the buffer no longer exists");
     held_[slot] = **std::move(next);
     return absl::OkStatus();
   }
@@ -101,7 +101,7 @@ class ShuffleIterator final : public NodeIterator {
     ASSIGN_OR_RETURN(const int64_t outputs, reader.ReadIntIn(0, most, "the number of outputs"));
     ASSIGN_OR_RETURN(const int64_t inputs, reader.ReadIntIn(outputs, most, "the number of inputs"));
     if (!order_.PlayTo(outputs, inputs))
-      return absl::DataLossError("the counts of a saved position do not fit the buffer's size");
+      return absl::DataLossError("the counts of a saved position do not match the buffer's size");
     return inputs;
   }
 

@@ -17,7 +17,7 @@ absl::StatusOr<Spec> StateIn(const Spec& result, Gives gives) {
   if (gives == Gives::kState) return result;
   if (result.kind() == Spec::Kind::kTuple && result.size() == 2) return result.member(0);
   return absl::InvalidArgumentError(
-      absl::StrCat("the function must give Tuple({new state, output}), not ", result.ToString()));
+      absl::StrCat("the function must return Tuple({new state, output}), not ", result.ToString()));
 }
 
 // Sends the first `states` results to the state and the others to the output.
@@ -78,10 +78,12 @@ absl::Status CheckStateFunction(const FunctionDef& function, const Spec& initial
     return absl::InvalidArgumentError(
         absl::StrCat("the function must take (state, element), not ", input.ToString()));
   }
-  RETURN_IF_ERROR(Annotate(input.member(0).Admits(initial), "the function takes another state"));
-  RETURN_IF_ERROR(Annotate(input.member(1).Admits(element), "the function takes other elements"));
+  RETURN_IF_ERROR(
+      Annotate(input.member(0).Admits(initial), "the function does not accept the state"));
+  RETURN_IF_ERROR(
+      Annotate(input.member(1).Admits(element), "the function does not accept the elements"));
   ASSIGN_OR_RETURN(const Spec next, StateIn(function.output, gives));
-  return Annotate(input.member(0).Admits(next), "the function gives another state");
+  return Annotate(input.member(0).Admits(next), "the function returns a different state");
 }
 
 const Spec& FoldedState::spec() const {
@@ -99,7 +101,7 @@ absl::Status FoldedState::Step(const Element& element, const RandomKey& random, 
   ASSIGN_OR_RETURN(Element state, std::move(next).Finish());
   if (state.block().size() > most_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("the new state takes ", state.block().size(),
-                                                     " bytes, and may take ", most_bytes));
+                                                     " bytes; the limit is ", most_bytes));
   }
   state_ = std::move(state);
   return absl::OkStatus();

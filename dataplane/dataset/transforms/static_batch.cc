@@ -17,9 +17,9 @@ constexpr int64_t kMostStaticBytes = int64_t{1} << 30;
 
 absl::Status OtherThanPromised(DType dtype, absl::Span<const int64_t> dims,
                                const TensorSpec& spec) {
-  return absl::InternalError(absl::StrCat("a value of ", std::string(Name(dtype)), " [",
-                                          absl::StrJoin(dims, ","), "] was given where ",
-                                          spec.ToString(), " was promised"));
+  return absl::InternalError(absl::StrCat("got a value of ", std::string(Name(dtype)), " [",
+                                          absl::StrJoin(dims, ","), "], expected ",
+                                          spec.ToString()));
 }
 
 }  // namespace

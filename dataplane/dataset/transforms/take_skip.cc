@@ -61,7 +61,7 @@ class TakeIterator final : public NodeIterator {
   }
 
   absl::Status Restore(StateReader& reader) override {
-    ASSIGN_OR_RETURN(left_, reader.ReadIntIn(0, count_, "what is left to take"));
+    ASSIGN_OR_RETURN(left_, reader.ReadIntIn(0, count_, "the elements left to take"));
     return input_->Restore(reader);
   }
 

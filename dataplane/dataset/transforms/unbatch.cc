@@ -75,7 +75,7 @@ class UnbatchIterator final : public NodeIterator {
     if (row == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const bool more, Open());
     if (!more || row >= rows_->count())
-      return absl::DataLossError("an element whose rows were read is not there any more");
+      return absl::DataLossError("an element whose rows were read no longer exists");
     row_ = row;
     return absl::OkStatus();
   }

@@ -65,7 +65,7 @@ class WindowIterator final : public NodeIterator {
   absl::Status Restore(StateReader& reader) override {
     RETURN_IF_ERROR(input_.Restore(reader));
     ASSIGN_OR_RETURN(const int64_t away,
-                     reader.ReadIntIn(0, kMostElements, "the way to the next window"));
+                     reader.ReadIntIn(0, kMostElements, "the distance to the next window"));
     first_ = input_.pulled() + away;
     return absl::OkStatus();
   }
@@ -136,7 +136,7 @@ absl::StatusOr<Inferred> InferWindow(const Attrs& attrs, absl::Span<const NodePt
   const bool drop_remainder = Get<bool>(attrs, "drop_remainder");
   if (size - 1 > kMostElements / Get<int64_t>(attrs, "stride")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("size and stride must not reach over more than ", kMostElements, " elements"));
+        absl::StrCat("size and stride must not span more than ", kMostElements, " elements"));
   }
   ASSIGN_OR_RETURN(Spec window,
                    WindowForm::Infer(attrs, inputs[0]->spec, drop_remainder ? size : kUnknownDim));

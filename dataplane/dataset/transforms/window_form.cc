@@ -33,9 +33,9 @@ absl::StatusOr<Attrs> PackedBy(absl::StatusOr<PackRules> rules) {
 absl::Status CheckPresent(const Attrs& attrs, const std::string& form) {
   const auto check = [&](const char* name, bool needed) {
     if (attrs.contains(name) == needed) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("the attribute ", name,
-                                                   needed ? " is missing for" : " is not for",
-                                                   " windows that become a ", form));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the attribute ", name, needed ? " is missing for" : " is not allowed for",
+                     " windows that become a ", form));
   };
   RETURN_IF_ERROR(check("padded", form == kPadded));
   RETURN_IF_ERROR(check("padding_values", form == kPadded || form == kPacked));

@@ -73,7 +73,7 @@ class ZipIterator final : public NodeIterator {
     for (auto& input : inputs_) {
       RETURN_IF_ERROR(input->Restore(reader));
       if (!ended_ && input->pulled() != inputs_[0]->pulled())
-        return absl::DataLossError("the positions of inputs zipped together are not the same");
+        return absl::DataLossError("the zipped inputs are at different positions");
     }
     passed_ = inputs_[0]->pulled();
     return absl::OkStatus();

@@ -39,7 +39,7 @@ TEST(DistributeOptionsTest, ACacheAfterDistributeIsRefused) {
   const Dataset cached = Dataset::Range(3).Distribute(Good()).Map([](Expr x) { return x; }).Cache();
   EXPECT_EQ(cached.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(cached.status().message()),
-              HasSubstr("Cache#3: stands behind Distribute#1"));
+              HasSubstr("Cache#3: comes after Distribute#1"));
 }
 
 TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndUnusualOptions) {

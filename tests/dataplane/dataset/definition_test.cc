@@ -162,13 +162,14 @@ TEST(Definition, AttributesAreCheckedAsInBuilding) {
 TEST(Definition, ANodeThatGivesOtherElementsThanItWasDefinedWithIsRefused) {
   dataset::wire::Dataset message = Message(Dataset::Range(5).Take(2));
   message.mutable_nodes(1)->set_spec_fingerprint(1);
-  EXPECT_THAT(Refusal(message), AllOf(HasSubstr("Take#1"), HasSubstr("defined with others")));
+  EXPECT_THAT(Refusal(message),
+              AllOf(HasSubstr("Take#1"), HasSubstr("defined with different ones")));
 }
 
 TEST(Definition, NodesMustBeOneTree) {
   dataset::wire::Dataset message = Message(Dataset::Range(5).Take(2));
   message.mutable_nodes(1)->set_inputs(2);
-  EXPECT_THAT(Refusal(message), HasSubstr("inputs that are not there"));
+  EXPECT_THAT(Refusal(message), HasSubstr("inputs that do not exist"));
   message = Message(Dataset::Range(5));
   *message.add_nodes() = message.nodes(0);
   EXPECT_THAT(Refusal(message), HasSubstr("2 datasets"));

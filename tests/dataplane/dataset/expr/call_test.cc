@@ -78,13 +78,13 @@ TEST(Call, AFunctionThatBreaksItsWordIsAnError) {
     return RunOn([&](auto x) { return Call(name, x); }, {Value<int64_t>(1)}).status();
   };
   EXPECT_THAT(status_of("nothing", [](CallContext&) { return absl::OkStatus(); }).message(),
-              HasSubstr("function 'nothing' did not give its output 0"));
+              HasSubstr("function 'nothing' did not write output 0"));
   EXPECT_THAT(
       status_of("shape", [](CallContext& call) { return call.Output(0, {3}).status(); }).message(),
       HasSubstr("output 0 has dims [3]; its spec is"));
   EXPECT_THAT(
       status_of("which", [](CallContext& call) { return call.Output(1, {2}).status(); }).message(),
-      HasSubstr("output 1 of 1; in function 'which'"));
+      HasSubstr("output 1 does not exist; the number of outputs is 1; in function 'which'"));
   EXPECT_THAT(
       status_of("fails", [](CallContext&) { return absl::DataLossError("bad row"); }).message(),
       HasSubstr("Call: bad row; in function 'fails'"));

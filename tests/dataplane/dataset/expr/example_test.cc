@@ -126,9 +126,10 @@ TEST(ParseExample, NamesTheFeatureThatDoesNotFit) {
   EXPECT_THAT(error("i", Dense(kInt64, {3})), HasSubstr("feature 'i' has 2 values"));
   EXPECT_THAT(error("none", Scalar(kInt64)), HasSubstr("feature 'none' has 0 values"));
   EXPECT_THAT(error("i", Dense(kUInt8, {2})),
-              HasSubstr("feature 'i' holds 300, which is no uint8"));
+              HasSubstr("feature 'i' contains 300, which does not fit uint8"));
   EXPECT_THAT(error("f", Dense(kFloat32, {kUnknownDim, 2})), HasSubstr("has 1 values"));
-  EXPECT_THAT(error("f", Scalar(kFloat64)), HasSubstr("features are dense tensors of string"));
+  EXPECT_THAT(error("f", Scalar(kFloat64)),
+              HasSubstr("a feature must be a dense tensor of string"));
   EXPECT_THAT(error("f", Dense(kFloat32, {2, kUnknownDim})), HasSubstr("only the first dimension"));
 }
 
@@ -172,7 +173,7 @@ TEST(ParseExample, NamesTheDefaultThatDoesNotFit) {
   };
   EXPECT_THAT(
       error(Scalar(kInt64), Cast(Expr(1), kInt32)).message(),
-      HasSubstr("feature 'n' is TensorSpec([], int64) and its default TensorSpec([], int32)"));
+      HasSubstr("feature 'n' is TensorSpec([], int64), but its default is TensorSpec([], int32)"));
   EXPECT_THAT(error(Dense(kInt64, {2}), Cast(Expr(1), kInt64)).code(),
               absl::StatusCode::kInvalidArgument);
 }
@@ -186,7 +187,7 @@ TEST(ParseExample, ReportsBrokenBytesAtEveryCut) {
     EXPECT_EQ(results.status().code(), absl::StatusCode::kDataLoss) << cut;
   }
   EXPECT_THAT(Parse(Varint(1 << 3 | 3), features).status().message(),
-              HasSubstr("a wire type that is not used before byte 1 of 1"));
+              HasSubstr("an unknown wire type before byte 1 of 1"));
   EXPECT_EQ(
       Parse(Example({{"i", Field(3, Field(1, "\xFF"))}}), {{"i", Scalar(kInt64)}}).status().code(),
       absl::StatusCode::kDataLoss);

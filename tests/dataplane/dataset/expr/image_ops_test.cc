@@ -149,32 +149,33 @@ TEST(RandomGrayscale, MakesGreyAboutAsOftenAsAsked) {
 
 TEST(ImageOps, NameMismatchesWhenTraced) {
   const TensorSpec image = Dense(kUInt8, {4, 6, 3});
-  EXPECT_THAT(Refusal([](auto x) { return Crop(x, 2, 0, 3, 3); }, image).message(),
-              HasSubstr("Crop: a crop of 3 x 3 at row 2, column 0 leaves an image of 4 x 6"));
+  EXPECT_THAT(
+      Refusal([](auto x) { return Crop(x, 2, 0, 3, 3); }, image).message(),
+      HasSubstr("Crop: a crop of 3 x 3 at row 2, column 0 extends outside an image of 4 x 6"));
   EXPECT_THAT(Refusal([](auto x) { return Crop(x, -1, 0, 3, 3); }, image).message(),
-              HasSubstr("a crop at row -1"));
+              HasSubstr("the crop is at row -1"));
   EXPECT_THAT(Refusal([](auto x) { return RandomCrop(x, 5, 3); }, image).message(),
-              HasSubstr("an image of 4 x 6 has no part of 5 x 3"));
+              HasSubstr("an image of 4 x 6 is too small for a crop of 5 x 3"));
   EXPECT_THAT(Refusal([](auto x) { return PadTo(x, 8, 5); }, image).message(),
               HasSubstr("an image of 4 x 6 is larger than 8 x 5"));
   EXPECT_THAT(Refusal([](auto x) { return PadTo(x, 8, 8, {.value = 256}); }, image).message(),
-              HasSubstr("value is 256, no uint8"));
+              HasSubstr("value is 256, which does not fit uint8"));
   EXPECT_THAT(Refusal([](auto x) { return PadTo(x, 8, 8, {.value = 0.5}); }, image).message(),
-              HasSubstr("value is 0.5, no uint8"));
+              HasSubstr("value is 0.5, which does not fit uint8"));
   EXPECT_THAT(Refusal([](auto x) { return RandomFlip(x, 1.5); }, image).message(),
-              HasSubstr("probability is 1.5"));
+              HasSubstr("probability must be 0 to 1, not 1.5"));
   EXPECT_THAT(Refusal([](auto x) { return AdjustHue(x, 0.6); }, image).message(),
               HasSubstr("delta is 0.6"));
   EXPECT_THAT(Refusal([](auto x) { return ColorJitter(x, {.contrast = -1}); }, image).message(),
               HasSubstr("contrast is -1"));
   EXPECT_THAT(Refusal([](auto x) { return AdjustSaturation(x, 1e300); }, image).message(),
-              HasSubstr("the factor is 1e+300, not a number from 0 to 1e+06"));
+              HasSubstr("the factor is 1e+300; it must be 0 to 1e+06"));
   EXPECT_THAT(
       Refusal([](auto x) { return AdjustBrightness(x, 1); }, Dense(kUInt8, {4, 6, 1})).message(),
-      HasSubstr("colours need 3 channels"));
+      HasSubstr("a colour image has 3 channels"));
   EXPECT_THAT(
       Refusal([](auto x) { return AdjustBrightness(x, 1); }, Dense(kInt32, {4, 6, 3})).message(),
-      HasSubstr("it takes uint8 or float32"));
+      HasSubstr("it must be uint8 or float32"));
 }
 
 TEST(ImageOps, NameMismatchesWhenRun) {
@@ -184,12 +185,13 @@ TEST(ImageOps, NameMismatchesWhenRun) {
     return RunBound(**Bound(fn, unknown), {image}).status();
   };
   EXPECT_THAT(error([](auto x) { return RandomCrop(x, 2, 2); }).message(),
-              HasSubstr("an image of 1 x 2 has no part of 2 x 2"));
+              HasSubstr("an image of 1 x 2 is too small for a crop of 2 x 2"));
   EXPECT_THAT(error([](auto x) { return Crop(x, 0, 1, 1, 2); }).message(),
-              HasSubstr("leaves an image of 1 x 2"));
+              HasSubstr("extends outside an image of 1 x 2"));
   EXPECT_THAT(error([](auto x) { return PadTo(x, 1, 1); }).message(),
               HasSubstr("is larger than 1 x 1"));
-  EXPECT_THAT(error([](auto x) { return AdjustHue(x, 0.1); }).message(), HasSubstr("colours need"));
+  EXPECT_THAT(error([](auto x) { return AdjustHue(x, 0.1); }).message(),
+              HasSubstr("expected [height, width, 3]"));
 }
 
 }  // namespace

@@ -46,15 +46,16 @@ TEST(Language, RefusesInWords) {
     std::string says;
   } cases[] = {
       {[](auto x) { return Power(x, -1); }, ints, "Power: an integer to a negative power"},
-      {[](auto x) { return Floor(x); }, ints, "Floor: argument 0 is int32; it takes floating"},
-      {[](auto x) { return x & 1.5; }, ints, "the literal 1.5 is no int32"},
-      {[](auto x) { return x ^ x; }, floats, "BitXor: argument 0 is float32; it takes integers"},
+      {[](auto x) { return Floor(x); }, ints, "Floor: argument 0 is int32; expected floating"},
+      {[](auto x) { return x & 1.5; }, ints, "the literal 1.5 cannot be represented as int32"},
+      {[](auto x) { return x ^ x; }, floats, "BitXor: argument 0 is float32; expected integers"},
       {[](auto x) {
          return Transpose(x, {0, 0});
        },
        floats, "Transpose: axis 0 is named twice"},
       {[](auto x) { return Transpose(x, {0}); }, floats, "the permutation has 1 axes for rank 2"},
-      {[](auto x) { return Squeeze(x, {0}); }, floats, "dimension 0 is 2; only one of 1"},
+      {[](auto x) { return Squeeze(x, {0}); }, floats,
+       "dimension 0 is 2; only a dimension of size 1"},
       {[](auto x) { return BroadcastTo(x, {4}); }, ints, "[3] cannot be broadcast to [4]"},
       {[](auto x) { return Tile(x, {1}); }, floats, "Tile: 1 multiples for rank 2"},
       {[](auto x) {
@@ -64,47 +65,50 @@ TEST(Language, RefusesInWords) {
       {[](auto x) {
          return Pad(x, {{0, 3}}, PadMode::kReflect);
        },
-       ints, "a padding of 3 mirrors more than 3 values have"},
+       ints, "a mirrored padding of 3 is too large for 3 values"},
       {[](auto x) {
          return Pad(x, {{0, -1}});
        },
-       ints, "a padding is less than 0"},
-      {[](auto x) { return StridedSlice(x, {{.step = 0}}); }, ints, "a step of 0"},
+       ints, "a padding is negative"},
+      {[](auto x) { return StridedSlice(x, {{.step = 0}}); }, ints, "step must not be 0"},
       {[](auto x) {
          return Concat({x, Reshape(x, {1, 3})});
        },
-       ints, "argument 1 has another shape"},
+       ints, "argument 1 has a different shape"},
       {[](auto x) {
          return Concat({x, Cast(x, kInt64)});
        },
        ints, "argument 1 is int64"},
-      {[](auto x) { return Tuple(Unstack(x, 1)); }, ints, "Unstack: axis 1 is outside of rank 1"},
-      {[](auto x) { return Gather(x, 3); }, ints, "index 3 is outside of 3 rows"},
-      {[](auto x) { return Range(0, x[0], 0); }, ints, "Range: delta is 0"},
-      {[](auto x) { return TopK(x, 4); }, ints, "k is 4 of 3 values"},
-      {[](auto x) { return ArgMax(x, 1); }, ints, "axis 1 is outside of rank 1"},
+      {[](auto x) { return Tuple(Unstack(x, 1)); }, ints,
+       "Unstack: axis 1 is out of range for rank 1"},
+      {[](auto x) { return Gather(x, 3); }, ints, "index 3 is out of range for 3 rows"},
+      {[](auto x) { return Range(0, x[0], 0); }, ints, "Range: delta must not be 0"},
+      {[](auto x) { return TopK(x, 4); }, ints, "k is 4, but the last axis has 3 values"},
+      {[](auto x) { return ArgMax(x, 1); }, ints, "axis 1 is out of range for rank 1"},
       {[](auto x) { return ArgMax(Slice(x, {0}, {0})); }, ints, "no values to choose from"},
       {[](auto x) { return MatMul(x, x); }, ints, "MatMul: both arguments need two axes"},
       {[](auto x) {
          return MatMul(x, Reshape(x, {1, 4}));
        },
-       floats, "rows of 2 values meet columns of 1"},
-      {[](auto x) { return ReduceAny(x); }, ints, "ReduceAny: argument 0 is int32; it takes bool"},
-      {[](auto x) { return Substr(x, 5, 1); }, text, "1 bytes from 5 on of 'text', which has 4"},
-      {[](auto x) { return RegexFullMatch(x, "a("); }, text, "RegexFullMatch: the pattern 'a('"},
-      {[](auto x) { return RegexReplace(x, "a", "\\1"); }, text, "the rewrite '\\\\1'"},
+       floats, "the rows of argument 0 have 2 values, but the columns of argument 1 have 1"},
+      {[](auto x) { return ReduceAny(x); }, ints, "ReduceAny: argument 0 is int32; expected bool"},
+      {[](auto x) { return Substr(x, 5, 1); }, text,
+       "1 bytes from offset 5 of 'text', which has 4"},
+      {[](auto x) { return RegexFullMatch(x, "a("); }, text,
+       "RegexFullMatch: invalid pattern 'a('"},
+      {[](auto x) { return RegexReplace(x, "a", "\\1"); }, text, "invalid rewrite '\\\\1'"},
       {[](auto x) { return StringToHashBucket(x, 0); }, text, "buckets must be at least 1"},
-      {[](auto x) { return AsString(x, 65); }, floats, "precision is 65"},
+      {[](auto x) { return AsString(x, 65); }, floats, "precision must be -1 to 64, not 65"},
       {[](auto x) { return RowLengths(x); }, ints, "RowLengths: argument 0 is"},
       {[](auto x) { return FromRowLengths(x, Cast(x, kInt64)); }, ints,
-       "row 2 has length 3; 0 values are left"},
+       "row 2 has length 3, but 0 values are left"},
       {[](auto x) { return FromRowLengths(x, Cast(x[0], kInt64)); }, ints, "not an int64 vector"},
       {[](auto x) {
          return StringSplit(Reshape(x, {1, 1}));
        },
        text, "must be a scalar or a vector"},
-      {[](auto) { return RandomUniform({2}, 3, 3); }, ints, "no value lies in [3, 3)"},
-      {[](auto) { return RandomNormal({2}, 0, -1); }, ints, "stddev not below 0"},
+      {[](auto) { return RandomUniform({2}, 3, 3); }, ints, "there is no value in [3, 3)"},
+      {[](auto) { return RandomNormal({2}, 0, -1); }, ints, "stddev 0 or more"},
   };
   for (const auto& c : cases) EXPECT_THAT(ErrorOf(c.fn, {c.input}), HasSubstr(c.says));
 }
@@ -115,7 +119,7 @@ TEST(Language, RaggedValuesTakeRaggedOperationsAlone) {
   EXPECT_THAT(ErrorOf([](auto x) { return x + 1; }, {ragged}),
               HasSubstr("Add: argument 0 is RaggedSpec"));
   EXPECT_THAT(ErrorOf([](auto x) { return FromRowLengths(ReduceSum(x), x); }, {ragged}),
-              HasSubstr("it takes dense tensors that are there"));
+              HasSubstr("it must be a dense tensor that is not optional"));
 }
 
 // --- Literals ----------------------------------------------------------------------

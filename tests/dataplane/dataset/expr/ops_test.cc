@@ -38,7 +38,7 @@ TEST(Reshape, RefusesAnotherNumberOfValues) {
 }
 
 TEST(Slice, RefusesToReachOutside) {
-  ExpectInvalid([](auto x) { return Slice(x, {0, 2}, {2, 2}); }, {kSix}, "reach outside of [2,3]");
+  ExpectInvalid([](auto x) { return Slice(x, {0, 2}, {2, 2}); }, {kSix}, "extend outside [2,3]");
   ExpectInvalid([](auto x) { return Slice(x, {0}, {2}); }, {kSix}, "have 1 numbers for the shape");
   ExpectInvalid(
       [](auto x) {
@@ -92,8 +92,8 @@ TEST(Slice, ManyOfOneValueEqualSingleOnes) {
 
 TEST(Gather, NamesTheIndexThatIsOutside) {
   ExpectInvalid([](auto x) { return Gather(x[0], x[1]); }, {kSix, Values<int64_t>({2}, {1, 2})},
-                "Gather: index 2 is outside of 2 rows");
-  ExpectInvalid([](auto x) { return x[-3]; }, {kSix}, "Index: index -3 is outside of 2 rows");
+                "Gather: index 2 is out of range for 2 rows");
+  ExpectInvalid([](auto x) { return x[-3]; }, {kSix}, "Index: index -3 is out of range for 2 rows");
 }
 
 TEST(Index, TakesARowOfATensorAndAMemberOfATuple) {
@@ -109,7 +109,7 @@ TEST(Index, TakesARowOfATensorAndAMemberOfATuple) {
 
 TEST(Reduce, RefusesAxesThatAreNotThere) {
   ExpectInvalid([](auto x) { return ReduceSum(x, {2}); }, {kSix},
-                "ReduceSum: axis 2 is outside of rank 2");
+                "ReduceSum: axis 2 is out of range for rank 2");
   ExpectInvalid([](auto x) { return ReduceMax(x, {0, -2}); }, {kSix}, "axis -2 is named twice");
   ExpectInvalid([](auto x) { return ReduceMin(x); }, {Values<float>({0}, {})},
                 "no values to choose");
@@ -147,9 +147,9 @@ TEST(StringToNumber, ReadsNumbersAndQuotesOtherText) {
   EXPECT_THAT((*results)[0].values<int32_t>(), ElementsAre(-7, 12));
   EXPECT_THAT((*results)[1].values<float>(), ElementsAre(2500));
   ExpectInvalid([](auto x) { return StringToNumber(x, kInt32); }, {String("12x\x01")},
-                "StringToNumber: '12x\\x01' is no int32");
+                "StringToNumber: '12x\\x01' is not a valid int32");
   ExpectInvalid([](auto x) { return StringToNumber(x, kInt32); }, {String("2147483648")},
-                "is no int32");
+                "is not a valid int32");
 }
 
 TEST(ReadFile, GivesTheContentsOrNamesTheMissingFile) {
@@ -184,7 +184,7 @@ TEST(DecodeRaw, TakesBytesAsValues) {
     EXPECT_THAT((*sums)[0].values<int32_t>(), ElementsAre(2, 259)) << begin;
   }
   ExpectInvalid([](auto x) { return DecodeRaw(x, kInt16, {-1}); }, {String("abc")},
-                "DecodeRaw: a string of 3 bytes; these dims take a multiple of 2");
+                "DecodeRaw: the string has 3 bytes; these dims take a multiple of 2");
   ExpectInvalid([](auto x) { return DecodeRaw(x, kUInt8, {4}); }, {String("abc")},
                 "these dims take 4");
 }
@@ -220,18 +220,18 @@ TEST(Images, RefuseDataThatIsNoImage) {
   ExpectInvalid([](auto x) { return Resize(x, 2, 2); }, {Values<float>({4}, {1, 2, 3, 4})},
                 "not an image [height, width, channels]");
   ExpectInvalid([](auto x) { return Resize(x, 0, 2); }, {Values<float>({1, 1, 1}, {1})},
-                "a size of 0 x 2");
+                "the size is 0 x 2");
   ExpectInvalid([](auto x) { return CenterCrop(x, 2, 1); }, {Values<float>({1, 1, 1}, {1})},
-                "has no part of 2 x 1");
+                "is too small for a crop of 2 x 1");
   ExpectInvalid([](auto x) { return Resize(x, 2, 2); }, {Values<float>({0, 1, 1}, {})},
-                "it needs pixels");
+                "it must have three dimensions, none of size 0");
   ExpectInvalid(
       [](auto x) {
         return Normalize(x, {1, 2}, {1, 1});
       },
       {Values<float>({1, 1, 1}, {1})}, "mean has 2 channels");
   ExpectInvalid([](auto x) { return RandomResizedCrop(x, 2, 2, 0.5, 0.4); },
-                {Values<float>({1, 1, 1}, {1})}, "areas from 0.5 to 0.4");
+                {Values<float>({1, 1, 1}, {1})}, "the areas are 0.5 to 0.4");
 }
 
 }  // namespace

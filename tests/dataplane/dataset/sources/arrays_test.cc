@@ -113,7 +113,7 @@ TEST(TokenShards, AFileThatDoesNotFitIsNamed) {
   };
   EXPECT_THAT(error("odd"), HasSubstr("odd has 3 bytes"));
   EXPECT_THAT(error("short", {.header_bytes = 4}), HasSubstr("short has 3 bytes"));
-  EXPECT_THAT(error("floats.npy"), HasSubstr("floats.npy holds float32 [7,2,3], not"));
+  EXPECT_THAT(error("floats.npy"), HasSubstr("floats.npy contains float32 [7,2,3], not"));
   EXPECT_THAT(error("cut.npy"), HasSubstr("cut.npy is cut off: it has 150 bytes"));
   EXPECT_THAT(error("missing"), HasSubstr("missing"));
   EXPECT_FALSE(PlanSplits(TokenShards("missing", 1), files).ok());
@@ -250,12 +250,12 @@ TEST(NpyDataset, MismatchesWithTheSpecAreNamed) {
   };
   EXPECT_THAT(
       error("rows.npy", Dense(kFloat64, {2, 3})),
-      AllOf(HasSubstr("rows.npy holds float32 [7,2,3], not rows of"), HasSubstr("float64")));
+      AllOf(HasSubstr("rows.npy contains float32 [7,2,3], not rows of"), HasSubstr("float64")));
   EXPECT_THAT(error("rows.npy", Dense(kFloat32, {3, 2})), HasSubstr("[3,2]"));
   EXPECT_THAT(error("fortran.npy", Dense(kFloat32, {2})), HasSubstr("Fortran"));
   EXPECT_THAT(error("big_endian.npy", Dense(kFloat32, {2})), HasSubstr("big-endian"));
-  EXPECT_THAT(error("pair.npz", Dense(kFloat32, {2})), HasSubstr("does not begin as one"));
-  EXPECT_THAT(error("rows.npy", Pair()), HasSubstr("no .npz file"));
+  EXPECT_THAT(error("pair.npz", Dense(kFloat32, {2})), HasSubstr("its first bytes do not match"));
+  EXPECT_THAT(error("rows.npy", Pair()), HasSubstr("not an .npz file"));
   EXPECT_THAT(error("pair.npz", Spec::Dict({{"mask", Scalar(kInt64)}})),
               AllOf(HasSubstr("no array 'mask'"), HasSubstr("image.npy label.npy other.npy")));
   EXPECT_THAT(
@@ -275,13 +275,13 @@ TEST(NpyDataset, HeadersThatLieAreFound) {
               HasSubstr("cut off"));
   EXPECT_THAT(error("{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999, "
                     "99999999999, 99999999999), }"),
-              HasSubstr("more values than there can be"));
+              HasSubstr("more values than an array can have"));
   EXPECT_THAT(error("{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999999999999,), }"),
               HasSubstr("cannot be read"));
   EXPECT_THAT(error("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }"),
               HasSubstr("one dtype"));
   EXPECT_THAT(error("{'descr': '<U3', 'fortran_order': False, 'shape': (1,), }"),
-              HasSubstr("'<U3', which no tensor has"));
+              HasSubstr("'<U3', which tensors do not support"));
   EXPECT_THAT(error("{'descr': '|u1', 'fortran_order': False}"), HasSubstr("cannot be read"));
   EXPECT_THAT(error("{'descr': '|u1', 'fortran_order': False, 'shape': (), }", "1"),
               HasSubstr("not rows of"));

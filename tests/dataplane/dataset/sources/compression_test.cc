@@ -83,8 +83,8 @@ TEST(Compression, AFileWithOtherCompressionIsNamed) {
   files.Put("followed", Compressed(TFRecordBytes("one"), Compression::kGzip) + "and more");
   EXPECT_THAT(Read(TFRecordDataset({"plain", "followed"}, kGzip), files),
               ElementsAre(AllOf(HasSubstr("TFRecordDataset#0: plain"), HasSubstr("gzip"),
-                                HasSubstr("behind 0 bytes"), HasSubstr("left out")),
-                          "one", AllOf(HasSubstr("followed"), HasSubstr("behind 19 bytes"))));
+                                HasSubstr("after 0 bytes"), HasSubstr("skipped")),
+                          "one", AllOf(HasSubstr("followed"), HasSubstr("after 19 bytes"))));
   EXPECT_THAT(Read(TFRecordDataset("plain", kZlib), files), ElementsAre(HasSubstr("zlib")));
   files.Put("gzipped", Compressed(TFRecordBytes("one"), Compression::kGzip));
   EXPECT_THAT(Read(TFRecordDataset("gzipped"), files), ElementsAre(HasSubstr("compressed")));
@@ -152,7 +152,7 @@ TEST(Compression, AFaultOfTheDiskIsPassedOn) {
   files.Put("a", Compressed(TFRecordBytes("one"), Compression::kGzip));
   files.FailFrom("a", 0, absl::UnavailableError("the disk is gone"));
   EXPECT_THAT(Read(TFRecordDataset("a", kGzip), files),
-              ElementsAre(AllOf(HasSubstr("the disk is gone"), HasSubstr("left out"))));
+              ElementsAre(AllOf(HasSubstr("the disk is gone"), HasSubstr("skipped"))));
 }
 
 TEST(FixedLength, RecordsLieBetweenHeaderAndFooter) {

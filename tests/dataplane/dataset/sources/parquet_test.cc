@@ -108,9 +108,10 @@ TEST_F(ParquetTest, TooLargeRowsAreNamed) {
     return rows.at(0);
   };
   EXPECT_THAT(error(256),
-              HasSubstr("same_rows.pq: what reading its footer takes exceeds the limit of 256"));
-  EXPECT_THAT(error(20000),
-              HasSubstr("same_rows.pq: what reading row group 0 takes exceeds the limit of 20000"));
+              HasSubstr("same_rows.pq: the memory for reading its footer exceeds the limit of 256"));
+  EXPECT_THAT(
+      error(20000),
+      HasSubstr("same_rows.pq: the memory for reading row group 0 exceeds the limit of 20000"));
 }
 
 TEST_F(ParquetTest, ACutOrAFaultIsNamed) {

@@ -126,7 +126,7 @@ TEST(PaddedBatch, TakesScalarsAsTheyAre) {
 }
 
 TEST(PaddedBatch, AnElementThatIsTooLongIsAnErrorOfItsBatch) {
-  const std::string why = "x has shape [4], which does not go into the padded shape [3]";
+  const std::string why = "x has shape [4], which does not fit the padded shape [3]";
   const PaddedBatchOptions to_three = {.padded_shapes = {{"x", Shape({3})}}};
   const std::vector<std::string> all = ReadAll(Named({1, 4, 2, 3}).PaddedBatch(2, to_three));
   ASSERT_EQ(all.size(), 2);
@@ -139,7 +139,7 @@ TEST(PaddedBatch, AnElementThatIsTooLongIsAnErrorOfItsBatch) {
                                                     })
                                                     .PaddedBatch(2, to_three));
   ASSERT_EQ(kept.size(), 2);
-  EXPECT_THAT(kept[0], HasSubstr("x: has shape [4], which does not go into the padded shape [3]; "
+  EXPECT_THAT(kept[0], HasSubstr("x: has shape [4], which does not fit the padded shape [3]; "
                                  "row 1 of a batch; in PaddedBatch#"));
 }
 
@@ -147,25 +147,26 @@ TEST(PaddedBatch, RefusesOptionsThatDoNotFit) {
   const Dataset named = Named({1, 2});
   EXPECT_THAT(Mistake(named.PaddedBatch(0)), HasSubstr("batch_size must be at least 1"));
   EXPECT_THAT(Mistake(named.PaddedBatch(2, {.padded_shapes = {{"z", Shape({3})}}})),
-              HasSubstr("padded_shapes names \"z\", which is no component of the element; there "
-                        "are \"n\", \"x\""));
+              HasSubstr("padded_shapes names \"z\", which is not a component of the element; the "
+                        "components are \"n\", \"x\""));
   EXPECT_THAT(Mistake(named.PaddedBatch(2, {.padded_shapes = {{"x", Shape({3, 3})}}})),
-              HasSubstr("padded_shapes gives [3,3] for x, whose shape is [?]: the ranks differ"));
+              HasSubstr("padded_shapes has [3,3] for x, whose shape is [?]: the ranks differ"));
   EXPECT_THAT(Mistake(named.PaddedBatch(2, {.padding_values = {{"x", 0.5}}})),
-              HasSubstr("padding_values gives 0.5 for x, which is no int64"));
+              HasSubstr("padding_values has 0.5 for x, which does not fit int64"));
   EXPECT_THAT(Mistake(named.PaddedBatch(2, {.padding_values = {{"n", "?"}}})),
-              HasSubstr("padding_values gives \"?\" for n, which is no float32"));
+              HasSubstr("padding_values has \"?\" for n, which does not fit float32"));
   EXPECT_THAT(
       Mistake(Dataset::Range(9)
                   .Batch(3, {.drop_remainder = true})
                   .PaddedBatch(2, {.padded_shapes = {{"", Shape({2})}}})),
-      HasSubstr("padded_shapes gives [2] for the element, whose shape is [3]: it is larger"));
+      HasSubstr(
+          "padded_shapes has [2] for the element, whose shape is [3]: the component is larger"));
   EXPECT_THAT(Mistake(Vectors({1}).RaggedBatch(2).PaddedBatch(2)),
               HasSubstr("only dense tensors of known rank can be padded"));
   EXPECT_THAT(Mistake(Dataset::Range(3)
                           .Map([](Expr x) { return Cast(x, kUInt8); })
                           .PaddedBatch(2, {.padding_values = {{"", 256}}})),
-              HasSubstr("which is no uint8"));
+              HasSubstr("which does not fit uint8"));
 }
 
 TEST(Unbatch, GivesTheRowsOneAfterTheOther) {
@@ -227,7 +228,7 @@ TEST(Unbatch, ComponentsOfDifferentLengthAreAnErrorInPlace) {
   const std::vector<std::string> all = ReadAll(dataset.Unbatch());
   ASSERT_EQ(all.size(), 3);
   EXPECT_EQ(all[1], "{all: 2, two: 2}");
-  EXPECT_THAT(all[2], AllOf(HasSubstr("two has 2 rows, all has 3"), HasSubstr("element 1")));
+  EXPECT_THAT(all[2], AllOf(HasSubstr("two has 2 rows, but all has 3"), HasSubstr("element 1")));
 }
 
 TEST(Unbatch, TheErrorOfABatchStandsForItsRows) {
@@ -288,7 +289,8 @@ TEST(Rebatch, AnErrorStandsWhereItComesAndRowsAroundItJoin) {
 TEST(Rebatch, RowsOfDifferentShapesAreAnErrorOfTheirBatch) {
   const std::vector<std::string> all = ReadAll(Vectors({2, 3, 2, 2}).Batch(1).Rebatch(2));
   ASSERT_EQ(all.size(), 2);
-  EXPECT_THAT(all[0], HasSubstr("rows of shape [2] and [3] do not go into one batch; in Rebatch#"));
+  EXPECT_THAT(all[0],
+              HasSubstr("rows of shapes [2] and [3] do not fit into one batch; in Rebatch#"));
   EXPECT_EQ(all[1], "[[1, 2], [1, 2]]");
 }
 

@@ -230,7 +230,7 @@ TEST(Cache, RefusesInputsAndPathsThatCannotBeCached) {
     return std::string(dataset.status().message());
   };
   EXPECT_THAT(mistake(Dataset::Range(3).Repeat().Cache()),
-              HasSubstr("Cache#2: the input has no end"));
+              HasSubstr("Cache#2: the input is infinite"));
   EXPECT_THAT(mistake(Dataset::Range(3).Cache("")), HasSubstr("path must name a file"));
   EXPECT_THAT(mistake(Dataset::Range(3).Cache("s3://bucket/x")),
               HasSubstr("path must name a file"));
@@ -307,7 +307,8 @@ TEST_F(CacheOnDisk, OfAnotherDatasetIsRefusedByName) {
   ReadAll(Dataset::Range(5).Cache(Path()));
   const Strings all = ReadAll(Dataset::Range(6).Cache(Path()));
   ASSERT_THAT(all, SizeIs(1));
-  EXPECT_THAT(all[0], HasSubstr(absl::StrCat("the cache ", Path(), " is of another dataset")));
+  EXPECT_THAT(all[0],
+              HasSubstr(absl::StrCat("the cache ", Path(), " belongs to a different dataset")));
   EXPECT_THAT(ReadAll(Dataset::Range(5).Cache(Path()).Map([](Expr x) { return x + 1; })), SizeIs(5))
       << "what stands behind it makes no difference";
 }
@@ -324,7 +325,7 @@ TEST_F(CacheOnDisk, ThatIsDamagedAnywhereIsAnErrorAndNeverOtherElements) {
     while (same < all.size() && same < whole.size() && all[same] == whole[same]) ++same;
     ASSERT_EQ(all.size(), same + 1) << what;
     EXPECT_THAT(all[same], HasSubstr(absl::StrCat("the cache ", Path(), " is damaged"))) << what;
-    EXPECT_THAT(all[same], HasSubstr("remove the file, and it is made again")) << what;
+    EXPECT_THAT(all[same], HasSubstr("remove the file to have it made again")) << what;
   };
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
@@ -406,7 +407,7 @@ TEST_F(CacheOnDisk, RestoresOnlyWithTheFileThatWasRead) {
 
   ReadAll(Random(), {.seed = 2});
   Reading another(Random(), {.seed = 2});
-  EXPECT_THAT(std::string(another.Restore(state).message()), HasSubstr("under another seed"));
+  EXPECT_THAT(std::string(another.Restore(state).message()), HasSubstr("with a different seed"));
 
   Put(Path(), file);
   Reading same(Random(), {.seed = 2});
@@ -462,7 +463,7 @@ TEST_F(CacheOnDisk, InAFunctionIsRefused) {
   const Strings all =
       ReadAll(Dataset::Range(1, 2).FlatMap([path](Expr x) { return RangeOf(x).Cache(path); }));
   ASSERT_THAT(all, SizeIs(1));
-  EXPECT_THAT(all[0], HasSubstr("stands inside a function"));
+  EXPECT_THAT(all[0], HasSubstr("is inside a function"));
 }
 
 }  // namespace

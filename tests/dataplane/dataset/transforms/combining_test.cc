@@ -73,8 +73,8 @@ TEST(ChooseFromDatasets, TakesAnIndexThatIsNoneForAnErrorInItsPlace) {
       Dataset::ChooseFromDatasets({Numbers({1, 2}), Numbers({10, 20})}, Numbers({0, 2, -1, 1})));
   ASSERT_THAT(all, SizeIs(4));
   EXPECT_EQ(all[0], "1");
-  EXPECT_THAT(all[1], HasSubstr("choice_dataset gives 2, and the datasets are 0 to 1"));
-  EXPECT_THAT(all[2], HasSubstr("choice_dataset gives -1"));
+  EXPECT_THAT(all[1], HasSubstr("choice_dataset produced 2, but the datasets are 0 to 1"));
+  EXPECT_THAT(all[2], HasSubstr("choice_dataset produced -1"));
   EXPECT_EQ(all[3], "10");
 }
 
@@ -95,7 +95,7 @@ TEST(ChooseFromDatasets, RefusesMismatchedArguments) {
       HasSubstr("ChooseFromDatasets#3: the datasets differ: TensorSpec([], int64) in the first, "
                 "TensorSpec([], float32) in the second; the second is dataset 1"));
   EXPECT_THAT(Mistake(Dataset::ChooseFromDatasets({ten}, ten.Batch(2))),
-              HasSubstr("choice_dataset must give int64 scalars"));
+              HasSubstr("choice_dataset must produce int64 scalars"));
   EXPECT_THAT(Mistake(Dataset::ChooseFromDatasets({}, ten)), HasSubstr("takes 2 to"));
   ASSERT_TRUE(kOfTheMomentRegistered);
   EXPECT_THAT(Mistake(Dataset::ChooseFromDatasets({ten, ten}, ten.Map(OfTheMoment))),
@@ -217,7 +217,7 @@ TEST(Scan, RefusesAStateThatIsTooLarge) {
   const Strings all = ReadAll(doubling);
   ASSERT_THAT(all, SizeIs(20));
   EXPECT_EQ(all[11], "11");
-  EXPECT_THAT(all[19], HasSubstr("bytes, and may take 65536; in Scan#1, element 19"));
+  EXPECT_THAT(all[19], HasSubstr("bytes; the limit is 65536; in Scan#1, element 19"));
   EXPECT_THAT(Mistake(Dataset::Range(3).Scan(std::string_view(std::string(70'000, 'x')),
                                              [](Expr s, Expr x) {
                                                return Tuple({s, x});
@@ -229,7 +229,7 @@ TEST(Scan, RefusesFunctionsThatDoNotFit) {
   const Dataset ten = Dataset::Range(10);
   EXPECT_THAT(
       Mistake(ten.Scan(int64_t{0}, [](Expr s, Expr x) { return s + x; })),
-      HasSubstr("Scan#1: the function must give Tuple({new state, output}), not TensorSpec"));
+      HasSubstr("Scan#1: the function must return Tuple({new state, output}), not TensorSpec"));
   EXPECT_THAT(Mistake(ten.Scan(int64_t{0},
                                [](Expr, Expr x) {
                                  return Tuple({Cast(x, kFloat32), x});
@@ -239,7 +239,7 @@ TEST(Scan, RefusesFunctionsThatDoNotFit) {
                                [](Expr, Expr x) {
                                  return Tuple({Tuple({x}), x});
                                })),
-              HasSubstr("are of other structure"));
+              HasSubstr("have different structures"));
   Dataset inner;
   (void)ten.FlatMap([&](Expr x) {
     inner = RangeOf(x).Scan(x, [](Expr s, Expr y) { return Tuple({s, y}); });
@@ -267,7 +267,7 @@ TEST(TakeWhile, RefusesFunctionsThatAreNoPredicate) {
   ASSERT_TRUE(kOfTheMomentRegistered);
   const Dataset ten = Dataset::Range(10);
   EXPECT_THAT(Mistake(ten.TakeWhile([](Expr x) { return x; })),
-              HasSubstr("TakeWhile#1: predicate must give a bool scalar"));
+              HasSubstr("TakeWhile#1: predicate must return a bool scalar"));
   EXPECT_THAT(Mistake(ten.TakeWhile([](Expr x) { return OfTheMoment(x) > 3; })),
               HasSubstr("TakeWhile#1: predicate calls a function that is registered as not"));
   EXPECT_THAT(Mistake(ten.Map(OfTheMoment).TakeWhile([](Expr x) { return x > 3; })),
@@ -345,7 +345,7 @@ TEST(Reduce, StopsAtTheFirstError) {
 TEST(Reduce, RefusesEndlessInputsAndMismatches) {
   const auto add = [](Expr state, Expr x) { return state + x; };
   EXPECT_THAT(std::string(Dataset::Range(3).Repeat().Reduce(int64_t{0}, add).status().message()),
-              HasSubstr("the dataset has no end"));
+              HasSubstr("the dataset is infinite"));
   EXPECT_THAT(std::string(Dataset::Range(3).Reduce(1.0f, add).status().message()),
               HasSubstr("in Reduce"));
   EXPECT_THAT(std::string(Dataset::Range(3).Batch(0).Reduce(int64_t{0}, add).status().message()),

@@ -94,13 +94,13 @@ TEST(Mistakes, NameTheNodeAndTheArgument) {
               HasSubstr("Interleave#2: block_length"));
   EXPECT_THAT(Mistake(ten.WithOptions({.threads = 0})), HasSubstr("Options#1: threads"));
   EXPECT_THAT(Mistake(ten.Filter([](Expr x) { return x; })),
-              HasSubstr("Filter#1: predicate must give a bool scalar"));
+              HasSubstr("Filter#1: predicate must return a bool scalar"));
   EXPECT_THAT(Mistake(ten.Map([](Expr x) { return x["a"]; })), HasSubstr("Map#1"));
   EXPECT_THAT(Mistake(Dataset::Zip({})), HasSubstr("Zip#0: takes"));
   EXPECT_THAT(Mistake(ten.Concatenate(Dataset::FromTensors(1.0f))),
               HasSubstr("Concatenate#2: the datasets differ"));
   EXPECT_THAT(Mistake(ten.Concatenate(ten.Enumerate())),
-              HasSubstr("Concatenate#3: the datasets are of other structure"));
+              HasSubstr("Concatenate#3: the datasets have different structures"));
 }
 
 TEST(Mistakes, TheFirstIsHandedOn) {

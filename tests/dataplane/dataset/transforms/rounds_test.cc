@@ -89,7 +89,7 @@ TEST(Rounds, ACostThatIsNoneIsAnErrorInItsPlace) {
   const Dataset dataset = Numbers({4, -1, 4}).Rounds(3, {.cost = [](Expr x) { return x; }});
   const std::vector<std::string> all = ReadAll(dataset);
   ASSERT_EQ(all.size(), 3);
-  EXPECT_THAT(all[0], HasSubstr("cost gave -1, but costs must be finite and 0 or more"));
+  EXPECT_THAT(all[0], HasSubstr("cost returned -1, but costs must be finite and 0 or more"));
 }
 
 TEST(Rounds, MistakesNameTheirArgument) {
@@ -103,9 +103,9 @@ TEST(Rounds, MistakesNameTheirArgument) {
   EXPECT_THAT(Mistake(some.Rounds(2, {.bucket = Tens, .max_age = -1})),
               HasSubstr("max_age must be 0 or more"));
   EXPECT_THAT(Mistake(some.Rounds(2, {.bucket = [](Expr x) { return Cast(x, kFloat32); }})),
-              HasSubstr("bucket must give an int32 or int64 scalar"));
+              HasSubstr("bucket must return an int32 or int64 scalar"));
   EXPECT_THAT(Mistake(some.Rounds(2, {.cost = [](Expr x) { return x > 1; }})),
-              HasSubstr("cost must give"));
+              HasSubstr("cost must return"));
 }
 
 TEST(CostBuckets, HoldCostsNoFurtherApartThanTheSpread) {

@@ -123,7 +123,7 @@ TEST(Batch, StacksStrings) {
 TEST(Batch, RefusesRowsOfDifferentShapesAndGoesOn) {
   EXPECT_THAT(ReadAll(Ranges({2, 2, 3, 1, 2, 2}).Batch(2)),
               ElementsAre("[[0, 1], [0, 1]]",
-                          "error: the element: row 1 of a batch has shape [1], row 0 has shape "
+                          "error: the element: row 1 of a batch has shape [1], but row 0 has shape "
                           "[3]; PaddedBatch and RaggedBatch take rows of different shapes; in "
                           "Batch#4",
                           "[[0, 1], [0, 1]]"));

@@ -91,7 +91,7 @@ TEST(BucketBySequenceLength, LongerThanThePaddedBoundaryIsAnErrorInPlace) {
   const std::vector<std::string> all = ReadAll(Vectors({1, 9, 3}).BucketBySequenceLength(
       Length, {4, 7}, {2, 2, 2}, {.pad_to_bucket_boundary = true}));
   ASSERT_EQ(all.size(), 2);
-  EXPECT_THAT(all[0], AllOf(HasSubstr("element_length gave 9"), HasSubstr("below 7"),
+  EXPECT_THAT(all[0], AllOf(HasSubstr("element_length returned 9"), HasSubstr("below 7"),
                             HasSubstr("element 1")));
   EXPECT_EQ(all[1], "[[1, 0, 0], [1, 2, 3]]");
 }
@@ -142,22 +142,23 @@ TEST(BucketBySequenceLength, RefusesArgumentsThatDoNotFit) {
   const Dataset some = Vectors({1, 2});
   EXPECT_THAT(Mistake(some.BucketBySequenceLength(Length, {}, {2})),
               HasSubstr("bucket_boundaries must have at least one"));
-  EXPECT_THAT(Mistake(some.BucketBySequenceLength(Length, {3, 3}, {2, 2, 2})),
-              HasSubstr("bucket_boundaries must ascend from 1 or more on, but number 1 is 3"));
+  EXPECT_THAT(
+      Mistake(some.BucketBySequenceLength(Length, {3, 3}, {2, 2, 2})),
+      HasSubstr("bucket_boundaries must be 1 or more and strictly ascending, but number 1 is 3"));
   EXPECT_THAT(Mistake(some.BucketBySequenceLength(Length, {3}, {2})),
-              HasSubstr("bucket_batch_sizes must have one size more than there are boundaries, 2"));
+              HasSubstr("bucket_batch_sizes must have one more size than there are boundaries, 2"));
   EXPECT_THAT(Mistake(some.BucketBySequenceLength(Length, {3}, {2, 0})),
               HasSubstr("bucket_batch_sizes must be at least 1"));
   EXPECT_THAT(Mistake(some.BucketBySequenceLength(Length, {3}, {2, 2}, {.max_age = -1})),
               HasSubstr("max_age must be 0 or more"));
   EXPECT_THAT(Mistake(some.BucketBySequenceLength(Length, {3}, {2, 2},
                                                   {.drop_remainder = true, .max_age = 5})),
-              HasSubstr("max_age sends batches on short"));
+              HasSubstr("max_age emits partial batches"));
   EXPECT_THAT(Mistake(some.BucketBySequenceLength(
                   Length, {3}, {2, 2}, {.padding_values = {{"", 1}}, .no_padding = true})),
-              HasSubstr("no_padding leaves nothing to padded_shapes"));
+              HasSubstr("no_padding excludes padded_shapes"));
   EXPECT_THAT(Mistake(some.BucketBySequenceLength([](Expr x) { return x; }, {3}, {2, 2})),
-              HasSubstr("element_length must give an int32 or int64 scalar"));
+              HasSubstr("element_length must return an int32 or int64 scalar"));
 }
 
 TEST(Window, IsTheDocumentedExamples) {
@@ -234,7 +235,7 @@ TEST(Window, RefusesArgumentsThatDoNotFit) {
   EXPECT_THAT(Mistake(ten.Window(2, {.shift = 0}).Batch()), HasSubstr("shift must be in [1,"));
   EXPECT_THAT(Mistake(ten.Window(2, {.stride = 0}).Batch()), HasSubstr("stride must be in [1,"));
   EXPECT_THAT(Mistake(ten.Window(int64_t{1} << 40, {.stride = int64_t{1} << 40}).Batch()),
-              HasSubstr("size and stride must not reach over more than"));
+              HasSubstr("size and stride must not span more than"));
   EXPECT_THAT(Mistake(ten.Window(2).PaddedBatch({.padded_shapes = {{"x", Shape()}}})),
               HasSubstr("Window#1: padded_shapes names \"x\""));
   EXPECT_THAT(Mistake(ten.Batch(0).Window(2).Batch()), HasSubstr("Batch#1: batch_size"));
@@ -276,7 +277,7 @@ TEST(GroupByWindow, RefusesArgumentsThatDoNotFit) {
   EXPECT_THAT(Mistake(ten.GroupByWindow(same, 0).Batch()),
               HasSubstr("GroupByWindow#1: window_size must be at least 1"));
   EXPECT_THAT(Mistake(ten.GroupByWindow([](Expr x) { return x > 1; }, 2).Batch()),
-              HasSubstr("key must give an int32 or int64 scalar"));
+              HasSubstr("key must return an int32 or int64 scalar"));
   EXPECT_THAT(Mistake(ten.GroupByWindow([](Expr x) { return x["a"]; }, 2).Batch()),
               HasSubstr("GroupByWindow#1: "));
   EXPECT_THAT(Mistake(ten.GroupByWindow(same, 2).Pack(3)),
@@ -371,20 +372,20 @@ TEST(Pack, RefusesArgumentsThatDoNotFit) {
   EXPECT_THAT(Mistake(some.Pack(0)), HasSubstr("length of t must be at least 1, not 0"));
   EXPECT_THAT(Mistake(some.Pack(4, {.open_rows = 0})), HasSubstr("open_rows must be in [1, "));
   EXPECT_THAT(Mistake(some.Pack({{"u", 4}})), HasSubstr("lengths names \"u\""));
-  EXPECT_THAT(Mistake(some.Pack(PackLengths())), HasSubstr("lengths has none for t"));
+  EXPECT_THAT(Mistake(some.Pack(PackLengths())), HasSubstr("lengths has no entry for t"));
   EXPECT_THAT(Mistake(some.Pack(4, {.padding_values = {{"t", true}}})),
-              HasSubstr("padding_values gives true for t, which is no int64"));
+              HasSubstr("padding_values has true for t, which does not fit int64"));
   EXPECT_THAT(Mistake(some.Pack(int64_t{1} << 30)), HasSubstr("rows of more than 1 GiB"));
   EXPECT_THAT(Mistake(Vectors({1}).Pack(4)), HasSubstr("elements must be dicts of features"));
   const Dataset two = some.Map([](Expr e) {
     return Struct({{"t", e["t"]}, {"t_positions", e["t"]}});
   });
-  EXPECT_THAT(Mistake(two.Pack(4)), HasSubstr("has the name of another's"));
+  EXPECT_THAT(Mistake(two.Pack(4)), HasSubstr("has the same name as another feature's"));
   EXPECT_THAT(Mistake(two.Map([](Expr e) {
                            return Struct({{"a", e["t"]}, {"b", e["t"]}});
                          })
                           .Pack({{"a", 4}, {"b", 5}}, {.too_long = TooLong::kSplit})),
-              HasSubstr("too_long = split needs one length"));
+              HasSubstr("too_long = split needs the same length"));
   EXPECT_THAT(Mistake(some.Map([](Expr e) {
                             return Struct({{"n", Length(e["t"])}});
                           })
@@ -405,7 +406,7 @@ TEST(Windows, OfADefinitionFromOutsideAreChecked) {
   const Attr spec = Spec(Dense(kInt32, Shape({4}))), text = std::string("other");
   EXPECT_THAT(with(padded, "form", text), HasSubstr("form must be batch, ragged_batch"));
   EXPECT_THAT(with(padded, "form", Attr(std::string("ragged_batch"))),
-              HasSubstr("padded is not for windows that become a ragged_batch"));
+              HasSubstr("padded is not allowed for windows that become a ragged_batch"));
   EXPECT_THAT(with(padded, "padded", std::nullopt),
               HasSubstr("padded is missing for windows that become a padded_batch"));
   EXPECT_THAT(with(padded, "padded", spec), HasSubstr("padded_shapes is for"));
@@ -414,7 +415,7 @@ TEST(Windows, OfADefinitionFromOutsideAreChecked) {
                        .PaddedBatch(2)
                        .node()
                        ->attrs.at("padding_values")),
-              HasSubstr("padding_values must give a scalar of int64 for the element"));
+              HasSubstr("padding_values must have a scalar of int64 for the element"));
   const Dataset buckets = vectors.BucketBySequenceLength(Length, {3}, {2, 2});
   EXPECT_THAT(with(buckets, "padded", std::nullopt), HasSubstr("padded_shapes and padding_values"));
   const Dataset packed = Tokens({1}).Pack(4);
