@@ -66,7 +66,7 @@ std::string NamedAttrText(const std::string& name, const Attr& value) {
 }
 
 // True for attributes that are for programs, and for all attributes of a kind that has many, mostly
-// with their defaults. The details show what people need.
+// with their defaults. The details show the parts that a reader needs.
 bool IsInDetails(const Dataset::Node& node, const std::string& attr) {
   const NodeKind* kind = FindNodeKind(node.op);
   if (kind != nullptr && kind->elsewhere && kind->explain_details != nullptr) return true;
@@ -110,7 +110,7 @@ bool WorksPerPartition(const std::string& op) {
 
 // --- Functions -------------------------------------------------------------------
 
-// Says what the node's user does with the results of its function.
+// Describes how the node's user stores the results of the node's function.
 std::string WhereTo(const Dataset::Node& node, const Dataset::Node* user, int user_number) {
   if (node.op != "Map" || user == nullptr) return "";
   const bool in_place =

@@ -13,7 +13,7 @@
 namespace penstock {
 
 // Runs one function each time Begin() is called, on one thread, which the first Begin() starts and
-// the destructor joins. Begin() and Await() are for one thread at a time.
+// the destructor joins. Only one thread at a time may call Begin() and Await().
 class BackgroundTask {
  public:
   explicit BackgroundTask(std::function<void()> run) : run_(std::move(run)) {}

@@ -21,7 +21,7 @@ namespace penstock {
 
 namespace {
 
-// True if the node holds elements that its reader did not ask for yet.
+// True if the node holds elements that its reader has not requested yet.
 bool ReadsAhead(const Dataset::Node& node) {
   return node.op == "Prefetch";
 }
@@ -137,7 +137,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int64_t pass,
                                                                    int64_t passes) const {
-  // Passes of an unbounded Repeat inside another are 2^32 apart.
+  // Passes of an unbounded Repeat inside another Repeat are 2^32 apart.
   const int64_t stride = passes >= 0 ? passes : int64_t{1} << 32;
   BuildSite site = InputSite(i);
   int64_t first;

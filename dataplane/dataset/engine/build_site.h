@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A BuildSite says where a node's iterator is built: the node, its place in the graph, and what the
-// running dataset shares. It is a value. Iterators that build their input again (Repeat) or build
-// bodies (FlatMap) keep a copy.
+// A BuildSite says where a node's iterator is built: the node, its place in the graph, and the
+// objects that the running dataset shares. A BuildSite is a value. Iterators that build their input
+// again (Repeat) or build bodies (FlatMap) keep a copy.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class BuildSite {
   }
   const RunContext& run() const { return *run_; }
   Pool& pool() const;
-  // Returns the pool for the run's elements if this node's elements are those of the run; else
-  // nullptr. The pool is RunContext::output unless WithOutput() replaced it.
+  // Returns the pool for the run's elements if this node produces them; otherwise nullptr. The pool
+  // is RunContext::output unless WithOutput() replaced it.
   Pool* output() const { return !gives_output_ ? nullptr : output_ ? output_ : run_->output; }
   // Returns a copy of this site that makes output in `output`; it applies to all sites below.
   BuildSite WithOutput(Pool& output) const {
@@ -66,7 +66,7 @@ class BuildSite {
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildInput(size_t i) const {
     return InputSite(i).Build();
   }
-  // Returns the site of input `i`, for a node that does its input's work too.
+  // Returns the site of input `i`, for a node that also does the work of its input.
   BuildSite InputSite(size_t i) const;
   // Options: returns a copy of this site for `threads` threads; it applies to all sites below.
   BuildSite WithThreads(int threads) const {
@@ -75,8 +75,8 @@ class BuildSite {
     return site;
   }
   // Repeat: builds input `i` for pass `pass` of `passes` (kForever: unbounded). Each pass is a
-  // repetition of its own: sources ask for its splits, and random nodes draw its numbers. Every
-  // pass builds the input again.
+  // separate repetition: sources ask for its splits, and random nodes draw its numbers. Every pass
+  // builds the input again.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPass(size_t i, int64_t pass,
                                                           int64_t passes) const;
   // Repeat: returns a copy of this site, for all sites below, with `kept` as the place for state
@@ -91,7 +91,7 @@ class BuildSite {
   // Cache: the state that all runs of the dataset share at this node. nullptr if this run reads
   // only a part of the dataset, or if the node is inside a body, which is opened many times.
   KeptByNode* kept_by_node() const;
-  // Cache: true below another Cache, which may read here only elements drawn with seed().
+  // Cache: true below a second Cache, which may read only elements drawn with seed() from here.
   bool in_first_pass() const { return first_pass_; }
   // Cache: builds input `i` as the first pass of the first repetition of a run with `seed` reads
   // it, whichever pass this is. Its sources ask `splits`, if not null, instead of the run's.
@@ -115,7 +115,7 @@ class BuildSite {
   // attribute "seed" if the node has one, else seed(). With `every_repetition` false the draws are
   // the same in each repetition.
   RandomKey Random(bool every_repetition = true) const;
-  // The run's partition; 0 also if this node must give the same elements in each partition.
+  // The run's partition; 0 also if this node must produce the same elements in each partition.
   uint64_t partition() const;
 
   // --- For sources -------------------------------------------------------------
@@ -136,7 +136,7 @@ class BuildSite {
 
   BuildSite() = default;
   // True if this node passes on elements of input `i` unchanged, in output memory that it does not
-  // hold back.
+  // retain.
   bool HandsOn(size_t i) const;
 
   NodePtr node_;

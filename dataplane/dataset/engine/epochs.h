@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epoch of an iterator over a dataset. Each epoch draws another order (Shuffle's
+// The epoch of an iterator over a dataset. Each epoch draws a different order (Shuffle's
 // reshuffle_each_iteration), as tf.data's iterators over one dataset do.
 #pragma once
 

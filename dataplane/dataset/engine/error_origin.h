@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-// True if reading the same data again gives the same error, wherever it is read.
+// True if reading the same data again returns the same error, wherever it is read.
 inline bool LiesInTheData(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kInvalidArgument:

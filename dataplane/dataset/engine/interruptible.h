@@ -16,10 +16,10 @@ namespace penstock {
 
 class InterruptibleIterator : public IteratorImpl {
  public:
-  // Does what Next() does, but returns nullopt if the element is not there by `until`. Nothing is
-  // lost: the next call waits for the same element. An element that is there already, or that is
-  // made quickly here (see kManyQuick in iterator.cc), comes without another thread. The call may
-  // then last as long as that element takes.
+  // Does what Next() does, but returns nullopt if the element is not ready by `until`. Nothing is
+  // lost: the next call waits for the same element. An element that is already available, or that
+  // is made quickly here (see kManyQuick in iterator.cc), is returned without the use of a second
+  // thread. The call may then last as long as that element takes.
   virtual std::optional<absl::StatusOr<std::optional<Element>>> NextBy(std::optional<int64_t> step,
                                                                        absl::Time until) = 0;
 };
@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
     const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch = std::nullopt,
     Pool* output = nullptr);
 
-// A NodeIterator that may know that its next call need not wait. One thread at a time, as for
+// A NodeIterator that can report that its next call will not wait. One thread at a time, as for
 // Next().
 class ReadyHint {
  public:

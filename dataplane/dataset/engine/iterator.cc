@@ -42,7 +42,7 @@ using NextResult = absl::StatusOr<std::optional<Element>>;
 constexpr std::string_view kStateMagic = "PSIT";
 constexpr uint64_t kStateVersion = 3;
 
-// A state's contents besides the nodes' position.
+// The contents of a state other than the nodes' position.
 struct StateHead {
   // Names the iterator and its Save() for Commit().
   uint64_t origin = 0;
@@ -75,8 +75,8 @@ std::string_view BehindMagic(const State& state) {
 }
 
 // After this many elements in a row that took less than kQuick each, the calling thread makes the
-// next one itself: handing it over would take as long as making several. Not if the dataset waits
-// for others (a service), which may fail to answer at any element.
+// next one itself: handing it over would take as long as making several. This does not apply if the
+// dataset waits for a service, which may fail to answer at any element.
 constexpr int kManyQuick = 64;
 constexpr auto kQuick = std::chrono::microseconds(20);
 
@@ -187,7 +187,7 @@ class LocalIterator final : public InterruptibleIterator {
     ASSIGN_OR_RETURN(const StatesOfRanks ranks, ReadStatesOfRanks(all));
     StateExchange::TakenUp taken_up{
         .all_ranks = true, .name = ranks.name, .run_id = ranks.options.run_id};
-    // Nodes after Distribute take the positions of the rank that was least far.
+    // Nodes after Distribute get the positions of the rank that had read the least.
     std::optional<int64_t> least;
     StateHead head;
     std::string_view position;
@@ -305,7 +305,7 @@ class LocalIterator final : public InterruptibleIterator {
     return absl::OkStatus();
   }
 
-  // Drops the nodes, and what was made and saved of them.
+  // Drops the nodes, their elements and their saved positions.
   void GiveUp() REQUIRES(kept_mu_) {  // REQUIRES: mu_ held
     kept_state_.reset();
     ready_ = nullptr;
@@ -328,7 +328,7 @@ class LocalIterator final : public InterruptibleIterator {
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
     if (absl::IsCancelled(next.status()) || IsExhausted(next.status())) return next;
     RETURN_IF_ERROR(pending_.Deliver());
-    // An error takes a step too: it has an element's place.
+    // An error takes up a step too: it takes the place of an element.
     const bool end = next.ok() && !next->has_value();
     if (!end && restore_failed_.ok()) ++step_;
     return next;
@@ -346,7 +346,7 @@ class LocalIterator final : public InterruptibleIterator {
     made_in_background_ = ProduceTimed();
   }
 
-  // A state without its sections, whose nodes may have to ask others.
+  // A state without its sections, for which the nodes may have to send requests.
   struct Unfinished {
     std::string head;
     std::vector<StateExchange::Unfinished> sections;
@@ -406,8 +406,8 @@ class LocalIterator final : public InterruptibleIterator {
   uint64_t origin_ GUARDED_BY(origin_mu_) = RandomNumber();
   // Origin and number of the restored state.
   std::optional<std::pair<uint64_t, uint64_t>> restored_ GUARDED_BY(origin_mu_);
-  // Held while a state's sections are requested, which Next() need not wait for. The first lock to
-  // take.
+  // Held while a state's sections are requested, which Next() need not wait for. Acquired before
+  // all other locks.
   Mutex finish_mu_;
   Mutex kept_mu_;  // taken before mu_
   std::optional<absl::StatusOr<Unfinished>> kept_state_ GUARDED_BY(kept_mu_);
@@ -425,7 +425,7 @@ class LocalIterator final : public InterruptibleIterator {
   PendingDeliveries pending_;     // since the last Deliver(); guarded by mu_
   int64_t quick_ = 0;  // quick elements in a row; guarded by mu_, or background_ is not under way
   NextResult made_in_background_;  // by background_, which the thread that calls Next() uses
-  // The last member: it uses the others.
+  // The last member: it uses the members above.
   BackgroundTask background_{[this] { ProduceInBackground(); }};
 };
 
@@ -452,7 +452,7 @@ absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset, 
 }
 
 absl::StatusOr<Iterator> Dataset::MakeIterator(IteratorOptions options) const {
-  // Equal seeds give equal orders.
+  // Equal seeds produce equal orders.
   const auto epoch = options.seed.has_value() ? std::optional<int64_t>(0) : std::nullopt;
   ASSIGN_OR_RETURN(std::unique_ptr<IteratorImpl> made, MakeInterruptible(*this, options, epoch));
   return Iterator(std::move(made));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in this process, where the caller chooses the memory of the elements.
+// Reads in this process into memory that the caller chooses.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -20,7 +20,7 @@ class KeptAcrossPasses {
     return by_node_[node];  // never moves
   }
 
-  // Distribute: notes that a pass gave no element because other consumers took them all. Such a
+  // Distribute: notes that a pass produced no element because other consumers took them all. Such a
   // pass does not mean that the input is empty.
   void NoteOthersTookAll() { others_took_all_ = true; }
   bool TakeOthersTookAll() { return others_took_all_.exchange(false); }

@@ -26,8 +26,8 @@ namespace {
 
 constexpr uint64_t kPositionVersion = 2;
 
-// Returns two bytes of each node's own fingerprint, in topological order. They say which nodes
-// differ, once the whole fingerprint says that some do.
+// Returns two bytes of each node's own fingerprint, in topological order. They show which nodes
+// differ if the fingerprints of the whole datasets differ.
 std::string NodeMarks(const Dataset::Node& root) {
   std::string marks;
   VisitNodes(root, [&](const Dataset::Node& node, int) {
@@ -38,7 +38,7 @@ std::string NodeMarks(const Dataset::Node& root) {
   return marks;
 }
 
-// OK if all nodes that differ are in `allow`; otherwise the error names those that are not.
+// OK if all nodes that differ are in `allow`; otherwise the error names the nodes that are not.
 absl::Status CheckMarks(const Dataset::Node& root, std::string_view marks,
                         absl::Span<const std::string> allow) {
   const std::string own = NodeMarks(root);
@@ -91,7 +91,7 @@ absl::StatusOr<bool> NodeIterator::NextViews(ElementViews& views) {
 absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
   for (int64_t passed = 0; passed < count; ++passed) {
     absl::StatusOr<std::optional<Element>> element = Next();
-    // An error has an element's place, and is passed over like an element.
+    // An error takes the place of an element and is skipped like one.
     if (absl::IsCancelled(element.status()) || IsExhausted(element.status()))
       return element.status();
     if (element.ok() && !element->has_value()) return passed;

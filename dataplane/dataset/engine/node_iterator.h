@@ -44,8 +44,8 @@ class NodeIterator {
   virtual absl::StatusOr<std::optional<Element>> Next() = 0;
 
   // Writes the next element into `sink` (which may be a row of a batch) instead of into its own
-  // block; false at the end. After an error, what the sink got is invalid. The default calls Next()
-  // and copies.
+  // block; false at the end. After an error, the contents of the sink are invalid. The default
+  // calls Next() and copies.
   virtual absl::StatusOr<bool> NextInto(ResultSink& sink);
 
   // Adds the leaves of the next element to `views`, which keep their memory alive; false at the
@@ -53,23 +53,23 @@ class NodeIterator {
   // a block. After an error, the added leaves are invalid. The default adds the leaves of Next().
   virtual absl::StatusOr<bool> NextViews(ElementViews& views);
 
-  // Passes over up to `count` elements as Next() would, without making what it need not make.
-  // Returns how many elements there were.
+  // Skips up to `count` elements as if Next() had returned them, and avoids computing them where
+  // possible. Returns the number of elements skipped.
   virtual absl::StatusOr<int64_t> Skip(int64_t count);
 
   // Writes the position after the last element that Next() returned, however far the node has read
   // ahead. Positions and counts, never elements.
   virtual absl::Status Save(StateWriter& writer) = 0;
-  // REQUIRES: freshly built. DataLoss if the bytes are no position of this node.
+  // REQUIRES: freshly built. DataLoss if the bytes are not a position of this node.
   virtual absl::Status Restore(StateReader& reader) = 0;
 };
 
-// The iterators that must know when a saved state becomes durable, or when reading is stopped
+// The iterators that are notified when a saved state becomes durable or when reading is stopped
 // (Distribute). They know states by StateWriter::save_number().
 class CommitListeners {
  public:
-  // Notes that the state of Save() number `save` is durable. Returns when all parties that must
-  // know it do. Ignores states that the listener never saw.
+  // Notes that the state of Save() number `save` is durable. Returns when all parties concerned
+  // have been notified. Ignores states that the listener never saw.
   using Listener = std::function<absl::Status(uint64_t save)>;
 
   // Any thread. Remove() waits until a running call of the listener returns.
@@ -78,8 +78,8 @@ class CommitListeners {
   // Calls all listeners; returns the first error.
   absl::Status Commit(uint64_t save);
 
-  // Notes that reading was stopped on purpose (Iterator::Stop). Returns when all parties that must
-  // know it do, or after `bound`. The listener is kept as long as this object lives.
+  // Notes that reading was stopped on purpose (Iterator::Stop). Returns when all parties concerned
+  // have been notified, or after `bound`. The listener is kept as long as this object lives.
   using StopListener = std::function<void(absl::Duration bound)>;
   void AddStop(StopListener listener);
   void Stop(absl::Duration bound);
@@ -111,7 +111,7 @@ struct RunContext {
   // clients' slots.
   Pool* output = nullptr;
   bool output_ahead = false;
-  // The last node's elements are sent on before they are asked for, as a worker does. A Prefetch at
+  // The last node's elements are sent on before they are requested, as a worker does. A Prefetch at
   // the end is then left out: it would only hold the elements once more, without clients' slots.
   bool sent_ahead = false;
   Files* files = nullptr;                  // nullptr: DefaultFiles()
@@ -133,8 +133,8 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& datas
 // CommitListeners know the state by the number `save`.
 absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
                                          uint64_t save = 0);
-// Restores a whole iterator. InvalidArgument for a position of another dataset, naming the first
-// node that differs; DataLoss for bytes that SaveIterator() does not write.
+// Restores a whole iterator. InvalidArgument for a position of a different dataset, naming the
+// first node that differs; DataLoss for bytes that SaveIterator() does not write.
 absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,
                              std::string_view bytes);
 

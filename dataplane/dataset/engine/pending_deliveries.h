@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements that Distribute gave to nodes after it. Each is delivered (docs/exactly_once.md) when
-// the outermost Next() returns what was made from it; until then it is pending. Pending deliveries
-// follow the results of the nodes, by thread. A node that returns its result before its Next()
-// returns does nothing for them; a node that holds elements back keeps their deliveries
+// the outermost Next() returns the element that was made from it; until then it is pending. Pending
+// deliveries follow the results of the nodes, by thread. A node that returns its result before its
+// Next() returns does nothing for them; a node that holds elements back keeps their deliveries
 // (PositionedInput::Holds).
 #pragma once
 
@@ -17,7 +17,7 @@ namespace penstock {
 
 struct PendingDelivery;
 
-// A giver of elements, which must know when they are delivered.
+// A source of elements that is notified when they are delivered.
 class GivesElements {
  public:
   virtual ~GivesElements() = default;
@@ -42,8 +42,8 @@ class PendingDeliveries {
   bool empty() const { return deliveries_.empty(); }
   void clear() { deliveries_.clear(); }
 
-  // Delivers all; the object is empty after that. Returns the first error; the others are delivered
-  // all the same.
+  // Delivers all; the object is empty after that. Returns the first error; the other elements are
+  // delivered nevertheless.
   absl::Status Deliver();
   // Adds these to the current result of this thread; delivers them at once if no node after this
   // one counts them.
@@ -52,7 +52,8 @@ class PendingDeliveries {
   // Returns where this thread's elements are counted; nullptr: they are not counted, and each is
   // delivered when it is given.
   static PendingDeliveries* Current();
-  // Makes `into` the current one while this object lives. A thread's scopes end in reverse order.
+  // Makes `into` the current object while this object lives. A thread's scopes end in reverse
+  // order.
   class Scope {
    public:
     explicit Scope(PendingDeliveries* into);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work of each node of a running dataset: elements, bytes, seconds at work, seconds spent
-// waiting for others. Counts are exact, but lag by some elements while a node is being read.
+// waiting for other nodes. Counts are exact, but lag by a few elements while a node is being read.
 // Seconds at work are estimated from a sample of timed calls, since reading the clock costs as much
 // as a quick node.
 #pragma once
@@ -47,9 +47,9 @@ class Profile {
 };
 
 // Measures the time that its thread spends while it lives, and adds it to `node`, without the time
-// that nested scopes add for themselves. In the outermost scope on a thread, `weight` says how many
-// calls this one represents; 0: it is not timed. A nested scope is timed if the outermost one is.
-// `node` nullptr: does nothing.
+// that nested scopes add for themselves. In the outermost scope on a thread, `weight` is the number
+// of calls that this call represents; 0: it is not timed. A nested scope is timed if the outermost
+// one is. `node` nullptr: does nothing.
 class ProfileScope {
  public:
   ProfileScope(NodeProfile* node, int64_t weight);
@@ -67,8 +67,8 @@ class ProfileScope {
   Clock::time_point begin_;
 };
 
-// Adds the time of its life to the waiting time for `node`'s next element, and to no node's work.
-// nullptr: does nothing.
+// Adds its lifetime to the time spent waiting for `node`'s next element, and to the work of no
+// node. nullptr: does nothing.
 class ProfileWait {
  public:
   explicit ProfileWait(NodeProfile* node);

@@ -9,7 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kRound = 32;  // elements
-// Falling short this often in a round is no effect of the first element or of one slow element.
+// Falling short this often in a round is not caused by the first element or by a single slow
+// element.
 constexpr int kOften = 3;
 
 }  // namespace

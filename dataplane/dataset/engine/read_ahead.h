@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tunes how far ahead of its reader a node works, if the dataset leaves that open (kAutotune).
-// There is no model of the whole: each node goes by what it sees. The depth grows while the depth
-// alone makes the reader wait, within a memory budget that all datasets of the process share. It
-// shrinks when the budget is exceeded.
+// There is no model of the whole pipeline: each node uses only its own observations. The depth
+// grows while the depth alone makes the reader wait, within a memory budget that all datasets of
+// the process share. It shrinks when the budget is exceeded.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class ReadAheadBudget {
   // A quarter of the usable memory, unless SetLimit() changes it.
   static ReadAheadBudget& OfProcess();
 
-  // Takes effect as nodes give out their next elements.
+  // Takes effect as nodes return their next elements.
   void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
   // No claim exceeds the limit; it is above the limit only after the limit was lowered.
@@ -30,7 +30,7 @@ class ReadAheadBudget {
 
  private:
   friend class ReadAhead;
-  // False, and changes nothing, if the limits do not allow it. A negative number gives bytes back.
+  // False, and changes nothing, if the limits do not allow it. A negative number returns bytes.
   bool Claim(int64_t bytes);
   bool exceeded() const {
     return claimed() > limit() || (within_ != nullptr && within_->exceeded());
@@ -54,10 +54,10 @@ class ReadAhead {
 
   int64_t depth() const { return depth_.load(std::memory_order_relaxed); }
 
-  // Notes that an element of `bytes` bytes was given out. Shrinks if the budget is exceeded.
+  // Notes that an element of `bytes` bytes was returned. Shrinks if the budget is exceeded.
   void Gave(int64_t bytes);
-  // Notes that the reader waits and that only the depth kept the node from being further. Grows if
-  // that happens repeatedly and the budget has room.
+  // Notes that the reader waits and that only the depth kept the node from reading further ahead.
+  // Grows if this happens repeatedly and the budget has room.
   void FellShort();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a state beside the nodes' positions. They can be read without the nodes, to restore the
-// states of all ranks (Distribute).
+// Parts of a state other than the nodes' positions. They can be read without the nodes, to restore
+// the states of all ranks (Distribute).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace penstock {
 
 struct StateSection {
-  // How far the node was. Of several states, the positions come from the one whose nodes were least
-  // far.
+  // How far the node had read. If there are several states, the positions are taken from the state
+  // whose nodes had read the least.
   int64_t at = 0;
   std::string bytes;
 };
@@ -30,8 +30,8 @@ absl::StatusOr<StateSections> ReadStateSections(StateReader& reader);
 // time, as for the nodes' Save() and Restore().
 class StateExchange {
  public:
-  // Makes a section's bytes. It may wait, also while elements are read. Called before the running
-  // dataset ends.
+  // Makes a section's bytes. It may wait, even while elements are being read. Called before the
+  // running dataset ends.
   using Finish = std::function<absl::StatusOr<std::string>()>;
   struct Unfinished {
     int node;

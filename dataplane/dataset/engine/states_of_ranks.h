@@ -24,8 +24,8 @@ bool IsOfAllRanks(const State& state);
 // not make.
 absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all);
 
-// As RestoreIterator() (node_iterator.h), but the position's dataset may differ in the nodes named
-// in `allow`.
+// Does the same as RestoreIterator() (node_iterator.h), but the position's dataset may differ in
+// the nodes named in `allow`.
 absl::Status RestoreEdited(NodeIterator& iterator, const Dataset& dataset, std::string_view bytes,
                            absl::Span<const std::string> allow);
 

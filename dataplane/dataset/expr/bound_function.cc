@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter: runs operations in order, with a view of each value in a table. A value that is
-// a result is made where the sink says, so that the batch's row is written once.
+// a result is made in the memory of the sink, so that the batch's row is written once.
 #include <map>
 #include <memory>
 #include <optional>

@@ -21,7 +21,7 @@
 
 namespace penstock {
 
-// One feature: the kind that comes last in the message, and the bytes of that kind's lists, which
+// One feature: the kind that is last in the message, and the bytes of that kind's lists, which
 // together have the feature's values.
 struct WireFeature {
   enum class Kind : uint8_t { kNone = 0, kBytes = 1, kFloats = 2, kInts = 3 };

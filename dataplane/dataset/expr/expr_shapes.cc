@@ -137,7 +137,7 @@ Expr Pad(const Expr& x, std::vector<std::pair<int64_t, int64_t>> paddings, PadMo
 Expr Range(const Expr& start, const Expr& limit, const Expr& delta) {
   Expr first = start, last = limit, step = delta;
   AdaptLiterals(first, last);
-  // Literals take the dtype of an argument that is no literal.
+  // Literals take the dtype of an argument that is not a literal.
   for (const Expr* ruling : {&start, &limit, &delta}) {
     if (!ruling->status().ok() || !ruling->node()->literal.empty()) continue;
     first = AdaptedTo(start, ruling->dtype());

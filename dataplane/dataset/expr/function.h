@@ -37,8 +37,8 @@ struct FunctionDef {
   bool deterministic = true;
 };
 
-// Calls `fn` with a symbolic element of `input` and records what it does.
-// InvalidArgument names the operation and the argument that does not fit.
+// Calls `fn` with a symbolic element of `input` and records its operations. InvalidArgument names
+// the operation and the argument that does not fit.
 absl::StatusOr<std::shared_ptr<const FunctionDef>> Trace(const MapFunction& fn, const Spec& input);
 
 // The two halves of Trace, for callers that have an Expr in hand (the arguments of a dataset made

@@ -18,7 +18,8 @@ using ImageChain = std::vector<size_t>;
 std::vector<ImageChain> FindImageChains(const FunctionDef& def);
 
 // The kernel takes the first operation's input and makes the last one's output. Its pixels differ
-// by at most 1/255 from those of the single operations; with kDct scaling they are only near them.
+// by at most 1/255 from those of the single operations; with kDct scaling they are only
+// approximately equal.
 Kernel MakeImageChain(const FunctionDef& def, const ImageChain& chain);
 
 }  // namespace penstock

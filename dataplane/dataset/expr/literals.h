@@ -10,7 +10,7 @@ namespace penstock {
 // Makes a literal on either side fit the other side.
 void AdaptLiterals(Expr& a, Expr& b);
 
-// Returns a literal as a constant of `dtype`. Returns `x` unchanged if it is no literal, or if
+// Returns a literal as a constant of `dtype`. Returns `x` unchanged if it is not a literal, or if
 // `dtype` has no such constant.
 Expr AdaptedTo(const Expr& x, DType dtype);
 

@@ -44,7 +44,7 @@ absl::StatusOr<int64_t*> PlaceTable(OpRun& run, int64_t size);
 absl::Status MoveValues(OpRun& run, const Tensor& x, absl::Span<const int64_t> dims,
                         const AllPlaces& axes, const Tensor* filling = nullptr);
 
-// Makes output 0 a view of all values of `x` under other dims of the same count.
+// Makes output 0 a view of all values of `x` with different dims of the same count.
 absl::Status ViewAs(OpRun& run, const Tensor& x, absl::Span<const int64_t> dims);
 
 }  // namespace penstock

@@ -32,8 +32,8 @@ struct Application {
 // The largest depth of a function.
 inline constexpr int kMaxDepth = 10'000;
 
-// The element of one function. Its address distinguishes the function's own leaves from those of
-// another function.
+// The element of one function. Its address distinguishes the function's own leaves from the leaves
+// of other functions.
 struct TracedElement {
   Spec spec;
 };

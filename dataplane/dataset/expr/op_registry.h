@@ -21,7 +21,7 @@ namespace penstock {
 class Files;       // control/env/files.h
 class PythonHost;  // dataplane/dataset/expr/python_host.h
 
-// What some operations use from the running dataset; nullptr: DefaultFiles(),
+// The parts of the running dataset that some operations use; nullptr: DefaultFiles(),
 // PythonHost::OfProcess().
 struct OpMeans {
   std::shared_ptr<Files> files;
@@ -91,7 +91,7 @@ struct OpRow {
 const OpRow* FindOp(absl::string_view name);
 std::vector<const OpRow*> AllOps();
 
-// Checks that the declared attributes and no others are there, each of its type, and the number of
+// Checks that exactly the declared attributes are present, each of its type, and the number of
 // inputs; then calls infer. InvalidArgument or NotFound names the operation.
 absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& attrs,
                                                 InputSpecs inputs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that give values other dims and places: ExpandDims, Squeeze, Transpose, BroadcastTo,
-// Tile, Reverse, StridedSlice, Pad.
+// Operations that change the dims and places of values: ExpandDims, Squeeze, Transpose,
+// BroadcastTo, Tile, Reverse, StridedSlice, Pad.
 #include <algorithm>
 #include <limits>
 #include <numeric>

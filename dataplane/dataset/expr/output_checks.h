@@ -23,12 +23,12 @@ class OutputChecks {
       : leaves_(leaves), given_(leaves.size(), false) {}
 
   // Notes that leaf `i` is given with these dims. InvalidArgument if there is no such leaf, if it
-  // was given before, if strings are given for another dtype or the reverse, or if the spec
+  // was given before, if strings are given for a different dtype or vice versa, or if the spec
   // excludes the dims.
   absl::Status Give(size_t i, absl::Span<const int64_t> dims, bool strings);
   // As Give(), for strings; `count` must also be the product of the dims.
   absl::Status GiveStrings(size_t i, absl::Span<const int64_t> dims, size_t count);
-  // Internal if a leaf was not given; the message says that `who` did not give it.
+  // Internal if a leaf was not given; the message names `who`.
   absl::Status AllGiven(std::string_view who) const;
 
  private:
@@ -36,7 +36,7 @@ class OutputChecks {
   absl::InlinedVector<bool, 8> given_;
 };
 
-// InvalidArgument unless all leaves are dense and of known dtypes: registered code can give no
+// InvalidArgument unless all leaves are dense and of known dtypes: registered code can return no
 // others.
 absl::Status CheckRegisteredSpec(absl::Span<const TensorSpec> leaves);
 

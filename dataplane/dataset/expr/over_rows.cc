@@ -111,7 +111,7 @@ class Rewriter {
       uint32_t number = value.number;
       if (value.rows && value.spec.shape.rank() < op.outputs[0].shape.rank()) {
         number = AddReshape(number, value.spec, op.outputs[0].shape.rank());
-        values_.pop_back();  // no value of the old function
+        values_.pop_back();  // not a value of the old function
       }
       inputs.push_back(number);
     }
@@ -119,8 +119,8 @@ class Rewriter {
     return true;
   }
 
-  // Adds an operation that gives the same values dims [rows, 1 …, dims of `spec`], with `rank` dims
-  // after the rows.
+  // Adds an operation that gives the same values the dims [rows, 1 …, dims of `spec`], with `rank`
+  // dims after the rows.
   uint32_t AddReshape(uint32_t input, const TensorSpec& spec, int rank) {
     std::vector<int64_t> dims = {-1};
     dims.resize(1 + rank - spec.shape.rank(), 1);

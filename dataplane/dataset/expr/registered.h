@@ -24,7 +24,7 @@ class Registered {
 
   const std::string& what() const { return what_; }  // "source"
 
-  // AlreadyExists if the name is registered with another version. Adding the same version again
+  // AlreadyExists if the name is registered with a different version. Adding the same version again
   // changes nothing.
   absl::Status Add(std::string name, T value) {
     MutexLock lock(mu_);
@@ -46,7 +46,7 @@ class Registered {
     return Missing(absl::StrCat("'", name, "'"));
   }
 
-  // As above, but NotFound also for another version.
+  // As above, but returns NotFound for a different version too.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name, int64_t version) const {
     MutexLock lock(mu_);
     const auto found = values_.find(name);

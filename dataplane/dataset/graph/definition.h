@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Returns the definition. Equal datasets give the same bytes. If the dataset has an error, returns
+// Returns the definition. Equal datasets have the same bytes. If the dataset has an error, returns
 // that error.
 absl::StatusOr<std::string> Serialize(const Dataset& dataset);
 

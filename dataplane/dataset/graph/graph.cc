@@ -20,8 +20,8 @@ bool IsParam(const Attr& value) {
          !std::holds_alternative<ConstantElement>(value);
 }
 
-// Checks that every attribute the kind requires is there and has its type, and that there is no
-// other.
+// Checks that every attribute that the kind requires is present and has its type, and that there
+// are no further attributes.
 absl::Status CheckNodeAttrs(const NodeKind& kind, const Attrs& attrs) {
   size_t known = 0;
   for (const AttrRule& rule : kind.attrs) {

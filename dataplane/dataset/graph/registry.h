@@ -40,8 +40,8 @@ struct AttrRule {
   std::string name;
   AttrType type;
   bool required = true;
-  // Enters the fingerprint: another value gives other elements. False for attributes that only say
-  // how elements are made or fetched.
+  // Enters the fingerprint: a different value produces different elements. False for attributes
+  // that only say how elements are made or fetched.
   bool identifies = true;
 };
 
@@ -55,15 +55,15 @@ inline constexpr char kParamPrefix[] = "param.";
 
 struct NodeKind {
   std::string op;
-  int version = 1;  // raised when equal attributes would give other elements
+  int version = 1;  // raised when equal attributes would produce different elements
   std::vector<AttrRule> attrs;
   int min_inputs = 1;
   int max_inputs = 1;
   // The last `bodies` inputs are built again for each element (FlatMap, Interleave) instead of
-  // being read. Their sources are no split providers.
+  // being read. Their sources are not split providers.
   int bodies = 0;
   // Every partition reads the last `undivided` inputs before the bodies whole (the choice of
-  // ChooseFromDatasets). Their sources are no split providers.
+  // ChooseFromDatasets). Their sources are not split providers.
   int undivided = 0;
   // The inputs run elsewhere (Distribute): they are not built, and have no split providers here.
   bool elsewhere = false;

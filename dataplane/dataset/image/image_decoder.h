@@ -38,8 +38,9 @@ class ImageDecoder {
     Pixels pixels;
     ImageSize size;
   };
-  // Reads one region, once. With JpegScaling::kDct the region may come at a half, a quarter or an
-  // eighth of its size, though not smaller than `wanted`, and includes every pixel that it touches.
+  // Reads one region, once. With JpegScaling::kDct the region may be returned at a half, a quarter
+  // or an eighth of its size, though not smaller than `wanted`, and includes every pixel that it
+  // touches.
   absl::StatusOr<Part> Read(const Region& region, const ImageSize& wanted);
   // Reads the whole image into `out` without gaps.
   absl::Status ReadAll(uint8_t* out);

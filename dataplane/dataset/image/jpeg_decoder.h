@@ -23,7 +23,7 @@ class JpegDecoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   // Reads the header. `bytes` must stay valid until the image is read. `channels` is 1 or 3.
-  // InvalidArgument if this is no JPEG image or has more than kMaxPixels; DataLoss if it has no
+  // InvalidArgument if this is not a JPEG image or has more than kMaxPixels; DataLoss if it has no
   // end.
   absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels);
 

@@ -21,7 +21,7 @@ struct Pixels {
   int64_t row_bytes = 0;  // from one row to the next
 };
 
-// Larger images are refused: such a file may have nothing but a header.
+// Larger images are refused: a small file can declare any size in its header.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
 
 }  // namespace penstock

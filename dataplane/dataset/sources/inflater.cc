@@ -110,7 +110,7 @@ absl::StatusOr<bool> Inflater::NextMember() {
     return true;
   }
   const bool at_front = read_ == static_cast<int64_t>(stream_.avail_in);
-  while (!at_front && *stream_.next_in == 0) {  // tapes and some programs pad blocks with zeros
+  while (!at_front && *stream_.next_in == 0) {  // tapes and certain programs pad blocks with zeros
     ++stream_.next_in;
     if (--stream_.avail_in > 0) continue;
     RETURN_IF_ERROR(Refill());

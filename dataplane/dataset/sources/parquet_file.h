@@ -22,7 +22,7 @@ absl::Status CheckParquetLeaf(const TensorSpec& leaf);
 class ParquetFile {
  public:
   // `columns` is a dict of leaves that CheckParquetLeaf() allows. NotFound lists the columns that
-  // exist. InvalidArgument if a column has another type.
+  // exist. InvalidArgument if a column has a different type.
   static absl::StatusOr<std::unique_ptr<ParquetFile>> Open(std::unique_ptr<File> file,
                                                            const Spec& columns);
   ~ParquetFile();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The splits of one source, one after another: those that the feed returns, or the whole source as
-// one split if there is no feed.
+// The splits of one source, one after another: the splits that the feed returns or, without a feed,
+// the whole source as one split.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class SplitCursor {
   // feed. DataLoss for a split number that the source does not have.
   absl::StatusOr<std::optional<Span64>> Next();
 
-  // Saves the position in the span that Next() returned last, of which `left` is not read yet: the
-  // number of splits begun, and the number of elements left in the last one. The split's own number
-  // is not saved, because the feed returns the same one again.
+  // Saves the position in the span that Next() returned last, of which `left` has not been read
+  // yet: the number of splits begun, and the number of elements left in the last one. The split's
+  // own number is not saved, because the feed returns the same one again.
   void Save(StateWriter& writer, Span64 left) const;
-  // Notes in `writer` which splits the position needs. `some_left` says that the last split is
+  // Notes in `writer` which splits the position needs. `some_left` means that the last split is
   // among them. Save() calls this itself.
   void NoteNeeded(StateWriter& writer, bool some_left) const;
   // Restores a position. `next` returns the span of the saved split (Next(), or a span derived from

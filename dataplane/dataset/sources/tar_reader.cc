@@ -105,7 +105,7 @@ absl::StatusOr<std::optional<TarReader::Header>> TarReader::ReadHeader() {
   if (const std::string_view prefix = FieldText(Raw(block, kPrefix)); posix && !prefix.empty())
     header.name = absl::StrCat(std::string(prefix), "/", header.name);
   if (header.type == '\0') header.type = header.name.ends_with('/') ? '5' : '0';
-  // Links, devices and directories have no contents, whatever their size field says.
+  // Links, devices and directories have no contents, whatever their size field contains.
   if (header.type < '1' || header.type > '6') {
     const std::optional<int64_t> size = Number(Raw(block, kSize));
     if (!size.has_value()) return Damaged(position, "the header has no valid size");

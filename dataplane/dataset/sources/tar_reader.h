@@ -3,7 +3,7 @@
 // names and large sizes. Format: POSIX.1-2017, pax, "ustar Interchange Format".
 //
 // libarchive is not used for two reasons. After a restore at a position, reading must continue
-// exactly as before, but libarchive judges the first header it sees by other rules than later ones.
+// exactly as before, but libarchive applies different rules to the first header than to later ones.
 // It also copies the contents of files once more.
 #pragma once
 

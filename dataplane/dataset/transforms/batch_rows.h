@@ -27,7 +27,8 @@ class BatchRows {
   int64_t count() const { return count_; }
   const Element& batch() const { return batch_; }
 
-  // Dims and offsets of views, where the batch does not contain them as the view needs them.
+  // Dims and offsets of views, where the batch does not contain them in the form that the view
+  // needs.
   using Parts = std::deque<absl::InlinedVector<int64_t, 4>>;
   // Leaf `i` of row `r`. Valid while this object and `parts` live. REQUIRES: r < count().
   Tensor Leaf(size_t i, int64_t r, Parts& parts) const;

@@ -25,7 +25,7 @@ class BatchingIterator : public NodeIterator {
   BatchingIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input, int64_t remember,
                    PositionedInput::Holds holds = PositionedInput::Holds::kNothing);
 
-  // Skips batches of which no row was read. Returns how many there were.
+  // Skips whole batches before any of their rows is read. Returns the number of batches skipped.
   absl::StatusOr<int64_t> SkipBatches(int64_t count);
   // Notes that the first `elements` elements of the input are in batches that were returned.
   void GaveUpTo(int64_t elements);

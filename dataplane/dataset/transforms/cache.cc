@@ -129,7 +129,8 @@ class CacheIterator final : public NodeIterator {
     if (mode_ == Mode::kReading && absl::IsFailedPrecondition(status)) mode_ = Mode::kFailed;
   }
 
-  // A later pass may not have the same error. It is not stored, and so nothing is.
+  // A later pass may not have the same error, so the error cannot be stored, and nothing else of
+  // this pass is stored either.
   void Keep(const absl::StatusOr<std::optional<Element>>& next) {
     absl::Status kept;
     if (!next.ok()) {
@@ -225,7 +226,7 @@ class MemoryStore final : public CacheStore {
   uint64_t seed() const override {
     return whole_ == nullptr ? demanded_.value_or(site_.seed()) : whole_->seed;
   }
-  // A state contains the iterator's own seed, so the key is the difference to that seed. It is 0
+  // A state contains the iterator's own seed, so the key is the difference from that seed. It is 0
   // unless the contents were made with the seed of another iterator.
   uint64_t key() const override { return seed() - site_.seed(); }
   absl::Status Demand(uint64_t key) override {
@@ -254,7 +255,8 @@ class MemoryStore final : public CacheStore {
   std::unique_ptr<CacheReader> Read() override { return std::make_unique<MemoryReader>(whole_); }
 
  private:
-  // Returns what another iterator over the dataset has stored, if this iterator may use it.
+  // Returns the contents that a different iterator over the dataset has stored, if this iterator
+  // may use them.
   std::shared_ptr<const CachedElements> OfAllIterators() const {
     KeptByNode* kept = site_.kept_by_node();
     if (kept == nullptr) return nullptr;

@@ -8,8 +8,8 @@
 //   tail      magic, number of elements, offset of the record of splits; of
 //             fixed size, so it is found from the end of the file
 //
-// The file is written under another name, synced to the disk and renamed. A file under the cache's
-// name is therefore complete.
+// The file is written under a temporary name, synced to the disk and renamed. A file under the
+// cache's name is therefore complete.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct CacheFileHead {
   uint64_t key = 0;
 };
 
-// An existing cache whose elements are not examined yet.
+// An existing cache whose elements have not been examined yet.
 struct CacheFile {
   std::shared_ptr<File> file;
   CacheFileHead head;
@@ -49,15 +49,15 @@ struct CacheFile {
 };
 
 // NotFound if the file does not exist. FailedPrecondition if it is damaged or not a cache; the
-// message names the file and says what to do.
+// message names the file and the remedy.
 absl::StatusOr<CacheFile> OpenCacheFile(const std::string& name, Files& files = LocalFiles());
 absl::Status DamagedCache(const std::string& name, const absl::Status& why);
 
 // Returns a File of its own for a reader; it shares the open file.
 std::unique_ptr<File> Shared(std::shared_ptr<File> file);
 
-// Writes a cache. If it is not committed, its file is removed. The file of a killed process is
-// removed by the next writer of the same cache.
+// Writes a cache. If it is not committed, its file is removed. The next writer of the same cache
+// removes the file of a killed process.
 class CacheFileWriter {
  public:
   // NotFound, PermissionDenied, … if the file cannot be written.

@@ -165,7 +165,7 @@ class DiskStore final : public CacheStore {
 
  private:
   // In process, a cache may be used whatever seed it was made with. On a worker, a partition must
-  // give the same elements wherever it is placed, so only a cache of this run is used.
+  // produce the same elements wherever it is placed, so only a cache of this run is used.
   bool Accepts(uint64_t key) const {
     if (demanded_.has_value()) return key == *demanded_;
     return !of_a_job_ || key == own_.key;

@@ -37,16 +37,16 @@ class CacheStore {
   // Returns whether the contents are complete. FailedPrecondition names the file if the cache is
   // damaged, belongs to another dataset, or is not the one demanded.
   virtual absl::StatusOr<bool> IsWhole() = 0;
-  // Distinguishes contents that may differ because they have other seeds. This is the key of the
-  // stored contents or, before there are any, of those that filling would store.
+  // Distinguishes contents that may differ because their seeds differ. Returns the key of the
+  // stored contents or, before anything is stored, of the contents that filling would store.
   virtual uint64_t key() const = 0;
   // The seed to build the input with when filling.
   virtual uint64_t seed() const = 0;
   // From now on, accepts only contents with this key.
   virtual absl::Status Demand(uint64_t key) = 0;
 
-  // Starts to fill from nothing and drops what an earlier pass has begun. The input must use the
-  // returned split feed; nullptr means that of the run.
+  // Starts to fill from nothing and drops the contents that an earlier pass has begun. The input
+  // must use the returned split feed; nullptr means the feed of the run.
   virtual absl::StatusOr<SplitFeed*> Begin() = 0;
   virtual absl::Status Append(const Element& element) = 0;  // REQUIRES: Begin()
   virtual absl::Status Commit() = 0;                        // all elements were appended

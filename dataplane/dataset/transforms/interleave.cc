@@ -222,7 +222,8 @@ class InterleaveIterator final : public NodeIterator {
     in_block_ = 0;
   }
 
-  // Returns the number of the oldest outer element that is open; of the next one if none is.
+  // Returns the number of the oldest outer element that is open, or of the next element if none is
+  // open.
   int64_t Oldest() const {
     int64_t oldest = input_.pulled();
     for (const Open& open : open_)

@@ -2,9 +2,9 @@
 // Collects elements by key until a window is full, for GroupByWindow and BucketBySequenceLength.
 //
 // A position is the input's position at the oldest waiting element, and the numbers of the waiting
-// elements. To restore it, these are read again from there and the others are skipped. Windows are
-// returned when they are full. At the end of the input the remaining windows are returned by
-// ascending key.
+// elements. To restore it, the input is read again from this position, and elements that were not
+// waiting are skipped. Windows are returned when they are full. At the end of the input the
+// remaining windows are returned by ascending key.
 #pragma once
 
 #include <cstdint>

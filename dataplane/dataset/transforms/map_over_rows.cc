@@ -51,8 +51,8 @@ class MapOverRowsIterator final : public BatchingIterator {
   }
 
  private:
-  // Reads from row `rows` of the batch on until the chunk or the batch is full. False if the input
-  // has ended.
+  // Reads, from row `rows` of the batch on, until the chunk or the batch is full. False if the
+  // input has ended.
   absl::StatusOr<bool> ReadChunk(int64_t rows, RowErrors& errors) {
     chunk_.Clear();
     while (!chunk_.full() && rows + chunk_.rows() < rows_) {

@@ -24,7 +24,7 @@ constexpr int64_t kTimed = 8;
 // Shorter calls are not checked for waiting, because the check takes a microsecond.
 constexpr int64_t kWorthAskingNs = 100'000;
 
-// Measures how long this thread waited voluntarily, not because others took its core.
+// Measures how long this thread waited voluntarily, as opposed to losing its core to other threads.
 class Waiting {
  public:
   Waiting() : switches_(Switches()), cpu_ns_(CpuNs()) {}

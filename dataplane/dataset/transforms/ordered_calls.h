@@ -34,7 +34,7 @@ class OrderedCalls {
 
   // Runs `call` as soon as the parallelism allows. Never waits.
   void Add(Call& call);
-  // Sets the number of calls at a time. Running calls go on.
+  // Sets the number of calls at a time. Running calls continue.
   void SetParallelism(int parallelism);
   // Waits until `call` is done. While it has not begun, runs calls on the caller's thread if the
   // parallelism allows it, but none that was added after `call`, which might take long after `call`

@@ -171,7 +171,8 @@ class PackIterator final : public NodeIterator {
     return row;
   }
 
-  // Returns the number of the oldest element that waits or is in an open row; else of the next one.
+  // Returns the number of the oldest element that waits or is in an open row; otherwise of the next
+  // element.
   int64_t Oldest() const {
     int64_t oldest = waiting_.has_value() ? waiting_->number : input_.pulled();
     for (const Open& open : open_)
@@ -202,7 +203,7 @@ class PackIterator final : public NodeIterator {
     return absl::OkStatus();
   }
 
-  // Puts a piece where it was in the saved position.
+  // Puts a piece into the row that it has in the saved position.
   absl::Status Put(const Element& element, int64_t number, const SavedPiece& saved) {
     const bool fits =
         rules_.CheckElement(element).ok() && saved.piece < rules_.Pieces(element) &&

@@ -26,7 +26,7 @@ absl::StatusOr<RowPadding> MakePadding(const PaddedShapes& shapes, const Padding
 
 // Returns one scalar per leaf of `spec`: 0, false or "" where `values` names none.
 absl::StatusOr<ConstantElement> MakePaddingValues(const PaddingValues& values, const Spec& spec);
-// Checks values that come from outside.
+// Checks untrusted values.
 absl::Status CheckPaddingValues(const Element& values, const Spec& spec);
 
 // The attributes are "padded" and "padding_values".
@@ -34,7 +34,7 @@ std::vector<AttrRule> PaddingRules(bool required);
 void AddPadding(const RowPadding& padding, Attrs& attrs);
 // REQUIRES: both attributes are present.
 RowPadding PaddingOf(const Attrs& attrs);
-// Checks padding that comes from outside: whether rows of `input` can be padded this way.
+// Checks untrusted padding: whether rows of `input` can be padded this way.
 absl::Status CheckPadding(const RowPadding& padding, const Spec& input);
 
 // Returns the dims that the rows are padded to. InvalidArgument if a row is larger than `padded`.

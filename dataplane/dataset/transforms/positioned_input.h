@@ -28,8 +28,8 @@ inline bool EndsReading(const absl::Status& status) {
   return absl::IsCancelled(status) || IsExhausted(status);
 }
 
-// The number of elements between two remembered positions. It is smaller where each element stands
-// for many others or for much work, and larger where skipping is cheap.
+// The number of elements between two remembered positions. It is smaller where each element
+// represents many others or much work, and larger where skipping is cheap.
 inline constexpr int64_t kRememberOften = 16;
 inline constexpr int64_t kRemember = 64;
 inline constexpr int64_t kRememberSeldom = 1024;
@@ -39,7 +39,7 @@ inline constexpr int64_t kRememberSeldom = 1024;
 class PositionedInput {
  public:
   // kElements: the node holds elements beyond the Next() that read them. It then reports with
-  // Gave…() when they go into its output.
+  // Gave…() when its output includes them.
   enum class Holds : bool { kNothing, kElements };
 
   // Remembers a position every `every` elements. After a restore, fewer elements are read again
@@ -53,7 +53,7 @@ class PositionedInput {
   absl::StatusOr<int64_t> Skip(int64_t count);
 
   // Skips to element `n`, for a restore, and remembers positions that are due. DataLoss if `n` is
-  // before the current position, or if the input ends before.
+  // before the current position, or if the input ends before `n`.
   absl::Status PassTo(int64_t n);
 
   // Remembers the current position if one is due; the first always is. Next…() and Skip() do this

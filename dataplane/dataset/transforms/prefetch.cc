@@ -95,7 +95,8 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
 
  private:
   // Waits until there is an element or the end. If the queue was full before the reader found it
-  // empty, the reader takes more at once than the input gives in that time, so the depth may grow.
+  // empty, the reader takes more at once than the input produces in that time, so the depth may
+  // grow.
   absl::Status AwaitElement(MutexLock& lock) REQUIRES(mu_) {
     if (std::exchange(was_full_, false) && !ended_) {
       ahead_.FellShort();

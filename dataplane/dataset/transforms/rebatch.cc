@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Rebatch: cuts and joins batches to other sizes. A position is the element and row of the
-// first row that was not returned, and how many elements were read from there. An error takes the
-// place of a batch, so it uses up that batch's place in the rotation of sizes.
+// first row that was not returned, and the number of elements read from this position. An error
+// takes the place of a batch, so it uses up that batch's place in the rotation of sizes.
 #include <algorithm>
 #include <deque>
 #include <limits>

@@ -111,8 +111,8 @@ class RepeatIterator final : public NodeIterator {
   void Yielded(bool something) { yielded_ = yielded_ || something; }
 
   // An endless Repeat of an empty input would never return. But a partition, or a reader of a job,
-  // may find its share of many repetitions empty. It waits for the feed's answers, or for the
-  // others, and its data may be in the next repetition.
+  // may find its share of many repetitions empty. It waits for the feed's answers, or for the other
+  // readers, and its data may be in the next repetition.
   absl::Status EndPass() {
     // Keeps the last pass open, because every state contains what Distribute has delivered.
     over_ = pass_ + 1 == passes_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue of places that are made once and reused: taken at one end and released at the other.
+// A queue of places that are made once and reused: places are taken at one end and released at the
+// other.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,8 @@
 // Dataset::Rounds: elements in rounds of one bucket, for coordinated reads.
 //
 // A position is the input's position at the oldest held element, and the numbers of the held
-// elements. To restore it, these are read again from there and the others are skipped.
+// elements. To restore it, the input is read again from this position, and elements that were not
+// held are skipped.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -126,7 +127,8 @@ class RoundsIterator final : public NodeIterator {
     return true;
   }
 
-  // Returns the bucket that may be full now: that of the element, or the fullest for an error.
+  // Returns the bucket that may be full now: the bucket of the element or, for an error, the
+  // fullest one.
   absl::StatusOr<Buckets::iterator> Hold(absl::StatusOr<std::optional<Element>> next,
                                          int64_t number);
   bool IsFull(Buckets::const_iterator bucket) const {
@@ -143,7 +145,7 @@ class RoundsIterator final : public NodeIterator {
            input_.pulled() - 1 - *numbers_.begin() > *max_age_;
   }
   Buckets::iterator BucketOfOldest();
-  // Moves errors and elements of `bucket` into the round. If these are too few, adds elements of
+  // Moves errors and elements of `bucket` into the round. If there are too few, adds elements of
   // the nearest buckets.
   void TakeRound(Buckets::iterator bucket);
   void Take(std::deque<Held>& from) {

@@ -21,7 +21,7 @@ namespace penstock {
 class RowChunk {
  public:
   // `input` is the spec of one row of the function's input. A chunk has at most `most_rows` rows,
-  // and no more than fit a processor's first-level cache.
+  // and no more rows than fit into a processor's first-level cache.
   static absl::StatusOr<RowChunk> Create(FunctionOverRows function, const Spec& input,
                                          int64_t most_rows);
   RowChunk(RowChunk&&) = default;
@@ -32,7 +32,7 @@ class RowChunk {
 
   // The sink for the next row, until Add().
   ResultSink& next_row() { return sink_; }
-  // The row is written. A `failed` row is not computed.
+  // Adds the row, which has been written. A `failed` row is not computed.
   void Add(bool failed);
 
   // Writes the results to the rows of `batch` from `first` on. If the function fails, computes the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function that returns a scalar for an element. The value decides where the element goes.
+// A function that returns a scalar for an element. The value decides which group the element
+// belongs to.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Shuffle: a buffer is filled from the input, and each output is drawn from it. A position
-// is two counts. They determine which inputs were in the buffer (shuffle_order.h), and these are
-// read again.
+// is two counts. They determine which inputs were in the buffer (shuffle_order.h), and these inputs
+// are read again.
 #include <algorithm>
 #include <limits>
 #include <utility>

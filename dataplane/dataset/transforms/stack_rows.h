@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Returns a batch of `rows` as `batch` describes it. A dense leaf stays dense, which needs equal
+// Returns a batch of `rows` as `batch` describes it. A dense leaf stays dense, which requires equal
 // shapes or `padding`, or becomes ragged. Ragged leaves get one more level, sparse leaves one more
 // index. InvalidArgument names the leaf and both shapes that do not fit. REQUIRES: `rows` is not
 // empty.

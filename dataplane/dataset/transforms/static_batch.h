@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batch whose rows all have the same known size. Its block is laid out before a row is read, and
-// each row is written where it will be sent from.
+// each row is written in place, into the memory that will be sent.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Take and Dataset::Skip: the first elements, or all others. An error that takes the place
-// of an element counts as one.
+// Dataset::Take and Dataset::Skip: the first elements, or all except the first. An error that takes
+// the place of an element counts as one.
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -45,7 +45,8 @@ class ThreadPool {
 };
 
 // The number of threads that one parallel node starts with. `calls` is the number that the dataset
-// asks for (kAutotune: as many as allowed), `threads` that of the run (0: one per core).
+// asks for (kAutotune: as many as allowed), and `threads` is the run's number of threads (0: one
+// per core).
 int Parallelism(int64_t calls, int threads);
 // The limit for a node whose calls wait for something other than a core.
 inline constexpr int kMostTunedThreads = 64;
