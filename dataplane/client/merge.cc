@@ -8,12 +8,7 @@
 namespace penstock::client {
 
 void Merge::Push(ReceivedElement received) {
-  if (order_ == MergeOrder::kDeterministic) {
-    ordered_.Push(std::move(received));
-    ++size_;
-    return;
-  }
-  const WorkerId from = order_ == MergeOrder::kFair ? received.from : WorkerId();
+  const WorkerId from = fair_ ? received.from : WorkerId();
   queues_[from].Push(std::move(received));
   ++size_;
 }
@@ -34,7 +29,6 @@ size_t Merge::CountOf(PartitionId partition) const {
 }
 
 std::vector<ReceivedElement> Merge::GiveBack(PartitionId partition, size_t keeps) {
-  PENSTOCK_CHECK(order_ != MergeOrder::kDeterministic);
   std::vector<ReceivedElement> back;
   for (auto& [worker, queue] : queues_) {
     for (size_t left = queue.size(); left > 0; --left) {
@@ -54,7 +48,6 @@ std::vector<ReceivedElement> Merge::GiveBack(PartitionId partition, size_t keeps
 ReceivedElement Merge::Pop() {
   PENSTOCK_CHECK(size_ > 0);
   --size_;
-  if (order_ == MergeOrder::kDeterministic) return ordered_.Pop();
   auto queue = queues_.upper_bound(last_);
   for (size_t i = 0; i <= queues_.size(); ++i) {
     if (queue == queues_.end()) queue = queues_.begin();

@@ -26,6 +26,7 @@ void OrderedMerge::Push(ReceivedElement received) {
   PENSTOCK_CHECK(Expects(identity.partition, identity.index));
   received_[identity.partition.value() - 1].emplace(queue_.positions().RowOf(identity.index),
                                                     std::move(received));
+  ++size_;
 }
 
 bool OrderedMerge::ready() const {
@@ -37,6 +38,7 @@ ReceivedElement OrderedMerge::Pop() {
   PENSTOCK_CHECK(ready());
   const protocol::PartitionRow next = *queue_.Next();
   queue_.Pop();
+  --size_;
   return std::move(received_[next.partition.value() - 1].extract(next.row).mapped());
 }
 

@@ -30,6 +30,7 @@ class OrderedMerge {
   }
   // Keeps the element until it is next. REQUIRES: it is expected, and not here yet.
   void Push(ReceivedElement received);
+  size_t size() const { return size_; }
   // Returns true if the next element is here.
   bool ready() const;
   // REQUIRES: ready().
@@ -40,6 +41,7 @@ class OrderedMerge {
  private:
   protocol::OrderQueue queue_;
   std::vector<std::map<int64_t, ReceivedElement>> received_;  // by row; [0] is partition 1
+  size_t size_ = 0;
 };
 
 }  // namespace penstock::client

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker that a session reads from: its link, and the next attempt to open one.
+// A handle on the present link to one worker that a session reads from. Any thread.
 #pragma once
 
 #include <map>
@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
 #include "control/sync/mutex.h"
-#include "dataplane/client/unacked_receives.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/ids.h"
 
@@ -34,50 +33,11 @@ class ReaderEvents {
 
 class Reader {
  public:
-  // The phase of the link. Belongs to the session, whose lock guards it.
-  enum class Phase : uint8_t {
-    kDown,      // there is no link
-    kDialling,  // begun; Dial() may be running
-    kOpen,
-    kBroken,  // over; must be closed before the next one
-  };
-  struct Progress {
-    Phase phase = Phase::kDown;
-    bool dialled = false;  // Dial() has returned
-    bool opened = false;   // the worker has answered
-    bool wanted = true;    // it has a partition that this client reads
-    bool placed = true;    // it has a partition, perhaps one that this client does not read
-    absl::Time unwanted_since;
-    absl::Time retry_at = absl::InfinitePast();
-    absl::Duration backoff;
-    absl::Time down_since = absl::InfiniteFuture();
-    absl::Status reason;                     // why it is down
-    int64_t link = 0;                        // the number of the latest link; 0 before the first
-    transfer::TransportSelection selection;  // of the link's transport
-    bool made_progress = false;              // an element was received since it was dialled
-    int consecutive_failures =
-        0;  // links in a row that failed for lack of resources and received nothing
-    // Protocols that are not tried again, and why.
-    std::map<std::string, std::string> given_up;
-    UnackedReceives unacked_receives;
-    int64_t elements = 0;  // received over all its links
-    int64_t bytes = 0;
-    std::shared_ptr<transfer::FilledCounts> filled = std::make_shared<transfer::FilledCounts>();
-
-    // Failures from before, while nobody asked for the worker, do not count.
-    void ForgetFailures() {
-      down_since = absl::InfiniteFuture();
-      retry_at = absl::InfinitePast();
-      backoff = absl::ZeroDuration();
-    }
-  };
-
   // `events` outlives it.
   Reader(control::Membership::Worker worker, ReaderEvents& events)
       : worker_(std::move(worker)), events_(events) {}
 
   const control::Membership::Worker& worker() const { return worker_; }
-  Progress& progress() { return progress_; }
 
   // Begins link `number` over one of the transports not given up (negotiation.cc), and returns
   // which and why. Returns the error of the negotiation, or of the transport's Dial(). All later
@@ -97,7 +57,6 @@ class Reader {
 
   const control::Membership::Worker worker_;
   ReaderEvents& events_;
-  Progress progress_;
 
   Mutex mu_;                            // never acquired inside an event
   int64_t number_ GUARDED_BY(mu_) = 0;  // of link_

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "dataplane/client/ordered_merge.h"
 #include "dataplane/client/receive_limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -85,7 +86,7 @@ ReceivedElement At(uint64_t partition, Index index) {
 }
 
 // Returns partition and index of all elements that may be returned now.
-std::vector<std::pair<uint64_t, Index>> DrainOrdered(Merge& merge) {
+std::vector<std::pair<uint64_t, Index>> DrainOrdered(OrderedMerge& merge) {
   std::vector<std::pair<uint64_t, Index>> order;
   while (merge.ready()) {
     const ReceivedElement received = merge.Pop();
@@ -97,39 +98,39 @@ std::vector<std::pair<uint64_t, Index>> DrainOrdered(Merge& merge) {
 using Order = std::vector<std::pair<uint64_t, Index>>;
 
 TEST(OrderedMergeTest, TakesOneOfEachPartitionHoweverTheyCome) {
-  Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({.partitions = 3}, 0, {{}, {}, {}});
+  OrderedMerge merge;
+  merge.Open({.partitions = 3}, 0, {{}, {}, {}});
   for (Index i : {1, 0}) merge.Push(At(3, i));
   merge.Push(At(2, 0));
   EXPECT_FALSE(merge.ready());
-  EXPECT_FALSE(merge.empty());
+  EXPECT_EQ(merge.size(), 3u);
   merge.Push(At(1, 0));
   EXPECT_EQ(DrainOrdered(merge), (Order{{1, 0}, {2, 0}, {3, 0}}));
   merge.Push(At(1, 1));
   merge.Push(At(2, 1));
   EXPECT_EQ(DrainOrdered(merge), (Order{{1, 1}, {2, 1}, {3, 1}}));
-  EXPECT_TRUE(merge.empty());
+  EXPECT_EQ(merge.size(), 0u);
 }
 
 TEST(OrderedMergeTest, WaitsForTheEndOfAPartitionAndLeavesItOut) {
-  Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({.partitions = 2}, 0, {{}, {}});
+  OrderedMerge merge;
+  merge.Open({.partitions = 2}, 0, {{}, {}});
   merge.Push(At(1, 0));
   merge.Push(At(2, 0));
   merge.Push(At(2, 1));
   EXPECT_EQ(DrainOrdered(merge), (Order{{1, 0}, {2, 0}}));
-  merge.ordered().SetEnd(PartitionId(1), 1);
+  merge.SetEnd(PartitionId(1), 1);
   EXPECT_EQ(DrainOrdered(merge), (Order{{2, 1}}));
   merge.Push(At(2, 2));
   EXPECT_EQ(DrainOrdered(merge), (Order{{2, 2}}));
 }
 
 TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
-  Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({.partitions = 3}, 0,
+  OrderedMerge merge;
+  merge.Open({.partitions = 3}, 0,
                        {IndexSet::Of(0, 5), IndexSet::Of(0, 5), IndexSet::Of(0, 4)});
-  EXPECT_FALSE(merge.ordered().Expects(PartitionId(1), 4));
-  EXPECT_FALSE(merge.ordered().Expects(PartitionId(4), 5));
+  EXPECT_FALSE(merge.Expects(PartitionId(1), 4));
+  EXPECT_FALSE(merge.Expects(PartitionId(4), 5));
   for (uint64_t partition : {1, 2, 3}) merge.Push(At(partition, 5));
   EXPECT_FALSE(merge.ready());
   merge.Push(At(3, 4));
@@ -137,27 +138,27 @@ TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
 }
 
 TEST(OrderedMergeTest, MissingIndicesAtTheEndDoNotExist) {
-  Merge merge(MergeOrder::kDeterministic);
-  merge.ordered().Open({.partitions = 3}, 0, {{}, {}, {}});
+  OrderedMerge merge;
+  merge.Open({.partitions = 3}, 0, {{}, {}, {}});
   merge.Push(At(2, 0));
   merge.Push(At(3, 0));
   merge.Push(At(3, 1));
   EXPECT_FALSE(merge.ready());
-  merge.ordered().SetAllEnded();
+  merge.SetAllEnded();
   EXPECT_EQ(DrainOrdered(merge), (Order{{2, 0}, {3, 0}, {3, 1}}));
 }
 
 TEST(OrderedMergeTest, OfOneConsumerHasItsElementsAlone) {
-  Merge merge(MergeOrder::kDeterministic);
+  OrderedMerge merge;
   // Positions 3, 4, 5 … belong to consumers 0, 1, 0 …; 5, of partition 2, was delivered before.
-  merge.ordered().Open({.partitions = 3, .consumers = 2, .first = 3}, 0,
+  merge.Open({.partitions = 3, .consumers = 2, .first = 3}, 0,
                        {{}, IndexSet::Of(0, 1), {}});
-  EXPECT_FALSE(merge.ordered().Expects(PartitionId(2), 1));
+  EXPECT_FALSE(merge.Expects(PartitionId(2), 1));
   merge.Push(At(3, 1));
   EXPECT_FALSE(merge.ready());
   merge.Push(At(1, 1));
   EXPECT_EQ(DrainOrdered(merge), (Order{{1, 1}, {3, 1}}));
-  EXPECT_TRUE(merge.ordered().Expects(PartitionId(2), 2));
+  EXPECT_TRUE(merge.Expects(PartitionId(2), 2));
 }
 
 // --- Receive limits ----------------------------------------------------------------

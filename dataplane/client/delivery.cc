@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/delivery.h"
+
+#include <limits>
+#include <utility>
+
+#include "dataplane/client/ordered_delivery.h"
+#include "dataplane/client/rounds_delivery.h"
+#include "dataplane/client/unordered_delivery.h"
+#include "dataplane/memory/pool.h"
+#include "penstock/status.h"
+
+namespace penstock::client {
+namespace {
+
+// The credit windows of a coordinated read and of an ordered merge. Other messages limit how far
+// their workers may send.
+constexpr int64_t kRoundsWindow = 1024;
+constexpr int64_t kOrderedWindow = 1 << 15;
+
+}  // namespace
+
+std::unique_ptr<Delivery> Delivery::Make(const Parts& parts) {
+  const DistributeOptions& options = parts.options.distribute;
+  if (options.order == MergeOrder::kDeterministic) return std::make_unique<OrderedDelivery>(parts);
+  if (options.num_consumers.has_value()) return std::make_unique<RoundsDelivery>(parts);
+  if (options.cross_trainer_cache.has_value()) return std::make_unique<CachedDelivery>(parts);
+  return std::make_unique<SharedDelivery>(parts);
+}
+
+CreditManager MakeCredits(const DistributeOptions& options) {
+  constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+  if (options.order == MergeOrder::kDeterministic) return CreditManager(kOrderedWindow, kNoBound);
+  if (options.num_consumers.has_value()) return CreditManager(kRoundsWindow, kNoBound);
+  return CreditManager(options.max_outstanding_requests, options.max_outstanding_bytes);
+}
+
+protocol::ReceiveResult Delivery::OnElement(const Identity& identity) {
+  return parts_.ledger.Of(identity.partition).OnElement(identity.placement, PositionOf(identity));
+}
+
+bool Delivery::MustReportTaken(const StepTimes&) const {
+  return parts_.ledger.at_once();
+}
+
+void Delivery::Record(Taken& taken, bool pending) {
+  const Identity& identity = taken.received.identity;
+  taken.pending = pending;
+  if (pending) {
+    parts_.ledger.OnHanded(identity.partition, PositionOf(identity));
+  } else {
+    parts_.ledger.Of(identity.partition).OnDelivered(PositionOf(identity));
+  }
+}
+
+absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const DistributeOptions& options) {
+  PENSTOCK_ASSIGN_OR_RETURN(Element element,
+                            CopyOutOfFrame(DefaultPool(), std::move(taken.received.element)));
+  if (!taken.step.has_value()) return element;
+  if (element.IsShared()) {  // the trainer may write into its element
+    PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
+  }
+  Identity identity = taken.received.identity;
+  identity.round = *taken.step;
+  identity.consumer = static_cast<int32_t>(*options.consumer_index);
+  element.set_identity(identity);
+  return element;
+}
+
+}  // namespace penstock::client

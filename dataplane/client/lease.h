@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lease under which a session returns received elements, and the heartbeats that renew it.
+// Changes with the rules of leases. A value, guarded by the session's lock (session_parts.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+#include "absl/time/time.h"
+#include "control/protocol/session_messages.h"
+
+namespace penstock::client {
+
+class Lease {
+ public:
+  // A Hello is sent. Heartbeats that were sent before it will not be answered.
+  void OnHello(absl::Time now) {
+    unanswered_.clear();
+    hello_sent_ = now;
+  }
+  // The lease counts from the Hello. A heartbeat is due at once.
+  void OnWelcome(const control::Welcome& welcome) {
+    length_ = welcome.lease;
+    interval_ = welcome.heartbeat_interval;
+    renewed_ = hello_sent_;
+    next_heartbeat_ = absl::InfinitePast();
+  }
+  bool Holds(absl::Time now) const { return now < renewed_ + length_; }
+
+  absl::Time next_heartbeat() const { return next_heartbeat_; }
+  // Plans the next heartbeat. `hint`: the longest interval that the user wants; 0: any.
+  void PlanHeartbeat(absl::Time now, absl::Duration hint) {
+    next_heartbeat_ = now + (hint > absl::ZeroDuration() ? std::min(hint, interval_) : interval_);
+  }
+  // Returns the number of the heartbeat that is sent now.
+  uint64_t Beat(absl::Time now) {
+    unanswered_[++heartbeats_] = now;
+    return heartbeats_;
+  }
+  // The lease counts from when the answered heartbeat was sent.
+  void OnAnswer(uint64_t heartbeat) {
+    const auto sent = unanswered_.find(heartbeat);
+    if (sent == unanswered_.end()) return;
+    renewed_ = std::max(renewed_, sent->second);
+    unanswered_.erase(unanswered_.begin(), std::next(sent));
+  }
+
+ private:
+  absl::Duration length_;
+  absl::Duration interval_;
+  absl::Time hello_sent_;
+  absl::Time renewed_ = absl::InfinitePast();
+  absl::Time next_heartbeat_;
+  uint64_t heartbeats_ = 0;
+  std::map<uint64_t, absl::Time> unanswered_;  // when each was sent
+};
+
+}  // namespace penstock::client
