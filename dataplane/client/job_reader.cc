@@ -2,76 +2,25 @@
 #include "dataplane/client/job_reader.h"
 
 #include <algorithm>
-#include <future>
-#include <limits>
-#include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
-#include "control/protocol/restore.h"
-#include "control/protocol/scoped_name.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/advice.h"
-#include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"
-#include "dataplane/client/status_server.h"
+#include "dataplane/dataset/engine/kept_across_passes.h"
 #include "dataplane/memory/catch_exhausted.h"
-#include "dataplane/transfer/library.h"
-#include "dataplane/transfer/ucx/settings.h"
-#include "dataplane/transfer/ucx/transport.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
 namespace {
 
-// How many saved states are kept that are neither committed nor superseded. Older states can no
-// longer be committed.
-constexpr size_t kMostSaves = 1024;
-constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join checks for cancellation
-// How often a dataset is registered, at most, for one join.
-constexpr int kMostRegistrations = 3;
-
 // In a position, replaces a ReaderState that is in the node's section.
 constexpr uint64_t kInSection = 3;
-
-// The readers of running datasets. All passes of one node find the same reader here.
-struct Registry {
-  Mutex mu;
-  std::map<std::pair<const CommitListeners*, int>, std::weak_ptr<JobReader>> readers GUARDED_BY(mu);
-};
-Registry& TheRegistry() {
-  static Registry& registry = *new Registry;
-  return registry;
-}
-
-// How many repetitions of a named job were begun through a node of a Dataset, by any iterator. Each
-// iterator reads another repetition, as tf.data service's iterators do.
-struct Repetitions {
-  Mutex mu;
-  std::map<std::weak_ptr<const Dataset::Node>, int64_t, std::owner_less<>> begun GUARDED_BY(mu);
-};
-Repetitions& TheRepetitions() {
-  static Repetitions& repetitions = *new Repetitions;
-  return repetitions;
-}
-
-void CountAsBegun(const NodePtr& node, int64_t repetition) {
-  Repetitions& repetitions = TheRepetitions();
-  MutexLock lock(repetitions.mu);
-  std::erase_if(repetitions.begun, [](const auto& entry) { return entry.first.expired(); });
-  int64_t& begun = repetitions.begun[node];
-  begun = std::max(begun, repetition + 1);
-}
-
-int64_t BeginNext(const NodePtr& node) {
-  Repetitions& repetitions = TheRepetitions();
-  MutexLock lock(repetitions.mu);
-  return repetitions.begun[node]++;
-}
 
 uint64_t WorkersDataset(const Dataset::Node& node) {
   return node.inputs.empty() ? 0 : node.inputs[0]->fingerprint;
@@ -89,20 +38,18 @@ absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
 }  // namespace
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
-  CommitListeners* commits = site.run().commits;
+  const RunContext& run = site.run();
   // In the body of a function each opening has its own reader, as each iterator has.
-  if (commits == nullptr || site.in_body()) return std::shared_ptr<JobReader>(new JobReader(site));
-  Registry& registry = TheRegistry();
-  MutexLock lock(registry.mu);
-  std::erase_if(registry.readers, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<JobReader>& known = registry.readers[{commits, site.number()}];
-  if (std::shared_ptr<JobReader> reader = known.lock()) return reader;
-  std::shared_ptr<JobReader> reader(new JobReader(site));
-  known = reader;
-  // The listener keeps the reader between two passes, as long as the dataset runs.
-  commits->Add([reader](uint64_t save) { return reader->Commit(save); });
-  commits->AddStop([reader](absl::Duration bound) { reader->Stop(bound); });
-  return reader;
+  if (run.commits == nullptr || site.in_body())
+    return std::shared_ptr<JobReader>(new JobReader(site));
+  std::shared_ptr<void>& kept = run.kept->Of(site.number());
+  if (kept == nullptr) {
+    std::shared_ptr<JobReader> reader(new JobReader(site));
+    run.commits->Add([reader](uint64_t save) { return reader->Commit(save); });
+    run.commits->AddStop([reader](absl::Duration bound) { reader->Stop(bound); });
+    kept = reader;
+  }
+  return std::static_pointer_cast<JobReader>(kept);
 }
 
 JobReader::JobReader(const BuildSite& site)
@@ -119,12 +66,9 @@ JobReader::JobReader(const BuildSite& site)
           (!options_.num_consumers.has_value() || options_.order == MergeOrder::kDeterministic)),
       cancelled_(site.run().cancelled),
       pool_(site.pool()),
+      connection_(node_, options_, cancelled_),
       client_(RandomId()),
       incarnation_(RandomId()) {}
-
-JobReader::~JobReader() {
-  sessions_.clear();  // before the stub they use
-}
 
 absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   RETURN_IF_ERROR(EnsureJoined());
@@ -179,7 +123,8 @@ int64_t JobReader::RepetitionOf(int64_t pass) {
   if (present_.has_value() && present_->pass == pass) return present_->repetition;
   int64_t repetition = pass;
   if (CountsRepetitions()) {
-    repetition = BeginNext(node_);
+    MutexLock lock(node_->kept.mu);
+    repetition = node_->kept.repetitions++;
   } else if (present_.has_value()) {
     repetition = present_->repetition + pass - present_->pass;
   }
@@ -190,40 +135,24 @@ int64_t JobReader::RepetitionOf(int64_t pass) {
 absl::Status JobReader::EnsureJoined() {
   if (joined_) return absl::OkStatus();
   MutexLock joining_lock(joining_mu_);  // Next() and Commit() may both join
+  std::optional<std::string> job_name;
+  std::optional<MergedStates> merged;
   {
     MutexLock lock(mu_);
     if (job_.has_value()) return absl::OkStatus();
+    if (restored_.has_value()) job_name = restored_->reader.job_name;
+    merged = merged_states_;
   }
-  if (stub_ == nullptr) {
-    ASSIGN_OR_RETURN(const ClientSettings settings, ReadClientSettings(ProcessEnvironment()));
-    RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
-    RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
-    transport_preference_ = MakeTransportPreference(options_, settings);
-    // Otherwise it is opened when a worker is found that offers nothing better.
-    if (transfer::ucx::IsNamed(transport_preference_.protocol, transport_preference_.fallback))
-      transfer::ucx::OpenEarly();
-    tls_ = settings.tls;
-    tcp_ = settings.tcp;
-    StartStatusServer(settings.metrics_port, settings.metrics_token);
-    ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(options_.service, tls_));
-  }
-  std::stop_source stop;
-  std::future<absl::StatusOr<control::JobAnswer>> joining;
-  RETURN_IF_ERROR(CatchExhausted("joining the job", [&] {
-    joining = std::async(std::launch::async, [&] { return Join(stop.get_token()); });
-    return absl::OkStatus();
-  }));
-  while (joining.wait_for(kJoinPolls) == std::future_status::timeout) {
-    if (cancelled_ != nullptr && cancelled_->load()) stop.request_stop();
-  }
-  ASSIGN_OR_RETURN(control::JobAnswer job, joining.get());
+  RETURN_IF_ERROR(connection_.Open());
+  ASSIGN_OR_RETURN(control::JobAnswer job, connection_.Join(job_name, merged));
   MutexLock lock(mu_);
   if (restored_.has_value() &&
       (restored_->reader.job != job.job ||
        (restored_->job_mark != 0 && restored_->job_mark != MarkOfJob(job.token)))) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the state is of ", ToString(restored_->reader.job), " '", restored_->reader.job_name,
-        "', but the dispatcher at ", stub_->address(), " has another job (", ToString(job.job),
+        "', but the dispatcher at ", connection_.stub().address(), " has another job (",
+        ToString(job.job),
         ") under that name: it has lost its journal, or the job was removed; to go on there, "
         "Restore() the states of all ranks"));
   }
@@ -243,68 +172,14 @@ absl::Status JobReader::EnsureJoined() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<control::JobAnswer> JobReader::Join(std::stop_token stop) {
-  const control::CallOptions call{.timeout = options_.timeout, .stop = stop};
-  control::GetOrCreateJobRequest request;
-  request.request = NewRequest();
-  request.name_space = options_.name_space;
-  std::string name = options_.job_name;
-  if (node_->inputs.empty() && !name.empty()) {
-    // With the id in the name, datasets that were registered apart may be read under one name.
-    name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/", name);
-  }
-  if (!name.empty()) {
-    request.name = control::ScopedName(options_.name_space, name);
-  }
-  AdviseIfEachRankReadsAll(Dataset(node_), options_, *StderrEventLog());
-  {
-    MutexLock lock(mu_);
-    request.run_id = options_.run_id;
-    request.seed = options_.seed;
-    if (restored_.has_value()) request.name = restored_->reader.job_name;
-    if (merged_states_.has_value()) {
-      if (request.name.empty()) request.name = merged_states_->job_name;
-      if (!merged_states_->run_id.empty()) request.run_id = merged_states_->run_id;
-      request.seed = merged_states_->seed;
-    }
-  }
-  request.terms = TermsOf(options_);
-  std::optional<control::Restoration> restoration;
-  {
-    MutexLock lock(mu_);
-    if (merged_states_.has_value()) restoration = merged_states_->restoration;
-  }
-  const auto join = [&] {
-    return restoration.has_value() ? stub_->RestoreJob({request, *restoration}, call)
-                                   : stub_->GetOrCreateJob(request, call);
-  };
-  if (node_->inputs.empty()) {
-    request.dataset_id = Get<std::string>(node_->attrs, "dataset_id");
-    return join();
-  }
-  ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
-                   RegistrationOf(Dataset(node_->inputs[0]), options_.name_space, cancelled_));
-  request.dataset_fingerprint = dataset.summary.fingerprint;
-  for (int attempt = 1;; ++attempt) {
-    ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,
-                     stub_->GetOrRegisterDataset(dataset, call));
-    request.dataset_id = answer.dataset_id;
-    absl::StatusOr<control::JobAnswer> job = join();
-    // Another dispatcher may have begun in between that does not know the dataset.
-    if (!absl::IsNotFound(job.status()) || attempt == kMostRegistrations) return job;
-    dataset.request = NewRequest();
-    request.request = NewRequest();
-  }
-}
-
 absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition) {
   const auto found = sessions_.find(repetition);
   if (found != sessions_.end()) return found->second;
   SessionOptions options{
       .distribute = options_,
-      .transport_preference = transport_preference_,
-      .tls = tls_,
-      .tcp = tcp_,
+      .transport_preference = connection_.transport_preference(),
+      .tls = connection_.tls(),
+      .tcp = connection_.tcp(),
       .spec = node_->spec,
       .job = *job_,
       .repetition = repetition,
@@ -322,8 +197,12 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
     options.claims_only = repetition < repetitions.back().number;
     options.heard = restored_->heard;
   }
-  if (CountsRepetitions()) CountAsBegun(node_, repetition);
-  absl::StatusOr<std::unique_ptr<Session>> session = Session::Begin(std::move(options), *stub_);
+  if (CountsRepetitions()) {
+    MutexLock lock(node_->kept.mu);
+    node_->kept.repetitions = std::max(node_->kept.repetitions, repetition + 1);
+  }
+  absl::StatusOr<std::unique_ptr<Session>> session =
+      Session::Begin(std::move(options), connection_.stub());
   if (!session.ok()) return OfReading(session.status());
   return sessions_.emplace(repetition, *std::move(session)).first->second;
 }
@@ -412,9 +291,7 @@ absl::Status JobReader::Put(JobState state, StateWriter& writer) {
                state.reader.repetitions.empty() ? 0 : state.reader.repetitions.back().number,
                [this, state] { return SectionOf(state); });
   MutexLock lock(mu_);
-  newest_save_ = std::max(newest_save_, state.reader.save);
-  saves_[state.reader.save] = std::move(state.reader);
-  if (saves_.size() > kMostSaves) saves_.erase(saves_.begin());
+  saves_.Add(std::move(state.reader));
   return absl::OkStatus();
 }
 
@@ -428,8 +305,8 @@ absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
   if (state.reader.job && state.saved.empty()) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
       ASSIGN_OR_RETURN(control::SavedRepetition saved,
-                       stub_->GetReading({state.reader.job, its.number, state.heard},
-                                         {.timeout = options_.timeout, .stop = {}}));
+                       connection_.stub().GetReading({state.reader.job, its.number, state.heard},
+                                                     {.timeout = options_.timeout, .stop = {}}));
       state.saved.push_back(std::move(saved));
     }
   }
@@ -459,8 +336,7 @@ absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
 void JobReader::BeginAnew() {
   for (auto& [number, session] : sessions_) session->Abandon();
   sessions_.clear();
-  saves_.clear();
-  newest_save_ = committed_save_ = 0;
+  saves_ = SavedStates();
   read_ahead_ = false;
   joined_ = false;
   job_.reset();
@@ -479,8 +355,7 @@ absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
   replaced = sessions_;
   BeginAnew();
   const ReaderState& reader = state.reader;
-  if (reader.save != 0) saves_[reader.save] = reader;
-  newest_save_ = reader.save;
+  if (reader.save != 0) saves_.Add(reader);
   if (!reader.job) return absl::OkStatus();
   took_up_ = true;
   present_ = {pass, reader.repetitions.back().number};
@@ -495,41 +370,20 @@ absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
 }
 
 absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up) {
-  std::vector<control::RankState> ranks;
-  MergedStates merged{.run_id = taken_up.run_id};
-  int64_t least = std::numeric_limits<int64_t>::max();
-  bool edited = false;  // the dataset that the workers run
-  const control::JobTerms terms = TermsOf(options_);
+  std::vector<JobState> ranks;
   for (const StateSections& sections : taken_up.of) {
-    ASSIGN_OR_RETURN(const JobState state, JobStateIn(sections, number_));
-    if (!state.reader.job) continue;  // it had not begun
-    if (state.terms.mode != terms.mode || state.terms.keep != terms.keep ||
-        state.terms.deterministic != terms.deterministic ||
-        state.terms.partitions != terms.partitions || state.terms.group_size != terms.group_size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the states are of job '", state.reader.job_name,
-                       "', which was read with another processing_mode, keep, order, number of "
-                       "partitions or size of a consumer_group than this Distribute"));
-    }
-    merged.job_name = state.reader.job_name;
-    merged.seed = state.seed;
-    edited |= state.dataset != WorkersDataset(*node_);
-    least = std::min(least, state.reader.repetitions.back().number);
-    ranks.push_back(ToRankState(state));
+    ASSIGN_OR_RETURN(ranks.emplace_back(), JobStateIn(sections, number_));
   }
-  if (!ranks.empty()) {
-    ASSIGN_OR_RETURN(merged.restoration, control::MergeRankStates(ranks, taken_up.name));
-  }
-  // Bookmarks belong to the dataset that they were saved from. The edited dataset is read from its
-  // first splits.
-  if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(merged.restoration));
+  ASSIGN_OR_RETURN(std::optional<MergedStates> merged,
+                   MergeStates(ranks, TermsOf(options_), WorkersDataset(*node_), taken_up.name));
+  if (merged.has_value()) merged->run_id = taken_up.run_id;
   std::map<int64_t, std::shared_ptr<Session>> replaced;  // destroyed outside the lock
   MutexLock joining_lock(joining_mu_);
   MutexLock lock(mu_);
   replaced = sessions_;
   BeginAnew();
-  if (ranks.empty()) return absl::OkStatus();
-  present_ = {pass, std::max(least, pass)};
+  if (!merged.has_value()) return absl::OkStatus();
+  present_ = {pass, std::max(merged->repetition, pass)};
   merged_states_ = std::move(merged);
   return absl::OkStatus();
 }
@@ -546,23 +400,22 @@ void JobReader::Stop(absl::Duration bound) {
 
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
   MutexLock lock(mu_);
-  if (save <= committed_save_) return std::nullopt;
-  if (!CommitsStates()) return std::nullopt;
-  auto saved = saves_.find(save);
-  if (saved == saves_.end() && save > newest_save_ && !restored_.has_value() && AllEnded()) {
+  if (saves_.IsCommitted(save) || !CommitsStates()) return std::nullopt;
+  const ReaderState* saved = saves_.Find(save);
+  if (saved == nullptr && save > saves_.newest() && !restored_.has_value() && AllEnded()) {
     // The state was saved while this node was not read, as one of several inputs that take turns.
     if (sessions_.empty()) return std::nullopt;
     // After the end, all elements that this node gave are in that state, unless a node above holds
     // some back.
     if (!read_ahead_) return CommitOf(save, StateNow(sessions_.rbegin()->first));
   }
-  if (saved == saves_.end()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("state number ", save, " cannot be committed: it is none of the last ",
-                     kMostSaves, " that Save() gave since this iterator was made or restored, ",
-                     "or elements were read ahead of it; save again and commit that state"));
+  if (saved == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "state number ", save, " cannot be committed: it is none of the last ", SavedStates::kMost,
+        " that Save() gave since this iterator was made or restored, ",
+        "or elements were read ahead of it; save again and commit that state"));
   }
-  return CommitOf(save, saved->second);
+  return CommitOf(save, *saved);
 }
 
 std::optional<control::Commit> JobReader::CommitOf(uint64_t save, const ReaderState& state) {
@@ -599,8 +452,7 @@ absl::Status JobReader::Commit(uint64_t save) {
   }
   std::vector<std::shared_ptr<Session>> kept;  // destroyed outside the lock
   MutexLock lock(mu_);
-  saves_.erase(saves_.begin(), saves_.upper_bound(save));
-  committed_save_ = std::max(committed_save_, save);
+  saves_.OnCommitted(save);
   for (auto session = sessions_.begin(); session != sessions_.end();) {
     if (session->first < last && session->second->ended()) {
       kept.push_back(std::move(session->second));

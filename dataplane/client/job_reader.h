@@ -12,8 +12,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "control/stub/dispatcher_stub.h"
 #include "control/sync/mutex.h"
+#include "dataplane/client/job_connection.h"
+#include "dataplane/client/saved_states.h"
 #include "dataplane/client/session.h"
 #include "dataplane/client/state.h"
 #include "dataplane/dataset/engine/build_site.h"
@@ -27,7 +28,6 @@ class JobReader {
  public:
   // Returns the reader of the node at `site` in its running dataset. The first call makes it.
   static std::shared_ptr<JobReader> Of(const BuildSite& site);
-  ~JobReader();
 
   // Returns the next element of `pass`. The first call registers and joins the job. One thread at a
   // time, together with Save() and Restore(). `pass` counts the passes of this running dataset. For
@@ -55,8 +55,6 @@ class JobReader {
  private:
   explicit JobReader(const BuildSite& site);
 
-  // Registers the dataset and joins the job; ends early when cancelled.
-  absl::StatusOr<control::JobAnswer> Join(std::stop_token stop);
   absl::Status EnsureJoined();
   // Returns the message for a Commit() of `save`; nullopt if there is nothing to commit. Then the
   // state has nothing of this node, or it or a later one is committed.
@@ -90,12 +88,9 @@ class JobReader {
   const DistributeOptions options_;
   const std::shared_ptr<StateExchange> states_;  // nullptr: a state is a position only
   const bool delivers_later_;  // elements that later nodes hold are not delivered yet
-  const std::atomic<bool>* const cancelled_;
-  Pool& pool_;                                          // for received elements
-  TlsConfig tls_;                                       // set with transport_preference_
-  transfer::TcpOptions tcp_;                            // set with transport_preference_
-  transfer::TransportPreference transport_preference_;  // set before the first session begins
-  std::unique_ptr<control::DispatcherStub> stub_;       // set with transport_preference_
+  const CancelFlag cancelled_;
+  Pool& pool_;                // for received elements
+  JobConnection connection_;  // open once there is a job_; outlives the sessions
 
   Mutex joining_mu_;  // held while the job is joined; acquired before mu_
   Mutex mu_;          // not held during any wait
@@ -108,24 +103,15 @@ class JobReader {
   std::atomic<bool> joined_ = false;  // true if there is a job_
   ClientId client_ GUARDED_BY(mu_);
   Incarnation incarnation_ GUARDED_BY(mu_);
-  std::optional<JobState> restored_ GUARDED_BY(mu_);  // until its sessions have begun
-  // The merged states of all ranks, with the job's name and seed. Joining the job asks for them.
-  struct MergedStates {
-    control::Restoration restoration;
-    std::string job_name;
-    std::string run_id;
-    uint64_t seed = 0;
-  };
-  std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);
+  std::optional<JobState> restored_ GUARDED_BY(mu_);           // until its sessions have begun
+  std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);  // joining asks for them
   // This reader continues for a process that died, and reports so in every repetition it joins. It
   // has nothing of a repetition that its state does not know.
   bool took_up_ GUARDED_BY(mu_) = false;
   std::map<int64_t, std::shared_ptr<Session>> sessions_ GUARDED_BY(mu_);  // by repetition
-  std::map<uint64_t, ReaderState> saves_ GUARDED_BY(mu_);  // not committed, by number
-  uint64_t newest_save_ GUARDED_BY(mu_) = 0;
+  SavedStates saves_ GUARDED_BY(mu_);
   bool read_ahead_ GUARDED_BY(mu_) = false;  // a node above holds elements that it has not given on
   bool advised_ = false;                     // for Next()'s thread: its first answer was examined
-  uint64_t committed_save_ GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace penstock::client

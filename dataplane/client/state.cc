@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/state.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "penstock/status.h"
 
 namespace penstock::client {
@@ -317,6 +319,36 @@ control::RankState ToRankState(const JobState& state) {
     rank.repetitions.push_back({state.saved[i], ToMessage(state.reader.repetitions[i].delivered)});
   }
   return rank;
+}
+
+absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobState> ranks,
+                                                        const control::JobTerms& terms,
+                                                        uint64_t dataset, uint64_t name) {
+  std::vector<control::RankState> begun;
+  MergedStates merged{.repetition = std::numeric_limits<int64_t>::max()};
+  bool edited = false;  // the dataset that the workers run
+  for (const JobState& state : ranks) {
+    if (!state.reader.job) continue;  // it had not begun
+    if (state.terms.mode != terms.mode || state.terms.keep != terms.keep ||
+        state.terms.deterministic != terms.deterministic ||
+        state.terms.partitions != terms.partitions || state.terms.group_size != terms.group_size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the states are of job '", state.reader.job_name,
+                       "', which was read with another processing_mode, keep, order, number of "
+                       "partitions or size of a consumer_group than this Distribute"));
+    }
+    merged.job_name = state.reader.job_name;
+    merged.seed = state.seed;
+    edited |= state.dataset != dataset;
+    merged.repetition = std::min(merged.repetition, state.reader.repetitions.back().number);
+    begun.push_back(ToRankState(state));
+  }
+  if (begun.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(merged.restoration, control::MergeRankStates(begun, name));
+  // Bookmarks belong to the dataset that they were saved from. The edited dataset is read from its
+  // first splits.
+  if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(merged.restoration));
+  return merged;
 }
 
 }  // namespace penstock::client

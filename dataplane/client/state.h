@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/job_terms.h"
 #include "control/protocol/restore.h"
@@ -59,5 +61,20 @@ absl::StatusOr<JobState> ReadJobState(StateReader& reader);
 // Returns the FNV-1a hash of a job's token.
 uint64_t MarkOfJob(std::string_view token);
 control::RankState ToRankState(const JobState& state);
+
+// The states of all ranks in one, for a job under another service or launch.
+struct MergedStates {
+  control::Restoration restoration;
+  std::string job_name;
+  std::string run_id;
+  uint64_t seed = 0;
+  int64_t repetition = 0;  // the lowest that a rank was reading
+};
+// Merges states for readers under `terms` of the workers' dataset with that fingerprint; nullopt if
+// no rank had begun to read. `name` as in MergeRankStates(). InvalidArgument if the states were
+// saved under terms that do not fit.
+absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobState> ranks,
+                                                        const control::JobTerms& terms,
+                                                        uint64_t dataset, uint64_t name);
 
 }  // namespace penstock::client

@@ -20,6 +20,7 @@
 #include "dataplane/dataset/engine/epochs.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/dataset/engine/iterator_output.h"
+#include "dataplane/dataset/engine/kept_across_passes.h"
 #include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/dataset/engine/pending_deliveries.h"
 #include "dataplane/dataset/engine/profile.h"
@@ -107,6 +108,7 @@ class LocalIterator final : public InterruptibleIterator {
     context_.output_ahead = true;
     context_.cancelled = &cancelled_;
     context_.commits = &commits_;
+    context_.kept = &kept_by_nodes_;
     context_.states = states_;
   }
 
@@ -400,6 +402,7 @@ class LocalIterator final : public InterruptibleIterator {
   Profile profile_;
   std::atomic<bool> cancelled_ = false;
   CommitListeners commits_;
+  KeptAcrossPasses kept_by_nodes_;
   // Used while mu_ is held.
   const std::shared_ptr<StateExchange> states_ = std::make_shared<StateExchange>();
   Mutex origin_mu_;  // the last lock to take

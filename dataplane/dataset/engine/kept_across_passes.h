@@ -9,8 +9,9 @@
 
 namespace penstock {
 
-// State that nodes keep from one pass of a Repeat above them to the next (Cache). Owned by the
-// outermost Repeat and destroyed with it. Any thread.
+// State that nodes keep beyond their iterators. Owned by the outermost Repeat above the node
+// (Cache: from one pass to the next), or by the running dataset (Distribute: RunContext::kept). Any
+// thread.
 class KeptAcrossPasses {
  public:
   // Returns what node number `node` keeps, empty at first. It is for the node's iterator, of which

@@ -91,7 +91,8 @@ class CommitListeners {
   std::vector<StopListener> stop_listeners_ GUARDED_BY(mu_);
 };
 
-class StateExchange;  // state_sections.h
+class KeptAcrossPasses;  // kept_across_passes.h
+class StateExchange;     // state_sections.h
 
 // State that all nodes of one running dataset share.
 struct RunContext {
@@ -118,6 +119,7 @@ struct RunContext {
   int threads = 0;                         // for parallel nodes; 0: one per core
   std::atomic<bool>* cancelled = nullptr;  // set from any thread; ends long waits with Cancelled
   CommitListeners* commits = nullptr;      // nullptr: no state is committed
+  KeptAcrossPasses* kept = nullptr;        // until the run ends; set if `commits` is
   std::shared_ptr<StateExchange> states;   // nullptr: states are only positions
   Profile* profile = nullptr;              // nullptr: nothing is counted
   ReadAheadBudget* read_ahead = nullptr;   // nullptr: ReadAheadBudget::OfProcess()

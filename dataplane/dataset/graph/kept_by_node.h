@@ -15,6 +15,9 @@ struct CachedElements;  // transforms/cache_store.h
 struct KeptByNode {
   Mutex mu;
   int64_t epochs = 0;  // begun so far; guarded by a lock in epochs.cc
+  // Distribute: the repetitions of its named job that iterators have begun. Each reads a new one,
+  // as tf.data service's iterators do.
+  int64_t repetitions GUARDED_BY(mu) = 0;
   // Cache in memory: its whole input.
   std::shared_ptr<const CachedElements> cached GUARDED_BY(mu);
 };

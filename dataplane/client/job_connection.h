@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a node Distribute reaches its job: the process's settings, the stub, registering the dataset
+// and joining. Changes with what a join asks of the dispatcher. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "control/env/files.h"
+#include "control/stub/dispatcher_stub.h"
+#include "dataplane/client/state.h"
+#include "dataplane/dataset/graph/graph.h"
+#include "dataplane/transfer/transport.h"
+#include "penstock/distribute.h"
+
+namespace penstock::client {
+
+class JobConnection {
+ public:
+  JobConnection(NodePtr node, DistributeOptions options, CancelFlag cancelled)
+      : node_(std::move(node)), options_(std::move(options)), cancelled_(cancelled) {}
+
+  // Reads the settings, loads the transports and makes the stub. Does nothing after a success.
+  absl::Status Open();
+  // REQUIRES, here and below: Open() has succeeded. Any thread.
+  control::DispatcherStub& stub() const { return *stub_; }
+  const transfer::TransportPreference& transport_preference() const { return preference_; }
+  const TlsConfig& tls() const { return tls_; }
+  const transfer::TcpOptions& tcp() const { return tcp_; }
+
+  // Registers the dataset and joins the job. Ends early when reading is cancelled. `job_name`: the
+  // name that a restored state has; `merged`: the states of all ranks that the job continues.
+  absl::StatusOr<control::JobAnswer> Join(const std::optional<std::string>& job_name,
+                                          const std::optional<MergedStates>& merged);
+
+ private:
+  absl::StatusOr<control::JobAnswer> Ask(const std::optional<std::string>& job_name,
+                                         const std::optional<MergedStates>& merged,
+                                         std::stop_token stop);
+
+  const NodePtr node_;
+  const DistributeOptions options_;
+  const CancelFlag cancelled_;
+  transfer::TransportPreference preference_;
+  TlsConfig tls_;
+  transfer::TcpOptions tcp_;
+  std::unique_ptr<control::DispatcherStub> stub_;  // set last
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The states of a reader that may still be committed. Changes with the rules for which those are.
+// A value, guarded by the reader's lock.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "dataplane/client/state.h"
+
+namespace penstock::client {
+
+class SavedStates {
+ public:
+  // How many saved states are kept that are neither committed nor superseded. Older states can no
+  // longer be committed.
+  static constexpr size_t kMost = 1024;
+
+  void Add(ReaderState state) {
+    newest_ = std::max(newest_, state.save);
+    states_[state.save] = std::move(state);
+    if (states_.size() > kMost) states_.erase(states_.begin());
+  }
+  // Returns nullptr for a state that is not known here, or no longer.
+  const ReaderState* Find(uint64_t save) const {
+    const auto found = states_.find(save);
+    return found == states_.end() ? nullptr : &found->second;
+  }
+  uint64_t newest() const { return newest_; }  // its number; 0: none
+  // Returns true if this or a later state is committed.
+  bool IsCommitted(uint64_t save) const { return save <= committed_; }
+  void OnCommitted(uint64_t save) {
+    states_.erase(states_.begin(), states_.upper_bound(save));
+    committed_ = std::max(committed_, save);
+  }
+
+ private:
+  std::map<uint64_t, ReaderState> states_;  // by number
+  uint64_t newest_ = 0;
+  uint64_t committed_ = 0;
+};
+
+}  // namespace penstock::client
