@@ -43,7 +43,7 @@ void AdviseIfEachRankReadsAll(const Dataset& distributed, const DistributeOption
   static const bool said = [&] {
     events.Write({"each_rank_reads_all",
                   {{"ranks", ranks},
-                   {"why", "Distribute has no job_name, so that each rank has a job of its own"},
+                   {"why", "Distribute has no job_name, so each rank has a job of its own"},
                    {"instead",
                     "give all ranks one job_name, and each element goes to one of them; or put "
                     "Shard before Distribute"}}});
@@ -59,7 +59,7 @@ void AdviseOfNothingLeft(const std::string& job, int64_t repetition, int64_t ele
                  {"repetition", absl::StrCat(repetition)},
                  {"why", absl::StrCat("all ", elements,
                                       " elements went to its other readers, or to an earlier run")},
-                 {"instead", "another run_id, or another job_name, reads them anew"}}});
+                 {"instead", "use a different run_id or job_name to read them again"}}});
 }
 
 }  // namespace penstock::client

@@ -14,17 +14,17 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
   rows.insert(
       rows.begin(),
       {
-          {kProtocol, &settings.data_transfer_protocol, "how elements come from the workers"},
-          {"fallback", &settings.fallback, "taken in this order where that one is not possible"},
-          {"ucx-lanes", &settings.ucx_lanes, "\"rdma\", \"any\" or \"tcp\": what ucx may run over"},
+          {kProtocol, &settings.data_transfer_protocol, "how workers send elements"},
+          {"fallback", &settings.fallback, "used in this order if that protocol is not possible"},
+          {"ucx-lanes", &settings.ucx_lanes, "\"rdma\", \"any\" or \"tcp\": what ucx may use"},
           {"checksum-values", &settings.tcp.checksum_values,
-           "checksums over elements' values too where they come over tcp"},
+           "checksums over elements' values too, for elements sent over tcp"},
           {"tcp-connections", &settings.tcp.connections,
-           "to each worker over tcp, 1 to 16: large elements go over all of them in turns"},
+           "to each worker over tcp, 1 to 16: a large element is sent over all of them in turn"},
           {"transports", &settings.transports, "shared libraries with further protocols"},
           {"metrics-port", &settings.metrics_port,
-           "of this process's pages; 0: any free, -1: none"},
-          {"metrics-token", &settings.metrics_token, "shown by who asks for a page"},
+           "of this process's pages; 0: any free port, -1: no pages"},
+          {"metrics-token", &settings.metrics_token, "required of those who ask for a page"},
       });
   return rows;
 }
@@ -34,9 +34,9 @@ absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment
   ASSIGN_OR_RETURN(settings.sources, Settle("client", SettingsOf(settings), {}, "", environment));
   if (const int count = settings.tcp.connections;
       count < 1 || count > transfer::kMaxTcpConnections) {
-    return absl::InvalidArgumentError(absl::StrCat("tcp_connections is ", count, " (",
-                                                   settings.sources["tcp-connections"],
-                                                   "); it is 1 to ", transfer::kMaxTcpConnections));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tcp_connections is ", count, " (", settings.sources["tcp-connections"],
+                     "); it must be from 1 to ", transfer::kMaxTcpConnections));
   }
   return settings;
 }

@@ -51,8 +51,8 @@ absl::Status CheckMoves(const Dataset::Node& root) {
     if (node.op != "Distribute") return;
     status.Update(absl::InvalidArgumentError(
         absl::StrCat(NodeName(node, number),
-                     " stands before it; what is read through a service "
-                     "cannot be prepared by workers again: distribute once")));
+                     " is before it; elements that are read through a service cannot be prepared "
+                     "by workers again: use Distribute once")));
   });
   return status;
 }
@@ -74,14 +74,14 @@ absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
   if (Get<int64_t>(attrs, "order") == static_cast<int64_t>(MergeOrder::kDeterministic)) {
     return absl::InvalidArgumentError(
         absl::StrCat("Rounds(", rounds,
-                     ") is for coordinated reads, and order kDeterministic deals element by "
-                     "element; leave out either"));
+                     ") is for coordinated reads, but order kDeterministic deals element by "
+                     "element; leave out one of them"));
   }
   const int64_t given = std::get<int64_t>(consumers->second);
   if (rounds % given == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("num_consumers is ", given, ", and Rounds(", rounds,
-                   ") makes rounds for another number; give both the same"));
+      absl::StrCat("num_consumers is ", given, ", but Rounds(", rounds,
+                   ") makes rounds for a different number; use the same number for both"));
 }
 
 absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
@@ -99,7 +99,7 @@ absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const No
   const Cardinality of = by_id ? Get<int64_t>(attrs, "cardinality") : inputs[0]->cardinality;
   if (attrs.contains("trainer_id") && of >= 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "cross-trainer caching requires an infinite dataset, and this one has cardinality ", of,
+        "cross-trainer caching requires an infinite dataset, but this one has cardinality ", of,
         "; put .Repeat() before Distribute"));
   }
   // This reader's part depends on the other readers and, with OFF, on the number of workers.

@@ -36,25 +36,25 @@ absl::Status CheckName(std::string_view option, const std::string& name) {
   for (char c : name) {
     if (absl::ascii_iscntrl(c)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(std::string(option), " must have no control characters"));
+          absl::StrCat(std::string(option), " must not contain control characters"));
     }
   }
   if (name.size() <= 1024) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(std::string(option), " has ", name.size(), " bytes; 1024 are the most"));
+      absl::StrCat(std::string(option), " has ", name.size(), " bytes; at most 1024 are allowed"));
 }
 
 absl::Status CheckMode(ShardingPolicy mode) {
   if (mode <= ShardingPolicy::kHint) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("processing_mode ", static_cast<int>(mode),
-                   " is none; there are OFF, DYNAMIC, FILE, DATA, FILE_OR_DATA and HINT"));
+      absl::StrCat("unknown processing_mode ", static_cast<int>(mode),
+                   "; use OFF, DYNAMIC, FILE, DATA, FILE_OR_DATA or HINT"));
 }
 
 absl::Status CheckCompression(LinkCompression compression) {
   if (compression <= LinkCompression::kLz4) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("compression ", static_cast<int>(compression),
-                                                 " is none; there are NONE, AUTO, SNAPPY and LZ4"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown compression ", static_cast<int>(compression), "; use NONE, AUTO, SNAPPY or LZ4"));
 }
 
 // Checks the consumers of coordinated reads and of order kDeterministic.
@@ -84,8 +84,8 @@ absl::Status CheckConsumers(const DistributeOptions& options) {
   if (options.order == MergeOrder::kDeterministic &&
       (options.rests != Rests::kPad || options.on_error != RoundErrors::kSkipRound)) {
     return absl::InvalidArgumentError(
-        "rests and on_error are of the rounds of a coordinated read, and order kDeterministic has "
-        "none: leave out either");
+        "rests and on_error apply to the rounds of a coordinated read, which order kDeterministic "
+        "does not have: leave out the order or these options");
   }
   if (options.cross_trainer_cache) {
     return absl::InvalidArgumentError(
@@ -99,7 +99,7 @@ absl::Status CheckGroup(const DistributeOptions& options) {
   const auto [size, member] = *options.consumer_group;
   if (!options.num_consumers) {
     return absl::InvalidArgumentError(
-        "consumer_group is of a coordinated read; set num_consumers, the number of groups, and "
+        "consumer_group requires a coordinated read; set num_consumers, the number of groups, and "
         "consumer_index");
   }
   if (size < 1 || size > kMostConsumers / *options.num_consumers) {
@@ -113,7 +113,7 @@ absl::Status CheckGroup(const DistributeOptions& options) {
   }
   if (options.order == MergeOrder::kDeterministic) {
     return absl::InvalidArgumentError(
-        "consumer_group is for rounds, which order kDeterministic has none of: leave out one");
+        "consumer_group requires rounds, which order kDeterministic does not have: leave out one");
   }
   return absl::OkStatus();
 }
@@ -124,13 +124,13 @@ absl::Status CheckOrder(const DistributeOptions& options) {
       (options.partitions > 0 && !deterministic)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "partitions must be from 1 to ", kMostPartitions,
-        ", or 0 for AUTO, and is for order kDeterministic; it is ", options.partitions));
+        ", or 0 for AUTO, and requires order kDeterministic if not 0; got ", options.partitions));
   }
   if (!deterministic) return absl::OkStatus();
   if (options.processing_mode == ShardingPolicy::kOff) {
     return absl::InvalidArgumentError(
         "order kDeterministic needs processing_mode DYNAMIC, or a static one: in mode OFF each "
-        "worker reads the whole dataset, and what there is to read depends on their number");
+        "worker reads the whole dataset, so the number of elements depends on their number");
   }
   // The partitions that a reader has elements of.
   const protocol::Positions positions{.partitions = PartitionsOf(options),
@@ -158,7 +158,7 @@ absl::Status CheckVisitation(const DistributeOptions& options) {
       : options.num_consumers
           ? "visitation kAtLeastOnce: a round of a coordinated read cannot be given out twice"
       : options.order == MergeOrder::kDeterministic
-          ? "visitation kAtLeastOnce: an element that comes again has no place in order "
+          ? "visitation kAtLeastOnce: an element that is sent again has no place in order "
             "kDeterministic"
       : options.cross_trainer_cache
           ? "visitation kAtLeastOnce: elements of a cross_trainer_cache never come again"
@@ -168,19 +168,20 @@ absl::Status CheckVisitation(const DistributeOptions& options) {
 
 absl::Status CheckCache(const DistributeOptions& options) {
   if (!options.cross_trainer_cache.has_value()) return absl::OkStatus();
-  const char* wrong = options.cross_trainer_cache->trainer_id.empty()
-                          ? "cross_trainer_cache needs a trainer_id that is not empty"
-                      : options.job_name.empty()
-                          ? "cross_trainer_cache needs a job_name, under which trainers share"
-                      : options.consumer_index || options.num_consumers
-                          ? "cross_trainer_cache and coordinated reads exclude each other"
-                      : options.order == MergeOrder::kDeterministic
-                          ? "cross_trainer_cache skips what a slow trainer misses, which order "
-                            "kDeterministic does not allow"
-                      : options.keep == Keep::kCommitted
-                          ? "cross_trainer_cache keeps no trainer's history, as keep = kCommitted "
-                            "asks"
-                          : nullptr;
+  const char* wrong =
+      options.cross_trainer_cache->trainer_id.empty()
+          ? "cross_trainer_cache needs a non-empty trainer_id"
+      : options.job_name.empty()
+          ? "cross_trainer_cache needs a job_name, under which trainers share"
+      : options.consumer_index || options.num_consumers
+          ? "cross_trainer_cache and coordinated reads exclude each other"
+      : options.order == MergeOrder::kDeterministic
+          ? "cross_trainer_cache skips elements that a slow trainer misses, which order "
+            "kDeterministic does not allow"
+      : options.keep == Keep::kCommitted
+          ? "cross_trainer_cache keeps no history of a trainer, which keep = "
+            "kCommitted requires"
+          : nullptr;
   if (wrong != nullptr) return absl::InvalidArgumentError(wrong);
   return CheckName("trainer_id", options.cross_trainer_cache->trainer_id);
 }
@@ -196,7 +197,7 @@ absl::Status Check(const DistributeOptions& options) {
   RETURN_IF_ERROR(CheckName("name_space", options.name_space));
   if (options.name_space.find('/') != std::string::npos) {
     return absl::InvalidArgumentError(
-        absl::StrCat("name_space must have no '/', as '", options.name_space, "' has"));
+        absl::StrCat("name_space must not contain '/', got '", options.name_space, "'"));
   }
   if (options.quota.max_bytes_in_flight < 0 || options.quota.max_permits < 0) {
     return absl::InvalidArgumentError(
@@ -206,7 +207,7 @@ absl::Status Check(const DistributeOptions& options) {
   }
   if (!options.run_id.empty() && options.job_name.empty()) {
     return absl::InvalidArgumentError(
-        "run_id tells apart runs of one job_name; without a job_name it means nothing");
+        "run_id distinguishes the runs of one job_name; set a job_name too");
   }
   if (options.max_outstanding_requests < 0) {
     return absl::InvalidArgumentError(
@@ -223,7 +224,7 @@ absl::Status Check(const DistributeOptions& options) {
   }
   if (options.task_refresh_interval_hint < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("task_refresh_interval_hint must not be negative, as ",
+        absl::StrCat("task_refresh_interval_hint must not be negative, got ",
                      absl::FormatDuration(options.task_refresh_interval_hint)));
   }
   if (options.target_workers > TargetWorkers::kLocal) {

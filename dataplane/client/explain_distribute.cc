@@ -80,7 +80,7 @@ std::string ExplainDistribute(const Dataset::Node& node) {
   const Dataset::Node* last = node.inputs.empty() ? nullptr : node.inputs[0].get();
   while (last != nullptr && last->op == "Options") last = last->inputs[0].get();
   if (last != nullptr && last->op == "Prefetch") {
-    said.push_back("(its window stands for the Prefetch before it)");
+    said.push_back("(its window replaces the Prefetch before it)");
   }
   return absl::StrJoin(said, " ");
 }

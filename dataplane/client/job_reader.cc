@@ -151,7 +151,7 @@ absl::Status JobReader::EnsureJoined() {
        (restored_->job_mark != 0 && restored_->job_mark != MarkOfJob(job.token)))) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the state is of ", ToString(restored_->reader.job), " '", restored_->reader.job_name,
-        "', but the dispatcher at ", connection_.stub().address(), " has another job (",
+        "', but the dispatcher at ", connection_.stub().address(), " has a different job (",
         ToString(job.job),
         ") under that name: it has lost its journal, or the job was removed; to go on there, "
         "Restore() the states of all ranks"));
@@ -232,8 +232,8 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   if (!CommitsStates()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "Distribute of job '", options_.job_name,
-        "' commits what it delivers (keep = kTaken): no state of it can be "
-        "restored, since what comes after it is committed too; ask for keep = kCommitted"));
+        "' commits what it delivers (keep = kTaken): no state of it can be restored, since the "
+        "elements after it are committed too; set keep = kCommitted"));
   }
   // The restored states of all ranks can be saved only after they have become a job.
   bool merged = false;
@@ -276,11 +276,11 @@ absl::Status JobReader::Put(JobState state, StateWriter& writer) {
     writer.Attach([this, state = std::move(state)](StateWriter& whole) {
       if (state.reader.job && whole.save_number() != 0 && !ComesAgainInOrder()) {
         return absl::FailedPreconditionError(absl::StrCat(
-            "a node behind Distribute of job '", state.reader.job_name,
-            "' has read ahead of what it gave, and what it read would come again in another "
-            "order: ask for order kDeterministic, or put that node before Distribute. Where "
-            "DistributeDataset() put it there: save behind a step with which a batch of the job "
-            "ends, give PrefetchToDevice(0), or read a coordinated job (num_consumers)"));
+            "a node after Distribute of job '", state.reader.job_name,
+            "' has read ahead, and those elements would come again in a different order: set order "
+            "kDeterministic, or put that node before Distribute. If DistributeDataset() put it "
+            "there: save after a step that ends a batch of the job, use PrefetchToDevice(0), or "
+            "read a coordinated job (num_consumers)"));
       }
       return Put(state, whole);
     });
@@ -360,9 +360,9 @@ absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
   took_up_ = true;
   present_ = {pass, reader.repetitions.back().number};
   if (present_->repetition < pass) {
-    return absl::DataLossError(absl::StrCat("the state of Distribute is of repetition ",
+    return absl::DataLossError(absl::StrCat("the state of Distribute is from repetition ",
                                             reader.repetitions.back().number,
-                                            ", its place in the dataset of pass ", pass));
+                                            ", but the state of the dataset is from pass ", pass));
   }
   client_ = reader.client;
   restored_ = std::move(state);
@@ -411,8 +411,8 @@ absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save
   }
   if (saved == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "state number ", save, " cannot be committed: it is none of the last ", SavedStates::kMost,
-        " that Save() gave since this iterator was made or restored, ",
+        "state number ", save, " cannot be committed: it is not one of the last ",
+        SavedStates::kMost, " that Save() returned since this iterator was made or restored, ",
         "or elements were read ahead of it; save again and commit that state"));
   }
   return CommitOf(save, *saved);

@@ -31,7 +31,7 @@ Delivery::Taken OrderedDelivery::Take(bool pending) {
 
 absl::Status OrderedDelivery::OnWelcome(const control::Welcome& welcome) {
   if (welcome.passed.empty() || welcome.passed.size() != welcome.placements.size())
-    return absl::InternalError("the dispatcher does not say where the order begins");
+    return absl::InternalError("the dispatcher did not report where the order begins");
   const DistributeOptions& options = parts_.options.distribute;
   const protocol::Positions positions{.partitions = static_cast<int64_t>(welcome.passed.size()),
                                       .consumers = options.num_consumers.value_or(1),

@@ -105,7 +105,7 @@ absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOpt
   Spec spec = element_spec.has_value() ? *element_spec : registered->element_spec();
   if (registered.ok()) {
     RETURN_IF_ERROR(Annotate(spec.Admits(registered->element_spec()), "dataset '", found.dataset_id,
-                             "' is registered with another element_spec"));
+                             "' is registered with a different element_spec"));
   }
   return client::DistributeFromId(found.dataset_id, spec, found.summary.cardinality, options);
 }

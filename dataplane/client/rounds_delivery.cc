@@ -47,7 +47,7 @@ void RoundsDelivery::Keep(ReceivedElement received) {
 absl::Status RoundsDelivery::OnAgreed(const control::Agreed& agreed) {
   if (rounds_.OnAgreed(agreed.first, agreed.rounds)) return absl::OkStatus();
   return absl::InternalError(
-      absl::StrCat("round ", agreed.first, " was agreed on where ", rounds_.known(), " is next"));
+      absl::StrCat("round ", agreed.first, " was agreed on, but ", rounds_.known(), " is next"));
 }
 
 std::string RoundsDelivery::NextName() const {
@@ -63,7 +63,7 @@ Delivery::Taken RoundsDelivery::Take(bool) {
     const auto found = received_.find({round.row->partition, round.row->row});
     if (found == received_.end()) {
       taken.error = absl::InternalError(
-          absl::StrCat("round ", number, " was agreed on, and row ", round.row->row, " of ",
+          absl::StrCat("round ", number, " was agreed on, but row ", round.row->row, " of ",
                        ToString(round.row->partition), " was not received"));
       taken.ends = true;
       return taken;

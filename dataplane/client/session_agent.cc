@@ -181,7 +181,7 @@ std::string SessionAgent::WaitsFor() const {
   if (std::string missing = parts_.links.OutOfReach(dispatcher); !missing.empty()) return missing;
   if (std::string reason = parts_.others.BlockingReason(); !reason.empty()) return reason;
   if (parts_.ledger.at_once() && parts_.delivery->shared())
-    return "what other readers of the job hold";
+    return "elements that other readers of the job hold";
   return absl::StrCat("elements of worker ", parts_.links.Addresses());
 }
 

@@ -88,7 +88,7 @@ absl::StatusOr<control::SplitRun> ReadRun(StateReader& reader) {
   for (uint64_t i = 0; i < count; ++i) {
     ASSIGN_OR_RETURN(const int64_t step, reader.ReadInt());
     if (__builtin_add_overflow(number, step, &number) || number < 0) {
-      return absl::DataLossError("the state of Distribute names a split that none can be");
+      return absl::DataLossError("the state of Distribute names an impossible split");
     }
     run.numbers.push_back(number);
   }
@@ -227,7 +227,7 @@ absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader) {
   ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
   if (version != kVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the state of Distribute has version ", version,
-                                                   "; this program reads ", kVersion));
+                                                   "; this program reads version ", kVersion));
   }
   ASSIGN_OR_RETURN(state.save, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const uint64_t job, reader.ReadUnsigned());
@@ -292,7 +292,7 @@ absl::StatusOr<JobState> ReadJobState(StateReader& reader) {
   ASSIGN_OR_RETURN(state.terms.group_size, reader.ReadIntIn(1, kMost, "a group's size"));
   if (mode > static_cast<uint64_t>(ShardingPolicy::kHint) ||
       keep > static_cast<uint64_t>(Keep::kCommitted)) {
-    return absl::DataLossError("the state of Distribute has terms that no job can have");
+    return absl::DataLossError("the state of Distribute has an invalid processing_mode or keep");
   }
   state.terms.mode = static_cast<ShardingPolicy>(mode);
   state.terms.keep = static_cast<Keep>(keep);
@@ -334,8 +334,8 @@ absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobStat
         state.terms.partitions != terms.partitions || state.terms.group_size != terms.group_size) {
       return absl::InvalidArgumentError(
           absl::StrCat("the states are of job '", state.reader.job_name,
-                       "', which was read with another processing_mode, keep, order, number of "
-                       "partitions or size of a consumer_group than this Distribute"));
+                       "', which was read with a different processing_mode, keep, order, number "
+                       "of partitions or consumer_group size than in this Distribute"));
     }
     merged.job_name = state.reader.job_name;
     merged.seed = state.seed;

@@ -301,7 +301,7 @@ bool WorkerLinks::CheckReach(absl::Time now, const std::string& dispatcher, absl
   };
   check(no_worker_since_, [&](const std::string& timeout) {
     return absl::StrCat("no worker has served the iteration for ", timeout,
-                        ", says the dispatcher at ", dispatcher, "; start a worker there");
+                        ", according to the dispatcher at ", dispatcher, "; start a worker there");
   });
   for (auto& [worker, link] : links_) {
     if (!link.wanted) continue;

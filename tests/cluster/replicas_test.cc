@@ -83,7 +83,7 @@ TEST(SharedJobOfReplicas, GivesStatesWhereABatchOfTheJobEnds) {
       absl::StatusOr<State> saved = it->Save();
       if (step % 2 == 1) {
         EXPECT_EQ(saved.status().code(), absl::StatusCode::kFailedPrecondition);
-        EXPECT_THAT(saved.status().ToString(), HasSubstr("with which a batch of the job ends"));
+        EXPECT_THAT(saved.status().ToString(), HasSubstr("ends a batch of the job"));
         continue;
       }
       ASSERT_TRUE(saved.ok()) << saved.status();

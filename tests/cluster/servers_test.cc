@@ -143,7 +143,7 @@ TEST(NestedDistribute, DoesNotMoveToWorkers) {
   const absl::Status status =
       Dataset::Range(3).Distribute(options).Batch(2).Distribute(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Distribute#1 stands before it"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Distribute#1 is before it"));
 }
 
 // --- Names under which jobs are shared ---------------------------------------------

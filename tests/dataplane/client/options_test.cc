@@ -63,7 +63,7 @@ TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndUnusualOptions) {
   for (const Dataset& last :
        {numbers.Prefetch(2), numbers.Prefetch(2).WithOptions({.threads = 1})}) {
     EXPECT_THAT(last.Distribute(Good()).Explain(),
-                HasSubstr("(its window stands for the Prefetch before it)\n"));
+                HasSubstr("(its window replaces the Prefetch before it)\n"));
   }
 }
 
@@ -130,7 +130,7 @@ TEST(DistributeOptionsTest, ErrorsNameTheBadOption) {
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "max_outstanding_bytes");
   options = Good();
   options.compression = static_cast<LinkCompression>(9);
-  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "compression 9 is none");
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "unknown compression 9");
   options = Good();
   options.timeout = absl::ZeroDuration();
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "timeout");
@@ -197,7 +197,7 @@ TEST(DistributeOptionsTest, RoundsAreForAsManyConsumersAsThereAre) {
   };
   EXPECT_EQ(mistake(4), "");
   EXPECT_EQ(mistake(2), "");  // two rounds of one bucket
-  EXPECT_THAT(mistake(3), HasSubstr("num_consumers is 3, and Rounds(4)"));
+  EXPECT_THAT(mistake(3), HasSubstr("num_consumers is 3, but Rounds(4)"));
   EXPECT_THAT(mistake(std::nullopt), HasSubstr("set num_consumers"));
 }
 
@@ -208,7 +208,7 @@ TEST(DistributeOptionsTest, ThereAreSixModes) {
     EXPECT_TRUE(Dataset::Range(3).Distribute(options).status().ok()) << int{mode};
   }
   options.processing_mode = static_cast<ShardingPolicy>(6);
-  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "FILE_OR_DATA and HINT");
+  ExpectRefused(options, absl::StatusCode::kInvalidArgument, "FILE_OR_DATA or HINT");
 }
 
 const bool kRegistered =
@@ -281,7 +281,7 @@ TEST(DistributeOptionsTest, AFixedOrderSaysWhereItCannotHold) {
   EXPECT_THAT(refused([](auto& o) { o.quota.max_permits = 2; }), HasSubstr("max_permits"));
   EXPECT_THAT(refused([](auto& o) { o.partitions = -1; }), HasSubstr("partitions"));
   EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kAny, o.partitions = 2; }),
-              HasSubstr("is for order kDeterministic"));
+              HasSubstr("requires order kDeterministic"));
 }
 
 TEST(DistributeOptionsTest, AFixedOrderOfSeveralConsumersHasNoRounds) {
