@@ -12,8 +12,8 @@
 
 namespace penstock::client {
 
-// Logs an event if a launcher started several processes and this one reads by a job of its own.
-// Nothing divides the elements among the processes then: each gets all of them.
+// Logs an event if a launcher started several processes and this one reads through a job of its
+// own. Then each process gets all elements.
 void AdviseIfEachRankReadsAll(const Dataset& distributed, const DistributeOptions& options,
                               EventLog& events);
 

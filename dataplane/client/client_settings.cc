@@ -44,7 +44,8 @@ absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment
 transfer::TransportPreference MakeTransportPreference(const DistributeOptions& options,
                                                       const ClientSettings& settings) {
   if (options.target_workers == TargetWorkers::kLocal) {
-    return {"local", {}, "target_workers LOCAL"};  // a call into the worker, whatever is set
+    return {
+        "local", {}, "target_workers LOCAL"};  // a call into the worker, whatever the settings are
   }
   transfer::TransportPreference preference{options.data_transfer_protocol, options.fallback,
                                            "DistributeOptions"};

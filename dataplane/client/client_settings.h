@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of a trainer's environment and settings file ([client] of control/settings). They
-// apply where its DistributeOptions give none.
+// apply where its DistributeOptions are not set.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct ClientSettings {
   std::string ucx_lanes;  // of the process (transfer/ucx/settings.h)
   transfer::TcpOptions tcp;
   std::vector<std::string> transports;  // libraries to load (transfer/library.h)
-  int metrics_port = -1;                // for this process's pages; 0: any free one, -1: none
+  int metrics_port = -1;                // for this process's pages; 0: any free port, -1: no pages
   std::string metrics_token;
   TlsConfig tls;    // for servers at "grpcs://"
   Sources sources;  // where each set value comes from

@@ -16,11 +16,11 @@ constexpr int64_t kAutoFewest = 16;
 // element waits for a round trip to the client.
 constexpr int64_t kAutoOfEach = 2;
 constexpr int64_t kAutoMost = 16'384;
-// How many bytes are asked for together, where the window allows it. A message for fewer costs more
-// than it gains.
+// How many bytes are asked for together, if the window allows it. A message for fewer bytes costs
+// more than it gains.
 constexpr int64_t kPortionBytes = 256 << 10;
 // A worker that gave back what it was asked for is passed over 2, 4, … 32 times if another can be
-// asked. Otherwise a credit goes to it and back for each element.
+// asked. Otherwise a credit would be sent to it and back for each element.
 constexpr int kMostGaveBack = 5;
 
 }  // namespace
@@ -94,7 +94,7 @@ int64_t CreditManager::FreeWithin(int64_t bytes) const {
   const int64_t used = asked_ + held_;
   const int64_t limit = LimitWithin(bytes);
   if (used == 0) return limit;
-  // Held elements count with their true size, those asked for with the mean.
+  // Held elements count with their true size, requested elements with the mean size.
   const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
   const int64_t by_bytes = (bytes - held_bytes_) / mean - asked_;
   return std::max<int64_t>(0, std::min(limit - used, by_bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides how many elements a client asks its workers for, and which workers.
+// Decides how many elements a client asks for, and which workers it asks.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace penstock::client {
 
 // Counts the elements that were asked for and those that are held, and keeps their sum within a
-// number of elements and a sum of bytes. Divides what is free between the workers. No worker gets
-// more than its share, and a worker that has nothing to send gives back credits that another waits
-// for. Not thread-safe.
+// number of elements and a number of bytes. Divides free credits among the workers. No worker gets
+// more than its share, and a worker that has nothing to send gives back credits that another worker
+// waits for. Not thread-safe.
 class CreditManager {
  public:
-  // `max_elements` 0: as many as fill 8 MiB, at most 16,384 and at least 16 or two per worker. A
-  // window smaller than one element lets one through.
+  // `max_elements` 0: as many as fill 8 MiB, at most 16,384, and at least 16 or two per worker. A
+  // window smaller than one element admits one element.
   CreditManager(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
@@ -29,7 +29,7 @@ class CreditManager {
   static int64_t Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes, int64_t links);
 
   void AddLink(WorkerId worker);
-  // Frees what the worker was asked for.
+  // Frees the credits that the worker still has.
   void RemoveLink(WorkerId worker);
 
   void OnReceived(WorkerId worker, int64_t bytes);  // asked for → held
@@ -47,23 +47,23 @@ class CreditManager {
   // and ucx: 1 MiB).
   static constexpr int64_t kMostAskedOfOne = 1 << 14;
   using Grants = absl::InlinedVector<Grant, 4>;
-  // Returns what to ask for now, and counts it as asked for. Grants come in portions, unless a
-  // worker has no credit left to send against.
+  // Returns the elements to ask for now, and counts them as asked for. Grants are made in portions,
+  // unless a worker has no credit left.
   Grants TakeGrants();
 
-  // True if a worker waits for credits that others have and may not need. Such a worker has nothing
-  // asked for and nothing held: held elements would soon free credits for it.
+  // True if a worker waits for credits that others have and may not need. Such a worker has no
+  // credit and no held element: a held element would soon free a credit for it.
   bool Starving() const;
   // Returns the workers that should give back their credits: they already had some at the last call
   // and have sent nothing since. Empty unless Starving().
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
-  // Sets a bound of bytes besides max_bytes, from now on; 0: none.
+  // Sets a bound in bytes besides max_bytes, from now on; 0: no bound.
   void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
   // Returns true if that bound prevented a grant since the last call.
   bool TakeWasBound() { return std::exchange(was_bound_, false); }
 
-  bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element was received
+  bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element has been received
   // Returns how many elements of the current mean size such a window would hold.
   int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const {
     return Limit(max_elements, max_bytes, mean_bytes_, static_cast<int64_t>(links_.size()));
@@ -80,9 +80,9 @@ class CreditManager {
     int64_t received_since_recall = 0;
     int64_t last_grant = 0;  // the number of its last grant, among all grants
     bool recalling = false;
-    bool seen_asked = false;  // had credits at the last TakeRecalls() and ever since
-    // How often in a row it gave back all its credits. Other workers come first until grant number
-    // `last_until`.
+    bool seen_asked = false;  // has had credits since the last TakeRecalls()
+    // How many times in a row it gave back all its credits. Other workers come first until grant
+    // number `last_until`.
     int gave_back = 0;
     int64_t last_until = 0;
   };

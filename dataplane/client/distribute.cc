@@ -40,11 +40,11 @@ class DistributeIterator final : public NodeIterator, public ReadyHint {
  private:
   const std::shared_ptr<JobReader> reader_;
   const int64_t repetition_;
-  KeptAcrossPasses* const kept_;  // nullptr: there is one pass only
+  KeptAcrossPasses* const kept_;  // nullptr: there is only one pass
 };
 
-// InvalidArgument for a dataset that reads through a service itself: workers do not pass on
-// elements that another job's workers prepare.
+// InvalidArgument for a dataset that itself reads through a service: workers do not pass on
+// elements that the workers of a different job prepare.
 absl::Status CheckMoves(const Dataset::Node& root) {
   absl::Status status;
   VisitNodes(root, [&](const Dataset::Node& node, int number) {
@@ -58,7 +58,7 @@ absl::Status CheckMoves(const Dataset::Node& root) {
 }
 
 // InvalidArgument if the input is Rounds, directly or through nodes that keep each element's place,
-// and does not make whole rounds for these consumers.
+// and its rounds are not whole rounds of these consumers.
 absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
   const Dataset::Node* node = &root;
   while (node->op == "Prefetch" || node->op == "Options" || node->op == "Map") {
@@ -102,7 +102,7 @@ absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const No
         "cross-trainer caching requires an infinite dataset, but this one has cardinality ", of,
         "; put .Repeat() before Distribute"));
   }
-  // This reader's part depends on the other readers and, with OFF, on the number of workers.
+  // This reader's part depends on the other readers and, in mode OFF, on the number of workers.
   const Cardinality here = of == kInfinite || of == 0 ? of : kUnknown;
   return Inferred{by_id ? Get<Spec>(attrs, "spec") : inputs[0]->spec, here};
 }

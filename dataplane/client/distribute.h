@@ -13,7 +13,7 @@ namespace penstock::client {
 
 NodeKind DistributeKind();
 
-// Returns the same node for a dataset that is registered already.
+// Returns the same node for a dataset that is already registered.
 Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,
                          const DistributeOptions& options);
 

@@ -15,15 +15,15 @@ namespace penstock {
 namespace client {
 namespace {
 
-// More consumers than any job has trainers; bounds the cost of a wrong number.
+// More than any job has trainers; bounds the cost of a wrong number.
 constexpr int64_t kMostConsumers = 1 << 16;
 
-// More partitions than any workers have permits; bounds the cost of a wrong number.
+// More than all workers have permits; bounds the cost of a wrong number.
 constexpr int64_t kMostPartitions = 1 << 12;
-// For order kDeterministic in mode DYNAMIC, if the options give no number.
+// For order kDeterministic in mode DYNAMIC, if the options do not set a number.
 constexpr int64_t kUsualPartitions = 8;
 
-// Returns how many partitions an order is merged from; 0: as many as there are shards, or permits.
+// Returns from how many partitions elements are merged; 0: as many as there are shards or permits.
 int64_t PartitionsOf(const DistributeOptions& options) {
   if (options.order != MergeOrder::kDeterministic || options.partitions > 0) {
     return options.partitions;
@@ -31,7 +31,7 @@ int64_t PartitionsOf(const DistributeOptions& options) {
   return options.processing_mode == ShardingPolicy::kDynamic ? kUsualPartitions : 0;
 }
 
-// Rejects control characters: names go into messages and logs.
+// Rejects control characters: names are part of messages and logs.
 absl::Status CheckName(std::string_view option, const std::string& name) {
   for (char c : name) {
     if (absl::ascii_iscntrl(c)) {
@@ -132,7 +132,7 @@ absl::Status CheckOrder(const DistributeOptions& options) {
         "order kDeterministic needs processing_mode DYNAMIC, or a static one: in mode OFF each "
         "worker reads the whole dataset, so the number of elements depends on their number");
   }
-  // The partitions that a reader has elements of.
+  // The partitions from which a reader gets elements.
   const protocol::Positions positions{.partitions = PartitionsOf(options),
                                       .consumers = options.num_consumers.value_or(1)};
   const int64_t shares = positions.shares();

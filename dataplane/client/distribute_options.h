@@ -23,7 +23,7 @@ DistributeOptions OfMember(DistributeOptions options);
 control::JobTerms TermsOf(const DistributeOptions& options);
 
 Attrs ToAttrs(const DistributeOptions& options);
-// REQUIRES: attributes that DistributeRules() admit.
+// REQUIRES: attributes that DistributeRules() admits.
 DistributeOptions FromAttrs(const Attrs& attrs);
 std::vector<AttrRule> DistributeRules();
 

@@ -19,7 +19,7 @@
 namespace penstock::client {
 namespace {
 
-// In a position, replaces a ReaderState that is in the node's section.
+// In a position, marks that the ReaderState is in the node's section.
 constexpr uint64_t kInSection = 3;
 
 uint64_t WorkersDataset(const Dataset::Node& node) {
@@ -28,7 +28,7 @@ uint64_t WorkersDataset(const Dataset::Node& node) {
 
 absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
   auto section = sections.find(node);
-  if (section == sections.end()) return JobState();  // it was not read yet
+  if (section == sections.end()) return JobState();  // it has not been read yet
   StateReader reader(section->second.bytes);
   ASSIGN_OR_RETURN(JobState state, ReadJobState(reader));
   RETURN_IF_ERROR(reader.ExpectEnd());
@@ -57,9 +57,9 @@ JobReader::JobReader(const BuildSite& site)
       number_(site.number()),
       options_(OfMember(FromAttrs(site.node().attrs))),
       states_(site.in_body() ? nullptr : site.run().states),
-      // False where a state records the deliveries, and where the consumers of a round get it
-      // together. Also false in the body of a function: its reading ends before the elements that
-      // it helps to make are given.
+      // False if a state records the deliveries, or if the consumers of a round get it together.
+      // Also false in the body of a function: it has been read to its end before the elements made
+      // from it are returned.
       delivers_later_(
           !site.in_body() && TermsOf(options_).keep == Keep::kTaken &&
           !options_.cross_trainer_cache.has_value() &&
@@ -79,7 +79,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
     MutexLock lock(mu_);
     repetition = RepetitionOf(pass);
     ASSIGN_OR_RETURN(session, SessionOf(repetition));
-    // Under keep = kTaken a repetition that was read to its end is not needed any more.
+    // Under keep = kTaken a repetition that has been read to its end is no longer needed.
     for (auto other = sessions_.begin(); other != sessions_.end() && !CommitsStates();) {
       const bool done = other->first != repetition && other->second->ended();
       if (done) over.push_back(std::move(other->second));
@@ -159,8 +159,8 @@ absl::Status JobReader::EnsureJoined() {
   job_ = std::move(job);
   merged_states_.reset();
   if (restored_.has_value()) {
-    // Earlier repetitions begin too: they claim what was delivered of them and is not committed,
-    // and ask for nothing more.
+    // Earlier repetitions begin too: they claim their deliveries that are not committed, and ask
+    // for nothing more.
     for (const ReaderState::Repetition& its : restored_->reader.repetitions) {
       const absl::Status begun = SessionOf(its.number).status();
       if (!begun.ok()) job_.reset();  // the next call joins again
@@ -242,8 +242,8 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
     merged = merged_states_.has_value();
   }
   if (merged) RETURN_IF_ERROR(EnsureJoined());
-  // A position that a node above keeps, to read again from in that very job, needs the job too. If
-  // the job cannot be joined, Next() returns the error.
+  // A position from which a node above will read again in the same job needs the job too. If the
+  // job cannot be joined, Next() returns the error.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   MutexLock lock(mu_);
   JobState state{.reader = StateNow(job_.has_value() ? RepetitionOf(pass) : 0),
@@ -300,7 +300,7 @@ bool JobReader::ComesAgainInOrder() const {
 }
 
 absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
-  // A state that was restored and not read from since already has `saved`. The deliveries are
+  // A restored state from which nothing has been read already has `saved`. The deliveries are
   // recorded before the dispatcher is asked, so that its answer has all their splits.
   if (state.reader.job && state.saved.empty()) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
@@ -344,7 +344,7 @@ void JobReader::BeginAnew() {
   merged_states_.reset();
   took_up_ = false;
   client_ = ClientId(RandomId());
-  // To the dispatcher this is a process that starts again.
+  // To the dispatcher this is a process that has restarted.
   incarnation_ = Incarnation(RandomId());
 }
 
@@ -405,7 +405,7 @@ absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save
   if (saved == nullptr && save > saves_.newest() && !restored_.has_value() && AllEnded()) {
     // The state was saved while this node was not read, as one of several inputs that take turns.
     if (sessions_.empty()) return std::nullopt;
-    // After the end, all elements that this node gave are in that state, unless a node above holds
+    // After the end, that state has all elements that this node returned, unless a node above holds
     // some back.
     if (!read_ahead_) return CommitOf(save, StateNow(sessions_.rbegin()->first));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node Distribute at work: the job, and one session for each repetition that is being read or is
+// A running node Distribute: the job, and one session for each repetition that is being read or is
 // not wholly committed yet. All passes of a Repeat after Distribute share one reader, so that one
 // state holds them all.
 #pragma once
@@ -26,52 +26,52 @@ namespace penstock::client {
 
 class JobReader {
  public:
-  // Returns the reader of the node at `site` in its running dataset. The first call makes it.
+  // Returns the reader of the node at `site`. The running dataset keeps it.
   static std::shared_ptr<JobReader> Of(const BuildSite& site);
 
   // Returns the next element of `pass`. The first call registers and joins the job. One thread at a
   // time, together with Save() and Restore(). `pass` counts the passes of this running dataset. For
   // a named job each pass is the next repetition that no iterator over the same Dataset has begun
-  // in this process. A job of a cross-trainer cache has one repetition only.
+  // in this process. A job of a cross-trainer cache has only one repetition.
   absl::StatusOr<std::optional<Element>> Next(int64_t pass);
   // Returns true if Next() would not wait. False before the first Next() of `pass`.
   bool Ready(int64_t pass);
-  // Returns true if `pass` has ended without an element, because others took all there were.
+  // Returns true if `pass` has ended without an element, because others took all elements.
   bool OthersTookAll(int64_t pass);
   // FailedPrecondition for a job whose elements are committed on delivery. The contents of a state
   // that may be committed go to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
-  // REQUIRES: nothing of `pass` was read.
+  // REQUIRES: nothing of `pass` has been read.
   absl::Status Restore(int64_t pass, StateReader& reader);
 
   // Commits the state of that Save(), or the restored state, which is durable. Joins the job if
-  // nothing was read since the restore. OK also if a later state is committed. Any thread.
-  // FailedPrecondition for a state that is not known here, or no longer.
+  // nothing has been read since the restore. Returns OK also if a later state is committed. Any
+  // thread. FailedPrecondition for a state that is not known here, or no longer.
   absl::Status Commit(uint64_t save);
-  // Stops the reading: reports to the dispatcher what was delivered, so that the rest goes to
-  // others. Any thread. Returns when the dispatcher knows, or after `bound`.
+  // Stops reading: reports the deliveries to the dispatcher, so that others get the rest. Any
+  // thread. Returns when the dispatcher knows, or after `bound`.
   void Stop(absl::Duration bound);
 
  private:
   explicit JobReader(const BuildSite& site);
 
   absl::Status EnsureJoined();
-  // Returns the message for a Commit() of `save`; nullopt if there is nothing to commit. Then the
-  // state has nothing of this node, or it or a later one is committed.
+  // Returns the message for a Commit() of `save`; nullopt if there is nothing to commit: the state
+  // has nothing of this node, or this or a later state is committed.
   absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
   bool CountsRepetitions() const;
   int64_t RepetitionOf(int64_t pass) REQUIRES(mu_);
   std::shared_ptr<Session> SessionIn(int64_t pass) const
-      REQUIRES(mu_);  // nullptr: it was not begun
+      REQUIRES(mu_);  // nullptr: it has not begun
   // Returns the session on `repetition`, and begins it if there is none.
   absl::StatusOr<std::shared_ptr<Session>> SessionOf(int64_t repetition) REQUIRES(mu_);
   ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
   // Adds `state` to the state being written. A position that a node above keeps is added later, to
   // the state that will contain it.
   absl::Status Put(JobState state, StateWriter& writer);
-  // Returns true if elements come again in the same order. Then a node above that has read ahead
-  // may continue from where it read.
+  // Returns true if elements would be sent again in the same order. Then a node above that has read
+  // ahead may continue from where it read.
   bool ComesAgainInOrder() const;
   // Asks the dispatcher for its part of the state, and returns the complete section.
   absl::StatusOr<std::string> SectionOf(JobState state);
@@ -98,20 +98,21 @@ class JobReader {
     int64_t pass = 0;
     int64_t repetition = 0;
   };
-  std::optional<Pass> present_ GUARDED_BY(mu_);  // nullopt: none was begun or restored
+  std::optional<Pass> present_ GUARDED_BY(mu_);  // nullopt: none has begun or been restored
   std::optional<control::JobAnswer> job_ GUARDED_BY(mu_);
   std::atomic<bool> joined_ = false;  // true if there is a job_
   ClientId client_ GUARDED_BY(mu_);
   Incarnation incarnation_ GUARDED_BY(mu_);
   std::optional<JobState> restored_ GUARDED_BY(mu_);           // until its sessions have begun
   std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);  // joining asks for them
-  // This reader continues for a process that died, and reports so in every repetition it joins. It
-  // has nothing of a repetition that its state does not know.
+  // This reader continues for a process that died, and reports this in every repetition that it
+  // joins. It has no element of a repetition that its state does not name.
   bool took_up_ GUARDED_BY(mu_) = false;
   std::map<int64_t, std::shared_ptr<Session>> sessions_ GUARDED_BY(mu_);  // by repetition
   SavedStates saves_ GUARDED_BY(mu_);
-  bool read_ahead_ GUARDED_BY(mu_) = false;  // a node above holds elements that it has not given on
-  bool advised_ = false;                     // for Next()'s thread: its first answer was examined
+  bool read_ahead_ GUARDED_BY(mu_) =
+      false;              // a node above holds elements that it has not passed on
+  bool advised_ = false;  // for Next()'s thread: its first result has been examined
 };
 
 }  // namespace penstock::client

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the changes that sessions see to the watches of penstock/lost_consumers.h.
+// Passes changes that sessions notice to the watches of penstock/lost_consumers.h.
 #pragma once
 
 #include "penstock/lost_consumers.h"

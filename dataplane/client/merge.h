@@ -15,7 +15,8 @@
 namespace penstock::client {
 
 // Queues received elements in one of two orders. any: as they were received. fair: one of each
-// worker in turn, while there are any. Elements of one worker stay in their order. Not thread-safe.
+// worker in turn, as long as there are any. Elements of one worker stay in their order. Not
+// thread-safe.
 class Merge {
  public:
   // REQUIRES: not order kDeterministic.
@@ -35,7 +36,7 @@ class Merge {
  private:
   const bool fair_;
   size_t size_ = 0;
-  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one queue, of no worker
+  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one queue, without a worker
   WorkerId last_;                                               // the worker of the last element
 };
 

@@ -39,15 +39,15 @@ class Reader {
 
   const control::Membership::Worker& worker() const { return worker_; }
 
-  // Begins link `number` over one of the transports not given up (negotiation.cc), and returns
-  // which and why. Returns the error of the negotiation, or of the transport's Dial(). All later
-  // errors come as OnLinkClosed.
+  // Begins link `number` over a transport that is not given up (negotiation.cc), and returns the
+  // transport and why it was chosen. Returns the error of the negotiation, or of the transport's
+  // Dial(). All later errors are reported by OnLinkClosed.
   absl::StatusOr<transfer::TransportSelection> Dial(
       int64_t number, const transfer::TransportPreference& preference,
       const std::map<std::string, std::string>& given_up, transfer::DialOptions dial);
-  // No event comes after this.
+  // No event follows this call.
   void Close();
-  // Does nothing unless link number `link` is the present one.
+  // Does nothing unless link number `link` is the present link.
   void Grant(int64_t link, int64_t count);
   // Does nothing without a link.
   void Recall();

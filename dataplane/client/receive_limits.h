@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits how far each partition of an ordered merge may send ahead of what was delivered.
+// Limits how far each partition of an ordered merge may send ahead of the delivered elements.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace penstock::client {
 
-// Divides a window between the partitions. Each has a budget of its own, so that no partition waits
-// for elements that another holds. Not thread-safe.
+// Divides a window among the partitions. Each has its own budget, so that no partition waits for
+// elements of another. Not thread-safe.
 class ReceiveLimits {
  public:
   // `max_elements` 0: as many as fill 8 MiB, from 16 to 16,384.
@@ -28,7 +28,7 @@ class ReceiveLimits {
     stride_ = stride;
   }
   void OnReceived(int64_t bytes);
-  // Sets a bound of bytes besides max_bytes, from now on; 0: none.
+  // Sets a bound in bytes besides max_bytes, from now on; 0: no bound.
   void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
   // Forgets the advertised limits, which may be lost.
   void Forget() { std::fill(advertised_.begin(), advertised_.end(), 0); }

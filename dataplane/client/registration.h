@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers datasets at the dispatcher.
+// Registers datasets with the dispatcher.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 
 namespace penstock::client {
 
-// Returns a number that no other request of any process has.
+// Returns a number that no other request has, of this or any other process.
 control::RequestId NewRequest();
 uint64_t RandomId();  // never 0
 
 // Returns a stub for the service, with the TLS of the settings.
 absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service);
 
-// Returns the definition and the summary of `dataset`, without an id. The split plan is resolved
-// here, where the files are, until `cancelled` is set.
+// Returns the definition and the summary of `dataset`, without an id. The split plan is resolved in
+// this process, which has the files. Ends early when `cancelled` is set.
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
                                                                const std::string& name_space,
                                                                CancelFlag cancelled = nullptr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One client's session on one iteration: its stream to the dispatcher, its links to the workers,
-// and the received elements. Here is what the program calls; session_parts.h has the rest.
-// docs/threads.md, "A client".
+// and the received elements. This class is what the program calls; session_parts.h
+// has the parts. docs/threads.md, "A client".
 #pragma once
 
 #include <memory>
@@ -23,12 +23,12 @@ namespace penstock::client {
 class Session final : private GivesElements {
  public:
   // Does not wait. `stub` outlives the session. ResourceExhausted if the process gets no thread for
-  // it; the dispatcher has heard nothing then.
+  // it; then the dispatcher has heard nothing.
   static absl::StatusOr<std::unique_ptr<Session>> Begin(SessionOptions options,
                                                         control::DispatcherStub& stub);
   // Says goodbye, so that nobody waits for this session, and waits briefly for the answer. Under
-  // keep = committed, what is not committed stays this session's until its lease runs out: another
-  // process may come with its state.
+  // keep = kCommitted, deliveries that are not committed stay this session's until its lease runs
+  // out: a new process may continue from its state.
   ~Session();
 
   int64_t repetition() const { return parts_.options.repetition; }
@@ -42,24 +42,24 @@ class Session final : private GivesElements {
   bool Ready();
 
   IndicesByPartition delivered() const;
-  control::Heard heard() const;  // the last that was heard of the dispatcher
+  control::Heard heard() const;  // last heard of the dispatcher
   bool ended() const;            // Next() has returned nullopt, and all it returned is delivered
-  // Returns how many elements others got if the end came before Next() returned any, else 0.
+  // Returns how many elements others got if Next() returned none before the end, else 0.
   int64_t others_took_all() const;
 
   // Returns true when `commit` is durable at the dispatcher. Returns false if nothing was sent,
-  // since this session has left, or its stream is over and it owes nothing. Its deliveries are
-  // committed then, and the sessions of the other repetitions in `commit` must commit them.
-  // Cancelled when the reading is, DeadlineExceeded after options.timeout. Any thread; calls run
+  // since this session has left, or its stream is over and it owes nothing. Then its deliveries are
+  // committed, and the sessions of the other repetitions in `commit` must commit them. Cancelled
+  // when reading is cancelled, DeadlineExceeded after options.timeout. Any thread; calls run
   // one after another.
   absl::StatusOr<bool> Commit(const control::Commit& commit);
 
-  // Ends reading: Next() returns Cancelled. Commits what was delivered, if it may be (not under
-  // keep = committed, unless all of it is committed). Waits for the dispatcher's answer, at most
-  // `bound`. Any thread.
+  // Ends reading: Next() returns Cancelled. Commits the deliveries, if that is allowed (under
+  // keep = kCommitted only if all of them are committed already). Waits for the dispatcher's
+  // answer, at most `bound`. Any thread.
   void Leave(absl::Duration bound);
 
-  // The session will be destroyed without a goodbye: another incarnation takes its place.
+  // The session will be destroyed without a goodbye: a new incarnation takes its place.
   void Abandon();
 
  private:

@@ -16,7 +16,7 @@
 
 namespace penstock::client {
 
-// What a session reads, for whom, and how. Constant while the session lives.
+// The options of a session, constant while it lives.
 struct SessionOptions {
   DistributeOptions distribute;
   transfer::TransportPreference transport_preference;  // the protocol of the links
@@ -32,12 +32,12 @@ struct SessionOptions {
   // Claims what `state` holds and leaves: nobody will call Next().
   bool claims_only = false;
   // An element of Next() is delivered when PendingDeliveries report it, if the calling thread has
-  // some.
+  // any.
   bool delivers_later = false;
   // For received elements, if the protocol can use it; outlives the session. nullptr:
   // DefaultPool().
   Pool* pool = nullptr;
-  // Set from any thread: reading ends, and what was delivered is reported. May be null.
+  // Set from any thread: reading ends, and the deliveries are reported. May be null.
   const std::atomic<bool>* cancelled = nullptr;
   std::shared_ptr<EventLog> events = StderrEventLog();  // about links
 };

@@ -18,7 +18,7 @@ void Write(const IndicesByPartition& delivered, StateWriter& writer) {
   for (const auto& [partition, indices] : delivered) {
     writer.WriteUnsigned(partition.value());
     writer.WriteUnsigned(indices.intervals().size());
-    Index at = 0;  // short distances take few bytes
+    Index at = 0;  // distances are short, and take few bytes
     for (const IndexSet::Interval& interval : indices.intervals()) {
       writer.WriteUnsigned(interval.begin - at);
       writer.WriteUnsigned(interval.end - interval.begin);
@@ -345,7 +345,7 @@ absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobStat
   }
   if (begun.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(merged.restoration, control::MergeRankStates(begun, name));
-  // Bookmarks belong to the dataset that they were saved from. The edited dataset is read from its
+  // Bookmarks belong to the dataset from which they were saved. The edited dataset is read from its
   // first splits.
   if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(merged.restoration));
   return merged;

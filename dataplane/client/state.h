@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that a reader of a job saves: its identity, the elements it delivered, and all else
-// that is needed to continue without the service that it read from.
+// The state that a reader of a job saves: its identity, its deliveries, and everything else that is
+// needed to continue without the service that it read from.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct ReaderState {
     int64_t number = 0;
     IndicesByPartition delivered;
   };
-  uint64_t save = 0;     // its number, for Commit(); 0: it is never committed
-  JobId job;             // none: reading had not begun
+  uint64_t save = 0;     // number of the state, for Commit(); 0: never committed
+  JobId job;             // 0: reading had not begun
   std::string job_name;  // also of an anonymous job
   ClientId client;
-  // The present one is last. Before it are those whose elements were not all committed.
+  // The present repetition is last. The earlier ones were not wholly committed.
   std::vector<Repetition> repetitions;
 };
 
@@ -47,8 +47,8 @@ absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader);
 struct JobState {
   ReaderState reader;
   // All members below are set only if reading had begun.
-  uint64_t job_mark = 0;  // from its token; differs between the jobs of two services
-  control::Heard heard;   // of its dispatcher, when the state was saved
+  uint64_t job_mark = 0;  // made from the job's token; differs between two services
+  control::Heard heard;   // last heard of the dispatcher when the state was saved
   uint64_t seed = 0;
   uint64_t dataset = 0;                         // fingerprint of the dataset that workers run
   control::JobTerms terms;                      // the terms that decide what partitions yield

@@ -7,8 +7,8 @@
 namespace penstock::client {
 
 // Serves "/" and "/metrics" on loopback, from the first call with a port of 0 or more until the
-// process ends. An event gives the address. A port that is not available (another rank of this host
-// has it) is an event too and no error: reading does not depend on it. Any thread.
+// process ends. An event gives the address. If the port is not available (a different rank on this
+// host has it), an event reports so. It is not an error: reading does not depend on it. Any thread.
 void StartStatusServer(int port, const std::string& token);
 
 }  // namespace penstock::client

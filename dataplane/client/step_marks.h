@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows that a consumer of a coordinated read returned in some of its steps, for the dispatcher
-// to compare. Consumers report at different times. So each keeps, for every power of two, the two
-// latest steps that it divides. Two consumers that are d steps apart then have a step in common,
-// among the last 2 d steps of the slower one.
+// The rows that a consumer of a coordinated read returned in some of its steps. The dispatcher
+// compares them. Consumers report at different times, so each keeps, for every power of two, the
+// two latest steps that the power divides. Then two consumers that are d steps apart have a step in
+// common among the last 2 d steps of the slower one.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class StepMarks {
   }
 
  private:
-  static constexpr int kPowers = 24;  // no two consumers are further apart
+  static constexpr int kPowers = 24;  // no two consumers are more steps apart than 2 to this power
   std::array<std::array<control::StepMark, 2>, kPowers> latest_{};  // no partition: no mark
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures where the time of a session's user goes: into steps of its own, or into Next(). Next()
-// waits until a worker's element is received, and then until it is handed over. Metrics:
+// Measures how a trainer spends its time: in its own steps, or in Next(). Next() waits until a
+// worker's element has been received, and then until it is handed over. Metrics:
 // penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element ended the
 // wait; penstock_client_wait_seconds{protocol}, the length of single waits; and
-// penstock_client_trainer_microseconds_total, all the rest. The worker reports the parts of the
-// wait for it (dataplane/worker/link_times.h). The dispatcher gets the same with heartbeats, by
+// penstock_client_trainer_microseconds_total, all other time. The worker reports the parts of the
+// wait for it (dataplane/worker/link_times.h). Heartbeats report the same to the dispatcher, by
 // worker and by whole steps (control::StepCounts).
 #pragma once
 
@@ -25,7 +25,7 @@ namespace penstock::client {
 class StepTimes {
  public:
   using Clock = std::chrono::steady_clock;
-  // Tests give a `now` of their own.
+  // Tests pass their own `now`.
   explicit StepTimes(std::function<Clock::time_point()> now = Clock::now)
       : now_(std::move(now)), accounted_(now_()) {}
 
@@ -33,7 +33,7 @@ class StepTimes {
   void Called() {
     if (count_steps_) CountSteps();
   }
-  // Next() has nothing to return. Called repeatedly while that is so.
+  // Next() has nothing to return. Called repeatedly during the wait.
   void Waits();
   bool waiting() const { return waits_since_.has_value(); }
   // Returns how long Next() has waited so far.
@@ -42,7 +42,7 @@ class StepTimes {
   }
   // An element was received that Next() may return.
   void OnReceived();
-  // Next() returns an element of `worker`, which came over `protocol`. REQUIRES: waiting().
+  // Next() returns an element of `worker`, received over `protocol`. REQUIRES: waiting().
   void Goes(const std::string& worker, const std::string& protocol);
   // Next() returns an element, or an error in its place.
   void Returns() {
@@ -55,7 +55,7 @@ class StepTimes {
     count_steps_ = true;
     return steps_;
   }
-  // Writes the waits of the session for `worker` into the fields of that name.
+  // Writes the session's waits for `worker` into the fields of the same names.
   void Into(control::LinkCounts& link, const std::string& worker) const;
 
  private:
