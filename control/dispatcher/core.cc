@@ -1,31 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/core.h"
 
-#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/counters.h"
 #include "control/dispatcher/transaction.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/fail_point.h"
+#include "control/policy/sharding.h"
 #include "control/sync/mutex.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
 
 Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
-    : options_(std::move(options)), journal_(std::move(journal)) {}
+    : options_(std::move(options)),
+      journal_(std::move(journal)),
+      shared_{options_, durable_},
+      liveness_(shared_),
+      lives_(shared_),
+      links_(shared_, liveness_),
+      consumers_(shared_, liveness_),
+      placer_(shared_, links_),
+      datasets_(shared_),
+      jobs_(shared_, lives_),
+      sessions_(shared_, liveness_, links_, scaling_, consumers_, placer_, lives_, jobs_),
+      workers_(shared_, liveness_, scaling_, placer_, lives_) {}
 
 Core::~Core() {
   journal_.reset();  // writes what was appended, and sends what waited for it
-  std::deque<PendingReply> waiting;
+  const absl::Status stopping = absl::UnavailableError("the dispatcher is stopping");
+  std::deque<Replies::Pending> waiting;
   {
     MutexLock lock(mu_);
-    failed_ = absl::UnavailableError("the dispatcher is stopping");
-    waiting.swap(pending_replies_);
+    replies_.Fail(stopping);
+    waiting = replies_.TakeReady(durable_);
   }
-  for (PendingReply& reply : waiting)
-    reply.send(absl::UnavailableError("the dispatcher is stopping"), 0);
+  for (Replies::Pending& reply : waiting) reply.send(stopping, 0);
 }
 
 absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
@@ -39,10 +53,11 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
       [core = core.get()](absl::StatusOr<uint64_t> sequence) { core->OnDurable(sequence); }));
   {
     Transaction txn(*core);
-    core->BeginLife(txn);
-    for (const auto& [id, iteration] : core->state_.iterations) {
-      if (!core->GoesOn(iteration) || iteration.record.closed) continue;
-      txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(core->mu_) {
+    core->lives_.Begin(txn);
+    const State& state = core->shared_.state;
+    for (const auto& [id, iteration] : state.iterations) {
+      if (!state.GoesOn(iteration) || iteration.record.closed) continue;
+      txn.Guard([&, id = id, &iteration = iteration] {
         txn.Settle(id, protocol::OnDispatcherStarts(iteration.record, txn.GetContext(id)));
       });
     }
@@ -54,39 +69,22 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Open(CoreOptions options,
 absl::Status Core::Recover() {
   Recovered recovered = journal_->TakeRecovered();
   if (!recovered.snapshot.empty()) {
-    ASSIGN_OR_RETURN(state_, DecodeState(recovered.snapshot));
+    ASSIGN_OR_RETURN(shared_.state, DecodeState(recovered.snapshot));
   }
   for (const Recovered::Record& record : recovered.records) {
-    absl::Status applied = ApplyRecord(record.bytes, state_);
+    absl::Status applied = ApplyRecord(record.bytes, shared_.state);
     if (!applied.ok()) {
       return absl::Status(applied.code(), absl::StrCat("journal ", journal_->name(), ": record ",
                                                        record.sequence, ": ", applied.message()));
     }
   }
   if (!recovered.cut.empty()) options_.events->Write({"cut", {{"what", recovered.cut}}});
-  sequence_ = recovered.last_sequence();
-  snapshot_sequence_ = recovered.snapshot_sequence;
-  durable_ = sequence_;
+  shared_.sequence = recovered.last_sequence();
+  shared_.snapshot_sequence = recovered.snapshot_sequence;
+  durable_ = shared_.sequence;
   FailPoint("in_recovery");
 
-  // All leases begin again.
-  const absl::Time now = options_.now();
-  absl::Duration longest;
-  for (const BegunLife& life : state_.lives) longest = std::max(longest, life.lease);
-  leases_of_earlier_lives_ = now + longest;
-  for (const auto& [id, worker] : state_.workers) {
-    worker_leases_.Heard(id, now);
-    workers_to_come_.insert(id);
-  }
-  for (const auto& [id, iteration] : state_.iterations) {
-    if (iteration.record.finished || !GoesOn(iteration)) continue;
-    for (const protocol::ReaderRecord& reader : iteration.record.readers) {
-      if (reader.status == protocol::ReaderStatus::kActive) {
-        client_leases_.Heard({id, reader.client}, now);
-        clients_to_come_.insert({id, reader.client});
-      }
-    }
-  }
+  liveness_.Begin();
   return absl::OkStatus();
 }
 
@@ -97,87 +95,223 @@ void Core::OnDurable(absl::StatusOr<uint64_t> sequence) {
     if (appending_.load() != std::this_thread::get_id()) Deliver();
     return;
   }
-  std::deque<PendingReply> waiting;
+  std::deque<Replies::Pending> waiting;
   {
     MutexLock lock(mu_);
-    failed_ = sequence.status();
-    waiting.swap(pending_replies_);
+    replies_.Fail(sequence.status());
+    waiting = replies_.TakeReady(durable_);
   }
   options_.events->Write({"journal_failed", {{"why", std::string(sequence.status().message())}}});
-  for (PendingReply& reply : waiting) reply.send(sequence.status(), 0);
+  for (Replies::Pending& reply : waiting) reply.send(sequence.status(), 0);
   if (options_.on_failure) options_.on_failure(sequence.status());
 }
 
 void Core::Deliver() {
   MutexLock lock(mu_);
-  if (delivering_) return;  // that thread also sends what is here
-  delivering_ = true;
-  while (!pending_replies_.empty() &&
-         (pending_replies_.front().sequence <= durable_ || !failed_.ok())) {
-    std::deque<PendingReply> ready;
-    while (!pending_replies_.empty() &&
-           (pending_replies_.front().sequence <= durable_ || !failed_.ok())) {
-      ready.push_back(std::move(pending_replies_.front()));
-      pending_replies_.pop_front();
-    }
-    const absl::Status failed = failed_;
+  if (!replies_.BeginDelivery()) return;
+  for (auto ready = replies_.TakeReady(durable_); !ready.empty();
+       ready = replies_.TakeReady(durable_)) {
+    const absl::Status failed = replies_.failed();
     lock.unlock();
-    for (PendingReply& reply : ready) reply.send(failed, reply.sequence);
+    for (Replies::Pending& reply : ready) reply.send(failed, reply.sequence);
     lock.lock();
   }
-  delivering_ = false;
+  replies_.EndDelivery();
 }
 
 int Core::NumWorkers() const {
   MutexLock lock(mu_);
-  return static_cast<int>(workers_.size());
+  return static_cast<int>(shared_.workers.size());
 }
 
 uint64_t Core::sequence() const {
   MutexLock lock(mu_);
-  return sequence_;
+  return shared_.sequence;
 }
 
-std::vector<WorkerId> Core::UsableWorkers() const {
-  std::vector<WorkerId> usable;
-  for (const auto& [id, peer] : workers_) {
-    const WorkerRecord* worker = state_.FindWorker(id);
-    if (worker != nullptr && !worker->draining && !IsReserved(id)) usable.push_back(id);
-  }
-  return usable;
+// --- Requests ---------------------------------------------------------------------
+
+template <class Result>
+static void AnswerWhenDurable(Transaction& txn, Result result, std::function<void(Result)> done) {
+  txn.WhenDurable([done = std::move(done), result = std::move(result)](
+                      const absl::Status& durable) { done(durable.ok() ? result : durable); });
 }
 
-std::vector<WorkerId> Core::UsableWorkers(const IterationState& iteration) const {
-  const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
-  auto read = [&](const WorkerRecord& worker) REQUIRES(mu_) {
-    if (Reads(target, /*local=*/false, worker.tags)) return true;
-    for (auto i = sessions_.lower_bound({iteration.id, ClientId()});
-         i != sessions_.end() && i->first.first == iteration.id; ++i) {
-      const auto reader = iteration.record.FindReader(i->first.second);
-      const bool lives =
-          reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive;
-      if (lives && i->second->process && i->second->process == worker.process) return true;
+void Core::RegisterDataset(const RegisterDatasetRequest& request,
+                           Done<RegisterDatasetAnswer> done) {
+  Transaction txn(*this);
+  AnswerWhenDurable(txn, datasets_.Register(txn, request), std::move(done));
+}
+
+void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done) {
+  Transaction txn(*this);
+  auto dataset = datasets_.Find(id, edition);
+  txn.WhenDurable([done = std::move(done), dataset, id](const absl::Status& durable) {
+    if (!durable.ok()) return done(durable);
+    if (dataset == nullptr) {
+      return done(absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found")));
     }
-    return false;
-  };
-  std::vector<WorkerId> usable = UsableWorkers();
-  std::erase_if(usable, [&](WorkerId id) REQUIRES(mu_) { return !read(*state_.FindWorker(id)); });
-  std::vector<WorkerId> reached = usable;
-  for (auto link = unreached_.lower_bound({iteration.id, ClientId(), WorkerId()});
-       link != unreached_.end() && std::get<IterationId>(link->first) == iteration.id; ++link) {
-    if (link->second) std::erase(reached, std::get<WorkerId>(link->first));
+    done(GetDatasetAnswer{dataset->id, dataset->definition, dataset->summary});
+  });
+}
+
+void Core::UnregisterDataset(const std::string& id, DoneEmpty done) {
+  Transaction txn(*this);
+  AnswerWhenDurable(txn, datasets_.Unregister(txn, id), std::move(done));
+}
+
+void Core::GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done) {
+  GetOrCreateJobRequest asked = request;
+  if (asked.terms.target_workers == TargetWorkers::kAuto && IsStatic(asked.terms.mode) &&
+      options_.deployment_mode == DeploymentMode::kColocated) {
+    asked.terms.target_workers = TargetWorkers::kLocal;
   }
-  return reached.empty() ? usable : reached;
+  Transaction txn(*this);
+  AnswerWhenDurable(txn, jobs_.GetOrCreate(txn, asked, nullptr), std::move(done));
 }
 
-bool Core::GoesOn(const IterationState& iteration) const {
-  return !iteration.failure.has_value() && !state_.jobs.at(iteration.job).cancelled;
+void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done) {
+  Transaction txn(*this);
+  AnswerWhenDurable(txn, jobs_.GetOrCreate(txn, request.job, &request.restoration),
+                    std::move(done));
 }
 
-const JobRecord* Core::FindJobByText(const std::string& name_or_id) const {
-  if (const JobRecord* job = state_.FindJobByName(name_or_id)) return job;
-  uint64_t id = 0;
-  return absl::SimpleAtoi(name_or_id, &id) ? state_.FindJob(JobId(id)) : nullptr;
+void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> done) {
+  Transaction txn(*this);
+  AnswerWhenDurable(txn, jobs_.GetReading(txn, request), std::move(done));
+}
+
+void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
+  Transaction txn(*this);
+  AnswerWhenDurable(txn, jobs_.Cancel(txn, name_or_id), std::move(done));
+}
+
+void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
+  Transaction txn(*this);
+  AnswerWhenDurable(txn, jobs_.Remove(txn, name_or_id), std::move(done));
+}
+
+// --- Streams ----------------------------------------------------------------------
+
+template <class Peer>
+static std::shared_ptr<Peer> Open(auto writer) {
+  auto peer = std::make_shared<Peer>();
+  peer->writer = std::move(writer);
+  return peer;
+}
+
+std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientStreamWriter> writer) {
+  return ::penstock::control::Open<ClientPeer>(std::move(writer));
+}
+
+std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerStreamWriter> writer) {
+  return ::penstock::control::Open<WorkerPeer>(std::move(writer));
+}
+
+void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
+  const Arriving arriving(peer->arriving);
+  if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
+    return OnHeartbeat(peer, std::move(*beat));
+  }
+  Transaction txn(*this);
+  sessions_.OnMessage(txn, peer, message);
+}
+
+void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat heartbeat) {
+  const uint64_t counter = heartbeat.counter;
+  SessionManager::Beat beat;
+  {
+    MutexLock lock(mu_);
+    if (!peer->iteration) return;
+    beat = sessions_.OnHeartbeat(*peer, std::move(heartbeat));
+  }
+  if (!beat.slowed.empty()) {
+    options_.events->Write(
+        {"quota_reached", {{"job", beat.slowed}, {"bound", "max_bytes_in_flight"}}});
+  }
+  if (beat.back || beat.torn_in) {
+    Transaction txn(*this);
+    txn.Guard([&]() REQUIRES(mu_) { sessions_.OnConsumerBeat(txn, *peer, beat); });
+  }
+  CountHeartbeat();
+  if (!beat.due) return peer->writer->Send(ClientHeartbeatAnswer{beat.renewed}, 0);
+  Transaction txn(*this);
+  sessions_.AnswerHeartbeat(txn, *peer, counter);
+}
+
+void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) {
+  const Arriving arriving(peer->arriving);
+  if (auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
+    {
+      MutexLock lock(mu_);
+      if (!peer->worker) return;
+      workers_.OnHeartbeat(*peer, std::move(*beat));
+    }
+    CountHeartbeat();
+    peer->writer->Send(WorkerHeartbeatAnswer{beat->counter}, 0);
+    return;
+  }
+  Transaction txn(*this);
+  workers_.OnMessage(txn, peer, message);
+}
+
+void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
+  Transaction txn(*this);
+  sessions_.OnClosed(txn, peer);
+}
+
+void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
+  MutexLock lock(mu_);
+  workers_.OnClosed(peer);
+}
+
+void Core::OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why) {
+  Transaction txn(*this);
+  sessions_.OnUnreadable(txn, peer, why);
+}
+
+void Core::OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why) {
+  Transaction txn(*this);
+  workers_.OnUnreadable(txn, peer, why);
+}
+
+void Core::BeginToLeave() {
+  MutexLock lock(mu_);
+  sessions_.BeginToLeave();
+}
+
+// --- Time -------------------------------------------------------------------------
+
+void Core::Sweep() {
+  Transaction txn(*this);
+  const absl::Time now = options_.now();
+  if (liveness_.NoteSweep(txn, idles_, now)) links_.OnStall();
+  txn.Guard([&]() REQUIRES(mu_) { consumers_.SuspectSilent(txn, now); });
+  txn.Guard([&]() REQUIRES(mu_) {
+    workers_.Expire(txn, now);
+    sessions_.Expire(txn, now);
+  });
+  txn.Guard([&]() REQUIRES(mu_) { links_.MoveFromUnreached(txn, placer_, now); });
+  txn.Guard([&]() REQUIRES(mu_) { placer_.EndReservations(txn); });
+  txn.Guard([&]() REQUIRES(mu_) { jobs_.RetireIterations(txn); });
+  txn.Guard([&]() REQUIRES(mu_) { jobs_.Collect(txn, now); });
+  datasets_.CollectUnused(txn, now);
+  workers_.Estimate(txn, now);
+}
+
+// A worker whose stream broke and whose port refuses connections is dead: its lease need not
+// expire.
+void Core::ProbeBrokenWorkers() {
+  std::vector<std::pair<WorkerId, std::string>> broken;
+  {
+    MutexLock lock(mu_);
+    broken = workers_.Broken();
+  }
+  for (const auto& [id, address] : broken) {
+    if (!options_.port_refuses(address)) continue;
+    Transaction txn(*this);
+    txn.Guard([&, id = id]() REQUIRES(mu_) { workers_.OnPortRefused(txn, id); });
+  }
 }
 
 }  // namespace penstock::control

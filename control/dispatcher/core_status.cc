@@ -105,16 +105,17 @@ std::string Core::SlowedBy(const JobRecord& job) const {
   const JobQuota& quota = job.terms.quota;
   std::vector<std::string> bounds;
   int64_t permits = 0;
-  for (const auto& [id, worker] : state_.workers) permits += std::max(worker.permits, 1);
-  if (job.terms.mode == ShardingPolicy::kOff) permits = static_cast<int64_t>(workers_.size());
+  for (const auto& [id, worker] : shared_.state.workers) permits += std::max(worker.permits, 1);
+  if (job.terms.mode == ShardingPolicy::kOff)
+    permits = static_cast<int64_t>(shared_.workers.size());
   bool bytes = false, partitions = false;
-  for (IterationId of : state_.IterationsOf(job.id)) {
-    const IterationState& iteration = state_.iterations.at(of);
-    if (!GoesOn(iteration) || iteration.record.closed) continue;
+  for (IterationId of : shared_.state.IterationsOf(job.id)) {
+    const IterationState& iteration = shared_.state.iterations.at(of);
+    if (!shared_.state.GoesOn(iteration) || iteration.record.closed) continue;
     const auto open = static_cast<int64_t>(iteration.record.partitions.size());
     partitions |= quota.max_permits > 0 && open >= quota.max_permits && permits > open;
-    for (auto session = sessions_.lower_bound({of, ClientId()});
-         session != sessions_.end() && session->first.first == of; ++session) {
+    for (auto session = shared_.sessions.lower_bound({of, ClientId()});
+         session != shared_.sessions.end() && session->first.first == of; ++session) {
       bytes |= quota.max_bytes_in_flight > 0 && session->second->at_quota;
     }
   }
@@ -126,21 +127,20 @@ std::string Core::SlowedBy(const JobRecord& job) const {
 void Core::GetStatus(Done<DispatcherStatus> done) {
   Transaction txn(*this);
   const absl::Time now = options_.now();
-  DispatcherStatus status{.term = state_.term(),
+  DispatcherStatus status{.term = shared_.state.term(),
                           .release = PENSTOCK_VERSION,
                           .journal = journal_->name(),
-                          .journal_sequence = sequence_,
+                          .journal_sequence = shared_.sequence,
                           .wanted_workers = scaling_.latest().workers};
   std::map<const DatasetRecord*, int64_t> jobs_of;
-  for (const auto& [id, job] : state_.jobs) ++jobs_of[job.dataset.get()];
-  for (const auto& [id, dataset] : state_.datasets) {
+  for (const auto& [id, job] : shared_.state.jobs) ++jobs_of[job.dataset.get()];
+  for (const auto& [id, dataset] : shared_.state.datasets) {
     DatasetStatus& to = status.datasets.emplace_back(DatasetStatus{
         id, dataset->summary.fingerprint, dataset->summary.spec_text, dataset->summary.cardinality,
         static_cast<int64_t>(dataset->definition.size()), jobs_of[dataset.get()]});
-    if (const auto since = unused_since_.find(id); since != unused_since_.end())
-      to.goes_in = options_.dataset_ttl - (now - since->second);
+    to.goes_in = datasets_.GoesIn(id, now);
   }
-  for (const auto& [id, job] : state_.jobs) {
+  for (const auto& [id, job] : shared_.state.jobs) {
     JobStatus& to = status.jobs.emplace_back();
     to = {.job = id,
           .name = job.name,
@@ -148,59 +148,60 @@ void Core::GetStatus(Done<DispatcherStatus> done) {
           .dataset_id = job.dataset->id,
           .terms = job.terms,
           .seed = job.seed,
-          .phase = job.cancelled        ? JobPhase::kCancelled
-                   : state_.IsOver(job) ? JobPhase::kFinished
-                                        : JobPhase::kActive,
+          .phase = job.cancelled               ? JobPhase::kCancelled
+                   : shared_.state.IsOver(job) ? JobPhase::kFinished
+                                               : JobPhase::kActive,
           .slowed_by = SlowedBy(job)};
-    if (const auto since = idle_since_.find(id); since != idle_since_.end()) {
-      to.unread_for = now - since->second;
-      to.goes_in = TimeToLive(job) - to.unread_for;
+    if (const auto unread_for = jobs_.UnreadFor(id, now)) {
+      to.unread_for = *unread_for;
+      to.goes_in = jobs_.TimeToLive(job) - to.unread_for;
     }
     const auto& feeds = scaling_.latest().jobs;
     if (const auto feed = feeds.find(id); feed != feeds.end()) to.feed = feed->second;
-    const std::vector<int64_t> past = state_.PastOf(id);
+    const std::vector<int64_t> past = shared_.state.PastOf(id);
     to.earlier_iterations = static_cast<int64_t>(past.size() - std::min(past.size(), kPastShown));
     for (size_t i = 0; i < past.size(); ++i) {
       if (static_cast<int64_t>(i) < to.earlier_iterations) {
-        const auto& ends = state_.past.at({id, past[i]}).ends;
+        const auto& ends = shared_.state.past.at({id, past[i]}).ends;
         to.earlier_elements += std::accumulate(ends.begin(), ends.end(), Index{0});
       } else {
-        to.iterations.push_back(StatusOf(*state_.FindPast(id, past[i]), nullptr, false));
+        to.iterations.push_back(StatusOf(*shared_.state.FindPast(id, past[i]), nullptr, false));
       }
     }
-    for (IterationId of : state_.IterationsOf(id)) {
-      auto context = contexts_.find(of);
+    for (IterationId of : shared_.state.IterationsOf(id)) {
+      auto context = shared_.contexts.find(of);
       const protocol::IterationContext* known =
-          context == contexts_.end() ? nullptr : &context->second;
-      to.iterations.push_back(StatusOf(state_.iterations.at(of), known, !workers_.empty()));
+          context == shared_.contexts.end() ? nullptr : &context->second;
+      to.iterations.push_back(
+          StatusOf(shared_.state.iterations.at(of), known, !shared_.workers.empty()));
       IterationStatus& its = to.iterations.back();
-      if (!its.closed) its.waits_for = WaitsFor(suspicions_.Of(of, now), known);
-      if (its.waits_for.empty() && GoesOn(state_.iterations.at(of)))
-        its.waits_for = WaitsFor(its, !workers_.empty());
+      if (!its.closed) its.waits_for = WaitsFor(consumers_.Lost(of, now), known);
+      if (its.waits_for.empty() && shared_.state.GoesOn(shared_.state.iterations.at(of)))
+        its.waits_for = WaitsFor(its, !shared_.workers.empty());
     }
   }
-  const std::unordered_map<uint64_t, int32_t> on = state_.PartitionsByWorker();
-  for (const auto& [id, worker] : state_.workers) {
+  const std::unordered_map<uint64_t, int32_t> on = shared_.state.PartitionsByWorker();
+  for (const auto& [id, worker] : shared_.state.workers) {
     const auto partitions = on.find(id.value());
     status.workers.push_back({.worker = id,
                               .address = worker.address,
                               .permits = worker.permits,
                               .partitions = partitions == on.end() ? 0 : partitions->second,
                               .draining = worker.draining,
-                              .connected = workers_.count(id) > 0,
-                              .silent_for = worker_leases_.SilentFor(id, now)});
+                              .connected = shared_.workers.count(id) > 0,
+                              .silent_for = liveness_.SilenceOf(id, now)});
   }
-  for (const auto& [id, peer] : workers_) {
+  for (const auto& [id, peer] : shared_.workers) {
     for (const DatasetWork& work : peer->work)
-      status.work.push_back({id, state_.workers.at(id).address, work});
+      status.work.push_back({id, shared_.state.workers.at(id).address, work});
   }
-  for (const auto& [key, peer] : sessions_) {
-    const IterationState* iteration = state_.FindIteration(key.first);
-    const JobRecord* job = iteration == nullptr ? nullptr : state_.FindJob(iteration->job);
+  for (const auto& [key, peer] : shared_.sessions) {
+    const IterationState* iteration = shared_.state.FindIteration(key.first);
+    const JobRecord* job = iteration == nullptr ? nullptr : shared_.state.FindJob(iteration->job);
     for (LinkStatus& link : links_.Of(key)) {
       if (job != nullptr) link.job = job->name;
-      const auto worker = state_.workers.find(link.counts.worker);
-      if (worker != state_.workers.end()) link.worker = worker->second.address;
+      const auto worker = shared_.state.workers.find(link.counts.worker);
+      if (worker != shared_.state.workers.end()) link.worker = worker->second.address;
       status.links.push_back(std::move(link));
     }
   }

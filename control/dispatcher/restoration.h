@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether a job can begin with the states of a restore, which come from outside.
+// Saves what the states of a job's readers need to continue without this dispatcher, and begins
+// jobs from such states, which come from outside. In the new job, the elements committed before
+// belong to a reader that has left.
 #pragma once
 
 #include "absl/status/status.h"
+#include "control/protocol/iteration_coordinator.h"
 #include "control/protocol/saved_reading.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
+
+class Transaction;
+
+// Adds what is known of the iteration to `saved`.
+void Save(const IterationState& iteration, const protocol::IterationContext& context,
+          SavedRepetition& saved);
 
 // InvalidArgument names partition and repetition: for splits that the dataset does not have or that
 // two partitions claim, for bookmarks out of order, and for another number of partitions than in
@@ -16,5 +25,8 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
 
 // Returns whether `job` began with these states.
 bool BeganWith(const Restoration& restoration, const State& state, const JobRecord& job);
+
+// Begins the iterations of the new job. REQUIRES: CheckRestoration() returned OK.
+void BeginWith(Transaction& txn, const State& state, JobId job, const Restoration& restoration);
 
 }  // namespace penstock::control

@@ -12,7 +12,6 @@
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/observe/fail_point.h"
-#include "control/policy/placing.h"
 #include "control/protocol/invariant.h"
 #include "penstock/status.h"
 
@@ -20,24 +19,23 @@ namespace penstock::control {
 
 Transaction::~Transaction() {
   for (IterationId id : notified_iterations_) {
-    if (const IterationState* iteration = core_.state_.FindIteration(id)) {
+    if (const IterationState* iteration = shared_.state.FindIteration(id)) {
       SendToSessions(id, MembershipOf(*iteration));
     }
   }
   for (const auto& [id, client] : notified_readers_) {
-    const IterationState* iteration = core_.state_.FindIteration(id);
+    const IterationState* iteration = shared_.state.FindIteration(id);
     if (iteration != nullptr && notified_iterations_.count(id) == 0)
       Send(id, client, MembershipOf(*iteration));
   }
   Append();
-  for (auto& send : pending_replies_)
-    core_.pending_replies_.push_back({core_.sequence_, std::move(send)});
+  for (auto& send : pending_replies_) core_.replies_.Add(shared_.sequence, std::move(send));
   lock_.unlock();
   if (!unwritable_.ok()) core_.OnDurable(unwritable_);
   core_.Deliver();
   for (Event& event : log_) {
     CountEvent(event.name);
-    core_.options_.events->Write(std::move(event));
+    shared_.options.events->Write(std::move(event));
   }
   if (--core_.transactions_ == 0) ++core_.idles_;
 }
@@ -52,10 +50,9 @@ static bool StandsAlone(const Change& change) {
 }
 
 absl::StatusOr<std::vector<std::string>> Transaction::Records() const {
-  core_.mu_.AssertHeld();
-  const auto encode = [&](size_t begin, size_t end) REQUIRES(core_.mu_) {
-    return EncodeChanges(absl::MakeSpan(changes_).subspan(begin, end - begin), core_.state_,
-                         core_.options_.record_bytes);
+  const auto encode = [&](size_t begin, size_t end) {
+    return EncodeChanges(absl::MakeSpan(changes_).subspan(begin, end - begin), shared_.state,
+                         shared_.options.record_bytes);
   };
   absl::StatusOr<std::string> whole = encode(0, changes_.size());
   if (whole.ok()) return std::vector<std::string>{*std::move(whole)};
@@ -74,24 +71,25 @@ absl::StatusOr<std::vector<std::string>> Transaction::Records() const {
 
 void Transaction::Append() {
   core_.mu_.AssertHeld();
-  if ((changes_.empty() && !appends_anyway_) || !core_.failed_.ok()) return;
+  if ((changes_.empty() && !appends_anyway_) || !core_.replies_.failed().ok()) return;
   absl::StatusOr<std::vector<std::string>> records = Records();
   if (!records.ok()) {
-    ++core_.sequence_;
-    core_.failed_ = unwritable_ = records.status();
+    ++shared_.sequence;
+    unwritable_ = records.status();
+    core_.replies_.Fail(unwritable_);
     return;
   }
   core_.appending_ = std::this_thread::get_id();
   for (std::string& record : *records) {
     CountRecord(record.size());
-    core_.journal_->Append(++core_.sequence_, std::move(record));
+    core_.journal_->Append(++shared_.sequence, std::move(record));
   }
   core_.appending_ = std::thread::id();
   FailPoint("append_before_answer");
-  if (core_.sequence_ - core_.snapshot_sequence_ >= core_.options_.records_per_snapshot) {
-    core_.snapshot_sequence_ = core_.sequence_;
-    if (auto pieces = EncodeState(core_.state_); pieces.ok()) {
-      core_.journal_->Snapshot(core_.sequence_, *std::move(pieces));
+  if (shared_.sequence - shared_.snapshot_sequence >= shared_.options.records_per_snapshot) {
+    shared_.snapshot_sequence = shared_.sequence;
+    if (auto pieces = EncodeState(shared_.state); pieces.ok()) {
+      core_.journal_->Snapshot(shared_.sequence, *std::move(pieces));
     } else {  // the log continues without a snapshot
       Log("snapshot_refused", {{"reason", std::string(pieces.status().message())}});
     }
@@ -99,7 +97,6 @@ void Transaction::Append() {
 }
 
 void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
-  core_.mu_.AssertHeld();
   const IterationId around = std::exchange(at_work_, IterationId());
   std::string what;
   try {
@@ -111,7 +108,7 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
     what = broken.what();
   }
   const IterationId id = std::exchange(at_work_, around);
-  const IterationState* iteration = id ? core_.state_.FindIteration(id) : nullptr;
+  const IterationState* iteration = id ? shared_.state.FindIteration(id) : nullptr;
   if (iteration == nullptr) {
     std::fprintf(stderr, "%s\n", what.c_str());
     std::abort();
@@ -121,29 +118,27 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
       absl::StrCat("the dispatcher found this job in a state that cannot be (", what,
                    ") and ended it; other jobs go on. Please report it, with the journal's last "
                    "records (`penstock journal print`)"));
-  core_.contexts_.erase(id);
+  shared_.contexts.erase(id);
   notified_iterations_.erase(id);
   std::erase_if(notified_readers_, [&](const auto& entry) { return entry.first == id; });
-  if (core_.GoesOn(*iteration)) core_.FailIteration(*this, *iteration, why);
+  if (shared_.state.GoesOn(*iteration)) FailIteration(*iteration, why);
   if (reason != nullptr) *reason = why;
 }
 
 void Transaction::Apply(Change change) {
-  core_.mu_.AssertHeld();
   if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
-  core_.state_.Apply(change);
+  shared_.state.Apply(change);
   changes_.push_back(std::move(change));
 }
 
 protocol::IterationContext& Transaction::GetContext(IterationId iteration) {
-  core_.mu_.AssertHeld();
   at_work_ = iteration;
-  auto found = core_.contexts_.find(iteration);
-  if (found == core_.contexts_.end()) {
-    found = core_.contexts_
+  auto found = shared_.contexts.find(iteration);
+  if (found == shared_.contexts.end()) {
+    found = shared_.contexts
                 .emplace(iteration,
                          protocol::MakeIterationContext(
-                             core_.state_.iterations.at(iteration).record, core_.options_.broken))
+                             shared_.state.iterations.at(iteration).record, shared_.options.broken))
                 .first;
   }
   return found->second;
@@ -166,34 +161,27 @@ void Transaction::Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown messa
 }
 
 void Transaction::Send(IterationId iteration, ClientId client, ClientDown message) {
-  core_.mu_.AssertHeld();
-  auto found = core_.sessions_.find({iteration, client});
-  if (found != core_.sessions_.end()) Send(found->second, std::move(message));
+  auto found = shared_.sessions.find({iteration, client});
+  if (found != shared_.sessions.end()) Send(found->second, std::move(message));
 }
 
 void Transaction::Send(WorkerId worker, WorkerDown message) {
-  core_.mu_.AssertHeld();
-  auto found = core_.workers_.find(worker);
-  if (found != core_.workers_.end()) Send(found->second, std::move(message));
+  auto found = shared_.workers.find(worker);
+  if (found != shared_.workers.end()) Send(found->second, std::move(message));
 }
 
 void Transaction::SendToSessions(IterationId iteration, const ClientDown& message) {
-  core_.mu_.AssertHeld();
-  for (auto i = core_.sessions_.lower_bound({iteration, ClientId()});
-       i != core_.sessions_.end() && i->first.first == iteration; ++i) {
-    Send(i->second, message);
-  }
+  for (const auto& peer : shared_.SessionsOf(iteration)) Send(peer, message);
 }
 
 void Transaction::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason) {
-  core_.mu_.AssertHeld();
   Send(peer, SessionError{reason});
   WhenDurable([writer = peer->writer, reason](const absl::Status&) { writer->Finish(reason); });
-  auto found = core_.sessions_.find({peer->iteration, peer->client});
-  if (found != core_.sessions_.end() && found->second == peer) {
-    core_.sessions_.erase(found);
-    const IterationState* iteration = core_.state_.FindIteration(peer->iteration);
-    if (iteration != nullptr && core_.GoesOn(*iteration)) {
+  auto found = shared_.sessions.find({peer->iteration, peer->client});
+  if (found != shared_.sessions.end() && found->second == peer) {
+    shared_.sessions.erase(found);
+    const IterationState* iteration = shared_.state.FindIteration(peer->iteration);
+    if (iteration != nullptr && shared_.state.GoesOn(*iteration)) {
       protocol::OnDisconnect(iteration->record, GetContext(iteration->id), peer->client);
     }
   }
@@ -201,11 +189,10 @@ void Transaction::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Sta
 }
 
 void Transaction::Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason) {
-  core_.mu_.AssertHeld();
   Send(peer, WorkerRefused{reason});
   WhenDurable([writer = peer->writer, reason](const absl::Status&) { writer->Finish(reason); });
-  auto found = core_.workers_.find(peer->worker);
-  if (found != core_.workers_.end() && found->second == peer) core_.workers_.erase(found);
+  auto found = shared_.workers.find(peer->worker);
+  if (found != shared_.workers.end() && found->second == peer) shared_.workers.erase(found);
   peer->worker = WorkerId();
 }
 
@@ -215,19 +202,27 @@ void Transaction::Log(std::string name, std::vector<std::pair<std::string, std::
 
 // --- The protocol's messages --------------------------------------------------------
 
+static PlacedPartition PlacedBy(const State& state, IterationId iteration, PartitionId partition,
+                                Placement placement) {
+  return {iteration, partition, placement, state.lives.back().life.journal};
+}
+
+// Returns whether the job's readers share a quota of bytes.
+static bool SharesBytes(const State& state, const IterationState& iteration) {
+  return state.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
+}
+
 struct Transaction::MessageRouter {
   Transaction& txn;
   const IterationState& iteration;
 
   PlacedPartition Placed(const auto& message) const {
-    txn.core_.mu_.AssertHeld();
-    return txn.core_.Placed(iteration.id, message.partition, message.placement);
+    return PlacedBy(txn.shared_.state, iteration.id, message.partition, message.placement);
   }
   // Returns the stream of exactly that process, or null.
   std::shared_ptr<ClientPeer> PeerOf(ClientId client, Incarnation incarnation) const {
-    txn.core_.mu_.AssertHeld();
-    auto found = txn.core_.sessions_.find({iteration.id, client});
-    if (found == txn.core_.sessions_.end() || found->second->incarnation != incarnation) {
+    auto found = txn.shared_.sessions.find({iteration.id, client});
+    if (found == txn.shared_.sessions.end() || found->second->incarnation != incarnation) {
       return nullptr;
     }
     return found->second;
@@ -237,15 +232,14 @@ struct Transaction::MessageRouter {
   }
 
   void operator()(const protocol::Welcome& m) const {
-    txn.core_.mu_.AssertHeld();
-    const JobRecord& job = txn.core_.state_.jobs.at(iteration.job);
+    const JobRecord& job = txn.shared_.state.jobs.at(iteration.job);
     Welcome welcome{.iteration = iteration.id,
-                    .life = txn.core_.state_.lives.back().life,
+                    .life = txn.shared_.state.lives.back().life,
                     .token = job.token,
                     .seed = job.seed,
                     .terms = job.terms,
-                    .heartbeat_interval = txn.core_.options_.heartbeat_interval,
-                    .lease = txn.core_.options_.client_timeout};
+                    .heartbeat_interval = txn.shared_.options.heartbeat_interval,
+                    .lease = txn.shared_.options.client_timeout};
     const protocol::Positions positions = protocol::PositionsOf(iteration.record);
     const auto reader = iteration.record.FindReader(m.client);
     const int64_t consumer = iteration.record.has_order_consumers() && reader
@@ -261,7 +255,7 @@ struct Transaction::MessageRouter {
     }
     SendToClient(m.client, m.incarnation, std::move(welcome));
     txn.NotifyMembership(iteration.id, m.client);
-    if (txn.SharesBytes(iteration))
+    if (SharesBytes(txn.shared_.state, iteration))
       txn.NotifyMembership(iteration.id);  // the other shares become smaller
   }
   void operator()(const protocol::Refused& m) const {
@@ -300,9 +294,8 @@ struct Transaction::MessageRouter {
 };
 
 Assign Transaction::AssignOf(const IterationState& iteration, const protocol::Assign& assign) {
-  core_.mu_.AssertHeld();
-  const JobRecord& job = core_.state_.jobs.at(iteration.job);
-  Assign to{.of = core_.Placed(iteration.id, assign.partition, assign.placement),
+  const JobRecord& job = shared_.state.jobs.at(iteration.job);
+  Assign to{.of = PlacedBy(shared_.state, iteration.id, assign.partition, assign.placement),
             .job = job.id,
             .token = job.token,
             .dataset_id = job.dataset->id,
@@ -331,17 +324,16 @@ Assign Transaction::AssignOf(const IterationState& iteration, const protocol::As
 }
 
 Membership Transaction::MembershipOf(const IterationState& iteration) {
-  core_.mu_.AssertHeld();
   const auto& readers = iteration.record.readers;
   const int64_t reading =
       std::count_if(readers.begin(), readers.end(), [](const auto& its) { return its.reads(); });
-  const int64_t quota = core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight;
+  const int64_t quota = shared_.state.jobs.at(iteration.job).terms.quota.max_bytes_in_flight;
   const int64_t share =
       quota == 0 ? 0 : std::max<int64_t>(1, quota / std::max<int64_t>(1, reading));
-  Membership membership{.version = ++core_.membership_version_,
+  Membership membership{.version = ++shared_.membership_version,
                         .closed = iteration.record.closed,
                         .max_bytes_in_flight = share};
-  const bool ordered = core_.state_.jobs.at(iteration.job).terms.deterministic;
+  const bool ordered = shared_.state.jobs.at(iteration.job).terms.deterministic;
   std::set<WorkerId> workers;
   for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
     const protocol::PartitionRecord& partition = iteration.record.partitions[p];
@@ -353,7 +345,7 @@ Membership Transaction::MembershipOf(const IterationState& iteration) {
     if (partition.worker) workers.insert(partition.worker);
   }
   for (WorkerId id : workers) {
-    if (const WorkerRecord* worker = core_.state_.FindWorker(id)) {
+    if (const WorkerRecord* worker = shared_.state.FindWorker(id)) {
       membership.workers.push_back(
           {id, worker->address, worker->offers, worker->tags, worker->process});
     }
@@ -361,28 +353,18 @@ Membership Transaction::MembershipOf(const IterationState& iteration) {
   return membership;
 }
 
-bool Transaction::SharesBytes(const IterationState& iteration) const {
-  core_.mu_.AssertHeld();
-  return core_.state_.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
-}
-
 // --- What follows from a decision ----------------------------------------------------
 
-void Transaction::Settle(IterationId iteration, protocol::Decision decision) {
-  Apply(iteration, std::move(decision), nullptr);
-  OpenAndPlace(iteration);
-}
-
 void Transaction::Settle(IterationId iteration, protocol::Decision decision,
-                         const MarkedBookmark& marks) {
-  Apply(iteration, std::move(decision), &marks);
-  OpenAndPlace(iteration);
+                         const MarkedBookmark* marks) {
+  core_.mu_.AssertHeld();
+  Apply(iteration, std::move(decision), marks);
+  core_.placer_.OpenAndPlace(*this, iteration);
 }
 
 void Transaction::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
-  core_.mu_.AssertHeld();
-  const IterationState& iteration = core_.state_.iterations.at(id);
-  const bool shares = SharesBytes(iteration);
+  const IterationState& iteration = shared_.state.iterations.at(id);
+  const bool shares = SharesBytes(shared_.state, iteration);
   do {
     for (protocol::IterationChange& change : decision.changes) {
       if (std::holds_alternative<protocol::PartitionOpened>(change) ||
@@ -411,60 +393,39 @@ void Transaction::Apply(IterationId id, protocol::Decision decision, const Marke
   } while (!decision.empty());
 }
 
-void Transaction::OpenAndPlace(IterationId id) {
+// --- Ending -----------------------------------------------------------------------
+
+void Transaction::CloseSessions(IterationId iteration, const absl::Status& reason) {
   core_.mu_.AssertHeld();
-  const IterationState& iteration = core_.state_.iterations.at(id);
-  if (!core_.GoesOn(iteration) || iteration.record.closed) return;
-  core_.Reserve(*this, iteration);
-  protocol::IterationContext& context = GetContext(id);
-  const std::vector<WorkerId> usable = core_.UsableWorkers(iteration);
-  for (int64_t n = PartitionsToOpen(core_.state_, iteration, usable); n > 0; --n) {
-    Apply(id, protocol::OpenPartition(iteration.record, context), nullptr);
+  for (const auto& peer : shared_.SessionsOf(iteration)) Close(peer, reason);
+  for (const protocol::ReaderRecord& reader :
+       shared_.state.iterations.at(iteration).record.readers) {
+    core_.sessions_.ForgetLease({iteration, reader.client});
   }
-  const std::vector<PartitionId> assignable = protocol::Assignable(iteration.record, context);
-  if (assignable.empty()) return;
-  bool some = false;
-  PartitionCounts counts(core_.state_, iteration, context);
-  const bool anywhere = core_.failures_.empty() && iteration.division.count == 0;
-  if (anywhere && !SomebodyHasRoom(core_.state_, iteration, counts, usable)) return;
-  for (PartitionId partition : assignable) {
-    const PartitionKey key{id, partition};
-    const auto failed = core_.failures_.find(key);
-    WorkerId worker = core_.ReservedFor(key);
-    if (!worker && failed == core_.failures_.end()) {
-      worker = ChooseWorker(core_.state_, iteration, counts, partition, usable);
-    } else if (!worker) {
-      const std::vector<WorkerId> among = core_.WorkersToTry(key, usable);
-      worker = ChooseWorker(core_.state_, iteration, counts, partition, among, failed->second.on);
-      if (worker && core_.RunsAlone(key)) core_.trials_[worker] = {key, core_.options_.now()};
-    }
-    if (!worker) continue;
-    Log("assigned",
-        {{"iteration", absl::StrCat(id.value())},
-         {"partition", absl::StrCat(partition.value())},
-         {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
-         {"worker", absl::StrCat(absl::Hex(worker.value()))}});
-    Apply(id, protocol::AssignTo(iteration.record, context, partition, worker), nullptr);
-    counts.Add(worker);
-    some = true;
-  }
-  if (some) Balance(id);  // no partition was moved while one waited
 }
 
-void Transaction::Balance(IterationId id) {
-  core_.mu_.AssertHeld();
-  const IterationState& iteration = core_.state_.iterations.at(id);
-  if (!core_.GoesOn(iteration) || iteration.record.closed) return;
-  bool moves = false;
-  for (PartitionId partition : PartitionsToRelieve(core_.state_, iteration, GetContext(id),
-                                                   core_.UsableWorkers(iteration))) {
-    if (core_.failures_.count({id, partition}) > 0) continue;  // its place was chosen with care
-    Log("relieved",
-        {{"iteration", absl::StrCat(id.value())}, {"partition", absl::StrCat(partition.value())}});
-    Apply(id, protocol::OnRelieve(iteration.record, GetContext(id), partition), nullptr);
-    moves = true;
+void Transaction::TakeFromWorkers(const IterationState& iteration) {
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+    if (!partition.worker) continue;
+    Send(partition.worker,
+         Unassign{PlacedBy(shared_.state, iteration.id, PartitionId(p + 1), partition.placement)});
   }
-  if (moves) OpenAndPlace(id);
+}
+
+void Transaction::FailIteration(const IterationState& iteration, const absl::Status& reason) {
+  TakeFromWorkers(iteration);
+  Apply(IterationFailed{iteration.id, reason});
+  CloseSessions(iteration.id, reason);
+}
+
+void Transaction::ForgetIteration(IterationId id) {
+  core_.mu_.AssertHeld();
+  for (const protocol::ReaderRecord& reader : shared_.state.iterations.at(id).record.readers)
+    core_.sessions_.ForgetLease({id, reader.client});
+  shared_.contexts.erase(id);
+  core_.links_.Forget(id);
+  core_.placer_.Forget(id);
 }
 
 }  // namespace penstock::control

@@ -20,7 +20,7 @@ namespace penstock::control {
 class ABSL_SCOPED_LOCKABLE Transaction {
  public:
   explicit Transaction(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
-      : core_(Begin(core)), lock_(core.mu_) {}
+      : core_(Begin(core)), lock_(core.mu_), shared_(core.shared_) {}
   ~Transaction() ABSL_UNLOCK_FUNCTION();  // appends, releases the lock, delivers
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -38,13 +38,12 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // has its journal.
   void AppendAnyway() { appends_anyway_ = true; }
   // Applies what the protocol decided and sends its messages, then does what follows: closes the
-  // iteration, opens partitions, places those that wait for a worker.
-  void Settle(IterationId iteration, protocol::Decision decision);
-  // Also stores the marks of splits that came with a bookmark.
-  void Settle(IterationId iteration, protocol::Decision decision, const MarkedBookmark& marks);
-  // Moves partitions for which there is a better place. Call it where one may have appeared: a
-  // worker joined, a partition ended, a reader is back.
-  void Balance(IterationId iteration);
+  // iteration. `marks`: of splits that came with a bookmark, or null.
+  void Apply(IterationId iteration, protocol::Decision decision,
+             const MarkedBookmark* marks = nullptr);
+  // Also opens partitions, and places those that wait for a worker.
+  void Settle(IterationId iteration, protocol::Decision decision,
+              const MarkedBookmark* marks = nullptr);
   // Returns the context of an iteration, and makes it at first need.
   protocol::IterationContext& GetContext(IterationId iteration);
 
@@ -76,12 +75,18 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   }
   void Log(std::string name, std::vector<std::pair<std::string, std::string>> fields);
 
+  // --- Ending ---
+
+  // Ends the sessions of all clients of the iteration.
+  void CloseSessions(IterationId iteration, const absl::Status& reason);
+  void TakeFromWorkers(const IterationState& iteration);
+  // Ends the iteration for good; all its clients get `reason`.
+  void FailIteration(const IterationState& iteration, const absl::Status& reason);
+  // Forgets what is known of it outside its record. REQUIRES: it exists.
+  void ForgetIteration(IterationId iteration);
+
  private:
   struct MessageRouter;  // one overload per message of the protocol
-  void Apply(IterationId iteration, protocol::Decision decision, const MarkedBookmark* marks);
-  void OpenAndPlace(IterationId iteration);
-  // Returns whether the job's readers share a quota of bytes.
-  bool SharesBytes(const IterationState& iteration) const;
   Membership MembershipOf(const IterationState& iteration);
   Assign AssignOf(const IterationState& iteration, const protocol::Assign& assign);
   static Core& Begin(Core& core) {  // before it waits for the lock
@@ -96,6 +101,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   Core& core_;
   IterationId at_work_;  // in Guard(): the iteration last asked for or changed
   MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()
+  SharedState& shared_;
   std::vector<Change> changes_;
   bool appends_anyway_ = false;
   std::vector<DurableCallback> pending_replies_;

@@ -239,6 +239,10 @@ struct State {
   // Returns whether nothing more can be read from the job: it is cancelled or failed, or all its
   // iterations are finished (at least one was begun).
   bool IsOver(const JobRecord& job) const;
+  // Returns whether the iteration is neither failed nor cancelled.
+  bool GoesOn(const IterationState& iteration) const {
+    return !iteration.failure.has_value() && !jobs.at(iteration.job).cancelled;
+  }
   // Returns how many partitions this worker has, over all iterations that are neither failed nor
   // cancelled.
   int32_t PartitionsOn(WorkerId worker) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lives of the world's dispatcher: refusals, as in Core::CheckLife and
-// Core::OnHello(WorkerHello); how it begins again, and a second one beside it.
+// The lives of the world's dispatcher: refusals, as in Lives::Check and
+// WorkerManager::OnHello; how it begins again, and a second one beside it.
 #include <utility>
 #include <vector>
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saves what the states of a job's readers need to continue without this dispatcher, and begins
-// jobs from such states. In the new job, the elements committed before belong to a reader that has
-// left.
+#include "control/dispatcher/restoration.h"
+
 #include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/restoration.h"
 #include "control/dispatcher/transaction.h"
@@ -210,60 +208,33 @@ bool BeganWith(const Restoration& restoration, const State& state, const JobReco
   return true;  // with nothing, as any job does
 }
 
-void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> done) {
-  Transaction txn(*this);
-  absl::StatusOr<SavedRepetition> saved = SavedRepetition{.repetition = request.repetition};
-  const JobRecord* job = state_.FindJob(request.job);
-  const IterationState* iteration = state_.FindIteration(request.job, request.repetition);
-  const std::optional<IterationState> past = state_.FindPast(request.job, request.repetition);
-  if (past.has_value()) iteration = &*past;
-  if (job == nullptr) {
-    saved = absl::NotFoundError(absl::StrCat(ToString(request.job),
-                                             " is not known to this dispatcher; it was removed, or "
-                                             "the dispatcher started anew without a journal"));
-  } else if (absl::Status heard = CheckHeard(*job, request.heard); !heard.ok()) {
-    saved = heard;
-  } else if (iteration != nullptr) {
-    absl::Status broken;
-    txn.Guard(
-        [&]() REQUIRES(mu_) {
-          const protocol::IterationRecord& record = iteration->record;
-          saved->version = sequence_;
-          saved->finished = record.finished;
-          saved->division = iteration->division;
-          saved->num_consumers = record.rounds.consumers;
-          if (record.has_order_consumers()) saved->positions = protocol::PositionsOf(record);
-          saved->leads = iteration->leads;
-          std::optional<protocol::IterationContext> of_past;
-          const protocol::IterationContext& context =
-              past.has_value() ? of_past.emplace(protocol::MakeIterationContext(record))
-                               : txn.GetContext(iteration->id);
-          for (size_t p = 0; p < record.partitions.size(); ++p) {
-            SavedRepetition::Partition& to = saved->partitions.emplace_back();
-            to.committed_below = protocol::FirstUncommitted(record, PartitionId(p + 1), 0);
-            to.bookmarks = BookmarksOf(record.partitions[p], to.committed_below,
-                                       ReceivedBelow(record, context, p));
-            if (record.coordinated()) to.committed_below /= record.rounds.consumers;
-            for (const auto& [key, run] : iteration->splits[p].given) to.given.push_back(run);
-          }
-          saved->passes_over = iteration->passes_over;
-          AddRetired(*iteration, saved->partitions);
-          for (const protocol::ReaderRecord& reader : iteration->record.readers) {
-            saved->readers.push_back(ReaderOf(reader, saved->partitions, saved->positions));
-          }
-        },
-        &broken);
-    if (!broken.ok()) saved = broken;
+void Save(const IterationState& iteration, const protocol::IterationContext& context,
+          SavedRepetition& saved) {
+  const protocol::IterationRecord& record = iteration.record;
+  saved.finished = record.finished;
+  saved.division = iteration.division;
+  saved.num_consumers = record.rounds.consumers;
+  if (record.has_order_consumers()) saved.positions = protocol::PositionsOf(record);
+  saved.leads = iteration.leads;
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    SavedRepetition::Partition& to = saved.partitions.emplace_back();
+    to.committed_below = protocol::FirstUncommitted(record, PartitionId(p + 1), 0);
+    to.bookmarks =
+        BookmarksOf(record.partitions[p], to.committed_below, ReceivedBelow(record, context, p));
+    if (record.coordinated()) to.committed_below /= record.rounds.consumers;
+    for (const auto& [key, run] : iteration.splits[p].given) to.given.push_back(run);
   }
-  txn.WhenDurable([done = std::move(done), saved = std::move(saved)](const absl::Status& durable) {
-    done(durable.ok() ? saved : durable);
-  });
+  saved.passes_over = iteration.passes_over;
+  AddRetired(iteration, saved.partitions);
+  for (const protocol::ReaderRecord& reader : iteration.record.readers) {
+    saved.readers.push_back(ReaderOf(reader, saved.partitions, saved.positions));
+  }
 }
 
-void Core::Begin(Transaction& txn, JobId job, const Restoration& restoration) {
+void BeginWith(Transaction& txn, const State& state, JobId job, const Restoration& restoration) {
   for (const Restoration::Repetition& repetition : restoration.repetitions) {
     if (repetition.partitions.empty()) continue;
-    const IterationId id(state_.next_iteration);
+    const IterationId id(state.next_iteration);
     std::vector<int64_t> leads;
     for (const Restoration::Partition& partition : repetition.partitions) {
       leads.push_back(partition.lead);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of coordinated reads: which ones are no longer heard, and whether all return the same
-// steps.
+#include "control/dispatcher/consumer_monitor.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/transaction.h"
 
@@ -27,14 +26,15 @@ bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& 
 
 }  // namespace
 
-void Core::Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause) {
+void ConsumerMonitor::Suspect(Transaction& txn, const SessionKey& key,
+                              const Suspicions::Cause& cause) {
   const IterationState* iteration = state_.FindIteration(key.first);
-  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  if (iteration == nullptr || !state_.GoesOn(*iteration)) return;
   const auto found = iteration->record.FindReader(key.second);
   if (!found || !IsWaitedFor(*iteration, iteration->record.readers[*found])) return;
   const int64_t consumer = iteration->record.readers[*found].consumer;
   const absl::Time now = options_.now();
-  const absl::Duration silent = client_leases_.SilentFor(key, now);
+  const absl::Duration silent = liveness_.SilenceOf(key, now);
   if (!suspicions_.Suspect(key.first, consumer, now - silent, cause)) return;
   txn.Log("consumer_suspected", {{"job", state_.jobs.at(iteration->job).name},
                                  {"consumer", absl::StrCat(consumer)},
@@ -43,14 +43,14 @@ void Core::Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Ca
   NotifyLost(txn, key.first);
 }
 
-void Core::SuspectSilent(Transaction& txn, absl::Time now) {
+void ConsumerMonitor::SuspectSilent(Transaction& txn, absl::Time now) {
   const absl::Duration bound = SuspectAfter(options_.heartbeat_interval);
-  for (const SessionKey& key : client_leases_.Expired(now, bound)) {
+  for (const SessionKey& key : liveness_.SilentClients(bound, now)) {
     Suspect(txn, key, {absl::StrCat("silent for ", absl::FormatDuration(bound))});
   }
-  const auto is_over = [this](IterationId id) REQUIRES(mu_) {
+  const auto is_over = [this](IterationId id) {
     const IterationState* iteration = state_.FindIteration(id);
-    return iteration == nullptr || !GoesOn(*iteration) || iteration->record.closed;
+    return iteration == nullptr || !state_.GoesOn(*iteration) || iteration->record.closed;
   };
   for (IterationId id : audit_.Iterations()) {
     if (is_over(id)) audit_.Forget(id);
@@ -62,7 +62,7 @@ void Core::SuspectSilent(Transaction& txn, absl::Time now) {
   }
 }
 
-void Core::DeclareConsumerDead(Transaction& txn, const SessionKey& key, absl::Time heard) {
+void ConsumerMonitor::DeclareDead(Transaction& txn, const SessionKey& key, absl::Time heard) {
   const IterationState& iteration = state_.iterations.at(key.first);
   const auto found = iteration.record.FindReader(key.second);
   if (!found || !IsWaitedFor(iteration, iteration.record.readers[*found])) return;
@@ -74,7 +74,7 @@ void Core::DeclareConsumerDead(Transaction& txn, const SessionKey& key, absl::Ti
   NotifyLost(txn, key.first);
 }
 
-void Core::HearConsumer(Transaction& txn, const ClientPeer& peer) {
+void ConsumerMonitor::Heard(Transaction& txn, const ClientPeer& peer) {
   if (!suspicions_.Returns(peer.iteration, peer.consumer)) return;
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   txn.Log("consumer_back",
@@ -82,17 +82,24 @@ void Core::HearConsumer(Transaction& txn, const ClientPeer& peer) {
   NotifyLost(txn, peer.iteration);
 }
 
-void Core::NotifyLost(Transaction& txn, IterationId iteration) {
+void ConsumerMonitor::Joined(Transaction& txn, const std::shared_ptr<ClientPeer>& peer) {
+  audit_.Forget(peer->iteration);
+  Heard(txn, *peer);
+  // Sent even if no consumer is lost: the client may have missed that.
+  txn.Send(peer, suspicions_.Of(peer->iteration, options_.now()));
+}
+
+void ConsumerMonitor::NotifyLost(Transaction& txn, IterationId iteration) {
   txn.SendToSessions(iteration, suspicions_.Of(iteration, options_.now()));
   CountLost();
 }
 
-void Core::CountLost() {
+void ConsumerMonitor::CountLost() {
   SetLostConsumers(suspicions_.Count(/*dead=*/false), suspicions_.Count(/*dead=*/true));
 }
 
-bool Core::AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks,
-                      std::string& torn) {
+std::string ConsumerMonitor::AuditSteps(const ClientPeer& peer,
+                                        const std::vector<StepMark>& marks) {
   const protocol::IterationRecord& record = state_.iterations.at(peer.iteration).record;
   const protocol::Ends& ends = record.rounds.ends;
   const int64_t remainders_begin = ends.empty()
@@ -102,11 +109,10 @@ bool Core::AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks
   std::optional<std::string> found =
       audit_.Hear(peer.iteration, peer.consumer, marks, remainders_begin);
   CountStepsCompared(audit_.compared() - before);
-  if (found) torn = *std::move(found);
-  return !torn.empty();
+  return std::move(found).value_or("");
 }
 
-void Core::EndTornReading(Transaction& txn, IterationId id, const std::string& torn) {
+void ConsumerMonitor::EndTornReading(Transaction& txn, IterationId id, const std::string& torn) {
   const IterationState* iteration = state_.FindIteration(id);
   if (iteration == nullptr) return;
   const std::string& job = state_.jobs.at(iteration->job).name;
@@ -115,12 +121,7 @@ void Core::EndTornReading(Transaction& txn, IterationId id, const std::string& t
       absl::StrCat("job ", job, ": ", torn,
                    "; training on this is not what was asked for: restore all consumers from "
                    "states of one step before it, and report it"));
-  std::vector<std::shared_ptr<ClientPeer>> peers;
-  for (auto i = sessions_.lower_bound({id, ClientId()});
-       i != sessions_.end() && i->first.first == id; ++i) {
-    peers.push_back(i->second);
-  }
-  for (const auto& peer : peers) txn.Close(peer, reason);
+  for (const auto& peer : shared_.SessionsOf(id)) txn.Close(peer, reason);
   audit_.Forget(id);
 }
 

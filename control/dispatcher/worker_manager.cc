@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers: which ones work, on what, and the messages that they send.
+#include "control/dispatcher/worker_manager.h"
+
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/transaction.h"
-#include "control/policy/placing.h"
 #include "control/policy/splits.h"
-#include "control/sync/mutex.h"
+#include "control/policy/worker_list.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
 namespace {
 
-// A partition is tried at least this often, even if there are fewer workers.
-constexpr int kTries = 3;
+constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
 
 // Far more than a machine has cores. Mode DYNAMIC opens a partition for each permit.
 constexpr int32_t kMostPermits = 1 << 12;
@@ -64,36 +63,23 @@ bool IsOfAnotherJournal(const WorkerUp& message, uint64_t journal) {
 
 }  // namespace
 
-std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerStreamWriter> writer) {
-  auto peer = std::make_shared<WorkerPeer>();
-  peer->writer = std::move(writer);
-  return peer;
+void WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat) {
+  const absl::Time now = options_.now();
+  scaling_.OnWorkerHeartbeat(state_, peer.worker, heartbeat, now);
+  peer.work = std::move(heartbeat.work);
+  liveness_.Heard(peer.worker, now);
 }
 
-void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) {
-  const Arriving arriving(peer->arriving);
-  if (auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
-    {
-      MutexLock lock(mu_);
-      if (!peer->worker) return;
-      const absl::Time now = options_.now();
-      scaling_.OnWorkerHeartbeat(state_, peer->worker, *beat, now);
-      peer->work = std::move(beat->work);
-      worker_leases_.Heard(peer->worker, now);
-    }
-    CountHeartbeat();
-    peer->writer->Send(WorkerHeartbeatAnswer{beat->counter}, 0);
-    return;
-  }
-  Transaction txn(*this);
-  txn.Guard([&]() REQUIRES(mu_) { Handle(txn, peer, message); });
+void WorkerManager::OnMessage(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                              const WorkerUp& message) {
+  txn.Guard([&] { Handle(txn, peer, message); });
 }
 
-void Core::Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
-                  const WorkerUp& message) {
+void WorkerManager::Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                           const WorkerUp& message) {
   if (const auto* hello = std::get_if<WorkerHello>(&message)) return OnHello(txn, peer, *hello);
   if (!peer->worker || IsOfAnotherJournal(message, state_.lives.back().life.journal)) return;
-  worker_leases_.Heard(peer->worker, options_.now());
+  liveness_.Heard(peer->worker, options_.now());
   if (const auto* request = std::get_if<SplitRequest>(&message)) {
     OnSplitRequest(txn, *peer, *request);
   } else if (const auto* bookmark = std::get_if<Bookmark>(&message)) {
@@ -107,19 +93,18 @@ void Core::Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
   } else if (std::holds_alternative<Drain>(message)) {
     OnDrain(txn, *peer);
   } else if (std::holds_alternative<WorkerLeave>(message)) {
-    LoseWorker(txn, peer->worker, "it left", /*died=*/false);
+    Lose(txn, peer->worker, "it left", /*died=*/false);
   }
 }
 
-void Core::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
-  MutexLock lock(mu_);
-  auto found = workers_.find(peer->worker);
-  if (found != workers_.end() && found->second == peer) workers_.erase(found);
+void WorkerManager::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
+  auto found = shared_.workers.find(peer->worker);
+  if (found != shared_.workers.end() && found->second == peer) shared_.workers.erase(found);
   peer->worker = WorkerId();
 }
 
-void Core::OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why) {
-  Transaction txn(*this);
+void WorkerManager::OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                                 const absl::Status& why) {
   txn.Log("unreadable",
           {{"worker", WorkerText(peer->worker)}, {"why", std::string(why.message())}});
   txn.WhenDurable([writer = peer->writer, why](const absl::Status&) {
@@ -128,8 +113,18 @@ void Core::OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Sta
   });
 }
 
-void Core::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
-                   const WorkerHello& hello) {
+absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
+  if (options_.worker_addresses.empty()) return -1;
+  std::set<int64_t> taken;  // by connected workers; a worker that was replaced has lost its place
+  for (const auto& [id, peer] : shared_.workers) {
+    const WorkerRecord* worker = state_.FindWorker(id);
+    if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
+  }
+  return PlaceInList(options_.worker_addresses, hello.address, taken);
+}
+
+void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                            const WorkerHello& hello) {
   if (peer->worker) {
     return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
                                "a second hello on the stream of worker ", WorkerText(peer->worker),
@@ -145,12 +140,12 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                                ". Start it with as many as it has cores")));
   }
   if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
-    EndEarlierLives(txn, hello.heard);
-    return txn.Close(peer, Annotate(Beyond(hello.heard), "by ", who));
+    lives_.EndEarlier(txn, hello.heard);
+    return txn.Close(peer, Annotate(lives_.Beyond(hello.heard), "by ", who));
   }
   absl::StatusOr<int64_t> place = PlaceOf(hello);
   if (!place.ok()) return txn.Close(peer, place.status());
-  if (auto before = workers_.find(hello.worker); before != workers_.end()) {
+  if (auto before = shared_.workers.find(hello.worker); before != shared_.workers.end()) {
     const std::shared_ptr<WorkerPeer> old = before->second;
     old->worker = WorkerId();
     txn.WhenDurable([writer = old->writer](const absl::Status&) {
@@ -158,9 +153,8 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
     });
   }
   peer->worker = hello.worker;
-  workers_[hello.worker] = peer;
-  worker_leases_.Heard(hello.worker, options_.now());
-  NoteHello(workers_to_come_.erase(hello.worker) > 0, options_.now());
+  shared_.workers[hello.worker] = peer;
+  liveness_.Joined(hello.worker);
 
   const WorkerRecord* known = state_.FindWorker(hello.worker);
   WorkerRecord record{.id = hello.worker,
@@ -186,28 +180,30 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
   for (const PlacedPartition& of : hello.held) {
     if (of.journal != state_.lives.back().life.journal) continue;
     const IterationState* iteration = state_.FindIteration(of.iteration);
-    if (iteration == nullptr || !GoesOn(*iteration)) {
+    if (iteration == nullptr || !state_.GoesOn(*iteration)) {
       txn.Send(peer, Unassign{of});
     } else {
       held[of.iteration].push_back({of.partition, of.placement});
     }
   }
   for (const auto& [id, iteration] : state_.iterations) {
-    if (!GoesOn(iteration) || iteration.record.finished) continue;
-    txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+    if (!state_.GoesOn(iteration) || iteration.record.finished) continue;
+    txn.Guard([&, id = id, &iteration = iteration] {
       protocol::IterationContext& context = txn.GetContext(id);
       txn.Settle(id,
                  protocol::OnWorkerRegisters(iteration.record, context, hello.worker, held[id]));
       if (iteration.record.closed) return;
       if (differs) txn.NotifyMembership(id);
-      txn.Balance(id);
+      placer_.Balance(txn, id);
     });
   }
 }
 
-void Core::OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request) {
+void WorkerManager::OnSplitRequest(Transaction& txn, const WorkerPeer& peer,
+                                   const SplitRequest& request) {
   const IterationState* iteration = state_.FindIteration(request.of.iteration);
-  if (iteration == nullptr || !GoesOn(*iteration) || !Holds(*iteration, peer.worker, request.of)) {
+  if (iteration == nullptr || !state_.GoesOn(*iteration) ||
+      !Holds(*iteration, peer.worker, request.of)) {
     return;  // of an older placement: the worker is being notified
   }
   absl::StatusOr<SplitDecision> decision =
@@ -219,20 +215,21 @@ void Core::OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitR
   txn.Send(peer.worker, Splits{request.of, std::move(decision->answer)});
 }
 
-void Core::OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark) {
+void WorkerManager::OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark) {
   const IterationState* iteration = state_.FindIteration(bookmark.of.iteration);
-  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  if (iteration == nullptr || !state_.GoesOn(*iteration)) return;
   protocol::Decision decision = protocol::OnBookmark(
       iteration->record, txn.GetContext(iteration->id), peer.worker, bookmark.of.partition,
       bookmark.of.placement, {bookmark.index, bookmark.position});
   // A new bookmark: the partition got past the point where it failed, or it did not fail there.
-  if (!decision.changes.empty()) failures_.erase({iteration->id, bookmark.of.partition});
-  txn.Settle(iteration->id, std::move(decision), MarkedBookmark{bookmark.index, bookmark.splits});
+  if (!decision.changes.empty()) placer_.ForgetFailures({iteration->id, bookmark.of.partition});
+  const MarkedBookmark marks{bookmark.index, bookmark.splits};
+  txn.Settle(iteration->id, std::move(decision), &marks);
 }
 
-void Core::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended) {
+void WorkerManager::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended) {
   const IterationState* iteration = state_.FindIteration(ended.of.iteration);
-  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  if (iteration == nullptr || !state_.GoesOn(*iteration)) return;
   protocol::IterationContext& context = txn.GetContext(iteration->id);
   const bool first = std::none_of(context.partitions.begin(), context.partitions.end(),
                                   [](const auto& partition) { return partition.ended; });
@@ -244,20 +241,22 @@ void Core::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended)
   }
   txn.Settle(iteration->id, std::move(decision));
   if (state_.jobs.at(iteration->job).terms.deterministic) txn.NotifyMembership(iteration->id);
-  txn.Balance(iteration->id);
+  placer_.Balance(txn, iteration->id);
 }
 
-void Core::OnAtEnd(Transaction& txn, const WorkerPeer& peer, const AtEnd& at_end) {
+void WorkerManager::OnAtEnd(Transaction& txn, const WorkerPeer& peer, const AtEnd& at_end) {
   const IterationState* iteration = state_.FindIteration(at_end.of.iteration);
-  if (iteration == nullptr || !GoesOn(*iteration)) return;
+  if (iteration == nullptr || !state_.GoesOn(*iteration)) return;
   txn.Settle(iteration->id,
              protocol::OnAtEnd(iteration->record, txn.GetContext(iteration->id), peer.worker,
                                at_end.of.partition, at_end.of.placement, at_end.elements));
 }
 
-void Core::OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFailed& failed) {
+void WorkerManager::OnFailed(Transaction& txn, const WorkerPeer& peer,
+                             const PartitionFailed& failed) {
   const IterationState* iteration = state_.FindIteration(failed.of.iteration);
-  if (iteration == nullptr || !GoesOn(*iteration) || !Holds(*iteration, peer.worker, failed.of)) {
+  if (iteration == nullptr || !state_.GoesOn(*iteration) ||
+      !Holds(*iteration, peer.worker, failed.of)) {
     return;
   }
   const WorkerRecord* worker = state_.FindWorker(peer.worker);
@@ -267,62 +266,40 @@ void Core::OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFai
   txn.Log("partition_failed", {{"iteration", absl::StrCat(iteration->id.value())},
                                {"partition", absl::StrCat(failed.of.partition.value())},
                                {"why", std::string(reason.message())}});
-  Failures& failures = failures_[{failed.of.iteration, failed.of.partition}];
-  ++failures.count;
-  failures.deaths = failures.deaths_alone = 0;  // it reports an error, and ends no worker
-  if (std::find(failures.on.begin(), failures.on.end(), peer.worker) == failures.on.end()) {
-    failures.on.push_back(peer.worker);
-  }
+  placer_.NoteFailure({failed.of.iteration, failed.of.partition}, peer.worker);
   if (MayHelpElsewhere(failed.status) &&
-      SomebodyMayRun(*iteration, txn.GetContext(iteration->id), failed.of.partition, failures)) {
+      placer_.SomebodyMayRun(*iteration, txn.GetContext(iteration->id), failed.of.partition)) {
     txn.Settle(iteration->id, protocol::OnRelieve(iteration->record, txn.GetContext(iteration->id),
                                                   failed.of.partition));
     return;
   }
-  FailIteration(txn, *iteration, reason);
+  txn.FailIteration(*iteration, reason);
 }
 
-void Core::FailIteration(Transaction& txn, const IterationState& iteration,
-                         const absl::Status& reason) {
-  TakeFromWorkers(txn, iteration);
-  txn.Apply(IterationFailed{iteration.id, reason});
-  CloseSessions(txn, iteration.id, reason);
-}
-
-bool Core::SomebodyMayRun(const IterationState& iteration,
-                          const protocol::IterationContext& context, PartitionId partition,
-                          const Failures& failures) const {
-  if (failures.count < kTries) return true;
-  const WorkerId next = ChooseWorker(state_, iteration, PartitionCounts(state_, iteration, context),
-                                     partition, UsableWorkers(iteration), failures.on);
-  return std::find(failures.on.begin(), failures.on.end(), next) == failures.on.end();
-}
-
-void Core::OnDrain(Transaction& txn, const WorkerPeer& peer) {
+void WorkerManager::OnDrain(Transaction& txn, const WorkerPeer& peer) {
   const WorkerId worker = peer.worker;
   txn.Log("draining", {{"worker", WorkerText(worker)}});
   if (!state_.FindWorker(worker)->draining) txn.Apply(WorkerDraining{worker});
-  alone_.erase(worker);
+  placer_.EndReservation(worker);
   for (const auto& [id, iteration] : state_.iterations) {
-    if (!GoesOn(iteration) || iteration.record.closed) continue;
-    txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+    if (!state_.GoesOn(iteration) || iteration.record.closed) continue;
+    txn.Guard([&, id = id, &iteration = iteration] {
       txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id), worker));
     });
   }
   txn.Send(worker, Drained{});
 }
 
-void Core::LoseWorker(Transaction& txn, WorkerId worker, const std::string& reason, bool died) {
+void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& reason, bool died) {
   txn.Log("lost", {{"worker", WorkerText(worker)},
                    {"address", state_.FindWorker(worker)->address},
                    {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
                    {"why", reason}});
-  worker_leases_.Forget(worker);
-  workers_to_come_.erase(worker);
+  liveness_.Forget(worker);
   scaling_.WorkerGone(worker);
-  if (auto peer = workers_.find(worker); peer != workers_.end()) {
+  if (auto peer = shared_.workers.find(worker); peer != shared_.workers.end()) {
     const std::shared_ptr<WorkerPeer> old = peer->second;
-    workers_.erase(peer);
+    shared_.workers.erase(peer);
     old->worker = WorkerId();
     // If the worker is alive, it says hello again and is notified of what it lost.
     txn.WhenDurable([writer = old->writer, reason](const absl::Status&) {
@@ -330,17 +307,55 @@ void Core::LoseWorker(Transaction& txn, WorkerId worker, const std::string& reas
     });
   }
   if (died) {
-    NoteDeath(txn, worker);
+    placer_.NoteDeath(txn, worker);
   } else {
-    alone_.erase(worker);
+    placer_.EndReservation(worker);
   }
   txn.Apply(WorkerGone{worker});
   for (const auto& [id, iteration] : state_.iterations) {
-    if (!GoesOn(iteration) || iteration.record.finished) continue;
-    txn.Guard([&, id = id, &iteration = iteration]() REQUIRES(mu_) {
+    if (!state_.GoesOn(iteration) || iteration.record.finished) continue;
+    txn.Guard([&, id = id, &iteration = iteration] {
       txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id), worker));
     });
   }
+}
+
+void WorkerManager::Expire(Transaction& txn, absl::Time now) {
+  for (WorkerId worker : liveness_.ExpiredWorkers(now)) {
+    if (liveness_.IsSpared(worker, now)) continue;
+    if (state_.FindWorker(worker) == nullptr) {
+      liveness_.Forget(worker);
+    } else {
+      Lose(txn, worker, absl::StrCat("silent for ", absl::FormatDuration(options_.worker_timeout)));
+    }
+  }
+}
+
+std::vector<std::pair<WorkerId, std::string>> WorkerManager::Broken() const {
+  std::vector<std::pair<WorkerId, std::string>> broken;
+  for (const auto& [id, worker] : state_.workers) {
+    if (shared_.workers.count(id) == 0) broken.push_back({id, worker.address});
+  }
+  return broken;
+}
+
+void WorkerManager::OnPortRefused(Transaction& txn, WorkerId worker) {
+  if (shared_.workers.count(worker) > 0 || state_.FindWorker(worker) == nullptr) return;
+  Lose(txn, worker, "its stream broke and its port refuses connections");
+}
+
+void WorkerManager::Estimate(Transaction& txn, absl::Time now) {
+  if (now < estimated_ + kBetweenEstimates) return;
+  estimated_ = now;
+  const int64_t before = scaling_.latest().workers;
+  const Scaling::Estimate& estimate =
+      scaling_.Decide(state_, static_cast<int64_t>(shared_.workers.size()), now);
+  SetWantedWorkers(estimate.workers);
+  if (!estimate.changed) return;
+  txn.Log("wanted_workers", {{"workers", absl::StrCat(estimate.workers)},
+                             {"before", absl::StrCat(before)},
+                             {"there", absl::StrCat(shared_.workers.size())},
+                             {"why", estimate.why}});
 }
 
 }  // namespace penstock::control

@@ -1,50 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives: identifies this start of this journal, and handles processes that heard of another one.
+#include "control/dispatcher/lives.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/transaction.h"
 
 namespace penstock::control {
 
-void Core::BeginLife(Transaction& txn) {
+void Lives::Begin(Transaction& txn) {
   const auto draw = [this] { return std::max<uint64_t>(options_.random(), 1); };  // 0 is none
   const uint64_t journal = state_.lives.empty() ? 0 : state_.lives.back().life.journal;
   txn.Apply(LifeBegun{{.life = {.journal = journal != 0 ? journal : draw(),
                                 .id = draw(),
                                 .term = Term(state_.term().value() + 1)},
-                       .begins = sequence_ + 1,
+                       .begins = shared_.sequence + 1,
                        .lease = options_.client_timeout}});
   first_iteration_ = IterationId(state_.next_iteration);
 }
 
-PlacedPartition Core::Placed(IterationId iteration, PartitionId partition,
-                             Placement placement) const {
-  return {iteration, partition, placement, state_.lives.back().life.journal};
-}
-
-absl::Status Core::Beyond(const Heard& heard) const {
+absl::Status Lives::Beyond(const Heard& heard) const {
   return absl::FailedPreconditionError(absl::StrCat(
-      "the dispatcher has term ", state_.term().value(), " of its journal, at record ", sequence_,
-      ", and term ", heard.life.term.value(), " was heard at record ", heard.sequence,
+      "the dispatcher has term ", state_.term().value(), " of its journal, at record ",
+      shared_.sequence, ", and term ", heard.life.term.value(), " was heard at record ",
+      heard.sequence,
       ", which is not in it: it began from an older copy of the journal, or another dispatcher "
       "began from this one; start it from the newest copy, and one alone"));
 }
 
-void Core::EndEarlierLives(Transaction& txn, const Heard& heard) {
+void Lives::EndEarlier(Transaction& txn, const Heard& heard) {
   std::vector<IterationId> earlier;
   for (const auto& [id, iteration] : state_.iterations) {
-    if (id < first_iteration_ && GoesOn(iteration) && !iteration.record.finished)
+    if (id < first_iteration_ && state_.GoesOn(iteration) && !iteration.record.finished)
       earlier.push_back(id);
   }
   if (earlier.empty()) return;
   txn.Log("journal_is_older",
-          {{"record", absl::StrCat(sequence_)}, {"heard", absl::StrCat(heard.sequence)}});
+          {{"record", absl::StrCat(shared_.sequence)}, {"heard", absl::StrCat(heard.sequence)}});
   for (IterationId id : earlier) {
     const IterationState& iteration = state_.iterations.at(id);
-    FailIteration(txn, iteration, OlderJournal(state_.jobs.at(iteration.job), heard));
+    txn.FailIteration(iteration, OlderJournal(state_.jobs.at(iteration.job), heard));
   }
 }
 
@@ -55,13 +51,13 @@ static absl::Status OtherJob(const JobRecord& job) {
       "journal, or from an older copy of it; start the trainer again, and Restore() its state"));
 }
 
-absl::Status Core::OlderJournal(const JobRecord& job, const Heard& heard) const {
+absl::Status Lives::OlderJournal(const JobRecord& job, const Heard& heard) const {
   return absl::FailedPreconditionError(absl::StrCat(
       "job ", job.name, ": ", Beyond(heard).message(),
       ". Or begin the job under another run_id, with the states of all ranks (Restore())"));
 }
 
-absl::Status Core::CheckHeard(const JobRecord& job, const Heard& heard) const {
+absl::Status Lives::CheckHeard(const JobRecord& job, const Heard& heard) const {
   switch (OriginOf(heard, state_.lives)) {
     case Origin::kOther:
       return OtherJob(job);
@@ -72,9 +68,9 @@ absl::Status Core::CheckHeard(const JobRecord& job, const Heard& heard) const {
   }
 }
 
-absl::Status Core::CheckLife(Transaction& txn, const JobRecord& job, const ClientHello& hello) {
+absl::Status Lives::Check(Transaction& txn, const JobRecord& job, const ClientHello& hello) {
   if (hello.token != job.token) return OtherJob(job);
-  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) EndEarlierLives(txn, hello.heard);
+  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) EndEarlier(txn, hello.heard);
   return CheckHeard(job, hello.heard);
 }
 

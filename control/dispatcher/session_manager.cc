@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client sessions: which clients read, and the messages that they send.
+#include "control/dispatcher/session_manager.h"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/transaction.h"
-#include "control/sync/mutex.h"
 
 namespace penstock::control {
 namespace {
@@ -61,74 +60,54 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
 
 }  // namespace
 
-std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientStreamWriter> writer) {
-  auto peer = std::make_shared<ClientPeer>();
-  peer->writer = std::move(writer);
-  return peer;
+SessionManager::Beat SessionManager::OnHeartbeat(ClientPeer& peer, ClientHeartbeat heartbeat) {
+  const absl::Time now = options_.now();
+  const JobId job = state_.iterations.at(peer.iteration).job;
+  liveness_.Heard(SessionKey(peer.iteration, peer.client), now);
+  Beat beat{.due = NoteHeartbeat(peer, heartbeat.counter, now)};
+  beat.renewed = peer.renewed;
+  links_.Heard(peer, std::move(heartbeat.links), now);
+  scaling_.OnClientSteps(job, peer.client, peer.incarnation, heartbeat.steps, now);
+  beat.back = consumers_.IsLost(peer);
+  if (!heartbeat.marks.empty()) beat.torn = consumers_.AuditSteps(peer, heartbeat.marks);
+  if (!beat.torn.empty()) beat.torn_in = peer.iteration;
+  if (heartbeat.at_quota && !peer.at_quota) beat.slowed = state_.jobs.at(job).name;
+  peer.at_quota = heartbeat.at_quota;
+  return beat;
 }
 
-void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
-  const Arriving arriving(peer->arriving);
-  if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
-    bool slowed = false;
-    bool back = false;
-    bool due = false;
-    uint64_t renewed = 0;
-    IterationId torn_in;
-    std::string job, torn;
-    {
-      MutexLock lock(mu_);
-      if (!peer->iteration) return;
-      const SessionKey key{peer->iteration, peer->client};
-      const absl::Time now = options_.now();
-      client_leases_.Heard(key, now);
-      due = NoteHeartbeat(*peer, beat->counter, now);
-      renewed = peer->renewed;
-      NoteLinks(*peer, beat->links, now);
-      links_.Heard(key, peer->incarnation, std::move(beat->links), now);
-      scaling_.OnClientSteps(state_.iterations.at(peer->iteration).job, peer->client,
-                             peer->incarnation, beat->steps, now);
-      back = suspicions_.Knows(peer->iteration, peer->consumer);
-      if (!beat->marks.empty() && AuditSteps(*peer, beat->marks, torn)) torn_in = peer->iteration;
-      slowed = beat->at_quota && !peer->at_quota;
-      peer->at_quota = beat->at_quota;
-      if (slowed) job = state_.jobs.at(state_.iterations.at(peer->iteration).job).name;
-    }
-    if (slowed) {
-      options_.events->Write({"quota_reached", {{"job", job}, {"bound", "max_bytes_in_flight"}}});
-    }
-    if (back || torn_in) {
-      Transaction txn(*this);
-      txn.Guard([&]() REQUIRES(mu_) {
-        if (peer->iteration) HearConsumer(txn, *peer);
-        if (torn_in) EndTornReading(txn, torn_in, torn);
-      });
-    }
-    CountHeartbeat();
-    if (!due) return peer->writer->Send(ClientHeartbeatAnswer{renewed}, 0);
-    Transaction txn(*this);
-    const bool on_its_way = sequence_ > peer->waiting.behind;
-    if (!on_its_way) txn.AppendAnyway();
-    return txn.WhenDurable(
-        [writer = peer->writer, counter = on_its_way ? peer->waiting.counter
-                                                     : beat->counter](const absl::Status& durable) {
-          if (durable.ok()) writer->Send(ClientHeartbeatAnswer{counter}, 0);
-        });
+void SessionManager::OnConsumerBeat(Transaction& txn, const ClientPeer& peer, const Beat& beat) {
+  if (peer.iteration) consumers_.Heard(txn, peer);
+  if (beat.torn_in) consumers_.EndTornReading(txn, beat.torn_in, beat.torn);
+}
+
+void SessionManager::AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter) {
+  const bool on_its_way = shared_.sequence > peer.waiting.behind;
+  if (on_its_way) {
+    counter = peer.waiting.counter;
+  } else {
+    txn.AppendAnyway();
   }
-  Transaction txn(*this);
+  txn.WhenDurable([writer = peer.writer, counter](const absl::Status& durable) {
+    if (durable.ok()) writer->Send(ClientHeartbeatAnswer{counter}, 0);
+  });
+}
+
+void SessionManager::OnMessage(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                               const ClientUp& message) {
   absl::Status broken;
-  txn.Guard([&]() REQUIRES(mu_) { Handle(txn, peer, message); }, &broken);
+  txn.Guard([&] { Handle(txn, peer, message); }, &broken);
   const bool is_hello = std::holds_alternative<ClientHello>(message);
   if (!broken.ok() && is_hello && !peer->iteration) txn.Close(peer, broken);
 }
 
-void Core::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
-                  const ClientUp& message) {
+void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                            const ClientUp& message) {
   if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(txn, peer, *hello);
   if (!peer->iteration) return;  // it got the reason; this message was on its way
-  if (!GoesOn(state_.iterations.at(peer->iteration))) return;
-  client_leases_.Heard({peer->iteration, peer->client}, options_.now());
-  HearConsumer(txn, *peer);
+  if (!state_.GoesOn(state_.iterations.at(peer->iteration))) return;
+  liveness_.Heard(SessionKey(peer->iteration, peer->client), options_.now());
+  consumers_.Heard(txn, *peer);
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
     OnReports(txn, *peer, {&answer->report, 1});
   } else if (const auto* report = std::get_if<Report>(&message)) {
@@ -165,30 +144,24 @@ void Core::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
   }
 }
 
-bool Core::NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const {
+bool SessionManager::NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const {
   ClientPeer::Beat& waiting = peer.waiting;
-  if (waiting.counter != 0 && durable_ > waiting.behind) {
+  if (waiting.counter != 0 && shared_.durable > waiting.behind) {
     peer.renewed = waiting.counter;
     waiting = {};
   }
-  if (waiting.counter == 0) waiting = {counter, sequence_, now};
+  if (waiting.counter == 0) waiting = {counter, shared_.sequence, now};
   return now + options_.heartbeat_interval - waiting.since >= options_.client_timeout / 8;
 }
 
-void Core::BeginToLeave() {
-  MutexLock lock(mu_);
-  leaving_ = true;
-}
-
-void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
-  Transaction txn(*this);
-  auto found = sessions_.find({peer->iteration, peer->client});
-  if (found == sessions_.end() || found->second != peer) return;
-  sessions_.erase(found);
-  txn.Guard([&]() REQUIRES(mu_) {
+void SessionManager::OnClosed(Transaction& txn, const std::shared_ptr<ClientPeer>& peer) {
+  auto found = shared_.sessions.find({peer->iteration, peer->client});
+  if (found == shared_.sessions.end() || found->second != peer) return;
+  shared_.sessions.erase(found);
+  txn.Guard([&] {
     if (!leaving_) {
-      Suspect(txn, {peer->iteration, peer->client},
-              {.text = "its connection to the dispatcher ended", .ended = true});
+      consumers_.Suspect(txn, {peer->iteration, peer->client},
+                         {.text = "its connection to the dispatcher ended", .ended = true});
     }
     const IterationState& iteration = state_.iterations.at(peer->iteration);
     protocol::OnDisconnect(iteration.record, txn.GetContext(iteration.id), peer->client);
@@ -199,24 +172,25 @@ void Core::OnClosed(const std::shared_ptr<ClientPeer>& peer) {
   peer->iteration = IterationId();
 }
 
-void Core::OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why) {
-  Transaction txn(*this);
+void SessionManager::OnUnreadable(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                                  const absl::Status& why) {
   const std::string client = absl::StrCat(absl::Hex(peer->client.value()));
   txn.Log("unreadable", {{"client", client}, {"why", std::string(why.message())}});
-  txn.Guard([&]() REQUIRES(mu_) {
+  txn.Guard([&] {
     txn.Close(peer, absl::InvalidArgumentError(
                         absl::StrCat("the dispatcher cannot read a message of client ", client,
                                      ": ", why.message(), "; run one release everywhere")));
   });
 }
 
-const IterationState* Core::FindOrRecall(Transaction& txn, JobId job, int64_t repetition) {
+const IterationState* SessionManager::FindOrRecall(Transaction& txn, JobId job,
+                                                   int64_t repetition) {
   if (state_.past.contains({job, repetition})) txn.Apply(IterationRecalled{job, repetition});
   return state_.FindIteration(job, repetition);
 }
 
-void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
-                   const ClientHello& hello) {
+void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                             const ClientHello& hello) {
   if (peer->iteration) {
     return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
                                "a second hello on the stream of client ",
@@ -233,7 +207,7 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                                "for job_gc_timeout or abandoned_job_ttl, or the dispatcher "
                                "started anew without a journal")));
   }
-  if (absl::Status its = CheckLife(txn, *job, hello); !its.ok()) return txn.Close(peer, its);
+  if (absl::Status its = lives_.Check(txn, *job, hello); !its.ok()) return txn.Close(peer, its);
   if (job->cancelled) {
     return txn.Close(peer, absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
   }
@@ -249,12 +223,12 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
   const bool begins = iteration == nullptr ||
                       (!iteration->record.finished && !iteration->record.FindReader(hello.client));
   if (begins) {
-    if (absl::Status there = CheckLocalWorkers(*job, hello); !there.ok()) {
+    if (absl::Status there = jobs_.CheckLocalWorkers(*job, hello); !there.ok()) {
       return txn.Close(peer, there);
     }
   }
   if (iteration == nullptr) {
-    absl::StatusOr<Division> division = DivisionOf(*job, hello);
+    absl::StatusOr<Division> division = jobs_.DivisionOf(*job, hello, placer_.UsableWorkers());
     if (absl::IsUnavailable(division.status())) {  // Aborted: it retries, and knows that we are up
       return txn.WhenDurable(
           [writer = peer->writer, why = absl::AbortedError(division.status().message())](
@@ -299,7 +273,8 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
 
   const SessionKey key{iteration->id, hello.client};
   // The session has this stream from here on: closing the stream before it disconnects no client.
-  if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
+  if (const std::shared_ptr<ClientPeer> old = std::exchange(shared_.sessions[key], peer);
+      old != nullptr) {
     if (old->incarnation != hello.incarnation) {
       txn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
     } else {
@@ -315,10 +290,9 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
   peer->incarnation = hello.incarnation;
   peer->process = hello.process;
   peer->consumer = hello.consumer;
-  client_leases_.Heard(key, options_.now());
-  NoteHello(clients_to_come_.erase(key) > 0, options_.now());
+  liveness_.Joined(key);
   txn.AppendAnyway();  // the Welcome gives a lease
-  idle_since_.erase(job->id);
+  jobs_.NoteRead(job->id);
   txn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
                             {"iteration", absl::StrCat(iteration->id.value())},
                             {"restored", hello.state.has_value() ? "yes" : "no"}});
@@ -331,12 +305,8 @@ void Core::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                   [](const auto& partition) { return partition.ended; })) {
     txn.Send(peer, ReportAtOnce{});
   }
-  txn.Balance(iteration->id);  // partitions may have waited for it
-  if (peer->consumer < 0) return;
-  audit_.Forget(iteration->id);
-  HearConsumer(txn, *peer);
-  // Sent even if no consumer is lost: the client may have missed that.
-  txn.Send(peer, suspicions_.Of(iteration->id, options_.now()));
+  placer_.Balance(txn, iteration->id);  // partitions may have waited for it
+  if (peer->consumer >= 0) consumers_.Joined(txn, peer);
 }
 
 // Returns whether the report names elements that were not known so far. Elements received before a
@@ -352,16 +322,16 @@ static bool HasNews(const protocol::IterationRecord& record,
   return !news.empty();
 }
 
-void Core::OnReports(Transaction& txn, const ClientPeer& peer,
-                     absl::Span<const PartitionReport> reports) {
+void SessionManager::OnReports(Transaction& txn, const ClientPeer& peer,
+                               absl::Span<const PartitionReport> reports) {
   if (reports.empty()) return;
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   protocol::Decision decision;
   for (const PartitionReport& of : reports) {
-    const auto failures = failures_.find({iteration.id, of.partition});
-    if (failures != failures_.end() && !of.whole &&
+    const PartitionKey key{iteration.id, of.partition};
+    if (placer_.HasFailed(key) && !of.whole &&
         HasNews(iteration.record, txn.GetContext(iteration.id), peer.client, of)) {
-      failures->second.deaths = failures->second.deaths_alone = 0;  // it made progress
+      placer_.NoteProgress(key);
     }
     protocol::Decision one = protocol::OnReport(
         iteration.record, txn.GetContext(iteration.id), peer.client, peer.incarnation,
@@ -372,7 +342,8 @@ void Core::OnReports(Transaction& txn, const ClientPeer& peer,
   txn.Settle(iteration.id, std::move(decision));
 }
 
-void Core::OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const ReceiveLimit& limit) {
+void SessionManager::OnReceiveLimit(Transaction& txn, const ClientPeer& peer,
+                                    const ReceiveLimit& limit) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   if (!state_.jobs.at(iteration.job).terms.deterministic) return;
   for (const ReceiveLimit::OfPartition& of : limit.partitions) {
@@ -383,8 +354,8 @@ void Core::OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const Receiv
 }
 
 // Commits all repetitions that the state contains, or none.
-void Core::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
-                    const Commit& commit) {
+void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                              const Commit& commit) {
   const JobId job = state_.iterations.at(peer->iteration).job;
   std::vector<std::pair<IterationId, protocol::Commit>> of;
   for (const Commit::OfRepetition& repetition : commit.repetitions) {
@@ -428,7 +399,7 @@ void Core::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                         {"number", absl::StrCat(commit.number)}});
 }
 
-void Core::OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave) {
+void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   absl::StatusOr<protocol::ReceivedSets> delivered = ToReceivedSets(leave.delivered, iteration);
   if (!delivered.ok()) delivered = protocol::ReceivedSets();  // then it commits nothing
@@ -441,34 +412,31 @@ void Core::OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave)
                                peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
-    client_leases_.Heard(key, options_.now());  // how long another process may come with its state
+    liveness_.Heard(key, options_.now());  // how long another process may come with its state
   }
 }
 
-void Core::ForgetLease(const SessionKey& key) {
-  client_leases_.Forget(key);
-  clients_to_come_.erase(key);
+void SessionManager::Expire(Transaction& txn, absl::Time now) {
+  for (const SessionKey& key : liveness_.ExpiredClients(now)) {
+    if (liveness_.IsSpared(key, now)) continue;
+    const absl::Time heard = now - liveness_.SilenceOf(key, now);
+    ForgetLease(key);
+    const IterationState* iteration = state_.FindIteration(key.first);
+    if (iteration == nullptr || !state_.GoesOn(*iteration)) continue;
+    txn.Log("client_dead", {{"client", absl::StrCat(absl::Hex(key.second.value()))},
+                            {"iteration", absl::StrCat(key.first.value())}});
+    consumers_.DeclareDead(txn, key, heard);
+    txn.Settle(key.first,
+               protocol::OnReaderExpired(iteration->record, txn.GetContext(key.first), key.second));
+  }
+}
+
+void SessionManager::ForgetLease(const SessionKey& key) {
+  liveness_.Forget(key);
   if (const IterationState* iteration = state_.FindIteration(key.first)) {
     scaling_.ClientLeft(iteration->job, key.second, options_.now());
   }
   links_.Forget(key);
-  const auto its = [&](const Link& link) {
-    return std::get<IterationId>(link) == key.first && std::get<ClientId>(link) == key.second;
-  };
-  std::erase_if(down_, [&](const auto& entry) { return its(entry.first); });
-  std::erase_if(unreached_, [&](const auto& entry) { return its(entry.first); });
-}
-
-void Core::CloseSessions(Transaction& txn, IterationId iteration, const absl::Status& reason) {
-  std::vector<std::shared_ptr<ClientPeer>> peers;
-  for (auto i = sessions_.lower_bound({iteration, ClientId()});
-       i != sessions_.end() && i->first.first == iteration; ++i) {
-    peers.push_back(i->second);
-  }
-  for (const auto& peer : peers) txn.Close(peer, reason);
-  for (const protocol::ReaderRecord& reader : state_.iterations.at(iteration).record.readers) {
-    ForgetLease({iteration, reader.client});
-  }
 }
 
 }  // namespace penstock::control

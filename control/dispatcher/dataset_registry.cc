@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets: registers, looks up and forgets them.
+#include "control/dispatcher/dataset_registry.h"
+
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/transaction.h"
@@ -58,20 +59,14 @@ absl::StatusOr<std::string> FindExisting(const State& state,
 
 }  // namespace
 
-void Core::RegisterDataset(const RegisterDatasetRequest& request,
-                           Done<RegisterDatasetAnswer> done) {
-  Transaction txn(*this);
-  auto answer = [&](absl::StatusOr<RegisterDatasetAnswer> answer) {
-    txn.WhenDurable([done = std::move(done), answer = std::move(answer)](
-                        const absl::Status& durable) { done(durable.ok() ? answer : durable); });
-  };
+absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
+    Transaction& txn, const RegisterDatasetRequest& request) {
   if (const Answer* before = state_.FindAnswer(request.request)) {
-    if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) return answer(*same);
-    return answer(absl::InvalidArgumentError("the request's number was another request's"));
+    if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) return *same;
+    return absl::InvalidArgumentError("the request's number was another request's");
   }
-  absl::StatusOr<std::string> existing = FindExisting(state_, request);
-  if (!existing.ok()) return answer(existing.status());
-  RegisterDatasetAnswer registered{.dataset_id = *existing, .existed = !existing->empty()};
+  ASSIGN_OR_RETURN(const std::string existing, FindExisting(state_, request));
+  RegisterDatasetAnswer registered{.dataset_id = existing, .existed = !existing.empty()};
   if (!registered.existed) {
     registered.dataset_id =
         request.dataset_id.empty() ? NewId(state_, request.name_space) : request.dataset_id;
@@ -81,38 +76,55 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request,
     if (request.request.incarnation) txn.Apply(Answered{{request.request, registered}});
   }
   unused_since_.erase(registered.dataset_id);  // a client is about to read it
-  answer(registered);
+  return registered;
 }
 
-void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done) {
-  Transaction txn(*this);
-  auto dataset = state_.FindDataset(id, edition);
+std::shared_ptr<const DatasetRecord> DatasetRegistry::Find(const std::string& id,
+                                                           uint64_t edition) {
   unused_since_.erase(id);
-  txn.WhenDurable([done = std::move(done), dataset, id](const absl::Status& durable) {
-    if (!durable.ok()) return done(durable);
-    if (dataset == nullptr) {
-      return done(absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found")));
-    }
-    done(GetDatasetAnswer{dataset->id, dataset->definition, dataset->summary});
-  });
+  return state_.FindDataset(id, edition);
 }
 
-void Core::UnregisterDataset(const std::string& id, DoneEmpty done) {
-  Transaction txn(*this);
-  absl::Status status;
+absl::Status DatasetRegistry::Unregister(Transaction& txn, const std::string& id) {
   if (state_.FindDataset(id) == nullptr) {
-    status = absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found"));
+    return absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found"));
   }
   for (const auto& [job_id, job] : state_.jobs) {
-    if (status.ok() && job.dataset->id == id && !state_.IsOver(job)) {
-      status = absl::FailedPreconditionError(
+    if (job.dataset->id == id && !state_.IsOver(job)) {
+      return absl::FailedPreconditionError(
           absl::StrCat("dataset ", id, " is read by job ", job.name, "; cancel that first"));
     }
   }
-  if (status.ok()) txn.Apply(DatasetUnregistered{id});
-  txn.WhenDurable([done = std::move(done), status](const absl::Status& durable) {
-    done(durable.ok() ? status : durable);
-  });
+  txn.Apply(DatasetUnregistered{id});
+  return absl::OkStatus();
+}
+
+absl::Duration DatasetRegistry::GoesIn(const std::string& id, absl::Time now) const {
+  const auto since = unused_since_.find(id);
+  return since == unused_since_.end() ? absl::InfiniteDuration()
+                                      : options_.dataset_ttl - (now - since->second);
+}
+
+void DatasetRegistry::CollectUnused(Transaction& txn, absl::Time now) {
+  std::set<const DatasetRecord*> read;
+  for (const auto& [id, job] : state_.jobs) read.insert(job.dataset.get());
+  std::erase_if(unused_since_,
+                [&](const auto& entry) { return state_.FindDataset(entry.first) == nullptr; });
+  std::vector<std::string> old;
+  for (const auto& [id, dataset] : state_.datasets) {
+    if (read.contains(dataset.get())) {
+      unused_since_.erase(id);
+    } else if (now - unused_since_.try_emplace(id, now).first->second >= options_.dataset_ttl) {
+      old.push_back(id);
+    }
+  }
+  for (const std::string& id : old) {
+    txn.Log("dataset_forgotten",
+            {{"dataset", id},
+             {"bytes", absl::StrCat(state_.FindDataset(id)->definition.size())},
+             {"unused_for", absl::FormatDuration(now - unused_since_.at(id))}});
+    txn.Apply(DatasetUnregistered{id});
+  }
 }
 
 }  // namespace penstock::control

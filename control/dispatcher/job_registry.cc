@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs: made or joined by name, cancelled, removed.
-#include "absl/strings/escaping.h"
+#include "control/dispatcher/job_registry.h"
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/counters.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/refusals.h"
@@ -114,7 +114,7 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
 }  // namespace
 
 // Checks that each shard of a local worker has a place in worker_addresses.
-absl::Status Core::CheckPlaces(const Restoration& restoration, const JobTerms& terms) const {
+absl::Status JobRegistry::CheckPlaces(const Restoration& restoration, const JobTerms& terms) const {
   if (!IsStatic(terms.mode) || terms.target_workers != TargetWorkers::kLocal) {
     return absl::OkStatus();
   }
@@ -129,33 +129,19 @@ absl::Status Core::CheckPlaces(const Restoration& restoration, const JobTerms& t
   return absl::OkStatus();
 }
 
-void Core::GetOrCreateJob(const GetOrCreateJobRequest& asked, Done<JobAnswer> done) {
-  GetOrCreateJobRequest request = asked;
-  if (request.terms.target_workers == TargetWorkers::kAuto && IsStatic(request.terms.mode) &&
-      options_.deployment_mode == DeploymentMode::kColocated) {
-    request.terms.target_workers = TargetWorkers::kLocal;
-  }
-  AnswerJob(request, nullptr, std::move(done));
-}
-
-void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done) {
-  AnswerJob(request.job, &request.restoration, std::move(done));
-}
-
-void Core::AnswerJob(const GetOrCreateJobRequest& request, const Restoration* restoration,
-                     Done<JobAnswer> done) {
-  Transaction txn(*this);
+absl::StatusOr<JobAnswer> JobRegistry::GetOrCreate(Transaction& txn,
+                                                   const GetOrCreateJobRequest& request,
+                                                   const Restoration* restoration) {
   absl::StatusOr<JobAnswer> answer = JobAnswer();
   absl::Status broken;
-  txn.Guard([&]() REQUIRES(mu_) { answer = GetOrCreate(txn, request, restoration); }, &broken);
-  if (!broken.ok()) answer = broken;
-  txn.WhenDurable([done = std::move(done), answer](const absl::Status& durable) {
-    done(durable.ok() ? answer : durable);
-  });
+  txn.Guard([&] { answer = HandleRequest(txn, request, restoration); }, &broken);
+  if (!broken.ok()) return broken;
+  return answer;
 }
 
-absl::StatusOr<JobAnswer> Core::GetOrCreate(Transaction& txn, const GetOrCreateJobRequest& request,
-                                            const Restoration* restoration) {
+absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
+                                                     const GetOrCreateJobRequest& request,
+                                                     const Restoration* restoration) {
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<JobAnswer>(before)) return *same;
     return absl::InvalidArgumentError("the request's number was another request's");
@@ -208,29 +194,48 @@ absl::StatusOr<JobAnswer> Core::GetOrCreate(Transaction& txn, const GetOrCreateJ
                           {"mode", ToText(job.terms.mode)}});
   CountJob(job.terms);
   txn.Apply(JobCreated{std::move(job)});
-  if (restoration != nullptr) Begin(txn, created.job, *restoration);
+  if (restoration != nullptr) BeginWith(txn, state_, created.job, *restoration);
   if (request.request.incarnation) txn.Apply(Answered{{request.request, created}});
   return created;
 }
 
-void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
-  Transaction txn(*this);
-  absl::Status status;
-  const JobRecord* job = FindJobByText(name_or_id);
+absl::StatusOr<SavedRepetition> JobRegistry::GetReading(Transaction& txn,
+                                                        const GetReadingRequest& request) {
+  const JobRecord* job = state_.FindJob(request.job);
   if (job == nullptr) {
-    status = absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
-  } else if (!job->cancelled) {
-    Cancel(txn, *job);
+    return absl::NotFoundError(absl::StrCat(ToString(request.job),
+                                            " is not known to this dispatcher; it was removed, or "
+                                            "the dispatcher started anew without a journal"));
   }
-  txn.WhenDurable([done = std::move(done), status](const absl::Status& durable) {
-    done(durable.ok() ? status : durable);
-  });
+  RETURN_IF_ERROR(lives_.CheckHeard(*job, request.heard));
+  SavedRepetition saved{.repetition = request.repetition};
+  absl::Status broken;
+  txn.Guard(
+      [&] {
+        if (const auto past = state_.FindPast(request.job, request.repetition)) {
+          saved.version = shared_.sequence;
+          Save(*past, protocol::MakeIterationContext(past->record), saved);
+        } else if (const auto* iteration = state_.FindIteration(request.job, request.repetition)) {
+          saved.version = shared_.sequence;
+          Save(*iteration, txn.GetContext(iteration->id), saved);
+        }
+      },
+      &broken);
+  RETURN_IF_ERROR(broken);
+  return saved;
 }
 
-bool Core::IsRead(JobId job) const {
+absl::Status JobRegistry::Cancel(Transaction& txn, const std::string& name_or_id) {
+  const JobRecord* job = FindByText(name_or_id);
+  if (job == nullptr) return absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
+  if (!job->cancelled) Cancel(txn, *job);
+  return absl::OkStatus();
+}
+
+bool JobRegistry::IsRead(JobId job) const {
   for (IterationId id : state_.IterationsOf(job)) {
-    const auto context = contexts_.find(id);
-    if (context == contexts_.end()) continue;
+    const auto context = shared_.contexts.find(id);
+    if (context == shared_.contexts.end()) continue;
     const protocol::ReaderList& readers = state_.iterations.at(id).record.readers;
     for (size_t r = 0; r < readers.size(); ++r) {
       if (readers[r].status == protocol::ReaderStatus::kActive && context->second.present[r])
@@ -240,66 +245,45 @@ bool Core::IsRead(JobId job) const {
   return false;
 }
 
-bool Core::IsConnected(IterationId iteration) const {
-  const auto session = sessions_.lower_bound({iteration, ClientId()});
-  return session != sessions_.end() && session->first.first == iteration;
-}
-
-void Core::Cancel(Transaction& txn, const JobRecord& job) {
+void JobRegistry::Cancel(Transaction& txn, const JobRecord& job) {
   TakeFromWorkers(txn, job.id);
   for (IterationId id : state_.IterationsOf(job.id)) {
-    CloseSessions(txn, id, absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
+    txn.CloseSessions(id, absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
   }
   txn.Log("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
   txn.Apply(JobCancelled{job.id});
 }
 
-void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
-  Transaction txn(*this);
-  absl::Status status;
-  const JobRecord* job = FindJobByText(name_or_id);
-  if (job == nullptr) {
-    status = absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
-  } else if (!state_.IsOver(*job)) {
-    status = absl::FailedPreconditionError(absl::StrCat(
+absl::Status JobRegistry::Remove(Transaction& txn, const std::string& name_or_id) {
+  const JobRecord* job = FindByText(name_or_id);
+  if (job == nullptr) return absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
+  if (!state_.IsOver(*job)) {
+    return absl::FailedPreconditionError(absl::StrCat(
         "job ", job->name, " is not finished; `penstock jobs cancel ", job->name, "` first"));
-  } else {
-    ForgetJob(txn, job->id);
   }
-  txn.WhenDurable([done = std::move(done), status](const absl::Status& durable) {
-    done(durable.ok() ? status : durable);
-  });
+  Forget(txn, job->id);
+  return absl::OkStatus();
 }
 
-void Core::TakeFromWorkers(Transaction& txn, const IterationState& iteration) {
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-    if (!partition.worker) continue;
-    txn.Send(partition.worker,
-             Unassign{Placed(iteration.id, PartitionId(p + 1), partition.placement)});
-  }
-}
-
-void Core::TakeFromWorkers(Transaction& txn, JobId job) {
-  for (IterationId id : state_.IterationsOf(job)) TakeFromWorkers(txn, state_.iterations.at(id));
-}
-
-void Core::ForgetIteration(IterationId id) {
-  for (const protocol::ReaderRecord& reader : state_.iterations.at(id).record.readers)
-    ForgetLease({id, reader.client});
-  contexts_.erase(id);
-  std::erase_if(unreached_,
-                [&](const auto& entry) { return std::get<IterationId>(entry.first) == id; });
-  std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == id; });
-}
-
-void Core::ForgetJob(Transaction& txn, JobId job) {
+void JobRegistry::TakeFromWorkers(Transaction& txn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) {
-    CloseSessions(txn, id, absl::CancelledError("the job was removed"));
-    ForgetIteration(id);
+    txn.TakeFromWorkers(state_.iterations.at(id));
+  }
+}
+
+void JobRegistry::Forget(Transaction& txn, JobId job) {
+  for (IterationId id : state_.IterationsOf(job)) {
+    txn.CloseSessions(id, absl::CancelledError("the job was removed"));
+    txn.ForgetIteration(id);
   }
   idle_since_.erase(job);
   txn.Apply(JobRemoved{job});
+}
+
+const JobRecord* JobRegistry::FindByText(const std::string& name_or_id) const {
+  if (const JobRecord* job = state_.FindJobByName(name_or_id)) return job;
+  uint64_t id = 0;
+  return absl::SimpleAtoi(name_or_id, &id) ? state_.FindJob(JobId(id)) : nullptr;
 }
 
 }  // namespace penstock::control

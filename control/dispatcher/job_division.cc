@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns shards to places of workers, and checks which workers a client reads.
+// Divides a job in a static mode into shards, and checks which workers a client reads.
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/differences.h"
+#include "control/dispatcher/job_registry.h"
 #include "control/policy/sharding.h"
-#include "control/policy/worker_list.h"
 
 namespace penstock::control {
 
-absl::StatusOr<int64_t> Core::PlaceOf(const WorkerHello& hello) const {
-  if (options_.worker_addresses.empty()) return -1;
-  std::set<int64_t> taken;  // by connected workers; a worker that was replaced has lost its place
-  for (const auto& [id, peer] : workers_) {
-    const WorkerRecord* worker = state_.FindWorker(id);
-    if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
-  }
-  return PlaceInList(options_.worker_addresses, hello.address, taken);
-}
-
-absl::Status Core::CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const {
+absl::Status JobRegistry::CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const {
   if (job.terms.target_workers != TargetWorkers::kLocal) return absl::OkStatus();
   for (const auto& [id, worker] : state_.workers) {
     if (hello.process && worker.process == hello.process) return absl::OkStatus();
@@ -38,7 +28,8 @@ absl::Status Core::CheckLocalWorkers(const JobRecord& job, const ClientHello& he
       "WorkerServer in the trainer's process before it reads, or read from target_workers AUTO.");
 }
 
-absl::StatusOr<Division> Core::DivisionOf(const JobRecord& job, const ClientHello& hello) const {
+absl::StatusOr<Division> JobRegistry::DivisionOf(const JobRecord& job, const ClientHello& hello,
+                                                 absl::Span<const WorkerId> usable) const {
   if (!IsStatic(job.terms.mode)) return Division();
   const bool listed = !options_.worker_addresses.empty();
   const bool local = job.terms.target_workers == TargetWorkers::kLocal;
@@ -59,8 +50,7 @@ absl::StatusOr<Division> Core::DivisionOf(const JobRecord& job, const ClientHell
   if (!listed && asked > 0) {
     division.count = asked;
   } else if (!listed) {
-    const std::vector<WorkerId> usable = UsableWorkers();
-    const auto read = std::count_if(usable.begin(), usable.end(), [&](WorkerId id) REQUIRES(mu_) {
+    const auto read = std::count_if(usable.begin(), usable.end(), [&](WorkerId id) {
       const WorkerRecord& worker = *state_.FindWorker(id);
       return Reads(job.terms.target_workers, worker.process == hello.process, worker.tags);
     });

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumers of coordinated reads: which ones are no longer heard, and whether all return the same
+// steps. The core's lock guards it. Changes when the rules for consumers that differ or are silent
+// do.
+#pragma once
+
+#include "control/dispatcher/liveness.h"
+#include "control/dispatcher/shared_state.h"
+#include "control/dispatcher/step_audit.h"
+#include "control/dispatcher/suspicions.h"
+
+namespace penstock::control {
+
+class ConsumerMonitor {
+ public:
+  ConsumerMonitor(const SharedState& shared, const Liveness& liveness)
+      : shared_(shared), liveness_(liveness) {}
+
+  // Tells the other consumers that the consumer of that session is not heard.
+  void Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause);
+  void SuspectSilent(Transaction& txn, absl::Time now);
+  void DeclareDead(Transaction& txn, const SessionKey& key, absl::Time heard);
+  void Heard(Transaction& txn, const ClientPeer& peer);
+  // The consumer's new process may have restarted at an earlier step. It gets the lost consumers.
+  void Joined(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
+  bool IsLost(const ClientPeer& peer) const {
+    return suspicions_.Knows(peer.iteration, peer.consumer);
+  }
+  ConsumersLost Lost(IterationId iteration, absl::Time now) const {
+    return suspicions_.Of(iteration, now);
+  }
+
+  // Returns how consumers differ; empty: they do not.
+  std::string AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks);
+  // Closes the sessions of all consumers with the same final error.
+  void EndTornReading(Transaction& txn, IterationId iteration, const std::string& torn);
+
+ private:
+  void NotifyLost(Transaction& txn, IterationId iteration);
+  void CountLost();
+
+  const SharedState& shared_;
+  const CoreOptions& options_ = shared_.options;
+  const State& state_ = shared_.state;
+  const Liveness& liveness_;
+  Suspicions suspicions_;
+  StepAudit audit_;
+};
+
+}  // namespace penstock::control

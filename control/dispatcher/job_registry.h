@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs: made or joined by name, restored, divided into shards, cancelled, kept while nobody reads
+// them, forgotten. The core's lock guards it. Changes when the rules for the life of a job do.
+#pragma once
+
+#include <optional>
+
+#include "absl/types/span.h"
+#include "control/dispatcher/lives.h"
+#include "control/dispatcher/shared_state.h"
+#include "control/protocol/saved_reading.h"
+
+namespace penstock::control {
+
+class JobRegistry {
+ public:
+  JobRegistry(const SharedState& shared, const Lives& lives) : shared_(shared), lives_(lives) {}
+
+  // --- Requests (job_registry.cc) ---
+
+  // `restoration`: the states that the job begins with, or null.
+  absl::StatusOr<JobAnswer> GetOrCreate(Transaction& txn, const GetOrCreateJobRequest& request,
+                                        const Restoration* restoration);
+  absl::StatusOr<SavedRepetition> GetReading(Transaction& txn, const GetReadingRequest& request);
+  absl::Status Cancel(Transaction& txn, const std::string& name_or_id);
+  absl::Status Remove(Transaction& txn, const std::string& name_or_id);
+
+  // --- Shards and their workers (job_division.cc) ---
+
+  // Checks that a client that reads local workers has one.
+  absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
+  // Unavailable while none of the `usable` workers counts.
+  absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello,
+                                      absl::Span<const WorkerId> usable) const;
+
+  // --- Jobs and iterations that nobody reads (job_collection.cc) ---
+
+  void NoteRead(JobId job) { idle_since_.erase(job); }
+  // Retires finished iterations that no client is connected to.
+  void RetireIterations(Transaction& txn);
+  void Collect(Transaction& txn, absl::Time now);
+  // How long nobody has read the job; none: it is read.
+  std::optional<absl::Duration> UnreadFor(JobId job, absl::Time now) const;
+  // How long the job is kept while nobody reads it.
+  absl::Duration TimeToLive(const JobRecord& job) const;
+
+ private:
+  absl::StatusOr<JobAnswer> HandleRequest(Transaction& txn, const GetOrCreateJobRequest& request,
+                                          const Restoration* restoration);
+  absl::Status CheckPlaces(const Restoration& restoration, const JobTerms& terms) const;
+  void TakeFromWorkers(Transaction& txn, JobId job);
+  void Cancel(Transaction& txn, const JobRecord& job);
+  void Forget(Transaction& txn, JobId job);
+  bool IsRead(JobId job) const;  // over some stream
+  const JobRecord* FindByText(const std::string& name_or_id) const;
+  bool Collectable(const JobRecord& job) const;
+  std::string OwedOf(JobId job) const;  // for logs; empty: nothing
+
+  const SharedState& shared_;
+  const CoreOptions& options_ = shared_.options;
+  const State& state_ = shared_.state;
+  const Lives& lives_;
+  std::map<JobId, absl::Time> idle_since_;
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links between readers and workers, and the workers that a reader cannot reach. The core's
+// lock guards it. Changes when the rule does by which a worker counts as unreachable.
+#pragma once
+
+#include <set>
+#include <tuple>
+
+#include "control/dispatcher/links.h"
+#include "control/dispatcher/liveness.h"
+#include "control/dispatcher/shared_state.h"
+
+namespace penstock::control {
+
+class PartitionPlacer;
+
+class LinkMonitor {
+ public:
+  LinkMonitor(const SharedState& shared, const Liveness& liveness)
+      : shared_(shared), liveness_(liveness) {}
+
+  void Heard(const ClientPeer& peer, std::vector<LinkCounts> links, absl::Time now);
+  void Forget(const SessionKey& key);
+  void Forget(IterationId iteration);
+  // The dispatcher was stalled: the times for which links are down count again.
+  void OnStall() { down_.clear(); }
+
+  std::vector<LinkStatus> Of(const SessionKey& key) const { return links_.Of(key); }
+  // The workers that partitions of the iteration avoid because a reader cannot reach them.
+  std::set<WorkerId> Unreached(IterationId iteration) const;
+
+  // Handles links on which a reader could not reach a worker for a while. The worker's partitions
+  // are placed again: on another worker if the reader reaches others; otherwise so that other
+  // readers get the elements in doubt.
+  void MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, absl::Time now);
+
+ private:
+  using Link = std::tuple<IterationId, ClientId, WorkerId>;
+  bool ReachesOthers(const SessionKey& key) const;
+
+  const SharedState& shared_;
+  const CoreOptions& options_ = shared_.options;
+  const State& state_ = shared_.state;
+  const Liveness& liveness_;
+  Links links_;                      // of clients that have a lease
+  std::map<Link, absl::Time> down_;  // since when, by heartbeats
+  // Links because of which partitions were placed again; the value: whether they avoid the worker.
+  std::map<Link, bool> unreached_;
+};
+
+}  // namespace penstock::control

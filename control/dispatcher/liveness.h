@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which clients and workers have been silent for too long. The core's lock guards it. Changes when
+// the rule does by which a silent peer counts as dead.
+#pragma once
+
+#include <set>
+
+#include "control/dispatcher/shared_state.h"
+#include "control/policy/leases.h"
+
+namespace penstock::control {
+
+class Liveness {
+ public:
+  explicit Liveness(const SharedState& shared) : shared_(shared) {}
+  // After a recovery: all leases begin again.
+  void Begin();
+
+  void Joined(const SessionKey& key);  // with an accepted hello
+  void Joined(WorkerId worker);
+  void Heard(const SessionKey& key, absl::Time now) { clients_.Heard(key, now); }
+  void Heard(WorkerId worker, absl::Time now) { workers_.Heard(worker, now); }
+  void Forget(const SessionKey& key);
+  void Forget(WorkerId worker);
+
+  // Restarts all leases if the dispatcher itself was stalled or is overloaded. Returns whether it
+  // was stalled. `idles`: how often it had no event to handle.
+  bool NoteSweep(Transaction& txn, uint64_t idles, absl::Time now);
+
+  // Zero if unknown.
+  absl::Duration SilenceOf(const SessionKey& key, absl::Time now) const {
+    return clients_.SilentFor(key, now);
+  }
+  absl::Duration SilenceOf(WorkerId worker, absl::Time now) const {
+    return workers_.SilentFor(worker, now);
+  }
+  std::vector<SessionKey> SilentClients(absl::Duration bound, absl::Time now) const {
+    return clients_.Expired(now, bound);
+  }
+  // Those whose lease has expired. They stay until they are forgotten.
+  std::vector<SessionKey> ExpiredClients(absl::Time now) const;
+  std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
+  // Returns whether an expired peer is spared: a message from it waits for the lock, or it has not
+  // said hello since the recovery.
+  bool IsSpared(const SessionKey& key, absl::Time now) const;
+  bool IsSpared(WorkerId worker, absl::Time now) const;
+
+ private:
+  absl::Duration Stall() const;
+  // `recovered`: it is the first hello, in this life, of a process that the journal names.
+  void NoteHello(bool recovered, absl::Time now);
+
+  const SharedState& shared_;
+  Leases<SessionKey> clients_;
+  Leases<WorkerId> workers_;
+  absl::Time last_sweep_ = absl::InfinitePast();
+  uint64_t idles_ = 0;  // at the last sweep
+  absl::Time idle_at_ = absl::InfinitePast();
+  bool overloaded_ = false;
+  // Workers and clients that the journal names and that have not said hello yet. They may all come
+  // at once, which takes time: their leases begin at the first hello of all, and again at each
+  // hello of one of them.
+  std::set<WorkerId> workers_to_come_;
+  std::set<SessionKey> clients_to_come_;
+  absl::Time to_come_since_ = absl::InfiniteFuture();
+  // Until then clients may rely on a lease that an earlier life gave them.
+  absl::Time leases_of_earlier_lives_ = absl::InfinitePast();
+};
+
+}  // namespace penstock::control

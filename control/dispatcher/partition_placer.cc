@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/partition_placer.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/transaction.h"
+#include "control/policy/placing.h"
+
+namespace penstock::control {
+namespace {
+
+// After kDeathsAmongOthers deaths of its workers without progress, a partition gets a worker for
+// itself. After kDeathsAlone deaths of such workers its iteration fails.
+constexpr int kDeathsAmongOthers = 2;
+constexpr int kDeathsAlone = 2;
+// Deaths in all after which the iteration fails, if no worker can be spared for the partition.
+constexpr int kMostDeaths = 8;
+// If no worker can be spared, partitions whose workers died are tried on a worker one at a time,
+// each until it makes progress or for this long. So partitions that only died along with others get
+// away from the one that kills.
+constexpr absl::Duration kTrial = absl::Seconds(5);
+// A partition that fails with an error is tried at least this often, even if there are fewer
+// workers.
+constexpr int kTries = 3;
+
+}  // namespace
+
+void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
+  const IterationState& iteration = state_.iterations.at(id);
+  if (!state_.GoesOn(iteration) || iteration.record.closed) return;
+  Reserve(txn, iteration);
+  protocol::IterationContext& context = txn.GetContext(id);
+  const std::vector<WorkerId> usable = UsableWorkers(iteration);
+  for (int64_t n = PartitionsToOpen(state_, iteration, usable); n > 0; --n) {
+    txn.Apply(id, protocol::OpenPartition(iteration.record, context));
+  }
+  const std::vector<PartitionId> assignable = protocol::Assignable(iteration.record, context);
+  if (assignable.empty()) return;
+  bool some = false;
+  PartitionCounts counts(state_, iteration, context);
+  const bool anywhere = failures_.empty() && iteration.division.count == 0;
+  if (anywhere && !SomebodyHasRoom(state_, iteration, counts, usable)) return;
+  for (PartitionId partition : assignable) {
+    const PartitionKey key{id, partition};
+    const auto failed = failures_.find(key);
+    WorkerId worker = ReservedFor(key);
+    if (!worker && failed == failures_.end()) {
+      worker = ChooseWorker(state_, iteration, counts, partition, usable);
+    } else if (!worker) {
+      const std::vector<WorkerId> among = WorkersToTry(key, usable);
+      worker = ChooseWorker(state_, iteration, counts, partition, among, failed->second.on);
+      if (worker && RunsAlone(key)) trials_[worker] = {key, options_.now()};
+    }
+    if (!worker) continue;
+    txn.Log("assigned",
+            {{"iteration", absl::StrCat(id.value())},
+             {"partition", absl::StrCat(partition.value())},
+             {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
+             {"worker", absl::StrCat(absl::Hex(worker.value()))}});
+    txn.Apply(id, protocol::AssignTo(iteration.record, context, partition, worker));
+    counts.Add(worker);
+    some = true;
+  }
+  if (some) Balance(txn, id);  // no partition was moved while one waited
+}
+
+void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
+  const IterationState& iteration = state_.iterations.at(id);
+  if (!state_.GoesOn(iteration) || iteration.record.closed) return;
+  bool moves = false;
+  for (PartitionId partition :
+       PartitionsToRelieve(state_, iteration, txn.GetContext(id), UsableWorkers(iteration))) {
+    if (failures_.count({id, partition}) > 0) continue;  // its place was chosen with care
+    txn.Log("relieved", {{"iteration", absl::StrCat(id.value())},
+                         {"partition", absl::StrCat(partition.value())}});
+    txn.Apply(id, protocol::OnRelieve(iteration.record, txn.GetContext(id), partition));
+    moves = true;
+  }
+  if (moves) OpenAndPlace(txn, id);
+}
+
+std::vector<WorkerId> PartitionPlacer::UsableWorkers() const {
+  std::vector<WorkerId> usable;
+  for (const auto& [id, peer] : shared_.workers) {
+    const WorkerRecord* worker = state_.FindWorker(id);
+    if (worker != nullptr && !worker->draining && !IsReserved(id)) usable.push_back(id);
+  }
+  return usable;
+}
+
+std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& iteration) const {
+  const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
+  auto read = [&](const WorkerRecord& worker) {
+    if (Reads(target, /*local=*/false, worker.tags)) return true;
+    for (auto i = shared_.sessions.lower_bound({iteration.id, ClientId()});
+         i != shared_.sessions.end() && i->first.first == iteration.id; ++i) {
+      const auto reader = iteration.record.FindReader(i->first.second);
+      const bool lives =
+          reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive;
+      if (lives && i->second->process && i->second->process == worker.process) return true;
+    }
+    return false;
+  };
+  std::vector<WorkerId> usable = UsableWorkers();
+  std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
+  std::vector<WorkerId> reached = usable;
+  for (WorkerId worker : links_.Unreached(iteration.id)) std::erase(reached, worker);
+  return reached.empty() ? usable : reached;
+}
+
+// --- Partitions that fail, or whose workers die ----------------------------------------
+
+void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
+  const auto reserved = alone_.find(worker);
+  const PartitionKey alone = reserved == alone_.end() ? PartitionKey() : reserved->second;
+  if (reserved != alone_.end()) alone_.erase(reserved);
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!state_.GoesOn(iteration) || iteration.record.closed) continue;
+    const protocol::IterationContext& context = txn.GetContext(id);
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+      if (partition.worker != worker || context.partitions[p].ended) continue;
+      const PartitionKey key{id, PartitionId(p + 1)};
+      Failures& failures = failures_[key];
+      if (key == alone && failures.deaths >= kDeathsAmongOthers) ++failures.deaths_alone;
+      ++failures.deaths;
+      if (failures.deaths_alone < kDeathsAlone && failures.deaths < kMostDeaths) continue;
+      const Index index = partition.bookmarks.empty() ? 0 : partition.bookmarks.back().index;
+      txn.Log("partition_kills", {{"iteration", absl::StrCat(id.value())},
+                                  {"partition", absl::StrCat(p + 1)},
+                                  {"index", absl::StrCat(index)}});
+      txn.FailIteration(
+          iteration,
+          absl::InternalError(absl::StrCat(
+              "partition ", p + 1, " ended ", failures.deaths, " workers, ", failures.deaths_alone,
+              " of them with nothing else on them, and got no further than its bookmark at index ",
+              index,
+              ": an element there or behind it ends the process that makes it; see the last lines "
+              "of those workers, and give them more memory, or mend what they run")));
+      break;
+    }
+  }
+}
+
+void PartitionPlacer::NoteFailure(const PartitionKey& key, WorkerId worker) {
+  Failures& failures = failures_[key];
+  ++failures.count;
+  failures.deaths = failures.deaths_alone = 0;  // it reports an error, and ends no worker
+  if (std::ranges::find(failures.on, worker) == failures.on.end()) failures.on.push_back(worker);
+}
+
+void PartitionPlacer::NoteProgress(const PartitionKey& key) {
+  if (const auto failures = failures_.find(key); failures != failures_.end())
+    failures->second.deaths = failures->second.deaths_alone = 0;
+}
+
+void PartitionPlacer::Forget(IterationId iteration) {
+  std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
+}
+
+bool PartitionPlacer::SomebodyMayRun(const IterationState& iteration,
+                                     const protocol::IterationContext& context,
+                                     PartitionId partition) const {
+  const Failures& failures = failures_.at({iteration.id, partition});
+  if (failures.count < kTries) return true;
+  const WorkerId next = ChooseWorker(state_, iteration, PartitionCounts(state_, iteration, context),
+                                     partition, UsableWorkers(iteration), failures.on);
+  return std::find(failures.on.begin(), failures.on.end(), next) == failures.on.end();
+}
+
+bool PartitionPlacer::RunsAlone(const PartitionKey& key) const {
+  const auto failures = failures_.find(key);
+  if (failures == failures_.end() || failures->second.deaths < kDeathsAmongOthers) return false;
+  const IterationState* iteration = state_.FindIteration(key.iteration);
+  if (iteration == nullptr || !state_.GoesOn(*iteration) || iteration->record.closed) return false;
+  const auto context = shared_.contexts.find(key.iteration);
+  return context == shared_.contexts.end() ||
+         !context->second.partitions[key.partition.value() - 1].ended;
+}
+
+bool PartitionPlacer::IsReserved(WorkerId worker) const {
+  const auto reserved = alone_.find(worker);
+  return reserved != alone_.end() && RunsAlone(reserved->second);
+}
+
+WorkerId PartitionPlacer::ReservedFor(const PartitionKey& key) const {
+  if (alone_.empty() || !RunsAlone(key)) return WorkerId();
+  for (const auto& [worker, its] : alone_) {
+    const WorkerRecord* record = state_.FindWorker(worker);
+    if (its == key && shared_.workers.contains(worker) && record != nullptr && !record->draining)
+      return worker;
+  }
+  return WorkerId();
+}
+
+void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration) {
+  if (failures_.empty()) return;
+  const JobTerms& terms = state_.jobs.at(iteration.job).terms;
+  if (iteration.division.count > 0 && terms.target_workers == TargetWorkers::kLocal) return;
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const PartitionKey key{iteration.id, PartitionId(p + 1)};
+    if (!iteration.record.partitions[p].collecting() || !RunsAlone(key) || ReservedFor(key))
+      continue;
+    const std::vector<WorkerId> usable = UsableWorkers(iteration);
+    if (usable.size() < 2) return;  // the others need one
+    const PartitionCounts counts(state_, iteration, txn.GetContext(iteration.id));
+    const WorkerId worker =
+        *std::ranges::min_element(usable, {}, [&](WorkerId its) { return counts.OfAll(its); });
+    alone_[worker] = key;
+    txn.Log("runs_alone", {{"iteration", absl::StrCat(iteration.id.value())},
+                           {"partition", absl::StrCat(p + 1)},
+                           {"worker", absl::StrCat(absl::Hex(worker.value()))}});
+    for (const auto& [id, other] : state_.iterations) {
+      if (state_.GoesOn(other) && !other.record.closed) RelieveAllOn(txn, other, worker, key);
+    }
+  }
+}
+
+void PartitionPlacer::RelieveAllOn(Transaction& txn, const IterationState& iteration,
+                                   WorkerId worker, const PartitionKey& but) {
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const PartitionKey key{iteration.id, PartitionId(p + 1)};
+    if (iteration.record.partitions[p].worker != worker || key == but) continue;
+    txn.Settle(iteration.id,
+               protocol::OnRelieve(iteration.record, txn.GetContext(iteration.id), key.partition));
+  }
+}
+
+bool PartitionPlacer::IsTrying(WorkerId worker) const {
+  const auto trial = trials_.find(worker);
+  if (trial == trials_.end()) return false;
+  const auto& [key, since] = trial->second;
+  return RunsAlone(key) && options_.now() < since + kTrial &&
+         state_.FindIteration(key.iteration)->record.partition(key.partition).worker == worker;
+}
+
+std::vector<WorkerId> PartitionPlacer::WorkersToTry(const PartitionKey& key,
+                                                    std::vector<WorkerId> usable) const {
+  if (RunsAlone(key)) std::erase_if(usable, [&](WorkerId its) { return IsTrying(its); });
+  return usable;
+}
+
+void PartitionPlacer::EndReservations(Transaction& txn) {
+  const size_t ended =
+      std::erase_if(alone_, [&](const auto& entry) { return !RunsAlone(entry.second); }) +
+      std::erase_if(trials_, [&](const auto& entry) { return !IsTrying(entry.first); });
+  if (ended == 0) return;
+  // Other partitions may have waited for a place.
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!state_.GoesOn(iteration) || iteration.record.closed) continue;
+    txn.Settle(id, {});
+    Balance(txn, id);
+  }
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where partitions run: opens them, chooses their workers, and keeps a partition that may be what
+// ends its workers away from others. The core's lock guards it. Changes when the rules for choosing
+// a worker do; their arithmetic is in control/policy/placing.h.
+#pragma once
+
+#include "control/dispatcher/link_monitor.h"
+#include "control/dispatcher/shared_state.h"
+
+namespace penstock::control {
+
+class PartitionPlacer {
+ public:
+  PartitionPlacer(const SharedState& shared, const LinkMonitor& links)
+      : shared_(shared), links_(links) {}
+
+  // Opens partitions of the iteration, and places those that wait for a worker.
+  void OpenAndPlace(Transaction& txn, IterationId iteration);
+  // Moves partitions for which there is a better place. Call it where one may have appeared: a
+  // worker joined, a partition ended, a reader is back.
+  void Balance(Transaction& txn, IterationId iteration);
+  // Takes all partitions of the iteration off the worker, except `but`, and places them again.
+  void RelieveAllOn(Transaction& txn, const IterationState& iteration, WorkerId worker,
+                    const PartitionKey& but);
+
+  std::vector<WorkerId> UsableWorkers() const;
+  // The usable workers that a client of the iteration reads.
+  std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
+
+  // --- Partitions that fail, or whose workers die ---
+
+  bool HasFailed(const PartitionKey& key) const { return failures_.contains(key); }
+  void NoteFailure(const PartitionKey& key, WorkerId worker);  // with an error
+  // Notes that the worker died, perhaps because of what it ran. To be called while the record still
+  // names it.
+  void NoteDeath(Transaction& txn, WorkerId worker);
+  // Elements of the partition were received: it is not what ended its workers.
+  void NoteProgress(const PartitionKey& key);
+  void ForgetFailures(const PartitionKey& key) { failures_.erase(key); }
+  void Forget(IterationId iteration);
+  // Returns whether some worker may still run a partition that failed this often. True while no
+  // worker is usable, because one may come.
+  bool SomebodyMayRun(const IterationState& iteration, const protocol::IterationContext& context,
+                      PartitionId partition) const;
+
+  void EndReservation(WorkerId worker) { alone_.erase(worker); }
+  // Ends the reservations that nothing needs any more.
+  void EndReservations(Transaction& txn);
+
+ private:
+  // Failures of a partition since it last made progress: how often it failed and which workers it
+  // avoids therefore; how often its worker died, and how often one died that ran nothing else.
+  struct Failures {
+    int count = 0;
+    std::vector<WorkerId> on;  // each once
+    int deaths = 0;
+    int deaths_alone = 0;
+  };
+
+  // RunsAlone: whether the partition must have a worker for itself. ReservedFor: that worker, or
+  // none.
+  bool RunsAlone(const PartitionKey& key) const;
+  WorkerId ReservedFor(const PartitionKey& key) const;
+  bool IsReserved(WorkerId worker) const;  // for a partition that runs alone
+  // Reserves a worker for each partition that must run alone and has no worker yet, and moves all
+  // other partitions off it.
+  void Reserve(Transaction& txn, const IterationState& iteration);
+  // IsTrying: whether a partition that should run alone was placed on the worker beside others a
+  // short while ago. WorkersToTry: the workers of `usable` on which a failed partition may be
+  // placed beside others.
+  bool IsTrying(WorkerId worker) const;
+  std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;
+
+  const SharedState& shared_;
+  const CoreOptions& options_ = shared_.options;
+  const State& state_ = shared_.state;
+  const LinkMonitor& links_;
+  std::map<PartitionKey, Failures> failures_;
+  std::map<WorkerId, PartitionKey> alone_;  // workers reserved for one partition
+  // The partition that was last tried on a worker because none could be reserved for it, and when.
+  std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Client sessions: which clients read, and the messages that they send. The core's lock guards it.
+// Changes when the protocol between clients and dispatcher does.
+#pragma once
+
+#include "absl/types/span.h"
+#include "control/dispatcher/consumer_monitor.h"
+#include "control/dispatcher/job_registry.h"
+#include "control/dispatcher/link_monitor.h"
+#include "control/dispatcher/liveness.h"
+#include "control/dispatcher/lives.h"
+#include "control/dispatcher/partition_placer.h"
+#include "control/dispatcher/shared_state.h"
+#include "control/policy/scaling.h"
+
+namespace penstock::control {
+
+class SessionManager {
+ public:
+  SessionManager(SharedState& shared, Liveness& liveness, LinkMonitor& links, Scaling& scaling,
+                 ConsumerMonitor& consumers, PartitionPlacer& placer, Lives& lives,
+                 JobRegistry& jobs)
+      : shared_(shared),
+        liveness_(liveness),
+        links_(links),
+        scaling_(scaling),
+        consumers_(consumers),
+        placer_(placer),
+        lives_(lives),
+        jobs_(jobs) {}
+
+  void OnMessage(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                 const ClientUp& message);  // other than a heartbeat
+  void OnClosed(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
+  void OnUnreadable(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                    const absl::Status& why);
+  // Declares that streams end from now on because the dispatcher stops: no client is suspected for
+  // that.
+  void BeginToLeave() { leaving_ = true; }
+  // Ends the sessions whose lease has expired.
+  void Expire(Transaction& txn, absl::Time now);
+  void ForgetLease(const SessionKey& key);
+
+  // What follows from a heartbeat, for which most heartbeats need no transaction.
+  struct Beat {
+    uint64_t renewed = 0;  // the last heartbeat that renewed the lease
+    bool due = false;      // the answer must wait for a new record
+    bool back = false;     // the consumer was lost
+    IterationId torn_in;   // its consumers differ; `torn` is how
+    std::string torn;
+    std::string slowed;  // the job that reaches its quota now; empty: none
+  };
+  // REQUIRES: the peer has a session.
+  Beat OnHeartbeat(ClientPeer& peer, ClientHeartbeat heartbeat);
+  // If consumers differ, or a lost one is back.
+  void OnConsumerBeat(Transaction& txn, const ClientPeer& peer, const Beat& beat);
+  // If the answer is due.
+  void AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter);
+
+ private:
+  void Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message);
+  // Returns the iteration, and recalls it if it is past. Null if it never began.
+  const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
+  void OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
+  // Notes what the heartbeat renews. Returns true if its answer must wait for a new record, because
+  // the heartbeat that waits has waited long enough.
+  bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const;
+  // Handles all reports of one message together: what follows takes as much work as for one report.
+  void OnReports(Transaction& txn, const ClientPeer& peer,
+                 absl::Span<const PartitionReport> reports);
+  void OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);
+  void OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave);
+  void OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const ReceiveLimit& limit);
+
+  SharedState& shared_;
+  const CoreOptions& options_ = shared_.options;
+  const State& state_ = shared_.state;
+  Liveness& liveness_;
+  LinkMonitor& links_;
+  Scaling& scaling_;
+  ConsumerMonitor& consumers_;
+  PartitionPlacer& placer_;
+  Lives& lives_;
+  JobRegistry& jobs_;
+  bool leaving_ = false;
+};
+
+}  // namespace penstock::control

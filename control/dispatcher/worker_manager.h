@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers: which ones work, on what, and the messages that they send. The core's lock guards it.
+// Changes when the protocol between workers and dispatcher does.
+#pragma once
+
+#include "control/dispatcher/liveness.h"
+#include "control/dispatcher/lives.h"
+#include "control/dispatcher/partition_placer.h"
+#include "control/dispatcher/shared_state.h"
+#include "control/policy/scaling.h"
+
+namespace penstock::control {
+
+class WorkerManager {
+ public:
+  WorkerManager(SharedState& shared, Liveness& liveness, Scaling& scaling, PartitionPlacer& placer,
+                Lives& lives)
+      : shared_(shared), liveness_(liveness), scaling_(scaling), placer_(placer), lives_(lives) {}
+
+  // REQUIRES: the worker has said hello.
+  void OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat);
+  void OnMessage(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                 const WorkerUp& message);  // other than a heartbeat
+  void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
+  void OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
+                    const absl::Status& why);
+  // Declares those dead whose lease has expired.
+  void Expire(Transaction& txn, absl::Time now);
+  // Returns the workers whose stream broke, with their addresses.
+  std::vector<std::pair<WorkerId, std::string>> Broken() const;
+  // Declares a worker dead whose stream broke and whose port refuses connections, unless it is
+  // back.
+  void OnPortRefused(Transaction& txn, WorkerId worker);
+  // Reports how many workers are wanted; starts and stops none.
+  void Estimate(Transaction& txn, absl::Time now);
+
+ private:
+  void Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message);
+  void OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);
+  absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
+  void OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request);
+  void OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark);
+  void OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended);
+  void OnAtEnd(Transaction& txn, const WorkerPeer& peer, const AtEnd& at_end);
+  void OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFailed& failed);
+  void OnDrain(Transaction& txn, const WorkerPeer& peer);
+  // `died`: the worker did not leave by itself.
+  void Lose(Transaction& txn, WorkerId worker, const std::string& reason, bool died = true);
+
+  SharedState& shared_;
+  const CoreOptions& options_ = shared_.options;
+  const State& state_ = shared_.state;
+  Liveness& liveness_;
+  Scaling& scaling_;
+  PartitionPlacer& placer_;
+  Lives& lives_;
+  absl::Time estimated_ = absl::InfinitePast();
+};
+
+}  // namespace penstock::control
