@@ -114,13 +114,23 @@ void WorkerManager::OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerP
 }
 
 absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
-  if (options_.worker_addresses.empty()) return -1;
-  std::set<int64_t> taken;  // by connected workers; a worker that was replaced has lost its place
+  const std::vector<std::string>& list = options_.worker_addresses;
+  if (list.empty()) return -1;
+  std::set<int64_t> taken;  // by connected workers; another worker may be the successor of the rest
   for (const auto& [id, peer] : shared_.workers) {
     const WorkerRecord* worker = state_.FindWorker(id);
     if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
   }
-  return PlaceInList(options_.worker_addresses, hello.address, taken);
+  // A worker that returns keeps its place, and the shards that it reads, if it is free and the list
+  // still has it.
+  if (const WorkerRecord* known = state_.FindWorker(hello.worker);
+      known != nullptr && !taken.contains(known->place)) {
+    std::set<int64_t> others;
+    for (int64_t place = 0; place < static_cast<int64_t>(list.size()); ++place)
+      if (place != known->place) others.insert(place);
+    if (auto same = PlaceInList(list, hello.address, others); same.ok()) return same;
+  }
+  return PlaceInList(list, hello.address, taken);
 }
 
 void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
