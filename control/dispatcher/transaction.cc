@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -106,6 +107,9 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
     return;
   } catch (const std::logic_error& broken) {  // includes std::out_of_range
     what = broken.what();
+  } catch (const std::bad_alloc&) {  // half an event must not be journaled
+    std::fputs("out of memory while the dispatcher handled an event\n", stderr);
+    std::abort();
   }
   const IterationId id = std::exchange(at_work_, around);
   const IterationState* iteration = id ? shared_.state.FindIteration(id) : nullptr;

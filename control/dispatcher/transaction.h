@@ -26,9 +26,9 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // Runs `body`, which handles one event. If an invariant of a job does not hold
-  // (PENSTOCK_INVARIANT) or a look-up fails, the iteration being handled fails with Internal and
-  // names the invariant; `reason` gets this status. The changes made until then stay. Aborts if no
-  // iteration was being handled, and when out of memory.
+  // (PENSTOCK_INVARIANT) or `body` throws a std::logic_error, such as a look-up that fails, the
+  // iteration being handled fails with Internal and names the fault; `reason` gets this status. The
+  // changes made until then stay. Aborts if no iteration was being handled, and when out of memory.
   void Guard(absl::FunctionRef<void()> body, absl::Status* reason = nullptr);
 
   // --- Changing ---

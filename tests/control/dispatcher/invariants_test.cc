@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariants of a job that do not hold: that job ends with a named error, and the others go on.
+#include <new>
 #include <stdexcept>
 
 #include "control/dispatcher/transaction.h"
@@ -93,6 +94,21 @@ TEST_F(InvariantsDeathTest, AFaultOutsideOfJobsEndsTheDispatcher) {
         txn.Guard([&] { txn.Apply(WorkerDraining{WorkerId(99)}); });
       },
       "does not hold");
+}
+
+TEST_F(InvariantsDeathTest, SoDoesWantOfMemory) {
+  EXPECT_DEATH(
+      {
+        try {
+          Transaction txn(*core_);
+          txn.Guard([&] {
+            txn.GetContext(iteration_);
+            throw std::bad_alloc();
+          });
+        } catch (const std::bad_alloc&) {
+        }
+      },
+      "memory");
 }
 
 TEST(Invariant, OutsideADispatcherEndsTheProcess) {
