@@ -119,8 +119,8 @@ void ConsumerMonitor::EndTornReading(Transaction& txn, IterationId id, const std
   txn.Log("step_torn", {{"job", job}, {"what", torn}});
   const absl::Status reason = absl::DataLossError(
       absl::StrCat("job ", job, ": ", torn,
-                   "; training on this is not what was asked for: restore all consumers from "
-                   "states of one step before it, and report it"));
+                   "; the consumers no longer train on the same rows: restore all of them from "
+                   "states of one earlier step, and report this"));
   for (const auto& peer : shared_.SessionsOf(id)) txn.Close(peer, reason);
   audit_.Forget(id);
 }

@@ -33,9 +33,9 @@ std::string NewId(const State& state, std::string_view name_space) {
 absl::StatusOr<std::string> FindExisting(const State& state,
                                          const RegisterDatasetRequest& request) {
   if (request.definition.size() > kMaxDefinitionBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a definition of ", request.definition.size(),
-                                                   " bytes; the most is ", kMaxDefinitionBytes,
-                                                   ". Read large tensors from files"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the dataset's definition has ", request.definition.size(), " bytes; the limit is ",
+        kMaxDefinitionBytes, ". Read large tensors from files"));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
   if (request.dataset_id.empty()) {
@@ -51,10 +51,10 @@ absl::StatusOr<std::string> FindExisting(const State& state,
   if (request.replace) return std::string();
   // Files are listed once: a later client reads the files that the first one saw.
   if (there->summary.fingerprint == request.summary.fingerprint) return request.dataset_id;
-  return absl::InvalidArgumentError(
-      absl::StrCat("dataset id ", request.dataset_id, " has another definition: they differ in ",
-                   FirstDifference(there->summary.nodes, request.summary.nodes),
-                   ". Give another id, or `replace`"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "dataset id ", request.dataset_id, " has a different definition: they differ in ",
+      FirstDifference(there->summary.nodes, request.summary.nodes),
+      ". Use a different id, or set `replace`"));
 }
 
 }  // namespace
@@ -63,7 +63,8 @@ absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
     Transaction& txn, const RegisterDatasetRequest& request) {
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) return *same;
-    return absl::InvalidArgumentError("the request's number was another request's");
+    return absl::InvalidArgumentError(
+        "the request has the number of an earlier, different request");
   }
   ASSIGN_OR_RETURN(const std::string existing, FindExisting(state_, request));
   RegisterDatasetAnswer registered{.dataset_id = existing, .existed = !existing.empty()};
@@ -92,7 +93,7 @@ absl::Status DatasetRegistry::Unregister(Transaction& txn, const std::string& id
   for (const auto& [job_id, job] : state_.jobs) {
     if (job.dataset->id == id && !state_.IsOver(job)) {
       return absl::FailedPreconditionError(
-          absl::StrCat("dataset ", id, " is read by job ", job.name, "; cancel that first"));
+          absl::StrCat("dataset ", id, " is read by job ", job.name, "; cancel the job first"));
     }
   }
   txn.Apply(DatasetUnregistered{id});

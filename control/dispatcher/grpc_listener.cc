@@ -42,8 +42,9 @@ class GrpcListener final : public Listener {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port_ == 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", address, ": the port is in use, or the host is not this one's"));
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", address,
+                       ": the port is in use, or the address is not one of this host"));
     }
     return absl::OkStatus();
   }

@@ -36,16 +36,16 @@ absl::StatusOr<Division> JobRegistry::DivisionOf(const JobRecord& job, const Cli
   if (local && !listed) {
     return absl::InvalidArgumentError(
         absl::StrCat("Static sharding policy ", ToText(job.terms.mode),
-                     " with target_workers LOCAL needs the dispatcher's worker_addresses: they say "
-                     "which shard is the local worker's"));
+                     " with target_workers LOCAL needs the dispatcher's worker_addresses, which "
+                     "assign a shard to each local worker"));
   }
   const int64_t asked = job.terms.partitions;
   Division division;
   division.count = static_cast<int64_t>(options_.worker_addresses.size());
   if (listed && asked > 0 && asked != division.count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("partitions is ", asked, ", and the dispatcher's worker_addresses name ",
-                     division.count, " shards; leave partitions out"));
+    return absl::InvalidArgumentError(absl::StrCat("partitions is ", asked,
+                                                   ", but the dispatcher's worker_addresses list ",
+                                                   division.count, " shards; omit partitions"));
   }
   if (!listed && asked > 0) {
     division.count = asked;
@@ -57,8 +57,8 @@ absl::StatusOr<Division> JobRegistry::DivisionOf(const JobRecord& job, const Cli
     if (read == 0) {
       return absl::UnavailableError(absl::StrCat(
           "the job waits for its first worker: static sharding policy ", ToText(job.terms.mode),
-          " makes as many shards as there are workers when it is first read; start "
-          "the workers before, or give the dispatcher worker_addresses"));
+          " makes one shard for each worker that exists when the job is first read; start the "
+          "workers first, or set the dispatcher's worker_addresses"));
     }
     division.count = read;
   }
@@ -73,7 +73,7 @@ absl::StatusOr<Division> JobRegistry::DivisionOf(const JobRecord& job, const Cli
     }
     if (places.empty()) {
       return absl::FailedPreconditionError(
-          "the local worker has no place in the dispatcher's worker_addresses; start it again");
+          "the local worker has no place in the dispatcher's worker_addresses; restart it");
     }
     division.shards.assign(places.begin(), places.end());
   } else {

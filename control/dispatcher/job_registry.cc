@@ -24,13 +24,13 @@ absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
   if (dataset.summary.plan.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("dataset ", dataset.id,
-                     " has no source that can be divided, as mode DYNAMIC needs; use OFF"));
+                     " has no source that can be divided, which mode DYNAMIC requires; use OFF"));
   }
   for (const SplitProvider& provider : dataset.summary.plan) {
     if (provider.count < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("dataset ", dataset.id, ", node ", provider.node,
-                       ": the number of its splits is not known, as mode DYNAMIC needs; use OFF"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "dataset ", dataset.id, ", node ", provider.node,
+          ": the number of its splits is unknown, but mode DYNAMIC requires it; use OFF"));
     }
   }
   return absl::OkStatus();
@@ -43,8 +43,8 @@ absl::Status CheckQuota(const JobTerms& terms) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("quota.max_permits bounds modes OFF and DYNAMIC; mode ", ToText(terms.mode),
-                   " needs a partition on every worker"));
+      absl::StrCat("quota.max_permits applies only to modes OFF and DYNAMIC; mode ",
+                   ToText(terms.mode), " needs a partition on every worker"));
 }
 
 absl::Status CheckOrder(const JobTerms& terms) {
@@ -55,8 +55,8 @@ absl::Status CheckOrder(const JobTerms& terms) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "a deterministic order is in mode DYNAMIC or a static one, of 1 to ", kMostPartitions,
-      " partitions; asked for: mode ", ToText(terms.mode), ", ", terms.partitions, " partitions"));
+      "a deterministic order requires mode DYNAMIC or a static mode, and 1 to ", kMostPartitions,
+      " partitions; got mode ", ToText(terms.mode), " and ", terms.partitions, " partitions"));
 }
 
 absl::Status CheckCache(const DatasetRecord& dataset, const GetOrCreateJobRequest& request) {
@@ -66,7 +66,7 @@ absl::Status CheckCache(const DatasetRecord& dataset, const GetOrCreateJobReques
   }
   if (dataset.summary.cardinality < 0) return absl::OkStatus();  // infinite or unknown
   return absl::InvalidArgumentError(
-      absl::StrCat("cross-trainer caching requires an infinite dataset, and dataset ", dataset.id,
+      absl::StrCat("cross-trainer caching requires an infinite dataset, but dataset ", dataset.id,
                    " has cardinality ", dataset.summary.cardinality));
 }
 
@@ -91,17 +91,18 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.name, " is not finished under run_id \"", job.run_id,
                      "\" and cannot begin under \"", request.run_id,
-                     "\"; wait for it, or `penstock jobs cancel ", job.name, "`"));
+                     "\"; wait until it finishes, or run `penstock jobs cancel ", job.name, "`"));
   }
   if (job.cancelled) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job ", job.name, " was cancelled; give another run_id, or `penstock jobs remove ",
+        "job ", job.name, " was cancelled; use a different run_id, or run `penstock jobs remove ",
         job.name, "`"));
   }
   if (restoration != nullptr && !BeganWith(*restoration, state, job)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "job ", job.name, " is there under run_id \"", job.run_id, "\" and did not begin with ",
-        "these states; restore them under a run_id of this launch"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", job.name, " already exists under run_id \"", job.run_id,
+                     "\" and did not begin with ",
+                     "these states; restore them under the run_id of this launch"));
   }
   if (std::string differences = Differences(job, request, dataset); !differences.empty()) {
     return absl::InvalidArgumentError(
@@ -122,9 +123,9 @@ absl::Status JobRegistry::CheckPlaces(const Restoration& restoration, const JobT
   for (const Restoration::Repetition& repetition : restoration.repetitions) {
     if (repetition.partitions.empty() || repetition.division.count == places) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("the states to restore are of ", repetition.division.count,
-                     " shards of local workers, and the dispatcher's worker_addresses name ",
-                     places, ": restore them with target_workers ANY"));
+        absl::StrCat("the states to restore have ", repetition.division.count,
+                     " shards of local workers, but the dispatcher's worker_addresses list ",
+                     places, "; restore them with target_workers ANY"));
   }
   return absl::OkStatus();
 }
@@ -144,7 +145,8 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
                                                      const Restoration* restoration) {
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<JobAnswer>(before)) return *same;
-    return absl::InvalidArgumentError("the request's number was another request's");
+    return absl::InvalidArgumentError(
+        "the request has the number of an earlier, different request");
   }
   RETURN_IF_ERROR(CheckScoped(request.name_space, request.name));
   auto dataset = state_.FindDataset(request.dataset_id);
@@ -155,8 +157,7 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
       dataset->summary.fingerprint) {
     return absl::NotFoundError(
         absl::StrCat("Dataset id ", request.dataset_id,
-                     " is another dataset by now than the one that was registered; register it "
-                     "again"));
+                     " no longer has the definition that was registered; register it again"));
   }
   const JobRecord* there = request.name.empty() ? nullptr : state_.FindJobByName(request.name);
   if (there != nullptr) {
@@ -205,7 +206,7 @@ absl::StatusOr<SavedRepetition> JobRegistry::GetReading(Transaction& txn,
   if (job == nullptr) {
     return absl::NotFoundError(absl::StrCat(ToString(request.job),
                                             " is not known to this dispatcher; it was removed, or "
-                                            "the dispatcher started anew without a journal"));
+                                            "the dispatcher restarted without a journal"));
   }
   RETURN_IF_ERROR(lives_.CheckHeard(*job, request.heard));
   SavedRepetition saved{.repetition = request.repetition};
@@ -259,7 +260,7 @@ absl::Status JobRegistry::Remove(Transaction& txn, const std::string& name_or_id
   if (job == nullptr) return absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
   if (!state_.IsOver(*job)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job ", job->name, " is not finished; `penstock jobs cancel ", job->name, "` first"));
+        "job ", job->name, " is not finished; run `penstock jobs cancel ", job->name, "` first"));
   }
   Forget(txn, job->id);
   return absl::OkStatus();

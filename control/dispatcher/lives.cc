@@ -22,11 +22,11 @@ void Lives::Begin(Transaction& txn) {
 
 absl::Status Lives::Beyond(const Heard& heard) const {
   return absl::FailedPreconditionError(absl::StrCat(
-      "the dispatcher has term ", state_.term().value(), " of its journal, at record ",
-      shared_.sequence, ", and term ", heard.life.term.value(), " was heard at record ",
+      "the dispatcher is in term ", state_.term().value(), " of its journal, at record ",
+      shared_.sequence, ", but a peer has heard of term ", heard.life.term.value(), " at record ",
       heard.sequence,
-      ", which is not in it: it began from an older copy of the journal, or another dispatcher "
-      "began from this one; start it from the newest copy, and one alone"));
+      ", which is not in this journal: it began from an older copy of the journal, or another "
+      "dispatcher began from this one; start only one dispatcher, from the newest copy"));
 }
 
 void Lives::EndEarlier(Transaction& txn, const Heard& heard) {
@@ -47,14 +47,15 @@ void Lives::EndEarlier(Transaction& txn, const Heard& heard) {
 static absl::Status OtherJob(const JobRecord& job) {
   return absl::FailedPreconditionError(absl::StrCat(
       ToString(job.id), " of this dispatcher is '", job.name,
-      "', and not the one that this reader began with: the dispatcher began without its "
-      "journal, or from an older copy of it; start the trainer again, and Restore() its state"));
+      "', not the one that this reader began with: the dispatcher began without its "
+      "journal, or from an older copy of it; restart the trainer, and Restore() its state"));
 }
 
 absl::Status Lives::OlderJournal(const JobRecord& job, const Heard& heard) const {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", job.name, ": ", Beyond(heard).message(),
-      ". Or begin the job under another run_id, with the states of all ranks (Restore())"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job.name, ": ", Beyond(heard).message(),
+                   ". Alternatively, begin the job under another run_id, with the states of all "
+                   "ranks (Restore())"));
 }
 
 absl::Status Lives::CheckHeard(const JobRecord& job, const Heard& heard) const {

@@ -131,14 +131,13 @@ void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
       txn.Log("partition_kills", {{"iteration", absl::StrCat(id.value())},
                                   {"partition", absl::StrCat(p + 1)},
                                   {"index", absl::StrCat(index)}});
-      txn.FailIteration(
-          iteration,
-          absl::InternalError(absl::StrCat(
-              "partition ", p + 1, " ended ", failures.deaths, " workers, ", failures.deaths_alone,
-              " of them with nothing else on them, and got no further than its bookmark at index ",
-              index,
-              ": an element there or behind it ends the process that makes it; see the last lines "
-              "of those workers, and give them more memory, or mend what they run")));
+      const std::string what = absl::StrCat(
+          "partition ", p + 1, ": ", failures.deaths, " workers died while they ran it, ",
+          failures.deaths_alone, " of them with nothing else on them, and it got no further than ",
+          "its bookmark at index ", index, ": an element at or after this index ends the process ",
+          "that makes it; see the last lines that those workers logged, and give them more memory ",
+          "or fix the code that they run");
+      txn.FailIteration(iteration, absl::InternalError(what));
       break;
     }
   }

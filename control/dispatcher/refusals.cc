@@ -23,13 +23,13 @@ absl::Status ToStatus(const protocol::Refused& refused) {
     case protocol::Refusal::kDeclaredDead:
       return absl::FailedPreconditionError(absl::StrCat(
           who,
-          " was silent for longer than client_timeout and declared dead; what it had not "
-          "committed goes to others. Restart from the last committed state"));
+          " was silent for longer than client_timeout and was declared dead; elements that it had "
+          "not committed go to other clients. Restart from the last committed state"));
     case protocol::Refusal::kStateIsNewer:
       return absl::FailedPreconditionError(absl::StrCat(
           who,
           " was declared dead, and the state it restores contains elements that were never "
-          "committed; they go to others. Restore the last committed state"));
+          "committed; they go to other clients. Restore the last committed state"));
     case protocol::Refusal::kStateIsOlder:
       return absl::FailedPreconditionError(absl::StrCat(
           who,
@@ -37,21 +37,21 @@ absl::Status ToStatus(const protocol::Refused& refused) {
           "again. Restore the last committed state"));
     case protocol::Refusal::kReplaced:
       return absl::FailedPreconditionError(
-          absl::StrCat("another process has taken up the session of ", who));
+          absl::StrCat("another process has taken over the session of ", who));
     case protocol::Refusal::kFinished:
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the iteration that ", who,
-          " restores is over, and its state is not the last one that it committed; others have "
-          "read the rest. Restore the last committed state"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("the iteration that ", who,
+                       " restores is over, and its state is not the last one that it committed; "
+                       "other clients have read the rest. Restore the last committed state"));
     case protocol::Refusal::kConsumerTaken:
       return absl::FailedPreconditionError(
-          absl::StrCat("another process reads under the consumer_index of ", who,
-                       "; each index is for one, until that has left or is declared dead"));
+          absl::StrCat("another process already reads with the consumer_index of ", who,
+                       "; wait until it has left or has been declared dead"));
     case protocol::Refusal::kRoundsBegan:
       return absl::FailedPreconditionError(absl::StrCat(
           who,
-          " joins a coordinated read without a state, and rounds of it have been given out "
-          "already. Restore all consumers from states of one step, or begin under another run_id"));
+          " joins a coordinated read without a state, but rounds of it have already been given "
+          "out. Restore all consumers from states of one step, or use another run_id"));
   }
   return absl::InternalError(absl::StrCat(who, " was refused"));
 }
@@ -63,11 +63,11 @@ absl::Status CheckScoped(std::string_view name_space, std::string_view scoped) {
                         });
   if (!possible) {
     return absl::InvalidArgumentError(
-        "a namespace has at most 256 bytes, no '/' and no control characters");
+        "a namespace may have at most 256 bytes, and may contain no '/' and no control characters");
   }
   if (scoped.empty() || NamespaceOf(scoped) == its) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("'", std::string(scoped), "' is not of the namespace '", std::string(its), "'"));
+      absl::StrCat("'", std::string(scoped), "' is not in namespace '", std::string(its), "'"));
 }
 
 }  // namespace penstock::control

@@ -128,9 +128,9 @@ absl::Status CheckDivision(const Restoration::Repetition& repetition, const JobT
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("the states to restore are of ", division.shards.size(), " of ", division.count,
-                   " shards in mode ", ToText(division.mode), ", repetition ", repetition.number,
-                   ": they cannot begin a job in mode ", ToText(terms.mode)));
+      absl::StrCat("the states to restore have ", division.shards.size(), " of ", division.count,
+                   " shards in mode ", ToText(division.mode), " in repetition ", repetition.number,
+                   "; they cannot begin a job in mode ", ToText(terms.mode)));
 }
 
 }  // namespace
@@ -145,16 +145,16 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
     after = repetition.number;
     const auto partitions = static_cast<int64_t>(repetition.partitions.size());
     if (terms.partitions > 0 && partitions > 0 && partitions != terms.partitions) {
-      return absl::InvalidArgumentError(absl::StrCat("the states to restore are of ", partitions,
-                                                     " partitions, and the order is of ",
+      return absl::InvalidArgumentError(absl::StrCat("the states to restore have ", partitions,
+                                                     " partitions, but the job has ",
                                                      terms.partitions));
     }
     RETURN_IF_ERROR(CheckDivision(repetition, terms));
     for (const auto& [provider, below] : repetition.passes_over) {
       if (static_cast<size_t>(provider) < dataset.plan.size()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("the states to restore name source ", provider,
-                                                     ", and the dataset has ",
-                                                     dataset.plan.size()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the states to restore name source ", provider,
+                       ", but the number of sources of the dataset is ", dataset.plan.size()));
     }
     std::set<std::pair<ProviderKey, int64_t>> given;
     std::map<ProviderKey, int64_t> counts;
@@ -162,12 +162,13 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
       const Restoration::Partition& partition = repetition.partitions[p];
       if (partition.lead < 0) return Wrong(repetition, p, "a negative number of elements");
       if (terms.coordinated() && !partition.committed.empty()) {
-        return Wrong(repetition, p,
-                     "elements of no round; they are of a job without num_consumers");
+        return Wrong(
+            repetition, p,
+            "elements that belong to no round; they come from a job without num_consumers");
       }
       Index last = -1;
       for (const SavedRepetition::Position& bookmark : partition.bookmarks) {
-        if (bookmark.index <= last) return Wrong(repetition, p, "bookmarks out of order");
+        if (bookmark.index <= last) return Wrong(repetition, p, "bookmarks are out of order");
         last = bookmark.index;
       }
       std::set<ProviderKey> runs;
@@ -187,7 +188,8 @@ absl::Status CheckRestoration(const Restoration& restoration, const DatasetSumma
         handed += run.first_ordinal + numbers;
         for (int64_t number : run.numbers) {
           if (number < 0 || number >= count || !given.insert({key, number}).second) {
-            return Wrong(repetition, p, absl::StrCat("split ", number, " is not there, or twice"));
+            return Wrong(repetition, p,
+                         absl::StrCat("split ", number, " does not exist, or is given out twice"));
           }
         }
       }

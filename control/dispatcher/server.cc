@@ -49,11 +49,12 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
   }
   RETURN_IF_ERROR(control::CheckWorkerAddresses(config.worker_addresses));
   if (config.port < 0 || config.port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("port ", config.port, " is not a port"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("port is ", config.port, "; it must be from 0 to 65535"));
   }
   if (config.metrics_port < -1 || config.metrics_port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("metrics_port ", config.metrics_port, " is neither a port nor -1"));
+    return absl::InvalidArgumentError(absl::StrCat("metrics_port is ", config.metrics_port,
+                                                   "; it must be -1 or from 0 to 65535"));
   }
   for (const auto& [name, duration] :
        {std::pair("client_timeout", config.client_timeout),
@@ -246,8 +247,8 @@ absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name) {
   if (absl::EqualsIgnoreCase(given, "COLOCATED")) return DeploymentMode::kColocated;
   if (absl::EqualsIgnoreCase(given, "REMOTE")) return DeploymentMode::kRemote;
   if (absl::EqualsIgnoreCase(given, "HYBRID")) return DeploymentMode::kHybrid;
-  return absl::InvalidArgumentError(absl::StrCat("Unrecognized deployment mode: ", given,
-                                                 "; there are COLOCATED, REMOTE and HYBRID"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("Unrecognized deployment mode: ", given, "; use COLOCATED, REMOTE or HYBRID"));
 }
 
 absl::StatusOr<std::unique_ptr<DispatchServer>> DispatchServer::Start(DispatcherConfig config) {

@@ -20,9 +20,9 @@ absl::StatusOr<protocol::ReceivedSets> ToReceivedSets(const std::vector<Partitio
   for (const PartitionIndices& of : from) {
     if (of.indices.empty()) continue;
     if (!iteration.record.Has(of.partition)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a state names ", ToString(of.partition), ", the iteration has ",
-                       iteration.record.partitions.size(), "; it is of another job"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the state names ", ToString(of.partition), ", but the iteration has ",
+          iteration.record.partitions.size(), " partitions; the state belongs to a different job"));
     }
     protocol::At(sets, of.partition).Add(of.indices);
   }
@@ -39,8 +39,8 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
       return absl::OkStatus();
     }
     return absl::FailedPreconditionError(
-        absl::StrCat("the state is of consumer ", iteration.record.readers[*known].consumer,
-                     " of job ", job.name, ", and consumer_index is ", hello.consumer,
+        absl::StrCat("the state belongs to consumer ", iteration.record.readers[*known].consumer,
+                     " of job ", job.name, ", but consumer_index is ", hello.consumer,
                      "; give it to that consumer, or restore the states of all ranks (OfAllRanks) "
                      "in a new job"));
   }
@@ -51,11 +51,11 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
     return reader.client == hello.client || reader.status != protocol::ReaderStatus::kActive;
   });
   if (alone) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", job.name,
-                   " is read in order kDeterministic, which one reader has at a time, and another "
-                   "one reads it; wait until that has left, or was silent for client_timeout, or "
-                   "Restore() its state; for several readers give num_consumers"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", job.name,
+      " has order kDeterministic, which allows one reader at a time, and another client is reading "
+      "it; wait until that client has left or has been silent for client_timeout, or Restore() its "
+      "state; for several readers, set num_consumers"));
 }
 
 }  // namespace
@@ -192,9 +192,10 @@ const IterationState* SessionManager::FindOrRecall(Transaction& txn, JobId job,
 void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                              const ClientHello& hello) {
   if (peer->iteration) {
-    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                               "a second hello on the stream of client ",
-                               absl::Hex(peer->client.value()), "; open one for each session")));
+    return txn.Close(peer,
+                     absl::InvalidArgumentError(absl::StrCat(
+                         "client ", absl::Hex(peer->client.value()),
+                         " sent a second hello on its stream; open one stream for each session")));
   }
   if (absl::Status supported = CheckVersion(hello.version, "the client"); !supported.ok()) {
     return txn.Close(peer, supported);
@@ -205,18 +206,19 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
                                ToString(hello.job),
                                " is not known to this dispatcher; it was removed, had no reader "
                                "for job_gc_timeout or abandoned_job_ttl, or the dispatcher "
-                               "started anew without a journal")));
+                               "restarted without a journal")));
   }
   if (absl::Status its = lives_.Check(txn, *job, hello); !its.ok()) return txn.Close(peer, its);
   if (job->cancelled) {
     return txn.Close(peer, absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled")));
   }
   if (hello.repetition < 0) {
-    return txn.Close(peer, absl::InvalidArgumentError("a negative repetition"));
+    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                               "repetition is ", hello.repetition, "; it must not be negative")));
   }
   if (hello.repetition > 0 && job->terms.cross_trainer_cache) {
     return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                               "cross-trainer caching allows one repetition, and job ", job->name,
+                               "cross-trainer caching allows one repetition, but job ", job->name,
                                " was asked for repetition ", hello.repetition)));
   }
   const IterationState* iteration = FindOrRecall(txn, job->id, hello.repetition);
@@ -245,8 +247,8 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   if (hello.consumer != -1 ? hello.consumer < 0 || hello.consumer >= job->terms.num_consumers
                            : job->terms.num_consumers > 0) {
     return txn.Close(peer, absl::FailedPreconditionError(absl::StrCat(
-                               "consumer_index ", hello.consumer, " is none of the ",
-                               job->terms.num_consumers, " consumers of job ", job->name)));
+                               "consumer_index is ", hello.consumer, ", but job ", job->name,
+                               " has ", job->terms.num_consumers, " consumers")));
   }
   if (absl::Status alone = CheckAlone(*job, *iteration, hello); !alone.ok()) {
     return txn.Close(peer, alone);
@@ -361,9 +363,9 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
   for (const Commit::OfRepetition& repetition : commit.repetitions) {
     const IterationState* iteration = FindOrRecall(txn, job, repetition.repetition);
     if (iteration == nullptr) {
-      return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat("a commit names repetition ",
-                                                                     repetition.repetition,
-                                                                     ", which was never begun")));
+      return txn.Close(
+          peer, absl::InvalidArgumentError(absl::StrCat(
+                    "the commit names repetition ", repetition.repetition, ", which never began")));
     }
     absl::StatusOr<protocol::ReceivedSets> committed =
         ToReceivedSets(repetition.committed, *iteration);
@@ -372,7 +374,7 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
     if (!reader) {  // it joined when all was over, and has nothing of it
       if (committed->empty()) continue;
       return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                                 "a commit names elements of repetition ", repetition.repetition,
+                                 "the commit names elements of repetition ", repetition.repetition,
                                  ", which the client did not read")));
     }
     const protocol::ReaderRecord& record = iteration->record.readers[*reader];

@@ -119,9 +119,9 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
   }
   Log("invariant_broken", {{"iteration", absl::StrCat(id.value())}, {"what", what}});
   const absl::Status why = absl::InternalError(
-      absl::StrCat("the dispatcher found this job in a state that cannot be (", what,
-                   ") and ended it; other jobs go on. Please report it, with the journal's last "
-                   "records (`penstock journal print`)"));
+      absl::StrCat("the dispatcher found this job in an impossible state (", what,
+                   ") and ended it; other jobs continue. Please report this, with the journal's "
+                   "last records (`penstock journal print`)"));
   shared_.contexts.erase(id);
   notified_iterations_.erase(id);
   std::erase_if(notified_readers_, [&](const auto& entry) { return entry.first == id; });

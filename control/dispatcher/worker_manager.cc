@@ -136,9 +136,10 @@ absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
 void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                             const WorkerHello& hello) {
   if (peer->worker) {
-    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                               "a second hello on the stream of worker ", WorkerText(peer->worker),
-                               "; open one for each worker")));
+    return txn.Close(peer,
+                     absl::InvalidArgumentError(absl::StrCat(
+                         "worker ", WorkerText(peer->worker),
+                         " sent a second hello on its stream; open one stream for each worker")));
   }
   const std::string who = absl::StrCat("the worker at ", hello.address);
   if (absl::Status supported = CheckVersion(hello.version, who); !supported.ok()) {
@@ -146,12 +147,12 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   }
   if (hello.permits > kMostPermits) {
     return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                               who, " has ", hello.permits, " permits; the most is ", kMostPermits,
-                               ". Start it with as many as it has cores")));
+                               who, " has ", hello.permits, " permits; the limit is ", kMostPermits,
+                               ". Start it with one permit for each core")));
   }
   if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
     lives_.EndEarlier(txn, hello.heard);
-    return txn.Close(peer, Annotate(lives_.Beyond(hello.heard), "by ", who));
+    return txn.Close(peer, Annotate(lives_.Beyond(hello.heard), "the hello of ", who));
   }
   absl::StatusOr<int64_t> place = PlaceOf(hello);
   if (!place.ok()) return txn.Close(peer, place.status());

@@ -200,7 +200,7 @@ class OneOrderedConsumer : public testing::Test {
     const absl::Status status = wrong.Next().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     EXPECT_THAT(std::string(status.message()),
-                testing::HasSubstr("the state is of consumer 0 of job ordered"));
+                testing::HasSubstr("the state belongs to consumer 0 of job ordered"));
   }
 
   Cluster cluster_{2};

@@ -128,7 +128,7 @@ TEST(OrderedReaders, FollowEachOtherAndAreNeverTwo) {
   ASSERT_TRUE(second.ok()) << second.status();
   const absl::Status two = second->Next().status();
   EXPECT_EQ(two.code(), absl::StatusCode::kFailedPrecondition) << two;
-  EXPECT_THAT(std::string(two.message()), testing::HasSubstr("which one reader has at a time"));
+  EXPECT_THAT(std::string(two.message()), testing::HasSubstr("which allows one reader at a time"));
   ASSERT_TRUE(first->Stop().ok());
   absl::StatusOr<Iterator> third = job().MakeIterator();
   ASSERT_TRUE(third.ok()) << third.status();

@@ -334,7 +334,7 @@ TEST(Rounds, TheStateOfAnotherConsumerIsRefused) {
     const absl::Status status = wrong.Next().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("the state is of consumer 0 of job rounds"),
+                AllOf(HasSubstr("the state belongs to consumer 0 of job rounds"),
                       HasSubstr("consumer_index is 1"), HasSubstr("give it to that consumer")));
   }
 }

@@ -231,8 +231,9 @@ TEST_F(ConsumersTest, AStateIsOfTheConsumerThatSavedIt) {
                                                          .consumer = 2,
                                                          .token = job_.token});
   EXPECT_EQ(inbox->finished().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(inbox->finished().message()),
-              AllOf(HasSubstr("the state is of consumer 1"), HasSubstr("consumer_index is 2")));
+  EXPECT_THAT(
+      std::string(inbox->finished().message()),
+      AllOf(HasSubstr("the state belongs to consumer 1"), HasSubstr("consumer_index is 2")));
 }
 
 TEST_F(ConsumersTest, ALeavingConsumerIsNotSuspected) {

@@ -245,9 +245,10 @@ TEST_F(FailuresTest, APartitionWhoseWorkersDieSparesTheFleet) {
   EXPECT_EQ(killed, 4);
   ASSERT_FALSE(JobGoesOn());
   EXPECT_EQ(client_inbox_->finished->code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(client_inbox_->finished->message()),
-              HasSubstr("partition 1 ended 4 workers, 2 of them with nothing else on them, and got "
-                        "no further than its bookmark at index 0"));
+  EXPECT_THAT(
+      std::string(client_inbox_->finished->message()),
+      HasSubstr("partition 1: 4 workers died while they ran it, 2 of them with nothing else on "
+                "them, and it got no further than its bookmark at index 0"));
 }
 
 // The reader has received much of the partition, and delivers it while worker after worker dies.

@@ -43,7 +43,7 @@ TEST_F(LivesTest, ANumberOfAJobIsNothingWithoutItsToken) {
   const absl::Status refused = Refusal(back);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("is 'after', and not the one"), HasSubstr("without its journal")));
+              AllOf(HasSubstr("is 'after', not the one"), HasSubstr("without its journal")));
   HandClient its(*stub_, after, 6);
   EXPECT_TRUE(its.Next<Welcome>().iteration);
 }
@@ -126,7 +126,7 @@ TEST_F(LivesTest, AStateGetsNothingOfAnotherLife) {
   Restart({});
   ASSERT_EQ(MakeJob("another").job, job.job);
   EXPECT_THAT(std::string(stub_->GetReading(request, kOnce).status().message()),
-              HasSubstr("is 'another', and not the one"));
+              HasSubstr("is 'another', not the one"));
 }
 
 TEST_F(LivesTest, AWorkerAheadOfTheJournalEndsWhatEarlierLivesRead) {

@@ -77,7 +77,7 @@ TEST_F(ManyJobs, ANameOfAnotherNamespaceIsRefused) {
   ASSERT_TRUE(Register("").ok());
   const absl::Status job = Job("vision/resnet", "1000", {}).status();
   EXPECT_EQ(job.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(job.message()), HasSubstr("not of the namespace 'default'"));
+  EXPECT_THAT(std::string(job.message()), HasSubstr("not in namespace 'default'"));
   EXPECT_EQ(Register("vision", "audio/x").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Register("a/b").status().code(), absl::StatusCode::kInvalidArgument);
 }

@@ -109,7 +109,7 @@ TEST_F(PastIterations, AStateIsTheOneThatWasCommittedOrRefused) {
       {older, "lacks elements it committed later"},
       {newer, "its state is not the last one"},
       {Part(1, 2), "its state is not the last one"},
-      {std::nullopt, "another process has taken up"}};
+      {std::nullopt, "another process has taken over"}};
   for (const auto& [state, why] : refused) {
     const Reader reader = Come(job_, 0, 1, state, /*incarnation=*/3);
     ASSERT_TRUE(reader.inbox->finished.has_value()) << why;

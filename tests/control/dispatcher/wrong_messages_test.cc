@@ -285,7 +285,7 @@ TEST_F(WrongMessagesTest, AWorkerForMorePartitionsThanAnyRunsIsRefused) {
   ASSERT_TRUE(inbox->finished.has_value());
   EXPECT_EQ(inbox->finished->code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(inbox->finished->message()),
-              HasSubstr("the worker at a:1 has 2147483647 permits; the most is 4096"));
+              HasSubstr("the worker at a:1 has 2147483647 permits; the limit is 4096"));
   EXPECT_EQ(core_->NumWorkers(), 0);
 }
 
