@@ -91,8 +91,12 @@ grpc::ServerUnaryReactor* DispatcherService::GetReading(grpc::CallbackServerCont
                                                         const wire::GetReadingRequest* request,
                                                         wire::SavedRepetition* answer) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->GetReading({JobId(request->job()), request->repetition(), FromWire(request->heard())},
-                    AnswerTo<SavedRepetition>(reactor, answer));
+  absl::StatusOr<GetReadingRequest> parsed = FromWire(*request);
+  if (parsed.ok()) {
+    core_->GetReading(*parsed, AnswerTo<SavedRepetition>(reactor, answer));
+  } else {
+    reactor->Finish(ToGrpc(parsed.status()));
+  }
   return reactor;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the records of a state to and from their wire form; shared by changes_proto.cc and
-// state_proto.cc. Includes Protobuf.
+// The records of a state with their messages: a list of fields for each
+// (control/proto/fields.h). Shared by changes_proto.cc and state_proto.cc. Includes Protobuf.
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "control/proto/convert.h"
@@ -16,34 +17,56 @@ namespace penstock::control {
 // releases and are ignored.
 absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
 
-void WriteLife(const BegunLife& from, wire::BegunLife* to);
-BegunLife ReadLife(const wire::BegunLife& from);
+template <>
+inline constexpr protocol::ReaderStatus kLast<protocol::ReaderStatus> =
+    protocol::ReaderStatus::kExpired;
+template <>
+inline constexpr protocol::RoundEvent::Kind kLast<protocol::RoundEvent::Kind> =
+    protocol::RoundEvent::Kind::kLeaves;
 
-void WriteReceivedSets(const protocol::ReceivedSets& from, wire::ReceivedSetsByPartition* to);
-absl::StatusOr<protocol::ReceivedSets> ReadReceivedSets(const wire::ReceivedSetsByPartition& from);
+WIRE_PAIR(BegunLife, wire::BegunLife) {
+  WIRE_FIELDS(life, begins);
+  WIRE_NANOSECONDS(lease);
+}
+WIRE_PAIR(protocol::ReceivedSets, wire::ReceivedSetsByPartition) {
+  WIRE_PART(sets);
+}
+WIRE_STRUCT(protocol::Bookmark, wire::SavedPosition, index, bytes);
+WIRE_STRUCT(MarkedBookmark, wire::MarkedBookmark, index, marks);
+WIRE_STRUCT(protocol::RoundEvent, wire::IterationAltered::RoundEvent, round, kind, partition);
+WIRE_PAIR(DatasetRecord, wire::Dataset) {
+  WIRE_FIELDS(id, definition, summary, edition);
+  if constexpr (!Coder::kEncodes) {
+    if (value.edition == 0) value.edition = value.summary.fingerprint;
+  }
+}
+WIRE_PAIR(std::shared_ptr<const DatasetRecord>, wire::Dataset) {
+  if constexpr (Coder::kEncodes) {
+    Fields(coder, *value, message);
+  } else {
+    auto dataset = std::make_shared<DatasetRecord>();
+    Fields(coder, *dataset, message);
+    value = std::move(dataset);
+  }
+}
+WIRE_PAIR(WorkerRecord, wire::Worker) {
+  WIRE_FIELDS(id, address, offers, tags, permits, draining, process);
+  WIRE_FIELD_IF(value.place >= 0, place);
+}
+WIRE_PAIR(Answer, wire::Answered) {
+  WIRE_CASE(RegisterDatasetAnswer, dataset);
+  WIRE_CASE(JobAnswer, job);
+  coder.Require(message.answer_case() != 0, "unknown kind of answer");
+}
+WIRE_PAIR(AnswerRecord, wire::Answered) {
+  WIRE_FIELDS(request);
+  Fields(coder, value.answer, message);
+}
 
-void WriteBookmark(const protocol::Bookmark& from, wire::SavedPosition* to);
-protocol::Bookmark ReadBookmark(const wire::SavedPosition& from);
-
-void WriteMarked(const MarkedBookmark& from, wire::MarkedBookmark* to);
-MarkedBookmark ReadMarked(const wire::MarkedBookmark& from);
-
-void WriteDataset(const DatasetRecord& from, wire::Dataset* to);
-absl::StatusOr<DatasetRecord> ReadDataset(const wire::Dataset& from);
-
-// `state` maps ids to datasets, so that each definition is written only once.
+// Everything but the dataset. `state` maps ids to datasets, so that each definition is written only
+// once.
+WIRE_STRUCT(JobRecord, wire::Job, id, name, run_id, anonymous, terms, seed, token, cancelled);
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
 absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);
-
-void WriteWorker(const WorkerRecord& from, wire::Worker* to);
-WorkerRecord ReadWorker(const wire::Worker& from);
-
-void WriteAnswer(const AnswerRecord& from, wire::Answered* to);
-absl::StatusOr<AnswerRecord> ReadAnswer(const wire::Answered& from);
-
-absl::StatusOr<protocol::ReaderStatus> ReadReaderStatus(uint32_t from);
-
-void WriteRoundEvent(const protocol::RoundEvent& from, wire::IterationAltered::RoundEvent* to);
-absl::StatusOr<protocol::RoundEvent> ReadRoundEvent(const wire::IterationAltered::RoundEvent& from);
 
 }  // namespace penstock::control

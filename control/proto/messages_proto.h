@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts requests, answers and stream messages to and from their wire form. For the
 // implementation files of stub and service; no other file sees Protobuf.
+//
+// ToWire cannot fail. FromWire checks what comes from outside: InvalidArgument names the wrong
+// field. An empty or unknown stream message is InvalidArgument: the peer speaks another version.
 #pragma once
 
-#include "control/proto/convert.h"
+#include "absl/status/statusor.h"
+#include "control/proto/control.pb.h"
+#include "control/protocol/session_messages.h"
 
 namespace penstock::control {
 
+void ToWire(const VersionRange& from, wire::VersionRange* to);
+absl::StatusOr<VersionRange> FromWire(const wire::VersionRange& from);
+
 void ToWire(const RegisterDatasetRequest& from, wire::RegisterDatasetRequest* to);
 absl::StatusOr<RegisterDatasetRequest> FromWire(const wire::RegisterDatasetRequest& from);
+
+void ToWire(const RegisterDatasetAnswer& from, wire::RegisterDatasetAnswer* to);
+absl::StatusOr<RegisterDatasetAnswer> FromWire(const wire::RegisterDatasetAnswer& from);
 
 void ToWire(const GetDatasetAnswer& from, wire::GetDatasetAnswer* to);
 absl::StatusOr<GetDatasetAnswer> FromWire(const wire::GetDatasetAnswer& from);
@@ -16,10 +27,12 @@ absl::StatusOr<GetDatasetAnswer> FromWire(const wire::GetDatasetAnswer& from);
 void ToWire(const GetOrCreateJobRequest& from, wire::GetOrCreateJobRequest* to);
 absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest& from);
 
+void ToWire(const JobAnswer& from, wire::JobAnswer* to);
+absl::StatusOr<JobAnswer> FromWire(const wire::JobAnswer& from);
+
 void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to);
 absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from);
 
-// An empty or unknown message is InvalidArgument: the peer speaks another version.
 void ToWire(const ClientUp& from, wire::ClientUp* to);
 absl::StatusOr<ClientUp> FromWire(const wire::ClientUp& from);
 void ToWire(const ClientDown& from, wire::ClientDown* to);

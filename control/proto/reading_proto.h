@@ -9,6 +9,9 @@
 
 namespace penstock::control {
 
+void ToWire(const GetReadingRequest& from, wire::GetReadingRequest* to);
+absl::StatusOr<GetReadingRequest> FromWire(const wire::GetReadingRequest& from);
+
 void ToWire(const SavedRepetition& from, wire::SavedRepetition* to);
 absl::StatusOr<SavedRepetition> FromWire(const wire::SavedRepetition& from);
 

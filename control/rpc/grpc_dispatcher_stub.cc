@@ -53,7 +53,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
                      Call<wire::VersionRange>(wire::VersionRequest(),
                                               &wire::Dispatcher::Stub::GetVersion, options));
     const VersionRange ours;
-    const VersionRange theirs = FromWire(answer);
+    ASSIGN_OR_RETURN(const VersionRange theirs, FromWire(answer));
     if (theirs.max < ours.min || ours.max < theirs.min) {
       return absl::FailedPreconditionError(absl::StrCat(
           "version mismatch with the dispatcher at ", address_, ": it speaks control versions ",
@@ -111,9 +111,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
   absl::StatusOr<SavedRepetition> GetReading(const GetReadingRequest& request,
                                              CallOptions options) override {
     wire::GetReadingRequest wire;
-    wire.set_job(request.job.value());
-    wire.set_repetition(request.repetition);
-    ToWire(request.heard, wire.mutable_heard());
+    ToWire(request, &wire);
     ASSIGN_OR_RETURN(
         wire::SavedRepetition answer,
         Call<wire::SavedRepetition>(wire, &wire::Dispatcher::Stub::GetReading, options));

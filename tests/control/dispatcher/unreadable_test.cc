@@ -219,8 +219,8 @@ TEST_F(UnreadableTest, AWorkerWithAWrongNumberRegistersAgainAndGoesOn) {
   KeptWorker worker(*stub_);
   EXPECT_EQ(worker.Next(), "welcome");
   worker.Send(Ended{{}, -1});
-  EXPECT_THAT(worker.Next(), HasSubstr("cannot read a message of this worker: an end of a "
-                                       "partition at index -1"));
+  EXPECT_THAT(worker.Next(), HasSubstr("cannot read a message of this worker: the end of a "
+                                       "partition has index -1"));
   EXPECT_EQ(worker.Next(), "welcome");
   HandClient client(*stub_, job, 5);
   EXPECT_EQ(worker.Next(), "assign");

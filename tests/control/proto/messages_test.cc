@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts messages to their wire form and back.
+#include "control/proto/convert.h"
 #include "control/proto/messages_proto.h"
+#include "control/proto/reading_proto.h"
 #include "control/protocol/session_messages.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/message.h"
 #include "gtest/gtest.h"
 
 namespace penstock::control {
@@ -138,46 +141,131 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
   }
 }
 
+using google::protobuf::FieldDescriptor;
+
+void Fill(google::protobuf::Message& message);
+
+// Sets the field to 2, true or "a", or appends that.
+void Fill(google::protobuf::Message& message, const FieldDescriptor& field) {
+  const google::protobuf::Reflection& to = *message.GetReflection();
+  const bool many = field.is_repeated();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return Fill(many ? *to.AddMessage(&message, &field) : *to.MutableMessage(&message, &field));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return many ? to.AddString(&message, &field, "a") : to.SetString(&message, &field, "a");
+    case FieldDescriptor::CPPTYPE_INT64:
+      return many ? to.AddInt64(&message, &field, 2) : to.SetInt64(&message, &field, 2);
+    case FieldDescriptor::CPPTYPE_UINT64:  // sets of indices have pairs of numbers
+      return many ? (to.AddUInt64(&message, &field, 2), to.AddUInt64(&message, &field, 2))
+                  : to.SetUInt64(&message, &field, 2);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return to.SetInt32(&message, &field, 2);
+    case FieldDescriptor::CPPTYPE_UINT32:  // of an enumeration: all have a value 1
+      return to.SetUInt32(&message, &field, 1);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return to.SetBool(&message, &field, true);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return to.SetDouble(&message, &field, 2);
+    default:
+      FAIL() << field.full_name() << " has a type that no message had so far";
+  }
+}
+
+void Fill(google::protobuf::Message& message) {
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    Fill(message, *message.GetDescriptor()->field(i));
+  }
+  if (auto* terms = dynamic_cast<wire::JobTerms*>(&message)) terms->clear_group_size();
+  if (auto* shard = dynamic_cast<wire::ShardOf*>(&message)) shard->set_index(1);
+}
+
+template <class Wire>
+void ExpectAllFieldsKept(const Wire& wire) {
+  const auto value = FromWire(wire);
+  ASSERT_TRUE(value.ok()) << value.status() << "\n" << wire.DebugString();
+  Wire back;
+  ToWire(*value, &back);
+  EXPECT_EQ(back.DebugString(), wire.DebugString());
+}
+
+template <class Wire>
+void ExpectAllFieldsKept() {
+  Wire wire;
+  if (wire.GetDescriptor()->oneof_decl_count() == 0) {
+    Fill(wire);
+    return ExpectAllFieldsKept(wire);
+  }
+  const google::protobuf::OneofDescriptor& oneof = *wire.GetDescriptor()->oneof_decl(0);
+  for (int i = 0; i < oneof.field_count(); ++i) {
+    Fill(wire, *oneof.field(i));
+    ExpectAllFieldsKept(wire);
+  }
+}
+
+TEST(Wire, NoFieldIsLost) {
+  ExpectAllFieldsKept<wire::VersionRange>();
+  ExpectAllFieldsKept<wire::RegisterDatasetRequest>();
+  ExpectAllFieldsKept<wire::RegisterDatasetAnswer>();
+  ExpectAllFieldsKept<wire::GetDatasetAnswer>();
+  ExpectAllFieldsKept<wire::JobAnswer>();
+  ExpectAllFieldsKept<wire::DispatcherStatus>();
+  ExpectAllFieldsKept<wire::ClientUp>();
+  ExpectAllFieldsKept<wire::ClientDown>();
+  ExpectAllFieldsKept<wire::WorkerUp>();
+  ExpectAllFieldsKept<wire::WorkerDown>();
+  ExpectAllFieldsKept<wire::GetReadingRequest>();
+  ExpectAllFieldsKept<wire::SavedRepetition>();
+  ExpectAllFieldsKept<wire::RestoreJobRequest>();
+}
+
+TEST(Wire, AGroupOfConsumersArrivesAsItWasSent) {
+  wire::JobTerms wire;
+  Encoder().Put(JobTerms{.num_consumers = 6, .group_size = 3}, &wire);
+  EXPECT_EQ(Decode<JobTerms>(wire)->group_size, 3);
+}
+
 TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   wire::ClientUp empty;
   EXPECT_EQ(FromWire(empty).status().code(), absl::StatusCode::kInvalidArgument);
   wire::IndexSet half;
   half.add_gaps_and_lengths(1);
-  EXPECT_FALSE(FromWire(half).ok());
+  EXPECT_FALSE(Decode<IndexSet>(half).ok());
   wire::IndexSet huge;
   huge.add_gaps_and_lengths(UINT64_MAX);
   huge.add_gaps_and_lengths(2);
-  EXPECT_FALSE(FromWire(huge).ok());
+  EXPECT_FALSE(Decode<IndexSet>(huge).ok());
   // Products with numbers of consumers or partitions must not overflow.
   wire::IndexSet far;
   far.add_gaps_and_lengths(0);
   far.add_gaps_and_lengths(uint64_t{1} << 62);
-  EXPECT_EQ(FromWire(far).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Decode<IndexSet>(far).status().code(), absl::StatusCode::kInvalidArgument);
   wire::IndexSet nothing;
   nothing.add_gaps_and_lengths(1);
   nothing.add_gaps_and_lengths(0);
-  EXPECT_FALSE(FromWire(nothing).ok());
+  EXPECT_FALSE(Decode<IndexSet>(nothing).ok());
   wire::ClientUp nobody;
   nobody.mutable_hello()->set_job(1);
   EXPECT_FALSE(FromWire(nobody).ok());
   wire::Positions positions;
   positions.set_partitions(8);
-  EXPECT_FALSE(FromWire(positions).ok());  // without a number of consumers
+  EXPECT_FALSE(Decode<protocol::Positions>(positions).ok());  // without a number of consumers
   positions.set_consumers(3);
-  EXPECT_TRUE(FromWire(positions).ok());
+  EXPECT_TRUE(Decode<protocol::Positions>(positions).ok());
   positions.set_first(-1);
-  EXPECT_FALSE(FromWire(positions).ok());
+  EXPECT_FALSE(Decode<protocol::Positions>(positions).ok());
   wire::JobTerms terms;
   terms.set_mode(77);
-  EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Decode<JobTerms>(terms).status().code(), absl::StatusCode::kInternal);
   terms.set_mode(0);
   terms.set_rests(3);
-  EXPECT_EQ(FromWire(terms).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Decode<JobTerms>(terms).status().code(), absl::StatusCode::kInvalidArgument);
   terms.set_rests(0);
   terms.set_num_consumers(1'000'000'000'000);
-  EXPECT_THAT(FromWire(terms).status().message(), ::testing::HasSubstr("65536 are the most"));
+  EXPECT_THAT(Decode<JobTerms>(terms).status().message(),
+              ::testing::HasSubstr("the maximum is 65536"));
   terms.set_num_consumers(1 << 16);
-  EXPECT_TRUE(FromWire(terms).ok());
+  EXPECT_TRUE(Decode<JobTerms>(terms).ok());
   wire::WorkerUp end;
   end.mutable_ended()->set_elements(int64_t{1} << 62);
   EXPECT_EQ(FromWire(end).status().code(), absl::StatusCode::kInvalidArgument);

@@ -91,7 +91,7 @@ TEST(Unreadable, AWrongNumberEndsTheStreamWithWordsThatNameIt) {
   down.mutable_splits()->mutable_run()->set_first_ordinal(-1);
   Service service({down.SerializeAsString()});
   EXPECT_THAT(std::string(Worker(service.stub()).WaitClosed().message()),
-              HasSubstr("cannot be read: a run of splits with a negative number"));
+              HasSubstr("cannot be read: a run of splits has a negative number"));
 }
 
 TEST(Unreadable, MessagesOfALaterReleaseAreSkipped) {
