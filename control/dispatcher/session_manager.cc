@@ -335,9 +335,8 @@ void SessionManager::OnReports(Transaction& txn, const ClientPeer& peer,
         HasNews(iteration.record, txn.GetContext(iteration.id), peer.client, of)) {
       placer_.NoteProgress(key);
     }
-    protocol::Decision one = protocol::OnReport(
-        iteration.record, txn.GetContext(iteration.id), peer.client, peer.incarnation,
-        {of.partition, of.placement, of.delivered, of.received, of.handed, of.returned, of.whole});
+    protocol::Decision one = protocol::OnReport(iteration.record, txn.GetContext(iteration.id),
+                                                peer.client, peer.incarnation, of);
     std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
     std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
   }
@@ -392,7 +391,7 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
                                                      peer->client, peer->incarnation, part);
     // One answer for all repetitions is sent below.
     std::erase_if(decision.messages, [](const protocol::Message& message) {
-      return std::holds_alternative<protocol::CommitDone>(message);
+      return std::holds_alternative<protocol::ToClient<Committed>>(message);
     });
     txn.Settle(id, std::move(decision));
   }

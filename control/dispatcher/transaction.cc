@@ -265,34 +265,25 @@ struct Transaction::MessageRouter {
   void operator()(const protocol::Refused& m) const {
     if (auto peer = PeerOf(m.client, m.incarnation)) txn.Close(peer, ToStatus(m));
   }
-  void operator()(const protocol::Fence& m) const {
-    SendToClient(m.client, m.incarnation, Fence{m.partition, m.placement, m.give_back});
+  template <class Payload>
+  void operator()(const protocol::ToClient<Payload>& m) const {
+    SendToClient(m.client, m.incarnation, static_cast<const Payload&>(m));
   }
-  void operator()(const protocol::End& m) const {
+  void operator()(const protocol::ToClient<End>& m) const {
     int64_t elements = 0;
     for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
       elements += partition.end.value_or(0);
     }
     SendToClient(m.client, m.incarnation, End{m.rounds, elements});
   }
-  void operator()(const protocol::Agreed& m) const {
-    SendToClient(m.client, m.incarnation, Agreed{m.first, m.rounds, m.waits_for});
-  }
   void operator()(const protocol::AllowRows& m) const {
     txn.Send(m.worker, AllowRows{Placed(m), m.rows, m.remainder});
-  }
-  void operator()(const protocol::CommitDone& m) const {
-    SendToClient(m.client, m.incarnation, Committed{m.number});
-  }
-  void operator()(const protocol::LeaveDone& m) const {
-    SendToClient(m.client, m.incarnation, Left{});
   }
   void operator()(const protocol::Assign& m) const {
     txn.Send(m.worker, txn.AssignOf(iteration, m));
   }
   void operator()(const protocol::AddReader& m) const {
-    txn.Send(m.worker,
-             AddReader{Placed(m), {m.reader.client, m.reader.incarnation, m.reader.consumer}});
+    txn.Send(m.worker, AddReader{Placed(m), m.reader});
   }
   void operator()(const protocol::Unassign& m) const { txn.Send(m.worker, Unassign{Placed(m)}); }
 };
@@ -321,9 +312,7 @@ Assign Transaction::AssignOf(const IterationState& iteration, const protocol::As
   for (const auto& [key, run] : iteration.splits[assign.partition.value() - 1].given) {
     to.splits.push_back(run);
   }
-  for (const protocol::Reader& reader : assign.readers) {
-    to.readers.push_back({reader.client, reader.incarnation, reader.consumer});
-  }
+  to.readers.assign(assign.readers.begin(), assign.readers.end());
   return to;
 }
 

@@ -48,8 +48,9 @@ void DecisionBuilder::Reopen(ClientId welcomed) {
 
 void DecisionBuilder::EmitFence(size_t partition, size_t reader) {
   if (context_.present[reader])
-    Emit(Fence{record_.readers[reader].client, PartitionAt(partition), placement(partition),
-               record_.readers[reader].incarnation, context_.partitions[partition].gives_back});
+    EmitTo(record_.readers[reader].client, record_.readers[reader].incarnation,
+           Fence{PartitionAt(partition), placement(partition),
+                 context_.partitions[partition].gives_back});
 }
 
 void DecisionBuilder::EmitWelcome(ClientId client, Incarnation incarnation) {

@@ -32,6 +32,10 @@ class DecisionBuilder {
   void Emit(What message) {
     decision_.messages.push_back(std::move(message));
   }
+  template <class Payload>
+  void EmitTo(ClientId client, Incarnation incarnation, Payload payload) {
+    Emit(ToClient<Payload>{std::move(payload), client, incarnation});
+  }
   Decision Build() && { return std::move(decision_); }
 
   // Returns the placement of `partition` after this decision.

@@ -241,7 +241,7 @@ Decision Consequences(const IterationRecord& record, IterationContext& context) 
       reported &= context.partitions[p].readers[r].at == record.partitions[p].placement;
     if (!reported) continue;
     builder.AddChange(ReaderEnded{record.readers[r].client, FinalOf(record, context, r)});
-    builder.Emit(End{record.readers[r].client, record.readers[r].incarnation, RoundsOf(record)});
+    builder.EmitTo(record.readers[r].client, record.readers[r].incarnation, End{RoundsOf(record)});
   }
   Decision decision = std::move(builder).Build();
   if (!decision.empty() || SomebodyReads(record, record.readers.size())) return decision;
@@ -335,7 +335,7 @@ Decision GiveUp(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (!record.closed || record.finished) return std::move(builder).Build();
   for (const ReaderRecord& reader : record.readers)
-    if (reader.reads()) builder.Emit(End{reader.client, reader.incarnation, RoundsOf(record)});
+    if (reader.reads()) builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
   builder.AddChange(IterationFinished{});
   return std::move(builder).Build();
 }

@@ -126,12 +126,12 @@ Decision OnRoundsReport(const IterationRecord& record, IterationContext& context
 // A reader of an ordered merge has room for elements below `below`.
 void OnReceiveLimit(const IterationRecord& record, IterationContext& context, ClientId client,
                     Incarnation incarnation, PartitionId partition, Index below);
-// Commits a state, with CommitDone when it is journaled.
+// Commits a state. Committed is sent when it is journaled.
 Decision OnCommit(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Commit& commit);
 // The client stops cleanly. CommitPolicy::kOnDelivery commits what was delivered; otherwise the
 // reader's last state counts. All other elements go to other readers, now or once no state of this
-// reader can arrive any more. Sends LeaveDone once this is journaled.
+// reader can arrive any more. Left is sent once this is journaled.
 Decision OnLeave(const IterationRecord& record, IterationContext& context, ClientId client,
                  Incarnation incarnation, const Leave& leave);
 // The reader is declared dead (kExpired): its lease has run out (so by its own clock it returns no

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between the parties of one iteration, as plain values. The iteration itself, tokens,
-// addresses and definitions are added where messages are put on the wire.
+// The messages between the parties of one iteration, as plain values. session_messages.h has the
+// messages on the wire: some are those of this file, others add the iteration, tokens, addresses
+// and definitions.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -16,8 +19,9 @@ namespace penstock::protocol {
 
 // --- Client → dispatcher ---------------------------------------------------------
 
-// The first message on every stream. A restarted process names the state it took up (empty if it
-// found none) until it is welcomed. A process that only lost its stream names none.
+// The first message on every stream. Until it has been welcomed, a restarted process reports what
+// the state that it resumed from contains (nothing, if it found no state). A process that only lost
+// its stream reports no state.
 struct Connect {
   ClientId client;
   Incarnation incarnation;
@@ -26,21 +30,21 @@ struct Connect {
   int64_t round = 0;      // the first round that `state` does not contain
 };
 
-// Reports a client's elements: the answer to a fence, and the report between fences. Contains what
-// is new since the client last connected; the first report names all. FenceAnswer and Report on the
-// wire are both this.
+// Reports a client's elements of a partition: the answer to a fence, and the report between fences.
+// Contains what is new since the client last connected. Receiver makes it.
 struct Report {
   PartitionId partition;
-  Placement placement;  // the lowest that it accepts
-  IndexSet delivered;
-  IndexSet received;  // not delivered yet
-  // Received, now or in an earlier report, and held by nodes after Distribute that have not given
-  // it on.
+  Placement placement;  // the lowest that the client accepts
+  IndexSet delivered;   // returned by the outermost Next()
+  IndexSet received;    // not delivered yet
+  // Received, now or in an earlier report, and held by nodes after Distribute, which have not
+  // passed it on.
   IndexSet handed = {};
   // Received, not delivered, and given back: the client no longer has these.
   IndexSet returned = {};
   // The first report since it connected: the client has nothing else.
   bool whole = false;
+  friend bool operator==(const Report&, const Report&) = default;
 };
 
 // An error that was received in place of an element.
@@ -54,7 +58,7 @@ struct RoundError {
 struct RoundsReport {
   int64_t delivered = 0;           // rounds
   int64_t known = 0;               // rounds that it knows to be agreed on
-  int64_t receive_budget = 0;      // elements it will hold, received and not delivered; 0: not said
+  int64_t receive_budget = 0;      // elements it will hold, received, not delivered; 0: unknown
   std::vector<RoundError> errors;  // all received errors of rounds that may still be asked about
   friend bool operator==(const RoundsReport&, const RoundsReport&) = default;
 };
@@ -97,22 +101,27 @@ struct Refused {
   Refusal why;
 };
 
-// The messages below go to a welcomed process, over its stream only. A message that cannot reach
-// that incarnation is dropped.
-
-// The client accepts nothing below `placement` from now on, and answers with what it has.
-struct Fence {
+// A message to a welcomed process, over its stream only. It is dropped if it cannot reach that
+// incarnation.
+template <class Payload>
+struct ToClient : Payload {
   ClientId client;
+  Incarnation incarnation;
+};
+
+// Accept nothing below `placement` any more, fix in the same step what you have, and report it.
+// Repeated until answered.
+struct Fence {
   PartitionId partition;
   Placement placement;
-  Incarnation incarnation;
-  bool give_back = false;  // others wait for what the client received and did not deliver
+  bool give_back = false;  // another reader waits for elements received and not delivered
+  friend bool operator==(const Fence&, const Fence&) = default;
 };
-// No element will come that was not received yet.
+// No new element will arrive: the session ends when what was received is delivered.
 struct End {
-  ClientId client;
-  Incarnation incarnation;
-  int64_t rounds = 0;  // of a coordinated read: its number of rounds
+  int64_t rounds = 0;    // of a coordinated read: the number of all rounds
+  int64_t elements = 0;  // in all partitions, for all clients; added where it is sent
+  friend bool operator==(const End&, const End&) = default;
 };
 // Rounds of which every consumer has received its element, so that they may be returned. A consumer
 // that already knows some of them goes on after those.
@@ -125,36 +134,39 @@ struct Agreed {
     int64_t consumer = -1;            // the consumer that had the error
     friend bool operator==(const Round&, const Round&) = default;
   };
-  ClientId client;
-  Incarnation incarnation;
   int64_t first = 0;  // the number of rounds[0]
   std::vector<Round> rounds;
   // Why no more rounds are agreed on; empty: nothing blocks them. Consumers of order kDeterministic
   // get only this.
   std::string waits_for;
+  friend bool operator==(const Agreed&, const Agreed&) = default;
 };
-struct CommitDone {
-  ClientId client;
-  int64_t number;
-  Incarnation incarnation;
+// Answers Commit.
+struct Committed {
+  int64_t number = 0;
+  friend bool operator==(const Committed&, const Committed&) = default;
 };
-struct LeaveDone {
-  ClientId client;
-  Incarnation incarnation;
+// Answers Leave.
+struct Left {
+  friend bool operator==(const Left&, const Left&) = default;
 };
 
 // --- Dispatcher → worker ---------------------------------------------------------
 
+// A client's session that a worker may serve.
 struct Reader {
   ClientId client;
   Incarnation incarnation;
-  int64_t consumer = -1;
-  friend bool operator==(const Reader&, const Reader&) = default;
+  int64_t consumer = -1;  // its number in a coordinated read; not part of its identity
+  friend auto operator<=>(const Reader& a, const Reader& b) {
+    return std::tie(a.client, a.incarnation) <=> std::tie(b.client, b.incarnation);
+  }
+  friend bool operator==(const Reader& a, const Reader& b) { return (a <=> b) == 0; }
 };
 using Readers = absl::InlinedVector<Reader, 2>;
 
-// The worker replays `partition` from `bookmark` (or its beginning). It sends the indices outside
-// `skip`, each once, to these readers and no others.
+// The worker replays `partition` from `bookmark` (or its beginning). It sends each index outside
+// `skip` once, to one of these readers.
 struct Assign {
   WorkerId worker;
   PartitionId partition;
@@ -165,7 +177,7 @@ struct Assign {
   int64_t rows = 0;                    // how many may be sent so far, in a coordinated read
   std::optional<Remainder> remainder;  // once it is known
   std::optional<Positions> positions;  // order kDeterministic: which consumer an element is for
-  // Made although it is sent to nobody, because pads are copies of it. Not in `skip`.
+  // Produced although it is sent to no reader, because pads are copies of it. Not in `skip`.
   std::optional<Index> copied;
 };
 struct AddReader {
@@ -174,8 +186,9 @@ struct AddReader {
   Placement placement;
   Reader reader;
 };
-// There is no RemoveReader: when a reader goes, the partition is placed again.
-// Allows more rows. `remainder`: the partition ends, and its last elements go this way.
+// There is no RemoveReader: when a reader leaves, the partition is placed again.
+
+// Allows more rows. `remainder`: the partition ends, and its last elements are sent by this rule.
 struct AllowRows {
   WorkerId worker;
   PartitionId partition;
@@ -190,13 +203,14 @@ struct Unassign {
 };
 
 // Messages to one receiver must be sent in this order.
-using Message = std::variant<Welcome, Refused, Fence, End, CommitDone, LeaveDone, Assign, AddReader,
-                             Unassign, Agreed, AllowRows>;
+using Message =
+    std::variant<Welcome, Refused, ToClient<Fence>, ToClient<End>, ToClient<Committed>,
+                 ToClient<Left>, Assign, AddReader, Unassign, ToClient<Agreed>, AllowRows>;
 
 // --- Worker → dispatcher ---------------------------------------------------------
 
-// A placement that a worker still has when it registers (again). The worker then sends Ended and
-// its newest bookmark again.
+// A placement that a worker still has when it registers again. The worker then repeats Ended and
+// its newest bookmark.
 struct HeldPlacement {
   PartitionId partition;
   Placement placement;

@@ -94,10 +94,8 @@ Decision NotifyMissingConsumer(const IterationRecord& record, IterationContext& 
   for (size_t r = 0; r < record.readers.size(); ++r) {
     const ReaderRecord& reader = record.readers[r];
     if (!reader.reads() || !context.present[r]) continue;
-    decision.messages.push_back(Agreed{.client = reader.client,
-                                       .incarnation = reader.incarnation,
-                                       .rounds = {},
-                                       .waits_for = context.rounds.waits_for});
+    decision.messages.push_back(ToClient<Agreed>{
+        {.rounds = {}, .waits_for = context.rounds.waits_for}, reader.client, reader.incarnation});
   }
   return decision;
 }

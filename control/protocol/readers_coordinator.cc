@@ -94,7 +94,7 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
     // The next reader gets what was delivered to dead readers but not committed.
     if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
       builder.EmitWelcome(connect.client, connect.incarnation);
-      builder.Emit(End{connect.client, connect.incarnation, RoundsOf(record)});
+      builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
       return std::move(builder).Build();
     }
     builder.Reopen(connect.client);
@@ -118,7 +118,7 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
   }
   builder.EmitWelcome(reader.client, reader.incarnation);
   if (reader.end_notified || record.finished) {
-    builder.Emit(End{reader.client, reader.incarnation, RoundsOf(record)});
+    builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
   } else if (!record.closed) {
     for (size_t p = 0; p < record.partitions.size(); ++p)
       // At least once: the partition may be assigned already, and closing waits for the answer.
@@ -129,12 +129,12 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
   return std::move(builder).Build();
 }
 
-// The reader left, and its LeaveDone was lost.
+// The reader left, and its Left was lost.
 Decision HandleRepeatedLeave(const IterationRecord& record, IterationContext& context,
                              const ReaderRecord& reader) {
   DecisionBuilder builder(record, context);
   builder.EmitWelcome(reader.client, reader.incarnation);
-  builder.Emit(LeaveDone{reader.client, reader.incarnation});
+  builder.EmitTo(reader.client, reader.incarnation, Left{});
   return std::move(builder).Build();
 }
 
@@ -149,7 +149,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   }
   if (record.finished) {
     builder.EmitWelcome(connect.client, connect.incarnation);
-    builder.Emit(End{connect.client, connect.incarnation, RoundsOf(record)});
+    builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
     return std::move(builder).Build();
   }
   builder.AddChange(
@@ -169,7 +169,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   builder.EmitWelcome(connect.client, connect.incarnation);
   if (ended) {
     builder.AddChange(ReaderEnded{connect.client, *connect.state});
-    builder.Emit(End{connect.client, connect.incarnation, RoundsOf(record)});
+    builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
   }
   return std::move(builder).Build();
 }
@@ -255,7 +255,7 @@ Decision OnCommit(const IterationRecord& record, IterationContext& context, Clie
   auto found = FindActiveReader(record, client, incarnation);
   if (!found) return std::move(builder).Build();
   if (!record.finished) AddCommitted(builder, record, record.readers[*found], commit.committed);
-  builder.Emit(CommitDone{client, commit.number, incarnation});
+  builder.EmitTo(client, incarnation, Committed{commit.number});
   return std::move(builder).Build();
 }
 
@@ -291,7 +291,7 @@ Decision OnLeave(const IterationRecord& record, IterationContext& context, Clien
                     on_delivery ? leave.delivered : reader.committed);
     }
   }
-  builder.Emit(LeaveDone{client, incarnation});
+  builder.EmitTo(client, incarnation, Left{});
   return std::move(builder).Build();
 }
 

@@ -305,9 +305,8 @@ class Agreeing {
     rounds_.waits_for = waits_for;
     for (size_t c = 0; c < readers_.size(); ++c) {
       if (readers_[c] < 0 || !context_.present[static_cast<size_t>(readers_[c])]) continue;
-      Agreed agreed{.client = ReaderOf(c).client,
-                    .incarnation = ReaderOf(c).incarnation,
-                    .waits_for = waits_for};
+      ToClient<Agreed> agreed{
+          {.waits_for = waits_for}, ReaderOf(c).client, ReaderOf(c).incarnation};
       std::optional<RoundCursor>& announced = rounds_.consumers[c].announced;
       if (waits_for.empty() && announced && rounds_.agreed) {
         agreed.first = announced->round();

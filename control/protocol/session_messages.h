@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between dispatcher, workers and clients, as plain values: those of the state
-// machines in this folder (messages.h, about one iteration), with the addresses, tokens and
-// definitions around them. Their form on the wire: docs/protocol.md; why they suffice:
-// docs/exactly_once.md.
+// The messages between dispatcher, workers and clients, as plain values. Messages about one
+// iteration alone are in messages.h; this file adds the messages with addresses, tokens and
+// definitions. Their order: docs/protocol.md; why they suffice: docs/exactly_once.md.
 //
-// A worker and each client session hold one stream to the dispatcher. "Up" is what they send,
-// "down" what the dispatcher sends. Every message may be lost with its stream. A peer that
-// reconnects says Hello and gets everything that is in force again, so each message is safe to
-// repeat.
+// A worker and each client session have one stream to the dispatcher. "Up" messages go to the
+// dispatcher, "down" messages come from it. Every message may be lost with its stream. A peer that
+// reconnects sends a hello and receives everything that is in force again, so each message is safe
+// to repeat.
 #pragma once
 
 #include <compare>
@@ -53,11 +52,11 @@ struct PlacedPartition {
   IterationId iteration;
   PartitionId partition;
   Placement placement;
-  uint64_t journal = 0;  // of the assignment (Life); the numbers mean nothing without it
+  uint64_t journal = 0;  // of the assignment (Life); the numbers are valid in this journal only
   friend auto operator<=>(const PlacedPartition&, const PlacedPartition&) = default;
 };
 
-// A transport a worker offers; the dispatcher passes it on unread.
+// A transport that a worker offers; the dispatcher passes it on unread.
 struct TransferOffer {
   std::string protocol;
   std::string address;
@@ -77,16 +76,7 @@ struct SplitRun {
   friend bool operator==(const SplitRun&, const SplitRun&) = default;
 };
 
-// A client's session that a worker may serve.
-struct Reader {
-  ClientId client;
-  Incarnation incarnation;
-  int64_t consumer = -1;  // its number in a coordinated read; not part of its identity
-  friend auto operator<=>(const Reader& a, const Reader& b) {
-    return std::tie(a.client, a.incarnation) <=> std::tie(b.client, b.incarnation);
-  }
-  friend bool operator==(const Reader& a, const Reader& b) { return (a <=> b) == 0; }
-};
+using protocol::Reader;  // its `consumer` is not part of its identity
 
 // A set of indices of one partition of the session's iteration.
 struct PartitionIndices {
@@ -95,22 +85,11 @@ struct PartitionIndices {
   friend bool operator==(const PartitionIndices&, const PartitionIndices&) = default;
 };
 
-// A client's elements of a partition, as far as they are new since the stream was opened.
-// protocol::Receiver makes it.
-struct PartitionReport {
-  PartitionId partition;
-  Placement placement;  // the lowest that the client accepts
-  IndexSet delivered;   // returned by the outermost Next()
-  IndexSet received;    // not delivered yet
-  IndexSet handed;      // part of what was received: held by the nodes after Distribute
-  IndexSet returned;    // received, not returned by Next(), and given back: no longer here
-  bool whole = false;   // the first on this stream: the client has nothing else
-  friend bool operator==(const PartitionReport&, const PartitionReport&) = default;
-};
+using PartitionReport = protocol::Report;
 
 // --- Datasets and jobs (unary) -----------------------------------------------------
 
-// A repeated request with the same number from the same process gets the same answer, also from a
+// A repeated request with the same number from the same process gets the same answer, even from a
 // restarted dispatcher. Zero: not repeatable.
 struct RequestId {
   Incarnation incarnation;
@@ -136,22 +115,22 @@ struct SplitProvider {
   friend bool operator==(const SplitProvider&, const SplitProvider&) = default;
 };
 
-// The part of a dataset that the dispatcher reads; the definition is a sealed envelope.
+// The part of a dataset that the dispatcher reads; it passes the definition on unread.
 struct DatasetSummary {
   uint64_t fingerprint = 0;
   uint64_t spec_fingerprint = 0;
   std::string spec_text;  // as Spec::ToString() prints it
   Cardinality cardinality = kUnknown;
-  bool ends = false;  // surely, even if nobody knows after how many elements
+  bool ends = false;  // certainly, even if the number of elements is unknown
   std::vector<NodeFingerprint> nodes;
-  std::vector<SplitProvider> plan;  // resolved where the files are
+  std::vector<SplitProvider> plan;  // made where the files can be read
   friend bool operator==(const DatasetSummary&, const DatasetSummary&) = default;
 };
 
 struct RegisterDatasetRequest {
   RequestId request;
   std::string dataset_id;  // empty: chosen by the dispatcher
-  bool replace = false;    // take the place of another definition under dataset_id
+  bool replace = false;    // replaces a different definition under dataset_id
   std::string name_space;  // of an id chosen by the dispatcher; empty: "default"
   std::string definition;
   DatasetSummary summary;
@@ -172,9 +151,9 @@ struct GetDatasetAnswer {
 struct GetOrCreateJobRequest {
   RequestId request;
   std::string name;    // empty: a job of this request's own
-  std::string run_id;  // a finished name may be asked for again under another run_id
+  std::string run_id;  // a finished name may be requested again under a different run_id
   std::string dataset_id;
-  // The dataset that was registered; absent: any dataset with this id.
+  // The fingerprint of the registered dataset; absent: any dataset with this id.
   std::optional<uint64_t> dataset_fingerprint;
   JobTerms terms;
   std::optional<uint64_t> seed;  // absent: drawn by the dispatcher, and journaled
@@ -209,7 +188,7 @@ struct PartitionStatus {
   int64_t elements = -1;  // its last index + 1, once it ended
   int64_t splits_given = 0;
   int64_t received = 0;   // known to be received, over all clients
-  int64_t committed = 0;  // in histories for good
+  int64_t committed = 0;  // in histories, whatever happens
   std::string waits_for;  // why it is not placed; empty if it is
 };
 
@@ -220,7 +199,7 @@ struct IterationStatus {
   bool finished = false;  // all is committed
   std::vector<Reader> readers;
   std::vector<PartitionStatus> partitions;
-  std::string owed;  // what no client has; empty: nothing
+  std::string owed;  // the elements that no client has; empty: none
   // The consumers that the rounds of a coordinated read, or readers of order kDeterministic, wait
   // for; empty: none.
   std::string waits_for;
@@ -228,8 +207,8 @@ struct IterationStatus {
 
 // How many workers keep a job's trainers fed, from rates in elements of the job.
 struct JobFeed {
-  double wanted_per_s = 0;  // by all its trainers, if they never waited; 0: unknown
-  double worker_per_s = 0;  // of a worker that works for this job only; 0: unknown
+  double wanted_per_s = 0;  // by all its trainers if they never waited; 0: unknown
+  double worker_per_s = 0;  // of a worker that serves this job only; 0: unknown
   double busy = 0;          // the share of their time in which its trainers did not wait (AU)
   double workers = 0;       // needed, if it were the only job; 0: no estimate
   friend bool operator==(const JobFeed&, const JobFeed&) = default;
@@ -249,7 +228,7 @@ struct JobStatus {
   // Finished iterations that nobody is connected to any more, except the last hundred.
   int64_t earlier_iterations = 0;
   int64_t earlier_elements = 0;
-  std::string slowed_by;  // the job's quota, if that slows it down; else empty
+  std::string slowed_by;  // the job's quota if it slows the job down; else empty
   JobFeed feed;
   absl::Duration unread_for;                          // zero: a client reads it
   absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a client reads it
@@ -283,7 +262,7 @@ struct LinkCounts {
   bool open = false;
   int64_t elements = 0;
   int64_t bytes = 0;    // of their blocks
-  int64_t credits = 0;  // that the worker has now
+  int64_t credits = 0;  // of the worker, now
   // How often an element of this worker ended a wait of Next(), the time waited until it was
   // received, and the time waited after that.
   int64_t waits = 0;
@@ -299,15 +278,15 @@ struct LinkCounts {
 struct StepCounts {
   int64_t elements = 0;   // returned by Next()
   absl::Duration own;     // between a return of Next() and the next call
-  absl::Duration waited;  // inside Next(), for elements that had not come
+  absl::Duration waited;  // inside Next(), for elements that had not arrived
   friend bool operator==(const StepCounts&, const StepCounts&) = default;
 };
 
 // A worker's work for an iteration since it has partitions of it. Counts whole elements.
 struct IterationWork {
   IterationId iteration;
-  int64_t elements = 0;    // made here, wanted or not
-  absl::Duration busy;     // over all partitions: with a permit, so not waiting for trainers
+  int64_t elements = 0;    // produced here, needed or not
+  absl::Duration busy;     // of all partitions: with a permit, so not waiting for trainers
   int32_t partitions = 0;  // those not at their end
   friend bool operator==(const IterationWork&, const IterationWork&) = default;
 };
@@ -354,21 +333,22 @@ struct DispatcherStatus {
 
 // --- Client up ---------------------------------------------------------------------
 
-// First message of a session's stream, also of each new stream after a break. The client draws its
-// id at random when its first session starts, and keeps it in its states.
+// The first message of every stream of a session. The client draws its id at random when its first
+// session starts, and keeps it in its states.
 struct ClientHello {
   JobId job;
   int64_t repetition = 0;
   ClientId client;
   Incarnation incarnation;
-  // For a restarted process: what the state it took up contains of this repetition (nothing, if the
-  // repetition is later). Ignored once this incarnation was welcomed, because it has more by then.
+  // For a restarted process: the elements of this repetition in the state that it resumed from
+  // (none if the repetition is later). Ignored once this incarnation has been welcomed, because it
+  // has more by then.
   std::optional<std::vector<PartitionIndices>> state;
   Incarnation process;    // of the client; tells which workers are in the same process
   int64_t consumer = -1;  // its number, if each element belongs to a consumer from the start
   int64_t round = 0;      // the first round that `state` does not contain
-  std::string token;      // of the job; in another life another job may have its number
-  Heard heard;            // by this session, or when its state was saved
+  std::string token;      // of the job; in another life a different job may have its number
+  Heard heard;            // by this session, or by the session that saved its state
   VersionRange version;
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
@@ -380,18 +360,18 @@ struct StepMark {
   friend bool operator==(const StepMark&, const StepMark&) = default;
 };
 
-// Sent at the interval that Welcome names, and answered. The session's lease runs from the moment
-// when the last answered heartbeat was *sent*.
+// Sent at the interval of Welcome, and answered. The session's lease runs from the moment when the
+// last answered heartbeat was *sent*.
 struct ClientHeartbeat {
   uint64_t counter = 0;
   std::vector<LinkCounts> links;  // to all workers so far
-  bool at_quota = false;          // the job's bound of bytes held it back since the last heartbeat
+  bool at_quota = false;          // its share of the quota has held it back since the last one
   StepCounts steps;
   std::vector<StepMark> marks = {};  // of some steps, to compare with other consumers'
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 
-// Answers Fence: from now on no element below `placement` is received or counts.
+// Answers Fence: from now on the client accepts no element below `placement`.
 struct FenceAnswer {
   PartitionReport report;
   friend bool operator==(const FenceAnswer&, const FenceAnswer&) = default;
@@ -409,8 +389,8 @@ struct Report {
 };
 
 // A state is durable at the trainer. Covers all repetitions that the state contains, committed in
-// one step, over the stream of any of them. A restarted process has presented itself (ClientHello)
-// for each of them before. Answered by Committed.
+// one step, over the stream of any of them. A restarted process has sent a ClientHello for each of
+// them before. Answered by Committed.
 struct Commit {
   struct OfRepetition {
     int64_t repetition = 0;
@@ -423,7 +403,7 @@ struct Commit {
 };
 
 // The process ends on purpose; what was delivered to it is committed. Answered by Left. Under
-// Keep::kCommitted only its states are committed, and another process may come with a newer one
+// Keep::kCommitted only its states are committed, and another process may join with a newer state
 // until client_timeout has passed.
 struct Leave {
   std::vector<PartitionIndices> delivered;
@@ -447,14 +427,7 @@ using ClientUp =
 
 // --- Client down -------------------------------------------------------------------
 
-// Accept nothing below `placement` any more, fix in the same step what you have, and report it.
-// Repeated until answered.
-struct Fence {
-  PartitionId partition;
-  Placement placement;
-  bool give_back = false;  // another reader waits for elements received and not returned
-  friend bool operator==(const Fence&, const Fence&) = default;
-};
+using protocol::Fence;
 
 // Answers ClientHello. A Membership follows.
 struct Welcome {
@@ -478,7 +451,7 @@ struct ClientHeartbeatAnswer {
   friend bool operator==(const ClientHeartbeatAnswer&, const ClientHeartbeatAnswer&) = default;
 };
 
-// All partitions and the workers that have them. Sent in full at each change.
+// All partitions and their workers. Sent in full at each change.
 struct Membership {
   struct Partition {
     PartitionId partition;
@@ -500,49 +473,29 @@ struct Membership {
   std::vector<Partition> partitions;
   std::vector<Worker> workers;
   bool closed = false;  // all is read: no partition waits for a worker
-  // In bytes of elements that this client asked for or holds: its share of the job's quota; 0: no
-  // bound.
+  // The most bytes of elements that this client may have requested or hold: its share of the job's
+  // quota; 0: no bound.
   int64_t max_bytes_in_flight = 0;
   friend bool operator==(const Membership&, const Membership&) = default;
 };
 
-// The last split has been given: report each change at once from now on.
+// The last split has been given out: report each change at once from now on.
 struct ReportAtOnce {
   friend bool operator==(const ReportAtOnce&, const ReportAtOnce&) = default;
 };
 
-struct Committed {
-  int64_t number = 0;
-  friend bool operator==(const Committed&, const Committed&) = default;
-};
+using protocol::Agreed;  // under order kDeterministic without rounds
+using protocol::Committed;
+using protocol::End;
+using protocol::Left;
 
-// No new element will come: the session ends when what was received is delivered.
-struct End {
-  int64_t rounds = 0;    // of a coordinated read: the number of all rounds
-  int64_t elements = 0;  // in all partitions, for all clients
-  friend bool operator==(const End&, const End&) = default;
-};
-
-struct Left {
-  friend bool operator==(const Left&, const Left&) = default;
-};
-
-// Rounds that may be returned (protocol::Agreed), after the earlier ones. Under order
-// kDeterministic it has no rounds and says which consumer is waited for.
-struct Agreed {
-  int64_t first = 0;
-  std::vector<protocol::Agreed::Round> rounds;
-  std::string waits_for;
-  friend bool operator==(const Agreed&, const Agreed&) = default;
-};
-
-// The consumers of the same coordinated read that are no longer heard. Sent in full, to all others,
-// at each change.
+// The consumers of the same coordinated read that are no longer heard. Sent in full at each change,
+// to all other consumers.
 struct ConsumersLost {
   struct Consumer {
     int64_t consumer = 0;
     absl::Duration silent;  // since it was last heard
-    bool dead = false;      // declared dead; else suspected, maybe only late
+    bool dead = false;      // declared dead; else suspected, perhaps only late
     std::string why;        // "its connection to the dispatcher ended"
     bool ended = false;     // its connection ended; else it was silent
     friend bool operator==(const Consumer&, const Consumer&) = default;
@@ -570,7 +523,7 @@ struct WorkerHello {
   std::vector<TransferOffer> offers;
   std::vector<std::string> tags;
   int32_t permits = 1;
-  std::vector<PlacedPartition> held;  // what it works on, after a broken stream
+  std::vector<PlacedPartition> held;  // its partitions, after a broken stream
   Incarnation process;
   Heard heard;
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
@@ -584,7 +537,7 @@ struct WorkerHeartbeat {
 };
 
 // Asks for the splits from `first_ordinal` on. Repeated after a reconnect; splits that were given
-// stay given.
+// out stay given.
 struct SplitRequest {
   PlacedPartition of;
   int32_t provider = 0;
@@ -607,7 +560,7 @@ struct Bookmark {
   PlacedPartition of;
   Index index = 0;
   std::string position;
-  std::vector<SplitMark> splits;  // empty: nothing is known
+  std::vector<SplitMark> splits;  // empty: unknown
   friend bool operator==(const Bookmark&, const Bookmark&) = default;
 };
 
@@ -635,8 +588,8 @@ struct WorkerLeave {
   friend bool operator==(const WorkerLeave&, const WorkerLeave&) = default;
 };
 
-// In a coordinated read: everything was produced. The last `elements` mod num_consumers elements
-// are held back until AllowRows says where they go.
+// In a coordinated read: everything has been produced. The last `elements` mod num_consumers
+// elements are held back until an AllowRows has their `remainder`.
 struct AtEnd {
   PlacedPartition of;
   Index elements = 0;
@@ -666,7 +619,7 @@ struct Assign {
   JobId job;
   std::string token;
   std::string dataset_id;
-  uint64_t dataset_edition = 0;  // which of the definitions that had this id
+  uint64_t dataset_edition = 0;  // of the definition, among those that had this id
   JobTerms terms;
   ShardOf shard;  // FILE, DATA, HINT
   int64_t repetition = 0;
@@ -680,27 +633,27 @@ struct Assign {
   // element.
   int64_t rows = 0;
   std::optional<protocol::Remainder> remainder;
-  // How many elements are produced and dropped before index 0, or after the bookmark there.
+  // How many elements are produced and dropped before index 0, or after the bookmark at index 0.
   int64_t lead = 0;
   // For order kDeterministic with several consumers: which consumer an element is for.
   std::optional<protocol::Positions> positions;
-  // For a coordinated read: made although it is sent to nobody, because pads are copies of it. Not
-  // in `skip`.
+  // For a coordinated read: produced although it is sent to no reader, because pads are copies of
+  // it. Not in `skip`.
   std::optional<Index> copied;
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 
 // Serve this reader too. Ignored for a placement that is not held. There is no RemoveReader,
-// because the partition is placed again whenever a reader goes.
+// because the partition is placed again whenever a reader leaves.
 struct AddReader {
   PlacedPartition of;
   Reader reader;
   friend bool operator==(const AddReader&, const AddReader&) = default;
 };
 
-// In a coordinated read: rows below `rows` may be sent, and, if the partition ends, its elements
-// after the whole rows as `remainder` says. Under order kDeterministic: elements below `rows` may
-// be sent.
+// In a coordinated read: rows below `rows` may be sent. If the partition ends, `remainder` tells
+// where its elements after the whole rows belong. Under order kDeterministic: elements below `rows`
+// may be sent.
 struct AllowRows {
   PlacedPartition of;
   int64_t rows = 0;
@@ -726,8 +679,8 @@ struct Drained {
   friend bool operator==(const Drained&, const Drained&) = default;
 };
 
-// The worker is not wanted: it was declared dead, or has another version. The stream then closes. A
-// worker that was declared dead starts again under a new WorkerId.
+// The worker is refused: it was declared dead, or speaks a different version. The stream then
+// closes. A worker that was declared dead starts again under a new WorkerId.
 struct WorkerRefused {
   absl::Status status;
   friend bool operator==(const WorkerRefused&, const WorkerRefused&) = default;

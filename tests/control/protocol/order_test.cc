@@ -285,17 +285,17 @@ class OrderOfConsumers : public testing::Test {
 
 TEST_F(OrderOfConsumers, NamesMissingConsumersUntilAllAreThere) {
   Join(1, 1);
-  ASSERT_EQ(Sent<Agreed>().size(), 1u);
-  EXPECT_EQ(Sent<Agreed>().back().waits_for, "consumer 0 has not joined");
+  ASSERT_EQ(Sent<ToClient<Agreed>>().size(), 1u);
+  EXPECT_EQ(Sent<ToClient<Agreed>>().back().waits_for, "consumer 0 has not joined");
   Join(2, 0);
-  EXPECT_EQ(Sent<Agreed>().back().waits_for, "");
-  EXPECT_EQ(Sent<Agreed>().size(), 3u);  // one to each
+  EXPECT_EQ(Sent<ToClient<Agreed>>().back().waits_for, "");
+  EXPECT_EQ(Sent<ToClient<Agreed>>().size(), 3u);  // one to each
   Settle(OnReaderExpired(record_, context_, ClientId(2)));
-  EXPECT_EQ(Sent<Agreed>().back().waits_for, "consumer 0 is gone and has not come back");
-  EXPECT_EQ(Sent<Agreed>().back().client, ClientId(1));
+  EXPECT_EQ(Sent<ToClient<Agreed>>().back().waits_for, "consumer 0 is gone and has not come back");
+  EXPECT_EQ(Sent<ToClient<Agreed>>().back().client, ClientId(1));
   OnDisconnect(record_, context_, ClientId(1));
   Settle(OnConnect(record_, context_, {ClientId(1), Incarnation(1), std::nullopt, 1}));
-  EXPECT_EQ(Sent<Agreed>().size(), 5u);  // again, on its new stream
+  EXPECT_EQ(Sent<ToClient<Agreed>>().size(), 5u);  // again, on its new stream
 }
 
 TEST_F(OrderOfConsumers, ANumberIsOneProcesss) {

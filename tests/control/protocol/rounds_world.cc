@@ -107,19 +107,19 @@ void RoundsWorld::Hear(Consumer& consumer, const Message& message) {
     for (Receiver& receiver : consumer.receivers) receiver.OnConnected();
     return Report(static_cast<int>(number), /*all=*/true);
   }
-  if (const auto* fence = std::get_if<Fence>(&message)) {
+  if (const auto* fence = std::get_if<ToClient<Fence>>(&message)) {
     const protocol::Report answer =
         consumer.receivers[fence->partition.value() - 1].OnFence(fence->placement);
     return Settle(
         OnReport(record_, context_, ClientOf(number), Incarnation(consumer.incarnation), answer));
   }
-  if (const auto* end = std::get_if<End>(&message)) {
+  if (const auto* end = std::get_if<ToClient<End>>(&message)) {
     consumer.end = true;
     consumer.rounds = end->rounds;
     return;
   }
   if (std::holds_alternative<Refused>(message)) return Fault("a consumer was refused");
-  const auto* agreed = std::get_if<Agreed>(&message);
+  const auto* agreed = std::get_if<ToClient<Agreed>>(&message);
   if (agreed == nullptr) return;
   for (size_t i = 0; i < agreed->rounds.size(); ++i) {
     const size_t round = static_cast<size_t>(agreed->first) + i;
@@ -443,9 +443,9 @@ std::string RoundsWorld::Describe() const {
     }
     for (const Message& m : c.inbox) {
       absl::StrAppend(&text, "m", m.index());
-      if (const auto* agreed = std::get_if<Agreed>(&m))
+      if (const auto* agreed = std::get_if<ToClient<Agreed>>(&m))
         absl::StrAppend(&text, agreed->first, "+", agreed->rounds.size());
-      if (const auto* fence = std::get_if<Fence>(&m))
+      if (const auto* fence = std::get_if<ToClient<Fence>>(&m))
         absl::StrAppend(&text, fence->partition.value(), ":", fence->placement.value());
     }
   }

@@ -59,7 +59,7 @@ void Run::Deliver(const Message& message) {
       client.running = false;
       client.over = true;
     });
-  } else if (const auto* m = std::get_if<Fence>(&message)) {
+  } else if (const auto* m = std::get_if<ToClient<Fence>>(&message)) {
     SendToClient(m->client, m->incarnation, [this, m = *m](Client& client) {
       Receiver& receiver = ReceiverOf(client, m.partition);
       IndexSet returns;
@@ -73,13 +73,13 @@ void Run::Deliver(const Message& message) {
         Settle(OnReport(durable_.record, context_, id, incarnation, answer));
       });
     });
-  } else if (const auto* m = std::get_if<End>(&message)) {
+  } else if (const auto* m = std::get_if<ToClient<End>>(&message)) {
     SendToClient(m->client, m->incarnation, [](Client& client) { client.end = true; });
-  } else if (const auto* m = std::get_if<CommitDone>(&message)) {
+  } else if (const auto* m = std::get_if<ToClient<Committed>>(&message)) {
     SendToClient(m->client, m->incarnation, [number = m->number](Client& client) {
       if (client.pending && client.pending->number == number) client.pending.reset();
     });
-  } else if (const auto* m = std::get_if<LeaveDone>(&message)) {
+  } else if (const auto* m = std::get_if<ToClient<Left>>(&message)) {
     SendToClient(m->client, m->incarnation, [this](Client& client) {
       KillClient(client);
       const auto reader = durable_.record.FindReader(client.id);

@@ -63,18 +63,18 @@ void World::Post(const Message& message) {
           to_client(m.client, m.incarnation, wire);
         } else if constexpr (std::is_same_v<M, Refused>) {
           to_client(m.client, m.incarnation, {.kind = Wire::kRefused});
-        } else if constexpr (std::is_same_v<M, Fence>) {
+        } else if constexpr (std::is_same_v<M, ToClient<Fence>>) {
           const Wire fence{.kind = Wire::kFence,
                            .p = Byte(At(m.partition)),
                            .g = Byte(m.placement),
                            .a = m.give_back};
           to_client(m.client, m.incarnation, fence);
           if (m.give_back) to_client(m.client, m.incarnation, fence);  // messages may come twice
-        } else if constexpr (std::is_same_v<M, End>) {
+        } else if constexpr (std::is_same_v<M, ToClient<End>>) {
           to_client(m.client, m.incarnation, {.kind = Wire::kEnd});
-        } else if constexpr (std::is_same_v<M, CommitDone>) {
+        } else if constexpr (std::is_same_v<M, ToClient<Committed>>) {
           to_client(m.client, m.incarnation, {.kind = Wire::kCommitDone});
-        } else if constexpr (std::is_same_v<M, LeaveDone>) {
+        } else if constexpr (std::is_same_v<M, ToClient<Left>>) {
           to_client(m.client, m.incarnation, {.kind = Wire::kLeaveDone});
         } else if constexpr (std::is_same_v<M, Assign>) {
           replays_what_is_gone_ |=
@@ -94,7 +94,7 @@ void World::Post(const Message& message) {
           to_worker(m.worker,
                     {.kind = Wire::kUnassign, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
         } else {  // in coordinated reads only: rounds_world.h
-          static_assert(std::is_same_v<M, Agreed> || std::is_same_v<M, AllowRows>);
+          static_assert(std::is_same_v<M, ToClient<Agreed>> || std::is_same_v<M, AllowRows>);
         }
       },
       message);
