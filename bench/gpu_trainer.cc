@@ -75,9 +75,7 @@ class GpuTrainer final : public Side {
     }
     for (size_t i = 0; i < kChecksAhead; ++i) PENSTOCK_RETURN_IF_ERROR(Finish(i));
     done.seconds = Now() - start;
-    done.p50_us = Quantile(next_us, 0.5);
-    done.p99_us = Quantile(next_us, 0.99);
-    done.max_us = next_us.empty() ? 0 : *std::max_element(next_us.begin(), next_us.end());
+    done.SetLatencies(next_us);
     return done;
   }
 

@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "bench/interrupt.h"
 #include "penstock/status.h"
 
@@ -38,6 +38,8 @@ constexpr absl::Duration kStop = absl::Seconds(5);
   } else {
     ::execvp(words[0], words.data());
   }
+  const std::string why = absl::StrCat("cannot run ", argv[0], ": ", std::strerror(errno), "\n");
+  (void)!::write(STDERR_FILENO, why.data(), why.size());
   ::_exit(127);
 }
 
@@ -73,8 +75,9 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(std::vector<std::string>
 }
 
 Process::~Process() {
-  ::close(in_);
+  if (in_ >= 0) ::close(in_);
   ::close(out_);
+  if (pid_ == 0) return;
   if (ends_ == Ends::kBySignal) ::kill(pid_, SIGINT);
   const absl::Time end = absl::Now() + kStop;
   while (absl::Now() < end) {
@@ -90,7 +93,7 @@ absl::Status Process::Write(const std::string& line) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t put = ::write(in_, text.data() + at, text.size() - at);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return absl::UnavailableError(absl::StrCat("a process ended: ", EndOfLog()));
+    if (put < 0) return Ended();
     at += static_cast<size_t>(put);
   }
   return absl::OkStatus();
@@ -117,9 +120,29 @@ absl::StatusOr<std::string> Process::ReadLine(absl::Duration bound) {
     char bytes[4096];
     const ssize_t got = ::read(out_, bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return absl::UnavailableError(absl::StrCat("a process ended: ", EndOfLog()));
+    if (got <= 0) return Ended();
     unread_.append(bytes, static_cast<size_t>(got));
   }
+}
+
+absl::StatusOr<std::string> Process::Finish() {
+  ::close(std::exchange(in_, -1));
+  char bytes[65536];
+  while (true) {
+    const ssize_t got = ::read(out_, bytes, sizeof bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    unread_.append(bytes, static_cast<size_t>(got));
+  }
+  int how = 0;
+  while (::waitpid(pid_, &how, 0) < 0 && errno == EINTR) continue;
+  pid_ = 0;
+  if (how != 0) return absl::UnavailableError(EndOfLog());
+  return std::move(unread_);
+}
+
+absl::Status Process::Ended() const {
+  return absl::UnavailableError(absl::StrCat("a process ended: ", EndOfLog()));
 }
 
 std::string Process::EndOfLog() const {

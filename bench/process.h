@@ -33,15 +33,19 @@ class Process {
   // Returns the next line of its output, without the break. Unavailable, with the end of its log,
   // if it ended; DeadlineExceeded after `bound`; Cancelled when interrupted (interrupt.h).
   absl::StatusOr<std::string> ReadLine(absl::Duration bound);
+  // Ends its input, waits until it ends, and returns the rest of its output. Unavailable, with the
+  // end of its log, if it failed. An interrupt does not stop the wait. The last call to it.
+  absl::StatusOr<std::string> Finish();
 
  private:
   Process(pid_t pid, Ends ends, int in, int out, std::string log)
       : pid_(pid), ends_(ends), in_(in), out_(out), log_(std::move(log)) {}
   std::string EndOfLog() const;
+  absl::Status Ended() const;
 
-  pid_t pid_;
+  pid_t pid_;  // 0: it has ended
   Ends ends_;
-  int in_, out_;
+  int in_, out_;  // in_ < 0: closed
   std::string log_;
   std::string unread_;
 };

@@ -118,6 +118,10 @@ Json SummaryRecord(const Row& row) {
   if (summary.copied >= 0) record["copied"] = summary.copied;
   if (summary.share >= 0) record["max_min_share"] = summary.share;
   if (const std::string note = NoteOn(row); !note.empty()) record["note"] = note;
+  if (const absl::StatusOr<const Workload*> workload = FindWorkload(row.setup.workload);
+      workload.ok()) {
+    record["question"] = std::string((*workload)->question());
+  }
   return record;
 }
 
@@ -140,7 +144,8 @@ std::string MachineRecord(const Machine& machine, const std::string& host) {
                  {"kernel", machine.kernel},
                  {"tcp_congestion_control", machine.congestion_control},
                  {"load1", machine.load1},
-                 {"when", machine.when}};
+                 {"when", machine.when},
+                 {"description", Describe(machine)}};
   if (!host.empty()) record["host"] = host;
   if (!machine.adapters.empty()) record["adapters"] = Json(ToJson(machine.adapters));
   return JsonLine(record);

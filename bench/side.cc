@@ -60,6 +60,12 @@ absl::Status Reason(const absl::Status& status) {
 
 }  // namespace
 
+void Done::SetLatencies(std::vector<float>& next_us) {
+  p50_us = Quantile(next_us, 0.5);
+  p99_us = Quantile(next_us, 0.99);
+  max_us = next_us.empty() ? 0 : *std::max_element(next_us.begin(), next_us.end());
+}
+
 double Window::cpu() const {
   return Sum(cpu_seconds);
 }

@@ -34,6 +34,9 @@ struct Done {
   // The number of elements that came through shared memory in their own slots, and how many of them
   // the worker copied there.
   int64_t shared = 0, copied = 0;
+
+  // Sets the latencies from the times of all calls. Reorders them.
+  void SetLatencies(std::vector<float>& next_us);
 };
 
 // The processes of each role: "consumer", "worker", "dispatcher", "limit".

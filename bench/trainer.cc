@@ -83,9 +83,7 @@ class Trainer final : public Side {
     done.seconds = now - start;
     done.copied = Copied() - copied_before;
     done.shared = done.copied + InPlace() - in_place_before;
-    done.p50_us = Quantile(next_us, 0.5);
-    done.p99_us = Quantile(next_us, 0.99);
-    done.max_us = next_us.empty() ? 0 : *std::max_element(next_us.begin(), next_us.end());
+    done.SetLatencies(next_us);
     if (setup_.workers > 1) {  // one partition each; some may have sent no element yet
       for (const auto& [partition, elements] : by_partition) done.shares.push_back(elements);
       done.shares.resize(std::max<size_t>(done.shares.size(), setup_.workers));

@@ -7,7 +7,8 @@
 # a missing part there is a row with the reason.
 #
 # FOLDER (default: gpu-day-results here) then has gpu-day.json (a line for each step), gpu-day.html, failures.txt (each
-# failure, with the end of its output), gpu-report.json and .html (the measurements), and a log for each step.
+# failure, with the end of its output), gpu-report.json and .html (the measurements; .html if this machine has Python
+# with matplotlib and Jinja2), and a log for each step.
 #
 # A step takes at most GPU_DAY_STEP seconds (240), and no step begins after GPU_DAY_SECONDS (1200). A second call with
 # the same folder continues with the steps that have no result. To repeat a step, remove its .json. PENSTOCK_BENCH:
@@ -117,7 +118,12 @@ escaped() { sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g' "$1"; }
        s/class="failed"/class="bad"/; s/class="timed out"/class="bad"/' "$folder/gpu-day.json"
   echo '</table>'
   [ "$left" = 0 ] || echo "<p class=bad>$left steps are left: call gpu-day again.</p>"
-  [ ! -e "$folder/gpu-report.html" ] || echo '<p><a href="gpu-report.html">Measurements</a></p>'
+  if [ -e "$folder/gpu-report.html" ]; then
+    echo '<p><a href="gpu-report.html">Measurements</a></p>'
+  elif [ -e "$folder/gpu-report.json" ]; then  # no Python with what the page needs
+    echo '<p><a href="gpu-report.json">Measurements</a>; elsewhere,'
+    echo '<code>penstock bench page gpu-report.json gpu-report.html</code> makes a page of them</p>'
+  fi
   if [ -s "$folder/failures.txt" ]; then
     echo '<h2>What failed</h2><pre>'
     escaped "$folder/failures.txt"

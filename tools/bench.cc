@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "bench/limits.h"
 #include "bench/machine.h"
 #include "bench/neighbours.h"
+#include "bench/page.h"
 #include "bench/run.h"
 #include "bench/trainer.h"
 #include "penstock/status.h"
@@ -63,6 +66,33 @@ absl::Status RunBench(BenchArguments given) {
   return bench::CheckInterrupted();
 }
 
+struct PageArguments {
+  std::string records, page, gpu_figures;
+};
+
+absl::Status MakePage(const PageArguments& given) {
+  std::ifstream file(given.records);
+  const std::string records((std::istreambuf_iterator<char>(file)), {});
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", given.records));
+  PENSTOCK_ASSIGN_OR_RETURN(const bench::PageMaker maker,
+                            bench::PageMaker::Find(given.gpu_figures));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string html, maker.Make(records));
+  std::ofstream page(given.page);
+  if (page << html << std::flush) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", given.page));
+}
+
+void AddBenchPage(CLI::App& bench, Chosen& chosen) {
+  auto given = std::make_shared<PageArguments>();
+  CLI::App* command = bench.add_subcommand(
+      "page", "Make the page of --html from the records of --json, on any machine.");
+  command->add_option("records", given->records, "File that --json wrote.")->required();
+  command->add_option("page", given->page, "File for the page.")->required();
+  command->add_option("--gpu-figures", given->gpu_figures,
+                      "File with the output of gpu_bench, to show on the page.");
+  command->callback([given, &chosen] { chosen.run = [given] { return MakePage(*given); }; });
+}
+
 std::string Questions() {
   std::string lines = "Workloads:\n";
   for (const bench::Workload* workload : bench::Workloads()) {
@@ -87,6 +117,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
       "  penstock bench T1 --protocol shm,tcp --size 1048576\n"
       "  penstock bench T1 --protocol shm --neighbours 2\n"
       "  penstock bench --json bench.jsonl --html bench.html\n"
+      "  penstock bench page bench.jsonl bench.html\n"
       "  srun -N2 penstock bench cluster"));
   command->add_option("workload", given->options.workloads,
                       "Workloads to run; the default is all.");
@@ -109,8 +140,9 @@ void AddBench(CLI::App& app, Chosen& chosen) {
                    "Program that starts the named peer (bench/peers/README.md).")
       ->capture_default_str();
   AddBenchCluster(*command, chosen);
+  AddBenchPage(*command, chosen);
   command->callback([command, given, &chosen] {
-    if (command->got_subcommand("cluster")) return;
+    if (!command->get_subcommands().empty()) return;
     chosen.run = [given] { return RunBench(*given); };
   });
 

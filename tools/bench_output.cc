@@ -4,15 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "bench/html.h"
 #include "bench/record.h"
 #include "bench/report.h"
 #include "penstock/status.h"
@@ -47,7 +44,8 @@ void AddBenchFlags(CLI::App& command, BenchFlags& flags) {
   AddCaseFlags(command, flags);
   command.add_option("--json", flags.json,
                      "File for one JSON object a line; - means standard output.");
-  command.add_option("--html", flags.html, "File for a page with plots.");
+  command.add_option("--html", flags.html,
+                     "File for a page with plots. Needs Python with matplotlib and Jinja2.");
   command.add_option("--gpu-figures", flags.gpu_figures,
                      "File with the output of gpu_bench, to show on the page of --html.");
   command
@@ -91,29 +89,36 @@ absl::StatusOr<BenchOutput::File> BenchOutput::OpenFile(const std::string& name)
 
 absl::StatusOr<BenchOutput> BenchOutput::Open(const BenchFlags& flags) {
   PENSTOCK_ASSIGN_OR_RETURN(File json, OpenFile(flags.json));
-  PENSTOCK_ASSIGN_OR_RETURN(File html, OpenFile(flags.html));
-  std::optional<bench::GpuFigures> gpu;
-  if (!flags.gpu_figures.empty()) {
-    std::ifstream file(flags.gpu_figures);
-    const std::string lines((std::istreambuf_iterator<char>(file)), {});
-    if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", flags.gpu_figures));
-    absl::StatusOr<bench::GpuFigures> figures = bench::ReadGpuFigures(lines);
-    PENSTOCK_RETURN_IF_ERROR(Annotate(figures.status(), "in ", flags.gpu_figures));
-    gpu = *std::move(figures);
+  BenchOutput output(std::move(json), File(nullptr, [](std::FILE*) {}),
+                     flags.json == "-" || flags.html == "-" ? stderr : stdout);
+  if (flags.html.empty()) return output;
+  absl::StatusOr<bench::PageMaker> page = bench::PageMaker::Find(flags.gpu_figures);
+  if (page.ok()) {
+    PENSTOCK_ASSIGN_OR_RETURN(output.html_, OpenFile(flags.html));
+    output.page_ = *std::move(page);
+  } else if (flags.json.empty()) {
+    return page.status();
+  } else {
+    output.no_page_ = std::string(page.status().message());
+    std::fprintf(stderr, "%s\n", output.no_page_.c_str());
   }
-  return BenchOutput(std::move(json), std::move(html),
-                     flags.json == "-" || flags.html == "-" ? stderr : stdout, std::move(gpu));
+  return output;
+}
+
+void BenchOutput::Record(const std::string& lines) {
+  WriteText(json_.get(), lines);
+  records_ += lines;
 }
 
 void BenchOutput::Add(const bench::Machine& machine, const std::string& host) {
-  machines_.push_back(absl::StrCat(host, host.empty() ? "" : ": ", bench::Describe(machine)));
-  std::fprintf(stderr, "%s\n", machines_.back().c_str());
-  WriteText(json_.get(), bench::MachineRecord(machine, host));
+  std::fprintf(stderr, "%s%s%s\n", host.c_str(), host.empty() ? "" : ": ",
+               bench::Describe(machine).c_str());
+  Record(bench::MachineRecord(machine, host));
 }
 
 void BenchOutput::Add(bench::Row row) {
   std::fprintf(stderr, "%s\n", bench::ReportLine(row).c_str());
-  WriteText(json_.get(), bench::RecordsOf(row));
+  Record(bench::RecordsOf(row));
   rows_.push_back(std::move(row));
 }
 
@@ -127,11 +132,13 @@ absl::Status BenchOutput::Finish() {
                  FormatTable(matrix.table.head, matrix.table.lines, /*left=*/1).c_str(),
                  matrix.slowest.c_str());
   }
-  WriteText(html_.get(), bench::HtmlPage(machines_, rows_, gpu_));
+  absl::StatusOr<std::string> html = page_.has_value() ? page_->Make(records_) : std::string();
+  if (html.ok()) WriteText(html_.get(), *html);
+  if (!no_page_.empty()) std::fprintf(stderr, "\n%s\n", no_page_.c_str());
   for (const bench::Row& row : rows_) {
     if (absl::IsDataLoss(row.status)) return row.status;
   }
-  return absl::OkStatus();
+  return html.status();
 }
 
 }  // namespace penstock::tools

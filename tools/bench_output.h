@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/gpu_figures.h"
 #include "bench/hosts.h"
 #include "bench/machine.h"
+#include "bench/page.h"
 #include "bench/row.h"
 
 namespace CLI {
@@ -42,8 +42,9 @@ absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& 
 
 class BenchOutput {
  public:
-  // Opens the files. Unavailable, or the system's code, if a file cannot be written or read;
-  // InvalidArgument if the file of GPU figures has other contents.
+  // Opens the files. Unavailable, or the system's code, if a file cannot be written. If this
+  // machine cannot make a page (PageMaker::Find()), that is an error, unless the records have a
+  // file too.
   static absl::StatusOr<BenchOutput> Open(const BenchFlags& flags);
 
   // Adds a machine. All machines must be added before the first row. `host` names the machine if
@@ -57,13 +58,15 @@ class BenchOutput {
  private:
   using File = std::unique_ptr<std::FILE, void (*)(std::FILE*)>;
   static absl::StatusOr<File> OpenFile(const std::string& name);
-  BenchOutput(File json, File html, std::FILE* people, std::optional<bench::GpuFigures> gpu)
-      : json_(std::move(json)), html_(std::move(html)), people_(people), gpu_(std::move(gpu)) {}
+  BenchOutput(File json, File html, std::FILE* people)
+      : json_(std::move(json)), html_(std::move(html)), people_(people) {}
+  void Record(const std::string& lines);
 
   File json_, html_;
   std::FILE* people_;
-  std::optional<bench::GpuFigures> gpu_;
-  std::vector<std::string> machines_;
+  std::optional<bench::PageMaker> page_;  // none: no page is wanted, or possible
+  std::string no_page_;                   // the reason if a page is wanted but not possible
+  std::string records_;
   std::vector<bench::Row> rows_;
 };
 

@@ -6,10 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "bench/html.h"
 #include "bench/record.h"
 #include "bench/report.h"
 
@@ -144,58 +142,6 @@ TEST(Report, LeavesOutColumnsThatNoRowFills) {
   ASSERT_EQ(report.lines.size(), 1u);
   EXPECT_EQ(report.lines[0].size(), report.head.size());
   EXPECT_THAT(report.lines[0], ::testing::Contains("0.900"));
-}
-
-TEST(Html, IsAPageOfItsOwnWithAPlotAndTheTable) {
-  Row other = MakeRow({MakePair(50, 100)});
-  other.setup.element_bytes = 65536;
-  Row refused = MakeRow({});
-  refused.status = absl::UnavailableError("no <such> device");
-  const std::string page =
-      HtmlPage({Describe(ThisMachine())}, {MakeRow({MakePair(90, 100)}), other, refused});
-  EXPECT_THAT(page, HasSubstr("<svg"));
-  EXPECT_THAT(page, HasSubstr("64 KiB"));
-  EXPECT_THAT(page, HasSubstr("0.900"));
-  EXPECT_THAT(page, HasSubstr("no &lt;such&gt; device"));
-  for (const char* outside : {"http", "src=", "href=", "@import", "<script"}) {
-    EXPECT_THAT(page, Not(HasSubstr(outside)));
-  }
-  EXPECT_THAT(page, Not(HasSubstr("nan")));
-}
-
-TEST(Html, HasNoPlotOfRowsThatDidNotRun) {
-  Row refused = MakeRow({});
-  refused.status = absl::UnavailableError("not here");
-  const std::string page = HtmlPage({Describe(ThisMachine())}, {refused});
-  EXPECT_THAT(page, Not(HasSubstr("<svg")));
-  EXPECT_THAT(page, HasSubstr("not here"));
-}
-
-TEST(Html, ShowsGpuMeasurementsBesideTheirLimits) {
-  const absl::StatusOr<GpuFigures> figures = ReadGpuFigures(
-      "{\"what\": \"raw copy of 1024 KiB\", \"beside\": \"\", \"gb_per_second\": 50.00, "
-      "\"least\": 49.00, \"most\": 51.00}\n"
-      "{\"what\": \"landing of 1024 KiB\", \"beside\": \"raw copy of 1024 KiB\", "
-      "\"gb_per_second\": 48.00, \"least\": 47.50, \"most\": 48.25}\n");
-  ASSERT_TRUE(figures.ok()) << figures.status();
-  ASSERT_EQ(figures->figures.size(), 2u);
-  const std::string page = HtmlPage({}, {}, *figures);
-  EXPECT_THAT(page, HasSubstr("<h2>On a GPU</h2>"));
-  EXPECT_THAT(page, HasSubstr("landing of 1024 KiB</td><td>48.00</td><td>47.50</td><td>48.25</td>"
-                              "<td>0.960</td><td class='word'>raw copy of 1024 KiB"));
-  EXPECT_THAT(page, HasSubstr("<td>51.00</td><td></td>"));  // the limit has no ratio
-  EXPECT_THAT(HtmlPage({}, {}), Not(HasSubstr("GPU")));
-  EXPECT_THAT(HtmlPage({}, {}, *ReadGpuFigures("{\"not_measured\": \"no <driver>\"}\n")),
-              HasSubstr("Not measured: no &lt;driver&gt;"));
-}
-
-TEST(Html, FiguresThatAreNoneAreRefusedByLine) {
-  for (const char* line : {"1", "{}", "{", "{\"what\": \"x\", \"gb_per_second\": -1}",
-                           "{\"what\": 3, \"gb_per_second\": 1, \"least\": 1, \"most\": 1}"}) {
-    const absl::Status status = ReadGpuFigures(absl::StrCat("\n", line)).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << line;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("line 2 is no figure of gpu_bench"));
-  }
 }
 
 TEST(Report, SizesReadAsPeopleSayThem) {

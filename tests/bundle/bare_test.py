@@ -78,6 +78,16 @@ class OnABareMachine(unittest.TestCase):
         self.assertEqual(code, 0, out + err)
         self.assertRegex(out, r"\[  PASSED  \] [1-9]")
 
+    def test_the_bench_measures_without_python(self):
+        code, out, err = run("/penstock-bundle/bin/penstock", "bench", "Range", "--protocol", "local,shm", "--pairs", "1",
+                             "--window", "0.05", "--json", "/tmp/bench.jsonl", "--html", "/tmp/bench.html")
+        self.assertEqual(code, 0, err)
+        self.assertIn("limit GB/s", out)
+        self.assertIn("no page can be made here: cannot run python3: No such file", err)
+        records = [json.loads(line) for line in (bare / "tmp/bench.jsonl").read_text().splitlines()]
+        self.assertEqual([record["note"] for record in records if record.get("summary") and not record["gb_per_s"]], [])
+        self.assertFalse((bare / "tmp/bench.html").exists())
+
     def test_its_gpu_part_says_of_each_step_how_it_ended(self):
         script = bare / "penstock-bundle/gpu-day"  # needs a shell, which a bare root lacks
         if not script.exists():
