@@ -65,7 +65,8 @@ if [ -e "$top/lib/penstock/libpenstock_ucx.so" ]; then
 fi
 mkdir -p "$top/share/penstock/examples/digits"
 cp "$root"/examples/digits/{*.py,digits.csv,README.md} "$top/share/penstock/examples/digits/"
-mkdir -p "$top/share/penstock/bench"
+mkdir -p "$top"/share/penstock/{bench,bench_cluster}
+cp "$root/bench/cluster/launch.py" "$top/share/penstock/bench_cluster/"
 cp "$root"/bench/page/{page.py,template.html,README.md} "$top/share/penstock/bench/"
 cp "$root/cmake/bundle.README" "$top/README"
 if [ -e "$top/tests/cuda_gpu_test" ]; then cp "$root/cmake/gpu-day.sh" "$top/gpu-day"; fi

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // `penstock bench cluster`, and the commands that it starts on other hosts.
+#include <fcntl.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/cluster/agent.h"
+#include "absl/strings/str_split.h"
 #include "bench/cluster/level.h"
-#include "bench/cluster/meeting.h"
 #include "bench/cluster/pairs.h"
-#include "bench/cluster/ranks.h"
 #include "bench/cluster/run_levels.h"
 #include "bench/cluster/survey.h"
 #include "bench/cluster/tool.h"
@@ -28,6 +30,7 @@
 #include "penstock/status.h"
 #include "tools/bench_output.h"
 #include "tools/commands.h"
+#include "tools/hand_over.h"
 
 namespace penstock::tools {
 namespace {
@@ -39,49 +42,66 @@ constexpr int kQuickRounds = 2;
 constexpr double kQuickWindow = 0.3;  // seconds
 constexpr int64_t kQuickSize = 1 << 20;
 
+// The program that brings ranks together, and that runs commands on other hosts for them.
+Program Launcher(const char* task) {
+  return {.file = "../share/penstock/bench_cluster/launch.py", .first = {task}};
+}
+
 struct BenchClusterArguments {
   BenchFlags flags;
-  bench::GivenRank rank;
+  int rank = -1, ranks = -1;  // negative: not given
+  std::string leader;
+  std::string others;               // what the launcher found, as JSON
   std::vector<std::string> levels;  // systems or protocols; empty: all
   std::string rdma_device;
   double wait_s = 60;
   bool quick = false, all_pairs = false;
 };
 
-std::optional<std::string> Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
+// Another host that takes part.
+struct Other {
+  bench::Hosts hosts;
+  std::string agent;  // "HOST:PORT" of its rank's agent; empty: reached over the remote shell
+};
 
 // The other hosts, and the reasons why some requested ones are missing.
 struct Others {
-  std::vector<bench::Attendee> pairs;
+  std::vector<Other> pairs;
   std::vector<std::string> missing;
-  std::optional<bench::Meeting> meeting;  // the other ranks serve while it exists
+  bool launched = false;  // as ranks
 };
 
-absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given, const bench::Rank& self) {
-  Others others;
-  if (!given.flags.hosts.empty()) {
-    if (given.flags.hosts.size() < 2) {
-      return absl::InvalidArgumentError("--hosts needs this host's address and at least one other");
+absl::StatusOr<Others> ReadOthers(const std::string& text) {
+  try {  // the library reports other JSON only by an exception
+    const nlohmann::json said = nlohmann::json::parse(text);
+    Others others{.missing = said.at("missing"), .launched = said.at("ranks") > 1};
+    for (const nlohmann::json& one : said.at("others")) {
+      const std::string agent = one.at("agent");
+      others.pairs.push_back({.hosts = {.here = one.at("here"),
+                                        .there = one.at("there"),
+                                        .run_there = {"", "bench-there", agent}},
+                              .agent = agent});
+      // Its rank ends when no process has the connection.
+      ::fcntl(one.at("connection").get<int>(), F_SETFD, FD_CLOEXEC);
     }
-    for (size_t i = 1; i < given.flags.hosts.size(); ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(others.pairs.emplace_back().hosts,
-                                PairOf(given.flags, given.flags.hosts[i]));
-    }
-    if (given.all_pairs) bench::MakeKey();
     return others;
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("--others is for launch.py: ", error.what()));
   }
-  if (self.count == 1) return others;
-  PENSTOCK_ASSIGN_OR_RETURN(others.meeting,
-                            bench::Meeting::Gather(self, absl::Seconds(given.wait_s)));
-  others.pairs = others.meeting->attendees();
-  for (const int rank : others.meeting->missing()) {
-    others.missing.push_back(absl::StrCat("rank ", rank, " did not connect to ", self.leader,
-                                          " within ", given.wait_s,
-                                          " s; start all ranks at once, with srun"));
+}
+
+absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given) {
+  if (!given.others.empty()) return ReadOthers(given.others);
+  Others others;
+  if (given.flags.hosts.empty()) return others;
+  if (given.flags.hosts.size() < 2) {
+    return absl::InvalidArgumentError("--hosts needs this host's address and at least one other");
   }
+  for (size_t i = 1; i < given.flags.hosts.size(); ++i) {
+    PENSTOCK_ASSIGN_OR_RETURN(others.pairs.emplace_back().hosts,
+                              PairOf(given.flags, given.flags.hosts[i]));
+  }
+  if (given.all_pairs) bench::MakeKey();
   return others;
 }
 
@@ -146,14 +166,14 @@ std::vector<std::string> PairFlags(const BenchClusterArguments& given) {
   return words;
 }
 
-// Measures from each host, including this one, to every other host, one pair at a time.
-void MeasurePairs(const BenchClusterArguments& given, const std::vector<bench::Attendee>& reached,
+// Measures from each host, this one included, to each other one, one pair at a time.
+void MeasurePairs(const BenchClusterArguments& given, const std::vector<Other>& reached,
                   const std::string& scratch, BenchOutput& output) {
   std::vector<std::string> hosts = {reached[0].hosts.here};
   std::vector<absl::StatusOr<bench::Agent>> agents;
   const std::string log = absl::StrCat(scratch, "/agent-");
   agents.push_back(bench::StartAgent({""}, hosts[0], absl::StrCat(log, 0)));
-  for (const bench::Attendee& other : reached) {
+  for (const Other& other : reached) {
     hosts.push_back(other.hosts.there);
     if (other.agent.empty()) {
       agents.push_back(
@@ -197,8 +217,8 @@ absl::Status RunPair(const BenchClusterArguments& given, const bench::Hosts& hos
   return bench::CheckInterrupted();
 }
 
-absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Others others, FindOthers(given, self));
+absl::Status Lead(const BenchClusterArguments& given) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Others others, FindOthers(given));
   PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
   PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
   const std::vector<std::string> protocols = ProtocolsOf(given);
@@ -213,7 +233,7 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
     return here;
   };
   const bench::Survey& here = survey_here(others.pairs.empty() ? "" : others.pairs[0].hosts.here);
-  for (const bench::Attendee& other : others.pairs) {
+  for (const Other& other : others.pairs) {
     const bench::Hosts& hosts = other.hosts;
     survey_here(hosts.here);
     surveys.push_back(bench::SurveyThere(hosts, given.rdma_device, scratch.path()));
@@ -223,7 +243,7 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   }
   MeasureLevels(given, bench::kHostWorkload, {}, bench::HostLevels(here, protocols), output);
   std::vector<bench::Hosts> reached;
-  std::vector<bench::Attendee> ends;  // hosts for pairs: those reached
+  std::vector<Other> ends;  // hosts for pairs: those reached
   for (size_t i = 0; i < others.pairs.size(); ++i) {
     const bench::Hosts& hosts = others.pairs[i].hosts;
     if (!surveys[i].ok()) {
@@ -247,9 +267,9 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
     output.Add(LeftOut(bench::kLinkWorkload, {}, absl::UnavailableError(why)));
   }
   if (others.pairs.empty() && others.missing.empty()) {
-    output.Add(LeftOut(
-        bench::kLinkWorkload, {},
-        absl::NotFoundError(self.count > 1 ? "all ranks are on one host"
+    output.Add(LeftOut(bench::kLinkWorkload, {},
+                       absl::NotFoundError(
+                           others.launched ? "all ranks are on one host"
                                            : "no other host: give --hosts, or start a rank on each "
                                              "of two nodes with srun")));
   }
@@ -257,17 +277,32 @@ absl::Status Lead(const BenchClusterArguments& given, const bench::Rank& self) {
   return bench::CheckInterrupted();
 }
 
+// Returns the command line of this process, without the program.
+std::vector<std::string> OwnArguments() {
+  std::ifstream file("/proc/self/cmdline");
+  const std::string line((std::istreambuf_iterator<char>(file)), {});
+  std::vector<std::string> words = absl::StrSplit(line, '\0');
+  words.pop_back();  // after the last end
+  words.erase(words.begin());
+  return words;
+}
+
 absl::Status RunCluster(const BenchClusterArguments& given) {
   for (const std::string& protocol : given.flags.protocols) {
     PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(protocol).status());
   }
-  bench::Rank self;
-  if (given.flags.hosts.empty()) {  // with --hosts, this process starts everything
-    PENSTOCK_ASSIGN_OR_RETURN(self, bench::FindRank(given.rank, Variable));
+  // With --hosts, this process starts everything.
+  const auto differs = [](const char* name, const char* alone) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && std::strcmp(value, alone) != 0;
+  };
+  const bool launched = given.rank >= 0 || given.ranks >= 0 || differs("SLURM_PROCID", "0") ||
+                        differs("SLURM_NTASKS", "1");
+  if (launched && given.flags.hosts.empty() && given.others.empty()) {
+    return RunProgram("bench", Launcher("ranks"), OwnArguments());
   }
   bench::WatchForInterrupts();
-  if (self.number > 0) return bench::ServeLeader(self, absl::Seconds(given.wait_s));
-  return Lead(given, self);
+  return Lead(given);
 }
 
 }  // namespace
@@ -307,19 +342,19 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
       "Check all links in a few seconds per host: few levels, one size, short windows.");
   command->add_flag(
       "--all-pairs", given->all_pairs,
-      "At the end let every host read from every other host, one pair at a time, as with "
-      "--quick. A pair takes about 7 s, more with RDMA: 4 hosts take 1.5 minutes or more, 16 half "
-      "an hour.");
-  command->add_option("--rank", given->rank.number,
-                      "Rank of this process; the default is Slurm's.");
-  command->add_option("--ranks", given->rank.count, "Number of ranks; the default is Slurm's.");
+      "At the end let every host read from every other host, one pair at a time, as with --quick. "
+      "A "
+      "pair takes about 7 s, more with RDMA: 4 hosts take 1.5 minutes or more, 16 half an hour.");
+  command->add_option("--rank", given->rank, "Rank of this process; the default is Slurm's.");
+  command->add_option("--ranks", given->ranks, "Number of ranks; the default is Slurm's.");
   command->add_option(
-      "--leader", given->rank.leader,
+      "--leader", given->leader,
       "HOST:PORT at which the ranks meet; the default is the first node of the step "
       "and a port derived from the job's number.");
   command->add_option("--wait", given->wait_s, "Seconds within which all ranks must arrive.")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
+  command->add_option("--others", given->others)->group("");
   command->callback([command, given, &chosen] {
     if (given->quick) {
       if (command->count("--pairs") == 0) given->flags.pairs = kQuickRounds;
@@ -336,16 +371,8 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
   };
   auto told = std::make_shared<Told>();
 
-  CLI::App* there =
-      app.add_subcommand("bench-there", "Runs this program on a rank's host.")->group("");
-  there->prefix_command();
-  there->callback([there, &chosen] {
-    chosen.run = [there]() -> absl::Status {
-      const std::vector<std::string> words = there->remaining();
-      if (words.size() < 2) return absl::InvalidArgumentError("bench-there AGENT ARGUMENTS…");
-      return bench::RunThere(words[0], {words.begin() + 1, words.end()});
-    };
-  });
+  AddProgram(app, chosen, "bench-there", "Runs us on another host.", Launcher("there"))->group("");
+  AddProgram(app, chosen, "bench-agent", "Runs us for other hosts.", Launcher("agent"))->group("");
 
   CLI::App* tool = app.add_subcommand("bench-tool", "Runs a tool for the bench.")->group("");
   tool->prefix_command();
@@ -379,17 +406,6 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
     pair->quick = true;
     ends->run_there = {"", "bench-there", *sender};
     chosen.run = [pair, ends] { return RunPair(*pair, *ends); };
-  });
-
-  auto host = std::make_shared<std::string>();
-  CLI::App* agent =
-      app.add_subcommand("bench-agent", "Runs this program for other hosts.")->group("");
-  agent->add_option("host", *host)->required();
-  agent->callback([host, &chosen] {
-    chosen.run = [host] {
-      bench::WatchForInterrupts();
-      return bench::ServeAt(*host);
-    };
   });
 
   CLI::App* survey = app.add_subcommand("bench-survey", "Describes this host.")->group("");

@@ -23,7 +23,8 @@ absl::Status CheckThere(const std::string& name, const std::filesystem::path& pa
       ", which does not exist; build all of Penstock, or install it with cmake --install"));
 }
 
-// Replaces this process. Returns only if that fails.
+}  // namespace
+
 absl::Status RunProgram(const std::string& name, const Program& program,
                         const std::vector<std::string>& arguments) {
   std::error_code error;
@@ -41,6 +42,7 @@ absl::Status RunProgram(const std::string& name, const Program& program,
   const bool python = program.language == Program::Language::kPython;
   std::vector<std::string> words = {"penstock", name};
   if (python) words = {"python3", file.string(), "--bin", bin.string()};
+  words.insert(words.end(), program.first.begin(), program.first.end());
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -51,10 +53,8 @@ absl::Status RunProgram(const std::string& name, const Program& program,
                     : absl::StrCat("cannot run ", file.string()));
 }
 
-}  // namespace
-
-void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
-                const std::string& description, Program program) {
+CLI::App* AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
+                     const std::string& description, Program program) {
   CLI::App* command = app.add_subcommand(name, description);
   command->set_help_flag();  // the program gets all arguments after its name, even --help
   command->prefix_command();
@@ -63,6 +63,7 @@ void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
       return RunProgram(name, program, rest);
     };
   });
+  return command;
 }
 
 }  // namespace penstock::tools

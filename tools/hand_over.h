@@ -23,11 +23,17 @@ struct Program {
   std::string file;                // path from the command's folder
   std::vector<std::string> needs;  // other commands in that folder
   Language language = Language::kPython;
+  std::vector<std::string> first;  // arguments before all others
 };
 
-// Adds a subcommand that passes every argument after its name, even --help, to `program`. The
-// program replaces this process. NotFound, naming the missing file, if a part of it does not exist.
-void AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
-                const std::string& description, Program program);
+// Replaces this process by the program of the subcommand `name`. Returns only if that fails:
+// NotFound, naming the missing file, if a part of it does not exist.
+absl::Status RunProgram(const std::string& name, const Program& program,
+                        const std::vector<std::string>& arguments);
+
+// Adds a subcommand that passes every argument after its name, also --help, to RunProgram().
+// Returns the subcommand.
+CLI::App* AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
+                     const std::string& description, Program program);
 
 }  // namespace penstock::tools

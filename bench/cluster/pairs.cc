@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/cluster/pairs.h"
 
+#include <cstdlib>
 #include <memory>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "bench/process.h"
 #include "bench/report.h"
 #include "bench/wire.h"
+#include "control/protocol/host_port.h"
+#include "dataplane/transfer/tcp/socket.h"
 #include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
 
 using nlohmann::json;
+
+// The variable in which commands find the key. launch.py reads it.
+constexpr char kKeyVariable[] = "PENSTOCK_BENCH_KEY";
+constexpr absl::Duration kAgentStart = absl::Minutes(2);  // by a remote shell
 
 json ToJson(const Window& window) {
   return {{"done", ToJson(window.done)},
@@ -56,6 +64,26 @@ absl::StatusOr<Row> RowOf(const json& fields) {
 }
 
 }  // namespace
+
+void MakeKey() {
+  std::random_device random;
+  std::string key;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&key, absl::Hex(random(), absl::kZeroPad8));
+  ::setenv(kKeyVariable, key.c_str(), /*overwrite=*/1);
+}
+
+absl::StatusOr<Agent> StartAgent(std::vector<std::string> words, const std::string& host,
+                                 const std::string& log) {
+  words.insert(words.end(), {"bench-agent", host});
+  Agent agent{.host = host};
+  PENSTOCK_ASSIGN_OR_RETURN(agent.process,
+                            Process::Start(std::move(words), Process::Ends::kWithInput, log));
+  PENSTOCK_RETURN_IF_ERROR(agent.process->Write(std::getenv(kKeyVariable)));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string port, agent.process->ReadLine(kAgentStart));
+  agent.address = control::JoinHostPort(host, port);
+  PENSTOCK_RETURN_IF_ERROR(transfer::tcp::ParseAddress(agent.address).status());
+  return agent;
+}
 
 json ToJson(const std::vector<Row>& rows) {
   json all = json::array();

@@ -1,17 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures between any two hosts. The reader's host runs `penstock bench-pair`, which measures and
-// prints its rows as one line. The sender's agent (agent.h) starts the sending side.
+// prints its rows as one line. The sender's agent (launch.py) starts the sending side.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/cluster/agent.h"
+#include "bench/hosts.h"
+#include "bench/process.h"
 #include "bench/row.h"
 
 namespace penstock::bench {
+
+// Makes the key with which agents that this process starts run commands. REQUIRES: no other thread
+// yet, since setenv is not thread-safe.
+void MakeKey();
+
+// A process that runs commands for the bench on its host: launch.py.
+struct Agent {
+  std::string host;                  // host on which it serves
+  std::string address;               // "HOST:PORT"
+  std::unique_ptr<Process> process;  // ends with this object; null: a rank's agent
+};
+// Starts an agent at an address of its host. `words` precede this program's arguments there.
+// REQUIRES: MakeKey().
+absl::StatusOr<Agent> StartAgent(std::vector<std::string> words, const std::string& host,
+                                 const std::string& log);
 
 // Returns rows of levels from the sender to the reader. `flags` are those of bench-pair.
 // Unavailable, with the reader's last output, if that fails.

@@ -7,20 +7,15 @@
 #include <fstream>
 #include <map>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "bench/cluster/agent.h"
 #include "bench/cluster/level.h"
-#include "bench/cluster/meeting.h"
 #include "bench/cluster/pairs.h"
 #include "bench/cluster/perftest.h"
-#include "bench/cluster/ranks.h"
 #include "bench/cluster/run_levels.h"
 #include "bench/cluster/survey.h"
 #include "bench/report.h"
 #include "bench/scratch.h"
-#include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::bench {
 namespace {
@@ -31,126 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
-using ::testing::StartsWith;
 namespace verbs = transfer::verbs;
-
-Environment Variables(std::map<std::string, std::string> variables) {
-  return [variables](const char* name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    return found == variables.end() ? std::nullopt : std::optional(found->second);
-  };
-}
-
-TEST(Ranks, AProcessThatNobodyLaunchedIsAlone) {
-  const absl::StatusOr<Rank> rank = FindRank({}, Variables({}));
-  ASSERT_TRUE(rank.ok()) << rank.status();
-  EXPECT_EQ(rank->count, 1);
-}
-
-TEST(Ranks, SlurmTellsAllOfThem) {
-  const absl::StatusOr<Rank> rank =
-      FindRank({}, Variables({{"SLURM_PROCID", "3"},
-                              {"SLURM_NTASKS", "4"},
-                              {"SLURM_NODEID", "1"},
-                              {"SLURM_JOB_ID", "5001"},
-                              {"SLURM_STEP_ID", "2"},
-                              {"SLURM_STEP_NODELIST", "gpu[07-08]"}}));
-  ASSERT_TRUE(rank.ok()) << rank.status();
-  EXPECT_EQ(rank->number, 3);
-  EXPECT_EQ(rank->count, 4);
-  EXPECT_EQ(rank->node, 1);
-  EXPECT_EQ(rank->leader, "gpu07:25009");
-  EXPECT_EQ(rank->job, "5001.2");
-}
-
-TEST(Ranks, TheCommandLineGoesBeforeSlurm) {
-  const absl::StatusOr<Rank> rank =
-      FindRank({.number = 0, .count = 2, .leader = "a:7"},
-               Variables({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}}));
-  ASSERT_TRUE(rank.ok()) << rank.status();
-  EXPECT_EQ(rank->number, 0);
-  EXPECT_EQ(rank->leader, "a:7");
-}
-
-TEST(Ranks, InvalidOptionsAreErrors) {
-  EXPECT_THAT(FindRank({.number = 2, .count = 2}, Variables({})).status().message(),
-              HasSubstr("--rank and --ranks"));
-  EXPECT_THAT(FindRank({.number = 0, .count = 2}, Variables({})).status().message(),
-              HasSubstr("--leader"));
-  EXPECT_THAT(
-      FindRank({.number = 0, .count = 2, .leader = "fd00::1:7000"}, Variables({}))
-          .status()
-          .message(),
-      HasSubstr("'fd00::1:7000' is not an address; use host:port, or [host]:port for IPv6"));
-  EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "x"}})).status().message(),
-              HasSubstr("SLURM_PROCID is 'x'"));
-  EXPECT_THAT(FindRank({}, Variables({{"SLURM_PROCID", "1"}})).status().message(),
-              HasSubstr("SLURM_NTASKS only 1"));
-}
-
-TEST(Ranks, TheFirstHostOfASlurmList) {
-  EXPECT_EQ(FirstHost("login"), "login");
-  EXPECT_EQ(FirstHost("a,b"), "a");
-  EXPECT_EQ(FirstHost("gpu[07-09,12],login"), "gpu07");
-  EXPECT_EQ(FirstHost("gpu[12]"), "gpu12");
-  EXPECT_EQ(FirstHost("r[1-2]n[03,05]-ib"), "r1n03-ib");
-  EXPECT_EQ(FirstHost("gpu[1"), "");
-  EXPECT_EQ(FirstHost(""), "");
-}
-
-TEST(Meeting, TheFirstRankOfEachOtherNodeServesUntilItsEnd) {
-  const Rank leader{.number = 0, .count = 3, .node = 0, .leader = "127.0.0.1:29870", .job = "j"};
-  const auto serve = [&](int number, int node, const std::string& job) {
-    Rank rank = leader;
-    rank.number = number;
-    rank.node = node;
-    rank.job = job;
-    return ServeLeader(rank, absl::Minutes(1));
-  };
-  absl::Status of_another_launch, of_the_same_node, of_another_node;
-  std::thread ranks([&] {
-    of_another_launch = serve(1, 1, "another");
-    of_the_same_node = serve(1, 0, "j");
-    of_another_node = serve(2, 1, "j");
-  });
-  {
-    const absl::StatusOr<Meeting> meeting = Meeting::Gather(leader, absl::Minutes(1));
-    ASSERT_TRUE(meeting.ok()) << meeting.status();
-    ASSERT_EQ(meeting->attendees().size(), 1u);
-    EXPECT_EQ(meeting->attendees()[0].rank, 2);
-    EXPECT_EQ(meeting->attendees()[0].hosts.there, "127.0.0.1");
-    EXPECT_TRUE(meeting->missing().empty());
-  }
-  ranks.join();
-  EXPECT_FALSE(of_another_launch.ok());
-  EXPECT_TRUE(of_the_same_node.ok()) << of_the_same_node;
-  EXPECT_TRUE(of_another_node.ok()) << of_another_node;
-}
-
-TEST(Meeting, IsHeldOverIpv6Too) {
-  Rank rank{.number = 1, .count = 2, .node = 1, .leader = "[::1]:29872", .job = "j"};
-  if (!transfer::tcp::ListenAt({.host = "::1"}).ok()) GTEST_SKIP() << "this machine has no IPv6";
-  absl::Status served;
-  std::thread other([&, rank] { served = ServeLeader(rank, absl::Minutes(1)); });
-  rank.number = rank.node = 0;
-  {
-    const absl::StatusOr<Meeting> meeting = Meeting::Gather(rank, absl::Minutes(1));
-    ASSERT_TRUE(meeting.ok()) << meeting.status();
-    ASSERT_EQ(meeting->attendees().size(), 1u);
-    EXPECT_EQ(meeting->attendees()[0].hosts.there, "::1");
-    EXPECT_THAT(meeting->attendees()[0].hosts.run_there.back(), StartsWith("[::1]:"));
-  }
-  other.join();
-  EXPECT_TRUE(served.ok()) << served;
-}
-
-TEST(Meeting, MissingOnesAreReported) {
-  const absl::StatusOr<Meeting> meeting = Meeting::Gather(
-      {.number = 0, .count = 3, .leader = "127.0.0.1:29871"}, absl::Milliseconds(20));
-  ASSERT_TRUE(meeting.ok()) << meeting.status();
-  EXPECT_TRUE(meeting->attendees().empty());
-  EXPECT_THAT(meeting->missing(), ElementsAre(1, 2));
-}
 
 TEST(Survey, GoesFromHostToHostWhole) {
   Survey survey = SurveyHere("127.0.0.1", "");
