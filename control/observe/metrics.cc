@@ -2,9 +2,11 @@
 #include "control/observe/metrics.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "control/sync/mutex.h"
 
 namespace penstock {
@@ -29,10 +31,25 @@ std::string LabelText(const Labels& labels) {
   return text;
 }
 
-template <class Metric>
-void RenderMember(const std::string& name, const std::string& labels, const Metric& metric,
+constexpr std::string_view kSeconds = "_seconds_total";
+
+bool InSeconds(std::string_view name) {
+  return name.ends_with(kSeconds);
+}
+
+void RenderMember(const std::string& name, const std::string& labels, const Counter& counter,
                   std::string& text) {
-  absl::StrAppend(&text, name, labels, " ", metric.value(), "\n");
+  absl::StrAppend(&text, name, labels, " ");
+  if (InSeconds(name)) {
+    absl::StrAppendFormat(&text, "%.6f\n", static_cast<double>(counter.value()) / 1e6);
+  } else {
+    absl::StrAppend(&text, counter.value(), "\n");
+  }
+}
+
+void RenderMember(const std::string& name, const std::string& labels, const Gauge& gauge,
+                  std::string& text) {
+  absl::StrAppend(&text, name, labels, " ", gauge.value(), "\n");
 }
 
 // Writes one line for each bound, then the sum and the count.
@@ -50,11 +67,24 @@ void RenderMember(const std::string& name, const std::string& labels, const Hist
 }
 
 template <class Metric>
+void RenderFamily(const std::string& name, const MetricFamily<Metric>& family, const char* type,
+                  std::string& text) {
+  absl::StrAppend(&text, "# HELP ", name, " ", family.help, "\n# TYPE ", name, " ", type, "\n");
+  for (const auto& [labels, metric] : family.members) RenderMember(name, labels, *metric, text);
+}
+
+template <class Metric>
 void RenderFamilies(const std::map<std::string, MetricFamily<Metric>>& families, const char* type,
                     std::string& text) {
-  for (const auto& [name, family] : families) {
-    absl::StrAppend(&text, "# HELP ", name, " ", family.help, "\n# TYPE ", name, " ", type, "\n");
-    for (const auto& [labels, metric] : family.members) RenderMember(name, labels, *metric, text);
+  for (const auto& [name, family] : families) RenderFamily(name, family, type, text);
+}
+
+void RenderUnderOldNames(const std::map<std::string, MetricFamily<Counter>>& counters,
+                         std::string& text) {
+  for (const auto& [name, family] : counters) {
+    if (!InSeconds(name)) continue;
+    const std::string stem = name.substr(0, name.size() - kSeconds.size());
+    RenderFamily(stem + "_microseconds_total", family, "counter", text);
   }
 }
 
@@ -138,6 +168,7 @@ std::string Metrics::Render() const {
   MutexLock lock(rep_->mu);
   std::string text;
   RenderFamilies(rep_->counters, "counter", text);
+  RenderUnderOldNames(rep_->counters, text);
   RenderFamilies(rep_->gauges, "gauge", text);
   RenderFamilies(rep_->histograms, "histogram", text);
   return text;

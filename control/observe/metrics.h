@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters, gauges and histograms of this process, and their text form for Prometheus. Names follow
-// its conventions: penstock_elements_taken_total, …_bytes, …_seconds.
+// its conventions: penstock_file_requests_total, …_bytes, …_seconds.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ namespace penstock {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// A number that any thread may change at any time without waiting.
+// A number that any thread may change at any time without waiting. A counter whose name ends in
+// _seconds_total counts microseconds and is printed in seconds.
 class Counter {
  public:
   void Add(int64_t n = 1) { value_.fetch_add(n, std::memory_order_relaxed); }
@@ -76,7 +77,9 @@ class Metrics {
   Histogram& GetHistogram(const std::string& name, const std::string& help,
                           const Labels& labels = {});
 
-  // Returns the text exposition format, sorted by name within each type.
+  // Returns the text exposition format, sorted by name within each type. Each counter in seconds is
+  // printed a second time in microseconds, under the name that releases before 0.9 gave it
+  // (…_microseconds_total). The next release drops these lines.
   std::string Render() const;
 
  private:

@@ -76,7 +76,7 @@ void StepTimes::Account() {
   // The time of a wait that has not ended belongs to neither counter yet.
   const Clock::time_point until = waits_since_.value_or(now);
   static Counter& trainer = ProcessMetrics().GetCounter(
-      "penstock_client_trainer_microseconds_total",
+      "penstock_client_trainer_seconds_total",
       "Time in which the trainer was not waiting for an element, of all sessions.");
   trainer.Add(std::max<int64_t>(0, (Between(accounted_, until) - waited_).count()));
   accounted_ = until;
@@ -88,7 +88,7 @@ StepTimes::Counters& StepTimes::CountersOf(const std::string& worker) {
   if (counters.worker != nullptr) return counters;
   const auto counter = [&](const char* cause) {
     return &ProcessMetrics().GetCounter(
-        "penstock_client_waited_microseconds_total",
+        "penstock_client_waited_seconds_total",
         "Time that Next() waited: for a worker's element to be received, and from then on.",
         {{"worker", worker}, {"cause", cause}});
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures how a trainer spends its time: in its own steps, or in Next(). Next() waits until a
 // worker's element has been received, and then until it is handed over. Metrics:
-// penstock_client_waited_microseconds_total{worker, cause}, by the worker whose element ended the
+// penstock_client_waited_seconds_total{worker, cause}, by the worker whose element ended the
 // wait; penstock_client_wait_seconds{protocol}, the length of single waits; and
-// penstock_client_trainer_microseconds_total, all other time. The worker reports the parts of the
+// penstock_client_trainer_seconds_total, all other time. The worker reports the parts of the
 // wait for it (dataplane/worker/link_times.h). Heartbeats report the same to the dispatcher, by
 // worker and by whole steps (control::StepCounts).
 #pragma once

@@ -8,7 +8,7 @@ namespace {
 
 std::shared_ptr<Counter> CounterOf(const std::string& client, const char* waits_for) {
   return ProcessMetrics().ShareCounter(
-      "penstock_worker_link_microseconds_total",
+      "penstock_worker_link_seconds_total",
       "Microseconds that links to clients waited for production, transport, or the trainer.",
       {{"client", client}, {"waits_for", waits_for}});
 }

@@ -72,6 +72,19 @@ TEST(Metrics, AreRenderedForPrometheus) {
             "penstock_workers 4\n");
 }
 
+TEST(Metrics, TimesArePrintedInSecondsAndUnderTheOldNameInMicroseconds) {
+  Metrics metrics;
+  metrics.GetCounter("penstock_busy_seconds_total", "Time at work.", {{"rank", "1"}})
+      .Add(2'500'001);
+  EXPECT_EQ(metrics.Render(),
+            "# HELP penstock_busy_seconds_total Time at work.\n"
+            "# TYPE penstock_busy_seconds_total counter\n"
+            "penstock_busy_seconds_total{rank=\"1\"} 2.500001\n"
+            "# HELP penstock_busy_microseconds_total Time at work.\n"
+            "# TYPE penstock_busy_microseconds_total counter\n"
+            "penstock_busy_microseconds_total{rank=\"1\"} 2500001\n");
+}
+
 TEST(Metrics, TheNewestUnusedOnesStay) {
   Metrics metrics;
   const auto counter = [&](const std::string& client) {

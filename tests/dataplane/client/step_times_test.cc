@@ -12,13 +12,13 @@ int64_t Value(const char* name, const Labels& labels = {}) {
   return ProcessMetrics().GetCounter(name, "", labels).value();
 }
 int64_t Waited(const char* cause) {
-  return Value("penstock_client_waited_microseconds_total", {{"worker", "w:1"}, {"cause", cause}});
+  return Value("penstock_client_waited_seconds_total", {{"worker", "w:1"}, {"cause", cause}});
 }
 
 TEST(StepTimes, AWaitIsOfTheWorkerUntilItsElementIsReceivedAndOfTheHandOverFromThenOn) {
   StepTimes::Clock::time_point now;
   StepTimes times([&] { return now; });
-  const int64_t before = Value("penstock_client_trainer_microseconds_total");
+  const int64_t before = Value("penstock_client_trainer_seconds_total");
   now += microseconds(1000);  // the trainer's step
   EXPECT_FALSE(times.waiting());
   times.OnReceived();  // before any call waits
@@ -35,13 +35,13 @@ TEST(StepTimes, AWaitIsOfTheWorkerUntilItsElementIsReceivedAndOfTheHandOverFromT
   EXPECT_EQ(Waited("worker"), 400);
   EXPECT_EQ(Waited("hand_over"), 7);
   EXPECT_EQ(Value("penstock_client_waits_total", {{"worker", "w:1"}}), 1);
-  EXPECT_EQ(Value("penstock_client_trainer_microseconds_total") - before, 1050);
+  EXPECT_EQ(Value("penstock_client_trainer_seconds_total") - before, 1050);
 }
 
 TEST(StepTimes, AWaitThatIsNotOverIsNotTheTrainers) {
   StepTimes::Clock::time_point now;
   StepTimes times([&] { return now; });
-  const int64_t before = Value("penstock_client_trainer_microseconds_total");
+  const int64_t before = Value("penstock_client_trainer_seconds_total");
   now += microseconds(10);
   times.Waits();
   now += microseconds(5000);
@@ -51,7 +51,7 @@ TEST(StepTimes, AWaitThatIsNotOverIsNotTheTrainers) {
   times.Goes("w:2", "tcp");
   now += microseconds(20);
   times.Account();
-  EXPECT_EQ(Value("penstock_client_trainer_microseconds_total") - before, 30);
+  EXPECT_EQ(Value("penstock_client_trainer_seconds_total") - before, 30);
 }
 
 TEST(StepTimes, StepsAreWholeAndCountFromTheFirstElementOn) {

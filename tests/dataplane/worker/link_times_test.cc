@@ -13,7 +13,7 @@ using std::chrono::microseconds;
 
 int64_t Booked(const char* waits_for) {
   return ProcessMetrics()
-      .GetCounter("penstock_worker_link_microseconds_total", "",
+      .GetCounter("penstock_worker_link_seconds_total", "",
                   {{"client", "c"}, {"waits_for", waits_for}})
       .value();
 }
