@@ -153,11 +153,11 @@ Dataset Distributed(const Workload& workload, const Setup& setup) {
       .data_transfer_protocol = setup.protocol,
       .compression = setup.compress ? LinkCompression::kAuto : LinkCompression::kNone};
   if (setup.coordinated) {
-    options.consumer_index = setup.consumer;
-    options.num_consumers = setup.consumers;
+    options.delivery =
+        CoordinatedRounds{.consumer_index = setup.consumer, .num_consumers = setup.consumers};
   }
   if (workload.cached()) {
-    options.cross_trainer_cache = CrossTrainerCache{std::to_string(setup.consumer)};
+    options.delivery = CrossTrainerCache{std::to_string(setup.consumer)};
   }
   return workload.MakeDataset(setup).Distribute(options);
 }

@@ -40,10 +40,9 @@ Dataset Job(const Service& service, Kind kind, int64_t partitions) {
                             .job_name = "states"};
   options.keep = Keep::kCommitted;
   if (kind == kOrdered) {
-    options.order = MergeOrder::kDeterministic;
-    options.partitions = partitions;
+    options.delivery = DeterministicOrder{.partitions = partitions};
   }
-  if (kind == kRounds) options.consumer_index = 0, options.num_consumers = 1;
+  if (kind == kRounds) options.delivery = CoordinatedRounds();
   return Dataset::Range(100'000'000).Distribute(options);
 }
 

@@ -21,18 +21,20 @@ constexpr int64_t kOrderedWindow = 1 << 15;
 }  // namespace
 
 std::unique_ptr<Delivery> Delivery::Make(const Parts& parts) {
-  const DistributeOptions& options = parts.options.distribute;
-  if (options.order == MergeOrder::kDeterministic) return std::make_unique<OrderedDelivery>(parts);
-  if (options.num_consumers.has_value()) return std::make_unique<RoundsDelivery>(parts);
-  if (options.cross_trainer_cache.has_value()) return std::make_unique<CachedDelivery>(parts);
+  const DeliveryFields& delivery = parts.options.delivery;
+  if (delivery.order == MergeOrder::kDeterministic) return std::make_unique<OrderedDelivery>(parts);
+  if (delivery.num_consumers.has_value()) return std::make_unique<RoundsDelivery>(parts);
+  if (delivery.cross_trainer_cache.has_value()) return std::make_unique<CachedDelivery>(parts);
   return std::make_unique<SharedDelivery>(parts);
 }
 
-CreditManager MakeCredits(const DistributeOptions& options) {
+CreditManager MakeCredits(const SessionOptions& options) {
   constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
-  if (options.order == MergeOrder::kDeterministic) return CreditManager(kOrderedWindow, kNoBound);
-  if (options.num_consumers.has_value()) return CreditManager(kRoundsWindow, kNoBound);
-  return CreditManager(options.max_outstanding_requests, options.max_outstanding_bytes);
+  const DeliveryFields& delivery = options.delivery;
+  if (delivery.order == MergeOrder::kDeterministic) return CreditManager(kOrderedWindow, kNoBound);
+  if (delivery.num_consumers.has_value()) return CreditManager(kRoundsWindow, kNoBound);
+  return CreditManager(options.distribute.max_outstanding_requests,
+                       options.distribute.max_outstanding_bytes);
 }
 
 protocol::ReceiveResult Delivery::OnElement(const Identity& identity) {
@@ -53,7 +55,7 @@ void Delivery::Record(Taken& taken, bool pending) {
   }
 }
 
-absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const DistributeOptions& options) {
+absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const SessionOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(Element element,
                             CopyOutOfFrame(DefaultPool(), std::move(taken.received.element)));
   if (!taken.step.has_value()) return element;
@@ -62,7 +64,7 @@ absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const DistributeOptions
   }
   Identity identity = taken.received.identity;
   identity.round = *taken.step;
-  identity.consumer = static_cast<int32_t>(*options.consumer_index);
+  identity.consumer = static_cast<int32_t>(*options.delivery.consumer_index);
   element.set_identity(identity);
   return element;
 }

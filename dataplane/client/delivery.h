@@ -113,9 +113,9 @@ class Delivery {
 };
 
 // Returns the manager with the elements and bytes that credits may cover.
-CreditManager MakeCredits(const DistributeOptions& options);
+CreditManager MakeCredits(const SessionOptions& options);
 // Returns the element that Next() gives this consumer. Needs no lock. REQUIRES: no error, and not
 // skipped.
-absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const DistributeOptions& options);
+absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const SessionOptions& options);
 
 }  // namespace penstock::client

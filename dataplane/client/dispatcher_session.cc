@@ -38,7 +38,7 @@ control::ClientUp DispatcherSession::Hello() {
     hello.state = ToMessage(*options_.state);
     for (const auto& [partition, delivered] : *options_.state) hello.round += delivered.size();
   }
-  hello.consumer = options_.distribute.consumer_index.value_or(-1);
+  hello.consumer = options_.delivery.consumer_index.value_or(-1);
   return hello;
 }
 

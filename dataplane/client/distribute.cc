@@ -85,7 +85,8 @@ absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
 }
 
 absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
-  RETURN_IF_ERROR(Check(FromAttrs(attrs)));
+  ASSIGN_OR_RETURN(const DistributeOptions options, FromAttrs(attrs));
+  RETURN_IF_ERROR(Check(options));
   const bool by_id = attrs.contains("dataset_id");
   if (by_id != inputs.empty() || by_id != attrs.contains("spec")) {
     return absl::InvalidArgumentError("it takes either an input or dataset_id and spec");

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/distribute_options.h"
 
+#include <algorithm>
 #include <string>
+#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/protocol/positions.h"
 #include "control/stub/target.h"
+#include "dataplane/client/delivery_fields.h"
 #include "penstock/sharding.h"
 #include "penstock/status.h"
 
@@ -15,23 +18,22 @@ namespace penstock {
 namespace client {
 namespace {
 
-// More than any job has trainers; bounds the cost of a wrong number.
+// More consumers than any job has trainers; bounds the cost of a wrong number.
 constexpr int64_t kMostConsumers = 1 << 16;
 
-// More than all workers have permits; bounds the cost of a wrong number.
+// More partitions than any workers have permits; bounds the cost of a wrong number.
 constexpr int64_t kMostPartitions = 1 << 12;
-// For order kDeterministic in mode DYNAMIC, if the options do not set a number.
+// For order kDeterministic in mode DYNAMIC, if the options give no number.
 constexpr int64_t kUsualPartitions = 8;
 
-// Returns from how many partitions elements are merged; 0: as many as there are shards or permits.
+// Returns how many partitions an order is merged from; 0: as many as there are shards, or permits.
 int64_t PartitionsOf(const DistributeOptions& options) {
-  if (options.order != MergeOrder::kDeterministic || options.partitions > 0) {
-    return options.partitions;
-  }
+  const auto* order = std::get_if<DeterministicOrder>(&options.delivery);
+  if (order == nullptr || order->partitions > 0) return order == nullptr ? 0 : order->partitions;
   return options.processing_mode == ShardingPolicy::kDynamic ? kUsualPartitions : 0;
 }
 
-// Rejects control characters: names are part of messages and logs.
+// Rejects control characters: names go into messages and logs.
 absl::Status CheckName(std::string_view option, const std::string& name) {
   for (char c : name) {
     if (absl::ascii_iscntrl(c)) {
@@ -57,84 +59,63 @@ absl::Status CheckCompression(LinkCompression compression) {
       "unknown compression ", static_cast<int>(compression), "; use NONE, AUTO, SNAPPY or LZ4"));
 }
 
-// Checks the consumers of coordinated reads and of order kDeterministic.
-absl::Status CheckConsumers(const DistributeOptions& options) {
-  if (options.consumer_index.has_value() != options.num_consumers.has_value()) {
-    return absl::InvalidArgumentError(
-        "consumer_index and num_consumers go together: give both, or neither");
-  }
-  if (!options.num_consumers) return absl::OkStatus();
+// Checks one of several consumers of a job.
+absl::Status CheckConsumer(const DistributeOptions& options, int64_t index, int64_t count) {
   if (options.job_name.empty()) {
     return absl::InvalidArgumentError(
         "num_consumers needs a job_name, under which the consumers find each other");
   }
-  if (*options.num_consumers < 1 || *options.num_consumers > kMostConsumers) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "num_consumers must be from 1 to ", kMostConsumers, ", not ", *options.num_consumers));
+  if (count < 1 || count > kMostConsumers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_consumers must be from 1 to ", kMostConsumers, ", not ", count));
   }
-  if (*options.consumer_index < 0 || *options.consumer_index >= *options.num_consumers) {
-    return absl::InvalidArgumentError(absl::StrCat("consumer_index must be from 0 to ",
-                                                   *options.num_consumers - 1, ", not ",
-                                                   *options.consumer_index));
+  if (index < 0 || index >= count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("consumer_index must be from 0 to ", count - 1, ", not ", index));
   }
   if (options.target_workers == TargetWorkers::kLocal) {
     return absl::InvalidArgumentError(
         "num_consumers needs workers that all consumers read; target_workers is LOCAL");
   }
-  if (options.order == MergeOrder::kDeterministic &&
-      (options.rests != Rests::kPad || options.on_error != RoundErrors::kSkipRound)) {
-    return absl::InvalidArgumentError(
-        "rests and on_error apply to the rounds of a coordinated read, which order kDeterministic "
-        "does not have: leave out the order or these options");
-  }
-  if (options.cross_trainer_cache) {
-    return absl::InvalidArgumentError(
-        "coordinated reads give each element to one consumer, cross_trainer_cache to all");
-  }
   return absl::OkStatus();
 }
 
-absl::Status CheckGroup(const DistributeOptions& options) {
-  if (!options.consumer_group) return absl::OkStatus();
-  const auto [size, member] = *options.consumer_group;
-  if (!options.num_consumers) {
-    return absl::InvalidArgumentError(
-        "consumer_group requires a coordinated read; set num_consumers, the number of groups, and "
-        "consumer_index");
-  }
-  if (size < 1 || size > kMostConsumers / *options.num_consumers) {
+absl::Status CheckDelivery(const DistributeOptions&, const FirstComeFirstServed& delivery) {
+  if (delivery.visitation <= Visitation::kAtLeastOnce) return absl::OkStatus();
+  return absl::InvalidArgumentError("visitation is neither kExactlyOnce nor kAtLeastOnce");
+}
+
+absl::Status CheckDelivery(const DistributeOptions& options, const CoordinatedRounds& rounds) {
+  RETURN_IF_ERROR(CheckConsumer(options, rounds.consumer_index, rounds.num_consumers));
+  const auto [size, member] = rounds.group;
+  if (size < 1 || size > kMostConsumers / rounds.num_consumers) {
     return absl::InvalidArgumentError(absl::StrCat("consumer_group's size must be from 1 to ",
-                                                   kMostConsumers / *options.num_consumers,
-                                                   ", not ", size));
+                                                   kMostConsumers / rounds.num_consumers, ", not ",
+                                                   size));
   }
   if (member < 0 || member >= size) {
     return absl::InvalidArgumentError(
         absl::StrCat("consumer_group's member must be from 0 to ", size - 1, ", not ", member));
   }
-  if (options.order == MergeOrder::kDeterministic) {
-    return absl::InvalidArgumentError(
-        "consumer_group requires rounds, which order kDeterministic does not have: leave out one");
-  }
   return absl::OkStatus();
 }
 
-absl::Status CheckOrder(const DistributeOptions& options) {
-  const bool deterministic = options.order == MergeOrder::kDeterministic;
-  if (options.partitions < 0 || options.partitions > kMostPartitions ||
-      (options.partitions > 0 && !deterministic)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "partitions must be from 1 to ", kMostPartitions,
-        ", or 0 for AUTO, and requires order kDeterministic if not 0; got ", options.partitions));
+absl::Status CheckDelivery(const DistributeOptions& options, const DeterministicOrder& order) {
+  if (order.num_consumers != 0 || order.consumer_index != 0) {
+    RETURN_IF_ERROR(CheckConsumer(options, order.consumer_index, order.num_consumers));
   }
-  if (!deterministic) return absl::OkStatus();
+  if (order.partitions < 0 || order.partitions > kMostPartitions) {
+    return absl::InvalidArgumentError(absl::StrCat("partitions must be from 1 to ", kMostPartitions,
+                                                   ", or 0 for AUTO, not ", order.partitions));
+  }
   if (options.processing_mode == ShardingPolicy::kOff) {
     return absl::InvalidArgumentError(
         "order kDeterministic needs processing_mode DYNAMIC, or a static one: in mode OFF each "
         "worker reads the whole dataset, so the number of elements depends on their number");
   }
-  // The partitions from which a reader gets elements.
+  // The partitions that a reader has elements of.
   const protocol::Positions positions{.partitions = PartitionsOf(options),
-                                      .consumers = options.num_consumers.value_or(1)};
+                                      .consumers = std::max<int64_t>(order.num_consumers, 1)};
   const int64_t shares = positions.shares();
   if (options.max_outstanding_requests > 0 && options.max_outstanding_requests < shares) {
     return absl::InvalidArgumentError(
@@ -150,40 +131,16 @@ absl::Status CheckOrder(const DistributeOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status CheckVisitation(const DistributeOptions& options) {
-  if (options.visitation == Visitation::kExactlyOnce) return absl::OkStatus();
+absl::Status CheckDelivery(const DistributeOptions& options, const CrossTrainerCache& cache) {
   const char* wrong =
-      options.visitation > Visitation::kAtLeastOnce
-          ? "visitation is neither kExactlyOnce nor kAtLeastOnce"
-      : options.num_consumers
-          ? "visitation kAtLeastOnce: a round of a coordinated read cannot be given out twice"
-      : options.order == MergeOrder::kDeterministic
-          ? "visitation kAtLeastOnce: an element that is sent again has no place in order "
-            "kDeterministic"
-      : options.cross_trainer_cache
-          ? "visitation kAtLeastOnce: elements of a cross_trainer_cache never come again"
-          : nullptr;
-  return wrong == nullptr ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
-}
-
-absl::Status CheckCache(const DistributeOptions& options) {
-  if (!options.cross_trainer_cache.has_value()) return absl::OkStatus();
-  const char* wrong =
-      options.cross_trainer_cache->trainer_id.empty()
-          ? "cross_trainer_cache needs a non-empty trainer_id"
+      cache.trainer_id.empty() ? "cross_trainer_cache needs a non-empty trainer_id"
       : options.job_name.empty()
           ? "cross_trainer_cache needs a job_name, under which trainers share"
-      : options.consumer_index || options.num_consumers
-          ? "cross_trainer_cache and coordinated reads exclude each other"
-      : options.order == MergeOrder::kDeterministic
-          ? "cross_trainer_cache skips elements that a slow trainer misses, which order "
-            "kDeterministic does not allow"
       : options.keep == Keep::kCommitted
-          ? "cross_trainer_cache keeps no history of a trainer, which keep = "
-            "kCommitted requires"
+          ? "cross_trainer_cache keeps no history of a trainer, which keep = kCommitted requires"
           : nullptr;
   if (wrong != nullptr) return absl::InvalidArgumentError(wrong);
-  return CheckName("trainer_id", options.cross_trainer_cache->trainer_id);
+  return CheckName("trainer_id", cache.trainer_id);
 }
 
 }  // namespace
@@ -231,38 +188,29 @@ absl::Status Check(const DistributeOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("Unrecognized target workers: ", static_cast<int>(options.target_workers)));
   }
-  RETURN_IF_ERROR(CheckCache(options));
-  RETURN_IF_ERROR(CheckConsumers(options));
-  RETURN_IF_ERROR(CheckGroup(options));
-  RETURN_IF_ERROR(CheckOrder(options));
-  return CheckVisitation(options);
-}
-
-DistributeOptions OfMember(DistributeOptions options) {
-  if (!options.consumer_group) return options;
-  const auto [size, member] = *options.consumer_group;
-  *options.num_consumers *= size;
-  options.consumer_index = *options.consumer_index * size + member;
-  return options;
+  return std::visit([&](const auto& delivery) { return CheckDelivery(options, delivery); },
+                    options.delivery);
 }
 
 control::JobTerms TermsOf(const DistributeOptions& options) {
+  const DeliveryFields delivery = OfMember(FieldsOf(options));
   return {.mode = options.processing_mode,
           .keep = options.keep.value_or(Keep::kTaken),
-          .deterministic = options.order == MergeOrder::kDeterministic,
+          .deterministic = delivery.order == MergeOrder::kDeterministic,
           .partitions = PartitionsOf(options),
-          .visitation = options.visitation,
-          .num_consumers = options.num_consumers.value_or(0),
-          .group_size = options.consumer_group.value_or(ConsumerGroup()).size,
-          .rests = options.rests,
-          .on_error = options.on_error,
-          .cross_trainer_cache = options.cross_trainer_cache.has_value(),
+          .visitation = delivery.visitation,
+          .num_consumers = delivery.num_consumers.value_or(0),
+          .group_size = delivery.consumer_group.value_or(ConsumerGroup()).size,
+          .rests = delivery.rests,
+          .on_error = delivery.on_error,
+          .cross_trainer_cache = delivery.cross_trainer_cache.has_value(),
           // All consumers read all workers.
-          .target_workers = options.num_consumers ? TargetWorkers::kAny : options.target_workers,
+          .target_workers = delivery.num_consumers ? TargetWorkers::kAny : options.target_workers,
           .quota = options.quota};
 }
 
 Attrs ToAttrs(const DistributeOptions& options) {
+  const DeliveryFields delivery = FieldsOf(options);
   Attrs attrs = {
       {"processing_mode", static_cast<int64_t>(options.processing_mode)},
       {"service", options.service},
@@ -272,13 +220,13 @@ Attrs ToAttrs(const DistributeOptions& options) {
       {"max_outstanding_bytes", options.max_outstanding_bytes},
       {"data_transfer_protocol", options.data_transfer_protocol},
       {"fallback", options.fallback},
-      {"order", static_cast<int64_t>(options.order)},
-      {"partitions", options.partitions},
+      {"order", static_cast<int64_t>(delivery.order)},
+      {"partitions", delivery.partitions},
       {"timeout_ns", absl::ToInt64Nanoseconds(options.timeout)},
-      {"visitation", static_cast<int64_t>(options.visitation)},
-      {"early_end", options.early_end},
-      {"rests", static_cast<int64_t>(options.rests)},
-      {"on_error", static_cast<int64_t>(options.on_error)},
+      {"visitation", static_cast<int64_t>(delivery.visitation)},
+      {"early_end", delivery.early_end},
+      {"rests", static_cast<int64_t>(delivery.rests)},
+      {"on_error", static_cast<int64_t>(delivery.on_error)},
       {"target_workers", static_cast<int64_t>(options.target_workers)},
       {"compression", static_cast<int64_t>(options.compression)},
       {"max_bytes_in_flight", options.quota.max_bytes_in_flight},
@@ -287,20 +235,51 @@ Attrs ToAttrs(const DistributeOptions& options) {
       {"task_refresh_interval_hint_ns",
        absl::ToInt64Nanoseconds(options.task_refresh_interval_hint)},
   };
-  if (options.consumer_index) attrs["consumer_index"] = *options.consumer_index;
-  if (options.num_consumers) attrs["num_consumers"] = *options.num_consumers;
-  if (options.consumer_group) {
-    attrs["group_size"] = options.consumer_group->size;
-    attrs["group_member"] = options.consumer_group->member;
+  if (delivery.consumer_index) attrs["consumer_index"] = *delivery.consumer_index;
+  if (delivery.num_consumers) attrs["num_consumers"] = *delivery.num_consumers;
+  if (delivery.consumer_group) {
+    attrs["group_size"] = delivery.consumer_group->size;
+    attrs["group_member"] = delivery.consumer_group->member;
   }
-  if (options.cross_trainer_cache) attrs["trainer_id"] = options.cross_trainer_cache->trainer_id;
+  if (delivery.cross_trainer_cache) attrs["trainer_id"] = delivery.cross_trainer_cache->trainer_id;
   if (options.keep.has_value()) attrs["keep"] = static_cast<int64_t>(*options.keep);
   if (options.seed.has_value()) attrs["job_seed"] = static_cast<int64_t>(*options.seed);
   return attrs;
 }
 
-DistributeOptions FromAttrs(const Attrs& attrs) {
+namespace {
+
+DeliveryFields DeliveryFromAttrs(const Attrs& attrs) {
+  DeliveryFields fields{
+      .order = static_cast<MergeOrder>(Get<int64_t>(attrs, "order")),
+      .partitions = Get<int64_t>(attrs, "partitions"),
+      .visitation = static_cast<Visitation>(Get<int64_t>(attrs, "visitation")),
+      .early_end = Get<bool>(attrs, "early_end"),
+      .consumer_index = std::nullopt,
+      .num_consumers = std::nullopt,
+      .rests = static_cast<Rests>(Get<int64_t>(attrs, "rests")),
+      .on_error = static_cast<RoundErrors>(Get<int64_t>(attrs, "on_error")),
+      .consumer_group = std::nullopt,
+      .cross_trainer_cache = std::nullopt,
+  };
+  if (attrs.contains("consumer_index"))
+    fields.consumer_index = Get<int64_t>(attrs, "consumer_index");
+  if (attrs.contains("num_consumers")) fields.num_consumers = Get<int64_t>(attrs, "num_consumers");
+  if (attrs.contains("group_size")) {
+    fields.consumer_group = {Get<int64_t>(attrs, "group_size"),
+                             Get<int64_t>(attrs, "group_member")};
+  }
+  if (attrs.contains("trainer_id")) {
+    fields.cross_trainer_cache = CrossTrainerCache{Get<std::string>(attrs, "trainer_id")};
+  }
+  return fields;
+}
+
+}  // namespace
+
+absl::StatusOr<DistributeOptions> FromAttrs(const Attrs& attrs) {
   DistributeOptions options;
+  ASSIGN_OR_RETURN(options.delivery, ToDelivery(DeliveryFromAttrs(attrs)));
   options.processing_mode = static_cast<ShardingPolicy>(Get<int64_t>(attrs, "processing_mode"));
   options.service = Get<std::string>(attrs, "service");
   options.job_name = Get<std::string>(attrs, "job_name");
@@ -309,32 +288,13 @@ DistributeOptions FromAttrs(const Attrs& attrs) {
   options.max_outstanding_bytes = Get<int64_t>(attrs, "max_outstanding_bytes");
   options.data_transfer_protocol = Get<std::string>(attrs, "data_transfer_protocol");
   options.fallback = Get<std::vector<std::string>>(attrs, "fallback");
-  options.order = static_cast<MergeOrder>(Get<int64_t>(attrs, "order"));
-  options.partitions = Get<int64_t>(attrs, "partitions");
   options.timeout = absl::Nanoseconds(Get<int64_t>(attrs, "timeout_ns"));
-  options.visitation = static_cast<Visitation>(Get<int64_t>(attrs, "visitation"));
-  options.early_end = Get<bool>(attrs, "early_end");
-  options.rests = static_cast<Rests>(Get<int64_t>(attrs, "rests"));
-  options.on_error = static_cast<RoundErrors>(Get<int64_t>(attrs, "on_error"));
   options.target_workers = static_cast<TargetWorkers>(Get<int64_t>(attrs, "target_workers"));
   options.compression = static_cast<LinkCompression>(Get<int64_t>(attrs, "compression"));
   options.quota = {Get<int64_t>(attrs, "max_bytes_in_flight"), Get<int64_t>(attrs, "max_permits")};
   options.name_space = Get<std::string>(attrs, "name_space");
   options.task_refresh_interval_hint =
       absl::Nanoseconds(Get<int64_t>(attrs, "task_refresh_interval_hint_ns"));
-  if (attrs.contains("consumer_index")) {
-    options.consumer_index = Get<int64_t>(attrs, "consumer_index");
-  }
-  if (attrs.contains("num_consumers")) {
-    options.num_consumers = Get<int64_t>(attrs, "num_consumers");
-  }
-  if (attrs.contains("group_size")) {
-    options.consumer_group = {Get<int64_t>(attrs, "group_size"),
-                              Get<int64_t>(attrs, "group_member")};
-  }
-  if (attrs.contains("trainer_id")) {
-    options.cross_trainer_cache = CrossTrainerCache{Get<std::string>(attrs, "trainer_id")};
-  }
   if (attrs.contains("keep")) options.keep = static_cast<Keep>(Get<int64_t>(attrs, "keep"));
   if (attrs.contains("job_seed")) {
     options.seed = static_cast<uint64_t>(Get<int64_t>(attrs, "job_seed"));

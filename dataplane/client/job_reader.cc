@@ -55,15 +55,16 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
 JobReader::JobReader(const BuildSite& site)
     : node_(site.node_ptr()),
       number_(site.number()),
-      options_(OfMember(FromAttrs(site.node().attrs))),
+      options_(*FromAttrs(site.node().attrs)),  // was checked when the node was made
+      delivery_(OfMember(FieldsOf(options_))),
       states_(site.in_body() ? nullptr : site.run().states),
       // False if a state records the deliveries, or if the consumers of a round get it together.
       // Also false in the body of a function: it has been read to its end before the elements made
       // from it are returned.
       delivers_later_(
           !site.in_body() && TermsOf(options_).keep == Keep::kTaken &&
-          !options_.cross_trainer_cache.has_value() &&
-          (!options_.num_consumers.has_value() || options_.order == MergeOrder::kDeterministic)),
+          !delivery_.cross_trainer_cache.has_value() &&
+          (!delivery_.num_consumers.has_value() || delivery_.order == MergeOrder::kDeterministic)),
       cancelled_(site.run().cancelled),
       pool_(site.pool()),
       connection_(node_, options_, cancelled_),
@@ -116,7 +117,7 @@ std::shared_ptr<Session> JobReader::SessionIn(int64_t pass) const {
 }
 
 bool JobReader::CountsRepetitions() const {
-  return !options_.job_name.empty() && !options_.cross_trainer_cache.has_value();
+  return !options_.job_name.empty() && !delivery_.cross_trainer_cache.has_value();
 }
 
 int64_t JobReader::RepetitionOf(int64_t pass) {
@@ -177,6 +178,7 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
   if (found != sessions_.end()) return found->second;
   SessionOptions options{
       .distribute = options_,
+      .delivery = delivery_,
       .transport_preference = connection_.transport_preference(),
       .tls = connection_.tls(),
       .tcp = connection_.tcp(),
@@ -296,7 +298,7 @@ absl::Status JobReader::Put(JobState state, StateWriter& writer) {
 }
 
 bool JobReader::ComesAgainInOrder() const {
-  return options_.order == MergeOrder::kDeterministic || options_.num_consumers.has_value();
+  return delivery_.order == MergeOrder::kDeterministic || delivery_.num_consumers.has_value();
 }
 
 absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {

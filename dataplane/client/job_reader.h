@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
+#include "dataplane/client/delivery_fields.h"
 #include "dataplane/client/job_connection.h"
 #include "dataplane/client/saved_states.h"
 #include "dataplane/client/session.h"
@@ -86,6 +87,7 @@ class JobReader {
   const NodePtr node_;
   const int number_;  // of the node in its graph
   const DistributeOptions options_;
+  const DeliveryFields delivery_;                // of options_, OfMember()
   const std::shared_ptr<StateExchange> states_;  // nullptr: a state is a position only
   const bool delivers_later_;  // elements that later nodes hold are not delivered yet
   const CancelFlag cancelled_;

@@ -38,7 +38,7 @@ void LinkEvents::OnElementError(WorkerId worker, const Identity& identity,
 }
 
 Identity LinkEvents::ToThisMember(Identity identity) const {
-  if (const auto& group = parts_.options.distribute.consumer_group) {
+  if (const auto& group = parts_.options.delivery.consumer_group) {
     identity.index += group->member - identity.index % group->size;
   }
   return identity;

@@ -24,7 +24,7 @@ Delivery::Taken OrderedDelivery::Take(bool pending) {
   taken.error = taken.received.error;
   Record(taken, pending);
   SendReceiveLimit(identity.partition);
-  if (parts_.options.distribute.num_consumers.has_value())
+  if (parts_.options.delivery.num_consumers.has_value())
     taken.step = merge_.queue().positions().StepOf(identity.partition, identity.index);
   return taken;
 }
@@ -32,18 +32,18 @@ Delivery::Taken OrderedDelivery::Take(bool pending) {
 absl::Status OrderedDelivery::OnWelcome(const control::Welcome& welcome) {
   if (welcome.passed.empty() || welcome.passed.size() != welcome.placements.size())
     return absl::InternalError("the dispatcher did not report where the order begins");
-  const DistributeOptions& options = parts_.options.distribute;
+  const DeliveryFields& delivery = parts_.options.delivery;
   const protocol::Positions positions{.partitions = static_cast<int64_t>(welcome.passed.size()),
-                                      .consumers = options.num_consumers.value_or(1),
+                                      .consumers = delivery.num_consumers.value_or(1),
                                       .first = welcome.first};
-  const int64_t most = options.max_outstanding_requests;
+  const int64_t most = parts_.options.distribute.max_outstanding_requests;
   const int64_t shares = positions.shares();
   if (most > 0 && most < shares) {
     return absl::InvalidArgumentError(absl::StrCat(
         "order kDeterministic takes an element of each of ", shares,
         " partitions in turn: max_outstanding_requests must be at least that, not ", most));
   }
-  merge_.Open(positions, options.consumer_index.value_or(0), welcome.passed);
+  merge_.Open(positions, delivery.consumer_index.value_or(0), welcome.passed);
   limits_.Open(welcome.passed.size(), shares, positions.stride());
   limits_.Forget();
   parts_.others.ForgetWait();

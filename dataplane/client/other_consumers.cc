@@ -69,7 +69,7 @@ bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::strin
   const bool news = std::exchange(heard_of_lost_, true);
   bool died = false;
   for (const control::ConsumersLost::Consumer& its : lost.consumers) {
-    if (its.consumer == options_.distribute.consumer_index) continue;  // this consumer is here
+    if (its.consumer == options_.delivery.consumer_index) continue;  // this consumer is here
     const LostConsumer& to = lost_[its.consumer] = {.job = options_.job.name,
                                                     .consumer = its.consumer,
                                                     .state = its.dead    ? State::kDead

@@ -11,6 +11,7 @@
 #include "control/protocol/scoped_name.h"
 #include "control/stub/dispatcher_stub.h"
 #include "dataplane/client/client_settings.h"
+#include "dataplane/client/delivery_fields.h"
 #include "dataplane/client/distribute.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/dataset/engine/static_shard.h"
@@ -90,6 +91,7 @@ absl::StatusOr<std::string> RegisterDataset(std::string_view service, const Data
 
 absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOptions options,
                                       std::optional<Spec> element_spec) {
+  ASSIGN_OR_RETURN(options.delivery, client::ToDelivery(client::FieldsOf(options)));
   RETURN_IF_ERROR(client::Check(options));
   ASSIGN_OR_RETURN(std::unique_ptr<control::DispatcherStub> stub, client::StubOf(options.service));
   std::string scoped(dataset_id);

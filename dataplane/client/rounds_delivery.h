@@ -19,7 +19,7 @@ class RoundsDelivery final : public Delivery {
   explicit RoundsDelivery(const Parts& parts);
 
   Index PositionOf(const Identity& identity) const override {
-    return identity.index / *parts_.options.distribute.num_consumers;
+    return identity.index / *parts_.options.delivery.num_consumers;
   }
   void Keep(ReceivedElement received) override;
   size_t held() const override { return received_.size(); }

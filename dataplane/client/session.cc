@@ -73,7 +73,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
       lock.unlock();
       WorkerLinks::Apply(grants);
       if (!taken.error.ok()) return taken.error;
-      if (!taken.skipped) return ElementOf(std::move(taken), parts_.options.distribute);
+      if (!taken.skipped) return ElementOf(std::move(taken), parts_.options);
       lock.lock();
       continue;
     }

@@ -8,6 +8,7 @@
 
 #include "control/observe/event_log.h"
 #include "control/protocol/session_messages.h"
+#include "dataplane/client/delivery_fields.h"
 #include "dataplane/client/state.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/transport.h"
@@ -19,6 +20,7 @@ namespace penstock::client {
 // The options of a session, constant while it lives.
 struct SessionOptions {
   DistributeOptions distribute;
+  DeliveryFields delivery;                             // of `distribute`, OfMember()
   transfer::TransportPreference transport_preference;  // the protocol of the links
   TlsConfig tls;                                       // for grpc links
   transfer::TcpOptions tcp;

@@ -14,7 +14,7 @@ SessionParts::SessionParts(SessionOptions session_options, control::DispatcherSt
       commits(options.state.value_or(IndicesByPartition())),
       calls(options),
       others(options),
-      credits(MakeCredits(options.distribute)),
+      credits(MakeCredits(options)),
       links(options, credits),
       delivery(Delivery::Make({options, dispatcher, ledger, credits, others})) {}
 

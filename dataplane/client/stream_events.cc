@@ -83,7 +83,7 @@ void StreamEvents::Handle(const control::Fence& fence) {
   // Both under one lock: nothing is received between this answer and the refusals that follow it.
   protocol::Receiver& receiver = parts_.ledger.Of(fence.partition);
   IndexSet returns;
-  if (fence.give_back && parts_.delivery->shared() && !parts_.options.distribute.early_end &&
+  if (fence.give_back && parts_.delivery->shared() && !parts_.options.delivery.early_end &&
       fence.placement > receiver.lowest())
     returns = GiveBack(fence.partition);
   parts_.dispatcher.Send(

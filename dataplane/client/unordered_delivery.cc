@@ -19,7 +19,7 @@ Delivery::Taken UnorderedDelivery::Take(bool pending) {
 }
 
 void SharedDelivery::Keep(ReceivedElement received) {
-  if (parts_.options.distribute.early_end) {
+  if (parts_.options.delivery.early_end) {
     const Identity& identity = received.identity;
     parts_.ledger.Of(identity.partition).OnHanded(PositionOf(identity));
   }

@@ -20,7 +20,7 @@ class UnorderedDelivery : public Delivery {
 
  protected:
   explicit UnorderedDelivery(const Parts& parts)
-      : Delivery(parts), merge_(parts.options.distribute.order) {}
+      : Delivery(parts), merge_(parts.options.delivery.order) {}
 
   Merge merge_;
 };

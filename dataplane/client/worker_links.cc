@@ -158,8 +158,8 @@ transfer::DialOptions WorkerLinks::DialOptionsFor(const Link& link,
   const DistributeOptions& distribute = options_.distribute;
   transfer::DialOptions dial;
   dial.hello.token =
-      distribute.cross_trainer_cache.has_value()
-          ? control::TrainerToken(welcome.token, distribute.cross_trainer_cache->trainer_id)
+      options_.delivery.cross_trainer_cache.has_value()
+          ? control::TrainerToken(welcome.token, options_.delivery.cross_trainer_cache->trainer_id)
           : welcome.token;
   dial.hello.client = options_.client;
   dial.hello.incarnation = options_.incarnation;

@@ -34,18 +34,24 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
   absl::Status status;
   VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int number) {
     if (node.op != "Distribute") return;
-    const DistributeOptions options = client::FromAttrs(node.attrs);
-    if (options.num_consumers.has_value() && options.order == MergeOrder::kDeterministic) {
+    const absl::StatusOr<DistributeOptions> options = client::FromAttrs(node.attrs);
+    if (!options.ok()) {
+      status.Update(options.status());
+      return;
+    }
+    const auto* order = std::get_if<DeterministicOrder>(&options->delivery);
+    if (order != nullptr && order->num_consumers > 0) {
       status.Update(absl::InvalidArgumentError(absl::StrCat(
           NodeName(node, number),
           " has order kDeterministic and num_consumers: its consumers may get different numbers of "
           "elements, but all replicas of a group make the same number of steps; leave out order")));
       return;
     }
-    const Kind kind = options.num_consumers.has_value() ? Kind::kCoordinated
-                      : options.job_name.empty()        ? Kind::kAnonymous
-                                                        : Kind::kNamed;
-    const int64_t consumers = options.num_consumers.value_or(0);
+    const auto* rounds = std::get_if<CoordinatedRounds>(&options->delivery);
+    const Kind kind = rounds != nullptr           ? Kind::kCoordinated
+                      : options->job_name.empty() ? Kind::kAnonymous
+                                                  : Kind::kNamed;
+    const int64_t consumers = rounds != nullptr ? rounds->num_consumers : 0;
     const std::string name = NodeName(node, number);
     if (job.kind != Kind::kNone && (job.kind != kind || job.num_consumers != consumers)) {
       status.Update(absl::InvalidArgumentError(absl::StrCat(
@@ -53,7 +59,7 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
           " must both have the same number of coordinated consumers, both have a job_name, or both "
           "have neither, because one group of replicas reads them")));
     }
-    job = {kind, consumers, name, options.job_name};
+    job = {kind, consumers, name, options->job_name};
   });
   if (!status.ok()) return status;
   return job;

@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "penstock/moved_field.h"
 #include "penstock/spec.h"
 
 namespace penstock {
@@ -30,17 +32,6 @@ enum class ShardingPolicy : uint8_t {
 enum class Keep : uint8_t {
   kTaken = 0,      // elements that were delivered and acknowledged
   kCommitted = 1,  // only the elements that a committed state contains
-};
-
-// How a reader merges the elements of all partitions.
-enum class MergeOrder : uint8_t {
-  kAny = 0,   // as they arrive
-  kFair = 1,  // as they arrive, but partitions take turns when several have elements
-  // The same order in every run, on any number of workers and after any failure: one element of
-  // each partition in turn, skipping partitions that have ended. For one reader at a time, or for
-  // several consumers (step_token.h). Not in mode OFF, where it would depend on the number of
-  // workers.
-  kDeterministic = 2,
 };
 
 enum class Visitation : uint8_t {
@@ -78,9 +69,19 @@ enum class LinkCompression : uint8_t {
   kLz4 = 3,
 };
 
-// Trainers, each with its own id, read the same elements from one sliding window.
-struct CrossTrainerCache {
-  std::string trainer_id;  // readers of one id share its elements
+// --- Delivery: which elements a reader gets, and in which order -------------------
+
+// The default: elements come as they arrive, and each goes to one of the job's readers.
+struct FirstComeFirstServed {
+  bool fair = false;  // partitions take turns when several have elements
+  Visitation visitation = Visitation::kExactlyOnce;
+  // For a job that several readers share. True: elements that this reader has received stay its own
+  // while it lives. The others reach the end without waiting for it to read them, and get none of
+  // them. If it leaves or dies, the elements not yet delivered go to readers that have not reached
+  // their end or that join later. False: a reader that waits gets elements that others hold and do
+  // not read.
+  bool early_end = false;
+  friend bool operator==(const FirstComeFirstServed&, const FirstComeFirstServed&) = default;
 };
 
 // A group of readers that need the same elements, as the ranks of a tensor- or pipeline-parallel
@@ -88,7 +89,51 @@ struct CrossTrainerCache {
 struct ConsumerGroup {
   int64_t size = 1;
   int64_t member = 0;  // in [0, size): the number of this reader
+  friend bool operator==(const ConsumerGroup&, const ConsumerGroup&) = default;
 };
+
+// A coordinated read: in each round every consumer gets an element of the same bucket. Requires a
+// job_name, under which the consumers find each other.
+struct CoordinatedRounds {
+  int64_t consumer_index = 0;  // in [0, num_consumers)
+  int64_t num_consumers = 1;
+  Rests rests = Rests::kPad;
+  RoundErrors on_error = RoundErrors::kSkipRound;
+  // `size` readers have this consumer_index, and each gets all its elements. A worker prepares an
+  // element once for all of them. Over shm it sends the element once, and they read it in place
+  // (64 KiB or more). Where a step or an element names its consumer, each member counts as one:
+  // consumer_index * size + member of num_consumers * size.
+  ConsumerGroup group;
+  friend bool operator==(const CoordinatedRounds&, const CoordinatedRounds&) = default;
+};
+
+// The same order in every run, on any number of workers and after any failure: one element of each
+// partition in turn, skipping partitions that have ended. For one reader at a time, or for several
+// consumers, each of which gets its part of that order (step_token.h). Not in mode OFF, where the
+// order would depend on the number of workers.
+struct DeterministicOrder {
+  // The number of partitions that the elements are divided into and merged from. The order depends
+  // on it, and the job can use at most this many permits of workers. 0: 8 in mode DYNAMIC; the
+  // number of shards in FILE, DATA, FILE_OR_DATA and HINT.
+  int64_t partitions = 0;
+  int64_t consumer_index = 0;  // in [0, num_consumers)
+  int64_t num_consumers = 0;   // 0: one reader at a time; otherwise a job_name is required
+  friend bool operator==(const DeterministicOrder&, const DeterministicOrder&) = default;
+};
+
+// Trainers, each with its own id, read the same elements from one sliding window. Requires a
+// job_name and an infinite dataset; not with keep = committed.
+struct CrossTrainerCache {
+  std::string trainer_id;  // readers of one id share its elements
+  friend bool operator==(const CrossTrainerCache&, const CrossTrainerCache&) = default;
+};
+
+using DeliveryMode =
+    std::variant<FirstComeFirstServed, CoordinatedRounds, DeterministicOrder, CrossTrainerCache>;
+
+// How a reader merges the elements of all partitions: FirstComeFirstServed, the same with `fair`,
+// and DeterministicOrder.
+enum class MergeOrder : uint8_t { kAny = 0, kFair = 1, kDeterministic = 2 };
 
 // Limits of one job; 0: no limit.
 struct JobQuota {
@@ -120,36 +165,21 @@ struct DistributeOptions {
   std::vector<std::string> fallback;
   // Fixed when the job is created. Not given: kTaken.
   std::optional<Keep> keep;
-  MergeOrder order = MergeOrder::kAny;
-  // Only for order kDeterministic: the number of partitions that the elements are divided into and
-  // merged from. The order depends on it, and the job can use at most this many permits of workers.
-  // 0: 8 in mode DYNAMIC; the number of shards in FILE, DATA, FILE_OR_DATA and HINT.
-  int64_t partitions = 0;
-  Visitation visitation = Visitation::kExactlyOnce;
-  // For a job that several readers share. True: elements that this reader has received stay its own
-  // while it lives. Other readers reach the end without waiting for it to read them, and get none
-  // of them. If it leaves or dies, the elements not yet delivered go to readers that have not
-  // reached their end or that join later. False: a reader that waits gets elements that others hold
-  // and do not read.
-  bool early_end = false;
-
-  // Coordinated reads: in each round every consumer gets an element of the same bucket. With order
-  // kDeterministic: every consumer gets its part of that order (step_token.h). Give both or
-  // neither, with a job_name.
-  std::optional<int64_t> consumer_index;  // in [0, num_consumers)
-  std::optional<int64_t> num_consumers;
-  Rests rests = Rests::kPad;
-  RoundErrors on_error = RoundErrors::kSkipRound;
-
-  // For a coordinated read: `size` readers have this consumer_index, and each gets all its
-  // elements. A worker prepares an element once for all of them. Over shm it sends the element
-  // once, and they read it in place (64 KiB or more). Where a step or an element names its
-  // consumer, each member counts as one: consumer_index * size + member of num_consumers * size.
-  // Not with order kDeterministic.
-  std::optional<ConsumerGroup> consumer_group;
-
-  // Requires a job_name and an infinite dataset.
-  std::optional<CrossTrainerCache> cross_trainer_cache;
+  // Which elements this reader gets, and in which order. All readers of a job give the same kind:
+  //   {.job_name = "train", .delivery = CoordinatedRounds{.consumer_index = 0, .num_consumers = 4}}
+  DeliveryMode delivery;
+  // The fields of `delivery` before 0.9, each with its old meaning. They are read until the next
+  // release, on top of `delivery`.
+  MovedField<MergeOrder> order;
+  MovedField<int64_t> partitions;
+  MovedField<Visitation> visitation;
+  MovedField<bool> early_end;
+  MovedField<int64_t> consumer_index;
+  MovedField<int64_t> num_consumers;
+  MovedField<Rests> rests;
+  MovedField<RoundErrors> on_error;
+  MovedField<ConsumerGroup> consumer_group;
+  MovedField<CrossTrainerCache> cross_trainer_cache;
   TargetWorkers target_workers = TargetWorkers::kAuto;
   LinkCompression compression = LinkCompression::kAuto;
   JobQuota quota;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dataplane/client/delivery_fields.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/fork_guard.h"
 #include "penstock/dataset.h"
@@ -91,51 +92,77 @@ std::function<void(S&, py::handle)> Tls(TlsConfig S::*field) {
   };
 }
 
-std::function<void(DistributeOptions&, py::handle)> OfGroup(int64_t ConsumerGroup::*field) {
-  return [field](DistributeOptions& options, py::handle value) {
-    if (!options.consumer_group.has_value()) options.consumer_group.emplace();
-    (*options.consumer_group).*field = value.cast<int64_t>();
+// The keywords of distribute(): the delivery as flat fields, which are combined at the end.
+struct DistributeArguments {
+  DistributeOptions options;
+  client::DeliveryFields delivery;
+};
+
+template <class T>
+std::function<void(DistributeArguments&, py::handle)> Option(T DistributeOptions::*field) {
+  return [set = Field(field)](DistributeArguments& arguments, py::handle value) {
+    set(arguments.options, value);
+  };
+}
+template <class T>
+std::function<void(DistributeArguments&, py::handle)> Deliver(T client::DeliveryFields::*field) {
+  return [set = Field(field)](DistributeArguments& arguments, py::handle value) {
+    set(arguments.delivery, value);
+  };
+}
+std::function<void(DistributeArguments&, py::handle)> OfGroup(int64_t ConsumerGroup::*field) {
+  return [field](DistributeArguments& arguments, py::handle value) {
+    std::optional<ConsumerGroup>& group = arguments.delivery.consumer_group;
+    if (!group.has_value()) group.emplace();
+    (*group).*field = value.cast<int64_t>();
   };
 }
 
-const Fields<DistributeOptions>& DistributeFields() {
+const Fields<DistributeArguments>& DistributeFields() {
+  using A = DistributeArguments;
   using O = DistributeOptions;
-  static const auto* const fields = new Fields<O>{
-      {"processing_mode", Field(&O::processing_mode)},
-      {"service", Field(&O::service)},
-      {"job_name", Field(&O::job_name)},
-      {"run_id", Field(&O::run_id)},
-      {"max_outstanding_requests", Field(&O::max_outstanding_requests)},
-      {"max_outstanding_bytes", Field(&O::max_outstanding_bytes)},
-      {"data_transfer_protocol", Field(&O::data_transfer_protocol)},
-      {"fallback", Field(&O::fallback)},
-      {"keep", Field(&O::keep)},
-      {"order", Field(&O::order)},
-      {"partitions", Field(&O::partitions)},
-      {"visitation", Field(&O::visitation)},
-      {"early_end", Field(&O::early_end)},
-      {"consumer_index", Field(&O::consumer_index)},
-      {"num_consumers", Field(&O::num_consumers)},
-      {"rests", Field(&O::rests)},
-      {"on_error", Field(&O::on_error)},
+  using D = client::DeliveryFields;
+  static const auto* const fields = new Fields<A>{
+      {"processing_mode", Option(&O::processing_mode)},
+      {"service", Option(&O::service)},
+      {"job_name", Option(&O::job_name)},
+      {"run_id", Option(&O::run_id)},
+      {"max_outstanding_requests", Option(&O::max_outstanding_requests)},
+      {"max_outstanding_bytes", Option(&O::max_outstanding_bytes)},
+      {"data_transfer_protocol", Option(&O::data_transfer_protocol)},
+      {"fallback", Option(&O::fallback)},
+      {"keep", Option(&O::keep)},
+      {"order", Deliver(&D::order)},
+      {"partitions", Deliver(&D::partitions)},
+      {"visitation", Deliver(&D::visitation)},
+      {"early_end", Deliver(&D::early_end)},
+      {"consumer_index", Deliver(&D::consumer_index)},
+      {"num_consumers", Deliver(&D::num_consumers)},
+      {"rests", Deliver(&D::rests)},
+      {"on_error", Deliver(&D::on_error)},
       {"group_size", OfGroup(&ConsumerGroup::size)},
       {"group_member", OfGroup(&ConsumerGroup::member)},
       {"trainer_id",
-       [](O& options, py::handle value) {
-         options.cross_trainer_cache = CrossTrainerCache{value.cast<std::string>()};
+       [](A& arguments, py::handle value) {
+         arguments.delivery.cross_trainer_cache = CrossTrainerCache{value.cast<std::string>()};
        }},
-      {"target_workers", Field(&O::target_workers)},
-      {"compression", Field(&O::compression)},
+      {"target_workers", Option(&O::target_workers)},
+      {"compression", Option(&O::compression)},
       {"max_bytes_in_flight",
-       [](O& options, py::handle value) {
-         options.quota.max_bytes_in_flight = value.cast<int64_t>();
+       [](A& arguments, py::handle value) {
+         arguments.options.quota.max_bytes_in_flight = value.cast<int64_t>();
        }},
       {"max_permits",
-       [](O& options, py::handle value) { options.quota.max_permits = value.cast<int64_t>(); }},
-      {"namespace", Field(&O::name_space)},
-      {"task_refresh_interval_hint_ms", Milliseconds(&O::task_refresh_interval_hint)},
-      {"timeout", Field(&O::timeout)},
-      {"seed", Field(&O::seed)},
+       [](A& arguments, py::handle value) {
+         arguments.options.quota.max_permits = value.cast<int64_t>();
+       }},
+      {"namespace", Option(&O::name_space)},
+      {"task_refresh_interval_hint_ms",
+       [set = Milliseconds(&O::task_refresh_interval_hint)](A& arguments, py::handle value) {
+         set(arguments.options, value);
+       }},
+      {"timeout", Option(&O::timeout)},
+      {"seed", Option(&O::seed)},
   };
   return *fields;
 }
@@ -335,7 +362,9 @@ void BindEnumerations(py::module_& module) {
 }  // namespace
 
 DistributeOptions DistributeOptionsFrom(const py::dict& arguments) {
-  return From(arguments, DistributeFields(), "distribute");
+  DistributeArguments given = From(arguments, DistributeFields(), "distribute");
+  given.options.delivery = ValueOrRaise(client::ToDelivery(given.delivery));
+  return std::move(given.options);
 }
 
 void BindService(py::module_& module) {

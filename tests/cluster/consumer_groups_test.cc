@@ -40,7 +40,7 @@ std::vector<Iterator> Members(const Cluster& cluster, int64_t groups, int64_t si
   for (int64_t i = 0; i < groups * size; ++i) {
     DistributeOptions options =
         Consumer(cluster, i / size, groups, ShardingPolicy::kDynamic, "groups");
-    options.consumer_group = {size, i % size};
+    std::get<CoordinatedRounds>(options.delivery).group = {size, i % size};
     if (set) set(options);
     absl::StatusOr<Iterator> it = dataset.Distribute(options).MakeIterator();
     EXPECT_TRUE(it.ok()) << it.status();
@@ -152,7 +152,7 @@ TEST(ConsumerGroup, RemaindersAreOfGroups) {
     Cluster cluster(2);
     auto its = Members(cluster, 4, 2, Numbers(11), [&](DistributeOptions& options) {
       options.processing_mode = ShardingPolicy::kOff;
-      options.rests = rests;
+      std::get<CoordinatedRounds>(options.delivery).rests = rests;
     });
     const std::vector<Read> reads = ReadTogether(its);
     ExpectGroupsAgree(reads, 2);
@@ -189,7 +189,7 @@ TEST(ConsumerGroup, AMemberComesBackAloneWhereTheOthersWait) {
     for (Iterator& it : its) states.push_back(*it.Save());
     for (size_t i = 0; i < its.size(); ++i) ASSERT_TRUE(its[i].Commit(states[i]).ok());
     DistributeOptions options = Consumer(cluster, 0, 1, ShardingPolicy::kDynamic, "groups");
-    options.consumer_group = {2, static_cast<int64_t>(dies)};
+    std::get<CoordinatedRounds>(options.delivery).group = {2, static_cast<int64_t>(dies)};
     committed(options);
     its[dies] = *Numbers(300).Distribute(options).MakeIterator();
     ASSERT_TRUE(its[dies].Restore(states[dies]).ok());
@@ -239,7 +239,7 @@ TEST(ConsumerGroup, GroupsOfAnotherSizeUnderTheNameAreRefused) {
   Cluster cluster(1);
   auto its = Members(cluster, 2, 2, Numbers(100));
   DistributeOptions options = Consumer(cluster, 0, 1, ShardingPolicy::kDynamic, "groups");
-  options.consumer_group = {4, 0};
+  std::get<CoordinatedRounds>(options.delivery).group = {4, 0};
   auto other = Numbers(100).Distribute(options).MakeIterator();
   ASSERT_TRUE(other.ok());
   ASSERT_EQ(ReadTogether(its, 1).size(), 4);

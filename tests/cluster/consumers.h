@@ -28,8 +28,7 @@ struct Read {
 inline DistributeOptions Consumer(const Cluster& cluster, int64_t index, int64_t consumers,
                                   ShardingPolicy mode, const std::string& job = "rounds") {
   DistributeOptions options = cluster.Options(mode, job);
-  options.consumer_index = index;
-  options.num_consumers = consumers;
+  options.delivery = CoordinatedRounds{.consumer_index = index, .num_consumers = consumers};
   options.timeout = absl::Seconds(20);
   return options;
 }

@@ -37,7 +37,7 @@ Dataset EndlessNumbers() {
 DistributeOptions As(const Cluster& cluster, const std::string& trainer) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kOff, "sweep");
   options.max_outstanding_requests = 4;
-  options.cross_trainer_cache = CrossTrainerCache{trainer};
+  options.delivery = CrossTrainerCache{trainer};
   return options;
 }
 

@@ -56,10 +56,7 @@ class DevicePrefetchOfJobs : public WithoutPageLocks,
   DistributeOptions Job(const std::string& name, int64_t consumers = 0) const {
     DistributeOptions options = cluster_.Options(ShardingPolicy::kDynamic, name);
     options.data_transfer_protocol = GetParam();
-    if (consumers > 0) {
-      options.consumer_index = 0;
-      options.num_consumers = consumers;
-    }
+    if (consumers > 0) options.delivery = CoordinatedRounds{.num_consumers = consumers};
     return options;
   }
 

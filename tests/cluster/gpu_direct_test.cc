@@ -65,10 +65,7 @@ class GpuDirectJobs : public WithoutPageLocks {
     DistributeOptions options = cluster_->Options(ShardingPolicy::kDynamic, protocol_);
     options.data_transfer_protocol = protocol_;
     options.max_outstanding_requests = 4;
-    if (consumers > 0) {
-      options.consumer_index = 0;
-      options.num_consumers = consumers;
-    }
+    if (consumers > 0) options.delivery = CoordinatedRounds{.num_consumers = consumers};
     return options;
   }
 
@@ -191,7 +188,8 @@ TEST_F(GpuDirectJobs, AStateIsAfterTheReturnedStepWhereverElementsAre) {
   DistributeOptions job = Job();
   job.keep = Keep::kCommitted;
   job.max_outstanding_requests = 16;
-  job.order = MergeOrder::kDeterministic;  // elements on their way to a device come after the state
+  // Elements on their way to a device come after the state.
+  job.delivery = DeterministicOrder();
   const DistributedDataset dataset =
       *DistributeDataset(Gpus(1), Dataset::Range(kRows).Batch(kBatch).Distribute(job))
            ->PrefetchToDevice(2);

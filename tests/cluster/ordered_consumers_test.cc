@@ -20,15 +20,12 @@ namespace penstock {
 namespace {
 
 // One consumer of as many as there are ranks; -1 is a single reader.
-DistributeOptions OrderedOf(const Cluster& cluster, int64_t consumer = -1, int64_t consumers = 0) {
+DistributeOptions OrderedOf(const Cluster& cluster, int64_t consumer = 0, int64_t consumers = 0) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "ordered");
-  options.order = MergeOrder::kDeterministic;
+  options.delivery = DeterministicOrder{.consumer_index = consumer, .num_consumers = consumers};
   options.keep = Keep::kCommitted;
   options.seed = 11;
   options.timeout = absl::Seconds(60);
-  if (consumer < 0) return options;
-  options.consumer_index = consumer;
-  options.num_consumers = consumers;
   return options;
 }
 

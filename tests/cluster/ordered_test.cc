@@ -18,7 +18,7 @@ namespace {
 
 DistributeOptions Ordered(const Cluster& cluster, ShardingPolicy mode = ShardingPolicy::kDynamic) {
   DistributeOptions options = cluster.Options(mode, "ordered");
-  options.order = MergeOrder::kDeterministic;
+  options.delivery = DeterministicOrder();
   options.seed = 11;
   return options;
 }
@@ -141,7 +141,7 @@ TEST(OrderedShards, AreAsManyAsWereAskedFor) {
   for (int workers : {1, 3}) {
     Cluster cluster(workers);
     DistributeOptions options = Ordered(cluster, ShardingPolicy::kData);
-    options.partitions = 3;
+    options.delivery = DeterministicOrder{.partitions = 3};
     const std::vector<int64_t> values = ReadAll(Dataset::Range(100).Distribute(options));
     if (workers == 1) order = values;
     EXPECT_EQ(values, order);
@@ -154,7 +154,7 @@ TEST(OrderedShards, AreAsManyAsWereAskedFor) {
 TEST(OrderedWindow, MayBeAsSmallAsTheNumberOfPartitions) {
   Cluster cluster(2);
   DistributeOptions options = Ordered(cluster);
-  options.partitions = 5;
+  options.delivery = DeterministicOrder{.partitions = 5};
   options.max_outstanding_requests = 5;
   const std::vector<int64_t> narrow = ReadAll(Dataset::Range(500).Distribute(options));
   EXPECT_EQ(narrow.size(), 500u);

@@ -51,9 +51,9 @@ Dataset ZippedBehind(const Dataset& it) {
 
 class ReadAhead : public testing::TestWithParam<Node> {
  protected:
-  static Dataset Job(const Cluster& cluster, MergeOrder order = MergeOrder::kDeterministic) {
+  static Dataset Job(const Cluster& cluster, Delivery delivery = DeterministicOrder()) {
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "read ahead");
-    options.order = order;
+    options.delivery = delivery;
     options.keep = Keep::kCommitted;
     options.seed = 11;
     return GetParam().behind(Dataset::Range(kReadAheadCount).Distribute(options));

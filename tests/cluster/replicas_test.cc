@@ -130,13 +130,13 @@ TEST(SharedJobOfReplicas, FiniteOnesNeedStepsAndAnonymousOnesAName) {
 
 Dataset Coordinated(const std::string& service, const std::string& job, int64_t rows,
                     int64_t consumers, Keep keep = Keep::kTaken) {
-  return Dataset::Range(rows).Batch(2).Distribute({.processing_mode = ShardingPolicy::kDynamic,
-                                                   .service = service,
-                                                   .job_name = job,
-                                                   .keep = keep,
-                                                   .consumer_index = 0,
-                                                   .num_consumers = consumers,
-                                                   .timeout = absl::Seconds(60)});
+  return Dataset::Range(rows).Batch(2).Distribute(
+      {.processing_mode = ShardingPolicy::kDynamic,
+       .service = service,
+       .job_name = job,
+       .keep = keep,
+       .delivery = CoordinatedRounds{.num_consumers = consumers},
+       .timeout = absl::Seconds(60)});
 }
 
 InputOptions Policy(PartialBatches policy) {

@@ -176,8 +176,7 @@ class RestoreRounds : public RestoreOnOthers {
       threads.emplace_back([&, r] {
         DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "rounds");
         options.keep = Keep::kCommitted;
-        options.consumer_index = r;
-        options.num_consumers = ranks;
+        options.delivery = CoordinatedRounds{.consumer_index = r, .num_consumers = ranks};
         absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
         ASSERT_TRUE(it.ok()) << it.status();
         if (!states.empty()) {

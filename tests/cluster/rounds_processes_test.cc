@@ -39,8 +39,7 @@ Dataset Uneven(const std::string& service, const std::string& job) {
       .Distribute({.processing_mode = ShardingPolicy::kDynamic,
                    .service = service,
                    .job_name = job,
-                   .consumer_index = 0,
-                   .num_consumers = kRanks,
+                   .delivery = CoordinatedRounds{.num_consumers = kRanks},
                    .timeout = absl::Minutes(5)});
 }
 
@@ -78,8 +77,7 @@ TEST(TrainerChild, ObeysTheParent) {
           {.processing_mode = ShardingPolicy::kOff,
            .service = service,
            .job_name = job,
-           .consumer_index = 0,
-           .num_consumers = kRanks,
+           .delivery = CoordinatedRounds{.num_consumers = kRanks},
            .timeout = absl::Minutes(5)});
       ReadUntilAnError(*group, endless, number);
     }

@@ -56,8 +56,10 @@ class RemainderTest : public ::testing::TestWithParam<RemainderCase> {};
 TEST_P(RemainderTest, AtMostOneRoundIsNotFilled) {
   const RemainderCase& its = GetParam();
   Cluster cluster(2);
-  auto consumers = Consumers(cluster, 4, Numbers(11), ShardingPolicy::kOff,
-                             [&](DistributeOptions& options) { options.rests = its.rests; });
+  auto consumers =
+      Consumers(cluster, 4, Numbers(11), ShardingPolicy::kOff, [&](DistributeOptions& options) {
+        std::get<CoordinatedRounds>(options.delivery).rests = its.rests;
+      });
   const std::vector<Read> reads = ReadTogether(consumers);
   ExpectAligned(reads, 0, /*remainder_rounds=*/2);
   std::map<int64_t, int64_t> pads;

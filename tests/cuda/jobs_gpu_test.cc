@@ -35,12 +35,12 @@ class JobsOnGpu : public testing::TestWithParam<std::string> {
     for (int i = 0; i < 2; ++i) cluster_->AddWorker({.data_transfer_protocol = GetParam()});
   }
 
-  DistributedDataset Distributed(MergeOrder order = MergeOrder::kAny) {
+  DistributedDataset Distributed(bool deterministic = false) {
     DistributeOptions options = cluster_->Options(ShardingPolicy::kDynamic, "job");
     options.data_transfer_protocol = GetParam();
     options.max_outstanding_requests = 8;
-    options.order = order;
-    options.keep = order == MergeOrder::kAny ? Keep::kTaken : Keep::kCommitted;
+    if (deterministic) options.delivery = DeterministicOrder();
+    options.keep = deterministic ? Keep::kCommitted : Keep::kTaken;
     const Dataset dataset = Dataset::Range(kRows).Batch(kBatch).Distribute(options);
     return *DistributeDataset(Gpus(1), dataset)->PrefetchToDevice(2);
   }
@@ -85,7 +85,7 @@ TEST_P(JobsOnGpu, AWorkerThatGoesTakesNothingWithIt) {
 }
 
 TEST_P(JobsOnGpu, AStateIsThatAfterTheStepGiven) {
-  const DistributedDataset dataset = Distributed(MergeOrder::kDeterministic);
+  const DistributedDataset dataset = Distributed(/*deterministic=*/true);
   State state;
   {
     DistributedIterator it = dataset.MakeIterator().value();

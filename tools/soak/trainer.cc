@@ -46,7 +46,7 @@ struct Options {
   int64_t commit_every = 25;  // elements
   int64_t window = 16;
   int64_t compression = static_cast<int64_t>(LinkCompression::kAuto);
-  int64_t consumer = -1;  // index in a coordinated read of `consumers`
+  int64_t consumer = 0;  // index in a coordinated read of `consumers`
   int64_t consumers = 0;
   int64_t group_size = 1;  // members of each consumer's group
   int64_t group_member = 0;
@@ -98,6 +98,20 @@ class Trainer {
   }
 
  private:
+  DeliveryMode MakeDelivery() const {
+    if (options_.ordered) {
+      return DeterministicOrder{.consumer_index = options_.consumer,
+                                .num_consumers = options_.consumers};
+    }
+    if (options_.consumers > 0) {
+      return CoordinatedRounds{.consumer_index = options_.consumer,
+                               .num_consumers = options_.consumers,
+                               .group = {options_.group_size, options_.group_member}};
+    }
+    return FirstComeFirstServed{.visitation = options_.at_least_once ? Visitation::kAtLeastOnce
+                                                                     : Visitation::kExactlyOnce};
+  }
+
   absl::StatusOr<std::string> Open(std::istringstream& words) {
     std::string job;
     std::string log;
@@ -115,19 +129,9 @@ class Trainer {
                               .keep = options_.keep_taken ? Keep::kTaken : Keep::kCommitted,
                               .compression = static_cast<LinkCompression>(options_.compression),
                               .timeout = absl::Seconds(options_.timeout_s)};
-    if (options_.ordered) {
-      options.order = MergeOrder::kDeterministic;
-      options.seed = 1;
-    }
-    if (options_.at_least_once) options.visitation = Visitation::kAtLeastOnce;
-    if (options_.consumers > 0) {
-      options.consumer_index = options_.consumer;
-      options.num_consumers = options_.consumers;
-      if (options_.group_size > 1) {
-        options.consumer_group = {options_.group_size, options_.group_member};
-      }
-      rounds_.open(log + ".rounds", std::ios::app);
-    }
+    if (options_.ordered) options.seed = 1;
+    options.delivery = MakeDelivery();
+    if (options_.consumers > 0) rounds_.open(log + ".rounds", std::ios::app);
     ASSIGN_OR_RETURN(iterator_, Behind(Passes(job, count).Distribute(options)).MakeIterator());
     std::ifstream in(checkpoint_, std::ios::binary);
     if (!(in >> read_)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 
+#include "dataplane/client/delivery_fields.h"
 #include "dataplane/client/distribute_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,7 +51,7 @@ TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndUnusualOptions) {
             "  Range#0 start=0 step=1 stop=9 -> TensorSpec([], int64), 9\n");
   DistributeOptions options = Good();
   options.processing_mode = ShardingPolicy::kFileOrData;
-  options.order = MergeOrder::kFair;
+  options.delivery = FirstComeFirstServed{.fair = true};
   options.keep = Keep::kCommitted;
   options.timeout = absl::Seconds(90);
   options.compression = LinkCompression::kLz4;
@@ -76,23 +77,14 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   options.data_transfer_protocol = "local";
   options.fallback = {"grpc"};
   options.keep = Keep::kCommitted;
-  options.order = MergeOrder::kFair;
-  options.partitions = 3;
   options.timeout = absl::Milliseconds(1500);
   options.seed = ~uint64_t{0};
-  options.visitation = Visitation::kAtLeastOnce;
-  options.early_end = true;
-  options.consumer_index = 1;
-  options.num_consumers = 2;
-  options.rests = Rests::kError;
-  options.on_error = RoundErrors::kStop;
-  options.cross_trainer_cache = CrossTrainerCache{"trainer"};
   options.target_workers = TargetWorkers::kLocal;
   options.compression = LinkCompression::kLz4;
   options.quota = {.max_bytes_in_flight = 3, .max_permits = 4};
   options.name_space = "vision";
   options.task_refresh_interval_hint = absl::Milliseconds(20);
-  DistributeOptions back = FromAttrs(ToAttrs(options));
+  const DistributeOptions back = *FromAttrs(ToAttrs(options));
   EXPECT_EQ(back.processing_mode, options.processing_mode);
   EXPECT_EQ(back.service, options.service);
   EXPECT_EQ(back.job_name, options.job_name);
@@ -102,18 +94,117 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   EXPECT_EQ(back.data_transfer_protocol, "local");
   EXPECT_EQ(back.fallback, options.fallback);
   EXPECT_EQ(back.keep, options.keep);
-  EXPECT_EQ(back.order, options.order);
   EXPECT_EQ(back.timeout, options.timeout);
   EXPECT_EQ(back.seed, options.seed);
-  EXPECT_TRUE(back.early_end);
-  EXPECT_EQ(back.consumer_index, 1);
   EXPECT_EQ(TermsOf(back), TermsOf(options));
-  ASSERT_TRUE(back.cross_trainer_cache.has_value());
-  EXPECT_EQ(back.cross_trainer_cache->trainer_id, "trainer");
   EXPECT_EQ(back.compression, LinkCompression::kLz4);
   EXPECT_EQ(back.name_space, "vision");
   EXPECT_EQ(back.task_refresh_interval_hint, absl::Milliseconds(20));
 }
+
+TEST(DistributeOptionsTest, EachDeliveryIsTheSameAsAttributes) {
+  for (const DeliveryMode& delivery : std::initializer_list<DeliveryMode>{
+           FirstComeFirstServed(),
+           FirstComeFirstServed{
+               .fair = true, .visitation = Visitation::kAtLeastOnce, .early_end = true},
+           CoordinatedRounds{.consumer_index = 1, .num_consumers = 2},
+           CoordinatedRounds{.consumer_index = 1,
+           .num_consumers = 2,
+           .rests = Rests::kError,
+           .on_error = RoundErrors::kStop,
+           .group = {3, 1}},
+           DeterministicOrder(), DeterministicOrder{.partitions = 5},
+           DeterministicOrder{.partitions = 5, .consumer_index = 1, .num_consumers = 3},
+           CrossTrainerCache{"trainer"}}) {
+    DistributeOptions options = Good();
+    options.delivery = delivery;
+    const absl::StatusOr<DistributeOptions> back = FromAttrs(ToAttrs(options));
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->delivery, delivery) << "alternative " << delivery.index();
+    EXPECT_EQ(TermsOf(*back), TermsOf(options));
+  }
+}
+
+// The spelling before 0.9.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+TEST(MovedFields, AreTheDeliveryThatReplacesThem) {
+  const auto delivery = [](const std::function<void(DistributeOptions&)>& set) {
+    DistributeOptions options = Good();
+    set(options);
+    const absl::StatusOr<DistributeOptions> read = FromAttrs(ToAttrs(options));
+    EXPECT_TRUE(read.ok()) << read.status();
+    return read.ok() ? read->delivery : DeliveryMode();
+  };
+  EXPECT_EQ(delivery([](auto&) {}), DeliveryMode(FirstComeFirstServed()));
+  EXPECT_EQ(delivery([](auto& o) { o.order = MergeOrder::kFair, o.early_end = true; }),
+            DeliveryMode(FirstComeFirstServed{.fair = true, .early_end = true}));
+  EXPECT_EQ(delivery([](auto& o) { o.visitation = Visitation::kAtLeastOnce; }),
+            DeliveryMode(FirstComeFirstServed{.visitation = Visitation::kAtLeastOnce}));
+  EXPECT_EQ(delivery([](auto& o) {
+              o.consumer_index = 1, o.num_consumers = 2, o.rests = Rests::kDrop;
+              o.on_error = RoundErrors::kStop, o.consumer_group = ConsumerGroup{3, 2};
+            }),
+            DeliveryMode(CoordinatedRounds{.consumer_index = 1,
+                                           .num_consumers = 2,
+                                           .rests = Rests::kDrop,
+                                           .on_error = RoundErrors::kStop,
+                                           .group = {3, 2}}));
+  EXPECT_EQ(delivery([](auto& o) { o.order = MergeOrder::kDeterministic, o.partitions = 4; }),
+            DeliveryMode(DeterministicOrder{.partitions = 4}));
+  EXPECT_EQ(delivery([](auto& o) { o.cross_trainer_cache = CrossTrainerCache{"a"}; }),
+            DeliveryMode(CrossTrainerCache{"a"}));
+}
+
+TEST(MovedFields, ThatExcludeEachOtherAreNamed) {
+  const auto refused = [](const std::function<void(DistributeOptions&)>& set) {
+    DistributeOptions options = Good();
+    options.processing_mode = ShardingPolicy::kDynamic;
+    set(options);
+    const absl::Status status = Dataset::Range(3).Repeat().Distribute(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("Distribute"));
+    return std::string(status.message());
+  };
+  static constexpr auto kAtLeastOnce = Visitation::kAtLeastOnce;
+  static constexpr auto kDeterministic = MergeOrder::kDeterministic;
+  EXPECT_THAT(refused([](auto& o) { o.consumer_index = 0; }), HasSubstr("go together"));
+  EXPECT_THAT(refused([](auto& o) { o.num_consumers = 2; }), HasSubstr("go together"));
+  EXPECT_THAT(refused([](auto& o) {
+                o.delivery = CrossTrainerCache{"a"};
+                o.num_consumers = 2, o.consumer_index = 0;
+              }),
+              HasSubstr("coordinated reads"));
+  EXPECT_THAT(
+      refused([](auto& o) { o.delivery = CrossTrainerCache{"a"}, o.order = kDeterministic; }),
+      HasSubstr("kDeterministic"));
+  EXPECT_THAT(
+      refused([](auto& o) { o.delivery = CrossTrainerCache{"a"}, o.visitation = kAtLeastOnce; }),
+      HasSubstr("cross_trainer_cache"));
+  EXPECT_THAT(refused([](auto& o) { o.partitions = 2; }),
+              HasSubstr("requires order kDeterministic"));
+  EXPECT_THAT(refused([](auto& o) {
+                o.consumer_group = ConsumerGroup{2, 0};
+              }),
+              HasSubstr("set num_consumers"));
+  const DeterministicOrder ordered{.num_consumers = 4};
+  EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.rests = Rests::kDrop; }),
+              HasSubstr("rests and on_error"));
+  EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.on_error = RoundErrors::kStop; }),
+              HasSubstr("rests and on_error"));
+  EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.visitation = kAtLeastOnce; }),
+              HasSubstr("kAtLeastOnce"));
+  EXPECT_THAT(refused([&](auto& o) {
+                o.delivery = ordered, o.consumer_group = ConsumerGroup{2, 0};
+              }),
+              HasSubstr("consumer_group"));
+  EXPECT_THAT(
+      refused([](auto& o) { o.delivery = CoordinatedRounds(), o.visitation = kAtLeastOnce; }),
+      HasSubstr("coordinated read"));
+}
+
+#pragma GCC diagnostic pop
 
 TEST(DistributeOptionsTest, ErrorsNameTheBadOption) {
   DistributeOptions options = Good();
@@ -144,16 +235,13 @@ TEST(DistributeOptionsTest, ErrorsNameTheBadOption) {
 }
 
 TEST(DistributeOptionsTest, ConsumersOfACoordinatedReadAreChecked) {
-  const auto consumer = [](std::optional<int64_t> index, std::optional<int64_t> of) {
+  const auto consumer = [](int64_t index, int64_t of) {
     DistributeOptions options = Good();
     options.job_name = "rounds";
-    options.consumer_index = index;
-    options.num_consumers = of;
+    options.delivery = CoordinatedRounds{.consumer_index = index, .num_consumers = of};
     return options;
   };
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  ExpectRefused(consumer(0, std::nullopt), kInvalid, "go together");
-  ExpectRefused(consumer(std::nullopt, 2), kInvalid, "go together");
   ExpectRefused(consumer(0, 0), kInvalid, "num_consumers");
   ExpectRefused(consumer(-1, 2), kInvalid, "consumer_index must be from 0 to 1");
   ExpectRefused(consumer(2, 2), kInvalid, "consumer_index must be from 0 to 1");
@@ -169,9 +257,8 @@ TEST(DistributeOptionsTest, GroupsOfConsumersAreChecked) {
   const auto member = [](int64_t size, int64_t number) {
     DistributeOptions options = Good();
     options.job_name = "rounds";
-    options.consumer_index = 1;
-    options.num_consumers = 2;
-    options.consumer_group = {size, number};
+    options.delivery =
+        CoordinatedRounds{.consumer_index = 1, .num_consumers = 2, .group = {size, number}};
     return options;
   };
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -180,9 +267,6 @@ TEST(DistributeOptionsTest, GroupsOfConsumersAreChecked) {
   ExpectRefused(member(1 << 20, 0), kInvalid, "size must be from 1");
   ExpectRefused(member(2, 2), kInvalid, "member must be from 0 to 1");
   ExpectRefused(member(2, -1), kInvalid, "member must be from 0 to 1");
-  DistributeOptions options = member(2, 0);
-  options.consumer_index = options.num_consumers = std::nullopt;
-  ExpectRefused(options, kInvalid, "set num_consumers");
 }
 
 TEST(DistributeOptionsTest, RoundsAreForAsManyConsumersAsThereAre) {
@@ -191,8 +275,7 @@ TEST(DistributeOptionsTest, RoundsAreForAsManyConsumersAsThereAre) {
   const auto mistake = [&](std::optional<int64_t> consumers) {
     DistributeOptions options = Good();
     options.job_name = "rounds";
-    if (consumers) options.consumer_index = 0;
-    options.num_consumers = consumers;
+    if (consumers) options.delivery = CoordinatedRounds{.num_consumers = *consumers};
     return std::string(rounds.Distribute(options).status().message());
   };
   EXPECT_EQ(mistake(4), "");
@@ -246,19 +329,14 @@ TEST(DistributeOptionsTest, NondeterministicDatasetsAreNotCutByElements) {
 TEST(DistributeOptionsTest, ACrossTrainerCacheNamesItsRequirements) {
   const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
     DistributeOptions options = Good();
-    options.cross_trainer_cache = CrossTrainerCache{"a"};
+    options.delivery = CrossTrainerCache{"a"};
     change(options);
     const absl::Status status = Dataset::Range(3).Repeat().Distribute(options).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     return std::string(status.message());
   };
-  EXPECT_THAT(refused([](auto& o) { o.cross_trainer_cache->trainer_id = ""; }),
-              HasSubstr("trainer_id"));
+  EXPECT_THAT(refused([](auto& o) { o.delivery = CrossTrainerCache(); }), HasSubstr("trainer_id"));
   EXPECT_THAT(refused([](auto& o) { o.job_name = ""; }), HasSubstr("job_name"));
-  EXPECT_THAT(refused([](auto& o) { o.num_consumers = 2, o.consumer_index = 0; }),
-              HasSubstr("coordinated reads"));
-  EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kDeterministic; }),
-              HasSubstr("kDeterministic"));
   EXPECT_THAT(refused([](auto& o) { o.keep = Keep::kCommitted; }), HasSubstr("kCommitted"));
 }
 
@@ -266,7 +344,7 @@ TEST(DistributeOptionsTest, AFixedOrderSaysWhereItCannotHold) {
   const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
     DistributeOptions options = Good();
     options.processing_mode = ShardingPolicy::kDynamic;
-    options.order = MergeOrder::kDeterministic;
+    options.delivery = DeterministicOrder();
     EXPECT_TRUE(Dataset::Range(3).Distribute(options).status().ok());
     change(options);
     const absl::Status status = Dataset::Range(3).Distribute(options).status();
@@ -279,17 +357,14 @@ TEST(DistributeOptionsTest, AFixedOrderSaysWhereItCannotHold) {
               HasSubstr("8 partitions in turn: max_outstanding_requests must be at least that, "
                         "not 7"));
   EXPECT_THAT(refused([](auto& o) { o.quota.max_permits = 2; }), HasSubstr("max_permits"));
-  EXPECT_THAT(refused([](auto& o) { o.partitions = -1; }), HasSubstr("partitions"));
-  EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kAny, o.partitions = 2; }),
-              HasSubstr("requires order kDeterministic"));
+  EXPECT_THAT(refused([](auto& o) { o.delivery = DeterministicOrder{.partitions = -1}; }),
+              HasSubstr("partitions"));
 }
 
 TEST(DistributeOptionsTest, AFixedOrderOfSeveralConsumersHasNoRounds) {
   DistributeOptions good = Good();
   good.processing_mode = ShardingPolicy::kDynamic;
-  good.order = MergeOrder::kDeterministic;
-  good.num_consumers = 4;
-  good.consumer_index = 3;
+  good.delivery = DeterministicOrder{.consumer_index = 3, .num_consumers = 4};
   good.max_outstanding_requests = 2;  // of the 8 partitions, this consumer's
   EXPECT_TRUE(Dataset::Range(3).Distribute(good).status().ok());
   const auto refused = [&](const std::function<void(DistributeOptions&)>& change) {
@@ -299,38 +374,17 @@ TEST(DistributeOptionsTest, AFixedOrderOfSeveralConsumersHasNoRounds) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     return std::string(status.message());
   };
-  EXPECT_THAT(refused([](auto& o) { o.rests = Rests::kDrop; }), HasSubstr("rests and on_error"));
-  EXPECT_THAT(refused([](auto& o) { o.on_error = RoundErrors::kStop; }),
-              HasSubstr("rests and on_error"));
   EXPECT_THAT(refused([](auto& o) { o.max_outstanding_requests = 1; }),
               HasSubstr("each of 2 partitions"));
-  EXPECT_THAT(refused([](auto& o) { o.consumer_index = 4; }), HasSubstr("consumer_index"));
+  EXPECT_THAT(refused([](auto& o) {
+                o.delivery = DeterministicOrder{.consumer_index = 4, .num_consumers = 4};
+              }),
+              HasSubstr("consumer_index"));
   EXPECT_THAT(refused([](auto& o) { o.job_name = ""; }), HasSubstr("job_name"));
-  EXPECT_THAT(refused([](auto& o) { o.visitation = Visitation::kAtLeastOnce; }),
-              HasSubstr("kAtLeastOnce"));
   const absl::Status rounds =
       Dataset::Range(9).Rounds(4, {.bucket = [](auto x) { return x; }}).Distribute(good).status();
   EXPECT_EQ(rounds.code(), absl::StatusCode::kInvalidArgument) << rounds;
   EXPECT_THAT(std::string(rounds.message()), HasSubstr("deals element by element"));
-}
-
-TEST(DistributeOptionsTest, AtLeastOnceNamesIncompatibleOptions) {
-  const auto refused = [](const std::function<void(DistributeOptions&)>& change) {
-    DistributeOptions options = Good();
-    options.processing_mode = ShardingPolicy::kDynamic;
-    options.visitation = Visitation::kAtLeastOnce;
-    EXPECT_TRUE(Dataset::Range(3).Repeat().Distribute(options).status().ok());
-    change(options);
-    const absl::Status status = Dataset::Range(3).Repeat().Distribute(options).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    return std::string(status.message());
-  };
-  EXPECT_THAT(refused([](auto& o) { o.num_consumers = 2, o.consumer_index = 0; }),
-              HasSubstr("coordinated read"));
-  EXPECT_THAT(refused([](auto& o) { o.order = MergeOrder::kDeterministic; }),
-              HasSubstr("kDeterministic"));
-  EXPECT_THAT(refused([](auto& o) { o.cross_trainer_cache = CrossTrainerCache{"a"}; }),
-              HasSubstr("cross_trainer_cache"));
 }
 
 TEST(DistributeOptionsTest, QuotasAndNamespacesAreChecked) {

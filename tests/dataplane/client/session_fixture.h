@@ -56,8 +56,8 @@ class SessionTest : public testing::Test {
     SessionOptions options;
     options.distribute.max_outstanding_requests = 8;
     options.distribute.timeout = timeout;
-    if (consumers_.has_value()) options.distribute.consumer_index = 0;
-    options.distribute.num_consumers = consumers_;
+    if (consumers_.has_value()) options.delivery.consumer_index = 0;
+    options.delivery.num_consumers = consumers_;
     options.spec = Scalar(kInt64);
     options.job = {.job = JobId(5), .name = "j", .token = token_};
     options.client = ClientId(3);
@@ -67,7 +67,7 @@ class SessionTest : public testing::Test {
     options.events = events_;
     options.transport_preference = transport_preference_;
     options.delivers_later = delivers_later_;
-    options.distribute.early_end = early_end_;
+    options.delivery.early_end = early_end_;
     absl::StatusOr<std::unique_ptr<Session>> begun =
         Session::Begin(std::move(options), dispatcher_);
     ASSERT_TRUE(begun.ok()) << begun.status();

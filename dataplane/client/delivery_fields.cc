@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/delivery_fields.h"
+
+#include "absl/status/status.h"
+#include "penstock/status.h"
+
+namespace penstock::client {
+namespace {
+
+void Into(const FirstComeFirstServed& from, DeliveryFields& to) {
+  to.order = from.fair ? MergeOrder::kFair : MergeOrder::kAny;
+  to.visitation = from.visitation;
+  to.early_end = from.early_end;
+}
+
+void Into(const CoordinatedRounds& from, DeliveryFields& to) {
+  to.consumer_index = from.consumer_index;
+  to.num_consumers = from.num_consumers;
+  to.rests = from.rests;
+  to.on_error = from.on_error;
+  if (from.group != ConsumerGroup()) to.consumer_group = from.group;
+}
+
+void Into(const DeterministicOrder& from, DeliveryFields& to) {
+  to.order = MergeOrder::kDeterministic;
+  to.partitions = from.partitions;
+  if (from == DeterministicOrder{.partitions = from.partitions}) return;
+  to.consumer_index = from.consumer_index;
+  to.num_consumers = from.num_consumers;
+}
+
+void Into(const CrossTrainerCache& from, DeliveryFields& to) {
+  to.cross_trainer_cache = from;
+}
+
+// Returns why `fields` do not belong together; nullptr if they do.
+const char* Mixture(const DeliveryFields& fields) {
+  const bool deterministic = fields.order == MergeOrder::kDeterministic;
+  const bool at_least_once = fields.visitation != Visitation::kExactlyOnce;
+  if (fields.order > MergeOrder::kDeterministic) return "order must be ANY, FAIR or DETERMINISTIC";
+  if (fields.consumer_index.has_value() != fields.num_consumers.has_value()) {
+    return "consumer_index and num_consumers go together: give both, or neither";
+  }
+  if (fields.num_consumers && *fields.num_consumers < 1) return "num_consumers must be at least 1";
+  if (fields.cross_trainer_cache) {
+    if (fields.num_consumers) {
+      return "cross_trainer_cache and coordinated reads exclude each other: a coordinated read "
+             "gives each element to one consumer, cross_trainer_cache gives it to all";
+    }
+    if (deterministic) {
+      return "cross_trainer_cache skips elements that a slow trainer misses, which order "
+             "kDeterministic does not allow";
+    }
+    if (at_least_once) {
+      return "visitation kAtLeastOnce: elements of a cross_trainer_cache never come again";
+    }
+  }
+  if (fields.partitions != 0 && !deterministic) {
+    return "partitions requires order kDeterministic; set that order, or leave partitions out";
+  }
+  if (fields.consumer_group && !fields.num_consumers) {
+    return "consumer_group requires a coordinated read; set num_consumers, the number of groups, "
+           "and "
+           "consumer_index";
+  }
+  if (deterministic) {
+    if (fields.consumer_group) {
+      return "consumer_group requires rounds, which order kDeterministic does not have: leave out "
+             "one";
+    }
+    if (fields.rests != Rests::kPad || fields.on_error != RoundErrors::kSkipRound) {
+      return "rests and on_error apply to the rounds of a coordinated read, which order "
+             "kDeterministic does not have: leave out the order or these options";
+    }
+    if (at_least_once) {
+      return "visitation kAtLeastOnce: an element that is sent again has no place in order "
+             "kDeterministic";
+    }
+  }
+  if (fields.num_consumers && at_least_once) {
+    return "visitation kAtLeastOnce: a round of a coordinated read cannot be given out twice";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+DeliveryFields FieldsOf(const DistributeOptions& options) {
+  DeliveryFields fields;
+  std::visit([&](const auto& delivery) { Into(delivery, fields); }, options.delivery);
+  const auto take = [](const auto& moved, auto& field) {
+    if (moved.given().has_value()) field = *moved.given();
+  };
+  take(options.order, fields.order);
+  take(options.partitions, fields.partitions);
+  take(options.visitation, fields.visitation);
+  take(options.early_end, fields.early_end);
+  take(options.consumer_index, fields.consumer_index);
+  take(options.num_consumers, fields.num_consumers);
+  take(options.rests, fields.rests);
+  take(options.on_error, fields.on_error);
+  take(options.consumer_group, fields.consumer_group);
+  take(options.cross_trainer_cache, fields.cross_trainer_cache);
+  return fields;
+}
+
+DeliveryFields OfMember(DeliveryFields fields) {
+  if (!fields.consumer_group) return fields;
+  const auto [size, member] = *fields.consumer_group;
+  *fields.num_consumers *= size;
+  fields.consumer_index = *fields.consumer_index * size + member;
+  return fields;
+}
+
+absl::StatusOr<DeliveryMode> ToDelivery(const DeliveryFields& fields) {
+  if (const char* mixture = Mixture(fields)) return absl::InvalidArgumentError(mixture);
+  if (fields.cross_trainer_cache) return *fields.cross_trainer_cache;
+  if (fields.order == MergeOrder::kDeterministic) {
+    return DeterministicOrder{.partitions = fields.partitions,
+                              .consumer_index = fields.consumer_index.value_or(0),
+                              .num_consumers = fields.num_consumers.value_or(0)};
+  }
+  if (fields.num_consumers) {
+    return CoordinatedRounds{.consumer_index = *fields.consumer_index,
+                             .num_consumers = *fields.num_consumers,
+                             .rests = fields.rests,
+                             .on_error = fields.on_error,
+                             .group = fields.consumer_group.value_or(ConsumerGroup())};
+  }
+  return FirstComeFirstServed{.fair = fields.order == MergeOrder::kFair,
+                              .visitation = fields.visitation,
+                              .early_end = fields.early_end};
+}
+
+}  // namespace penstock::client
