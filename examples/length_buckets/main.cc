@@ -33,13 +33,14 @@ ps::Dataset Sentences() {
 // Returns the longest sentence of each step's batch: the cost of the step for this trainer.
 std::vector<int64_t> Train(const std::string& service, int64_t rank) {
   std::vector<int64_t> longest;
-  absl::StatusOr<ps::Iterator> it = Sentences()
-                                        .Distribute({.processing_mode = ps::ShardingPolicy::kOff,
-                                                     .service = service,
-                                                     .job_name = "length_buckets",
-                                                     .consumer_index = rank,
-                                                     .num_consumers = kTrainers})
-                                        .MakeIterator();
+  absl::StatusOr<ps::Iterator> it =
+      Sentences()
+          .Distribute({.processing_mode = ps::ShardingPolicy::kOff,
+                       .service = service,
+                       .job_name = "length_buckets",
+                       .delivery = ps::CoordinatedRounds{.consumer_index = rank,
+                                                         .num_consumers = kTrainers}})
+          .MakeIterator();
   for (int64_t step = 0; it.ok() && step < kSteps; ++step) {
     absl::StatusOr<std::optional<ps::Element>> batch = it->Next(step);
     if (!batch.ok() || !batch->has_value()) {

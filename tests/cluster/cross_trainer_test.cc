@@ -304,7 +304,7 @@ TEST(CrossTrainerJobs, WithAndWithoutACacheAreTwo) {
   Iterator with = TrainerOf(EndlessNumbers(), As(cluster, "a"));
   EXPECT_EQ(Take(with, 1).size(), 1u);
   DistributeOptions without = As(cluster, "");
-  without.cross_trainer_cache.reset();
+  without.delivery = FirstComeFirstServed();
   const absl::Status refused = ErrorOfPass(EndlessNumbers(), without);
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("cross-trainer cache"));
