@@ -26,6 +26,7 @@
 #include "penstock/expr.h"
 #include "penstock/iterator.h"
 #include "penstock/map.h"
+#include "penstock/sources.h"
 #include "penstock/spec.h"
 
 namespace penstock {
@@ -89,7 +90,7 @@ class Dataset {
   // A placeholder to assign to: one element with an empty structure.
   Dataset();
 
-  // --- Sources; penstock/sources.h has those that read files -----------------
+  // --- Sources: values -------------------------------------------------------
   // int64 scalars start, start + step, …, up to but excluding stop.
   static Dataset Range(int64_t stop);
   static Dataset Range(int64_t start, int64_t stop, int64_t step = 1);
@@ -103,6 +104,18 @@ class Dataset {
   static Dataset FromTensors(T value);
   template <class T>
   static Dataset FromTensorSlices(std::vector<T> values);
+  // The same for values of the outer element, inside a DatasetFunction.
+  static Dataset Range(const Expr& stop);
+  static Dataset FromTensors(const Expr& element);
+  static Dataset FromTensorSlices(const Expr& element);
+
+  // --- Sources: files ----------------------------------------------------------
+  // A file is given by name, or by an element of another dataset:
+  // `files.Interleave(ps::Dataset::TFRecord)`. The comments say what a split is, which matters when
+  // the service divides the dataset (DYNAMIC). A file that cannot be read, or a damaged part of it,
+  // is an error in place of its elements. The error names the file and the place in it. The options
+  // are in penstock/sources.h.
+  //
   // Names of the files that match the glob patterns, as scalar strings, each once, sorted or
   // shuffled. Iteration starts with NotFound if a pattern matches no file.
   template <std::convertible_to<std::string_view> S>
@@ -110,6 +123,52 @@ class Dataset {
     return ListFiles(std::vector<std::string>{std::string(std::string_view(pattern))}, options);
   }
   static Dataset ListFiles(std::vector<std::string> patterns, ListFilesOptions options = {});
+  // TFRecord(files, RecordOptions): records of TFRecord files as scalar strings. Checks their
+  // CRC32C. A split is a file.
+  static constexpr TFRecordSource TFRecord{};
+  // TextLine(files, RecordOptions): lines of text files as scalar strings, without the line end (\n
+  // or \r\n). A split is a file.
+  static constexpr TextLineSource TextLine{};
+  // Records of `record_bytes` each, as scalar strings. A file that does not contain a whole number
+  // of records between header and footer is DataLoss: at once if its size is known, at its end if
+  // it is compressed. A split is a file.
+  static Dataset FixedLengthRecord(FileNames files, int64_t record_bytes,
+                                   FixedLengthRecordOptions options = {});
+  // Samples of tar files as WebDataset writes them. A sample is a run of consecutive files whose
+  // paths are equal up to the first dot of the last component; that part is the key. An element is
+  // a dict of "__key__" and one scalar string per field. A field is an extension in any case
+  // ("cls", "seg.png"), or a list of which the first one present is used ("jpg;jpeg;png"); the
+  // first of the list names the field. If a field is missing, NotFound takes the place of the
+  // sample and names the field. Reads ustar, pax and GNU archives, also compressed with gzip. A
+  // split is a file.
+  static Dataset TarShards(FileNames files, std::vector<std::string> fields,
+                           TarShardsOptions options = {});
+  // Windows of `length` tokens. No window spans two files. A file contains only tokens, little
+  // endian, or a one-dimensional array if its name ends in .npy. Local files are mapped into
+  // memory, so they must not be truncated while they are read.
+  //
+  // For TokenShards and Npy, a split is a range of elements. File sizes are read when iteration
+  // starts. If a file is missing or does not fit, iteration starts with that error. Skipping
+  // elements and restoring cost nothing.
+  static Dataset TokenShards(FileNames files, int64_t length, TokenShardsOptions options = {});
+  // Arrays saved by NumPy. `spec` describes an element. If it is a leaf, the files are .npy. If it
+  // is a dict, the files are .npz, and the members with the names of its keys are read. An element
+  // is one row of the first dimension, of all members together, or the whole file if `rows` is
+  // false. The arrays must fit `spec`: the same dtype, a shape that it admits, C order, little
+  // endian. For .npz, the current file is held in memory, its checksums are checked, and a split is
+  // a file.
+  static Dataset Npy(FileNames files, const Spec& spec, NpyOptions options = {});
+  // Rows as dicts of the columns that `columns` names, each of its own type: a scalar, a string
+  // (from string and binary columns), or one dimension (from lists of numbers). A null is
+  // InvalidArgument in place of its row, unless the leaf is optional. The current row group is held
+  // in memory. A split is one or more row groups. Unimplemented in a program built without Arrow.
+  static Dataset Parquet(FileNames files, const Spec& columns);
+  // {"image": contents of the file, "label": int64, "path": its name} for each image file (.jpg
+  // .jpeg .png .bmp .gif .webp .tif .tiff .ppm .pgm) in the subdirectories of `root`, in the order
+  // of their names. The label is the index of the subdirectory among those that contain images,
+  // sorted by name. NotFound if no subdirectory does. A split is a range of files, or one file if
+  // shuffled.
+  static Dataset ImageDirectory(const std::string& root, ImageDirectoryOptions options = {});
 
   // --- Transforms ----------------------------------------------------------
   // `fn` is a lambda over Expr, an Expr function or a MapChain (penstock/map.h).
@@ -270,11 +329,6 @@ class WindowedDataset {
  private:
   std::shared_ptr<const Windows> windows_;
 };
-
-// Datasets inside a DatasetFunction, made from values of the outer element.
-Dataset RangeOf(const Expr& stop);
-Dataset TensorsOf(const Expr& element);
-Dataset TensorSlicesOf(const Expr& element);
 
 template <class T>
 Dataset Dataset::FromTensors(T value) {

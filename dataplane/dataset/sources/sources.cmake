@@ -18,6 +18,7 @@ set(PENSTOCK_DATASET_SOURCES
   sources/npy_header.cc
   sources/npz_file.cc
   sources/numbered_files.cc
+  sources/old_names.cc
   sources/python_generator.cc
   sources/range.cc
   sources/record_datasets.cc
