@@ -333,14 +333,15 @@ void RunRecovery(int64_t count, const std::string& folder) {
           {.id = WorkerId(worker), .address = absl::StrCat("worker:", worker), .permits = 8}}});
     }
     for (uint64_t job = 1; job <= kJobs; ++job) {
-      write({JobCreated{{.id = JobId(job),
-                         .name = absl::StrCat("job", job),
-                         .dataset = dataset,
-                         .terms = {.mode = ShardingPolicy::kDynamic, .keep = Keep::kCommitted},
-                         .token = std::string(16, 't')}},
-             IterationCreated{IterationId(job), JobId(job), 0, {}},
-             IterationAltered{IterationId(job),
-                              protocol::ReaderJoined{ClientId(job), Incarnation(1)}}});
+      write(
+          {JobCreated{{.id = JobId(job),
+                       .name = absl::StrCat("job", job),
+                       .dataset = dataset,
+                       .terms = {.mode = ShardingPolicy::kDynamic, .ack_mode = AckMode::kOnCommit},
+                       .token = std::string(16, 't')}},
+           IterationCreated{IterationId(job), JobId(job), 0, {}},
+           IterationAltered{IterationId(job),
+                            protocol::ReaderJoined{ClientId(job), Incarnation(1)}}});
       for (uint64_t p = 1; p <= kPartitions; ++p) {
         write({IterationAltered{IterationId(job), protocol::PartitionOpened{PartitionId(p)}},
                IterationAltered{IterationId(job), protocol::PartitionAssigned{

@@ -56,7 +56,7 @@ class GpuTrainer final : public Side {
   const Roles& roles() const override { return roles_; }
   std::set<std::string> lanes() const override {
     std::set<std::string> lanes = transfer::ucx::LanesOfProcess();
-    for (const DeviceLandingStats& stats : it_->LandingStats()) {
+    for (const DeviceCopyStats& stats : it_->CopyStats()) {
       lanes.insert(absl::StrCat("GPUDirect ", stats.gpu_direct));
     }
     return lanes;
@@ -89,7 +89,7 @@ class GpuTrainer final : public Side {
     PENSTOCK_ASSIGN_OR_RETURN(dataset, dataset.PrefetchToDevice(kStepsAhead));
     PENSTOCK_ASSIGN_OR_RETURN(DistributedIterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
-    const std::vector<DeviceLandingStats> stats = it_->LandingStats();
+    const std::vector<DeviceCopyStats> stats = it_->CopyStats();
     if (stats.empty()) return absl::InvalidArgumentError(absl::StrCat(setup.device, " is no GPU"));
     return MakeChecks(stats.front().device);
   }

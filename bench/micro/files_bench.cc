@@ -38,7 +38,7 @@ class RecordFile {
 
 void ReadTFRecords(benchmark::State& state) {
   const RecordFile file(state.range(0));
-  Iterator it = *TFRecordDataset(file.name()).Repeat().MakeIterator();
+  Iterator it = *Dataset::TFRecord(file.name()).Repeat().MakeIterator();
   for (auto _ : state) {
     const absl::StatusOr<std::optional<Element>> record = it.Next();
     if (!record.ok() || !record->has_value()) return state.SkipWithError("no record");

@@ -38,7 +38,7 @@ Dataset Job(const Service& service, Kind kind, int64_t partitions) {
   DistributeOptions options{.processing_mode = ShardingPolicy::kDynamic,
                             .service = service.dispatcher->target(),
                             .job_name = "states"};
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   if (kind == kOrdered) {
     options.delivery = DeterministicOrder{.partitions = partitions};
   }

@@ -129,7 +129,7 @@ class Volumes final : public Workload {
   Dataset MakeDataset(const Setup& setup) const override {
     return Dataset::ListFiles(setup.scratch + "/*.tfrecord")
         .Repeat()
-        .Interleave(TFRecordDataset)
+        .Interleave(Dataset::TFRecord)
         .Map([](const Expr& record) {
           return Cast(DecodeRaw(record, kUInt8, {kEdge, kEdge, kEdge, kRedshifts}), kInt16);
         });

@@ -129,7 +129,7 @@ class Tokens final : public Workload {
     for (int64_t shard = 0; shard < kShards; ++shard) {
       files.push_back(TokenFile(setup.scratch, shard));
     }
-    return TokenShards(files, kLength, {.dtype = kInt32, .with_next_token = true})
+    return Dataset::TokenShards(files, kLength, {.dtype = kInt32, .with_next_token = true})
         .Repeat()
         .Batch(kWindowBatch, {.drop_remainder = true});
   }

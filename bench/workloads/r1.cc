@@ -172,8 +172,9 @@ class RecommenderSamples final : public Workload {
   }
   Dataset MakeDataset(const Setup& setup) const override {
     const Dataset floats =
-        NpyDataset(FloatsFile(setup.scratch), Dense(kFloat32, {kSampleBatch, kFloats}));
-    const Dataset ints = NpyDataset(IntsFile(setup.scratch), Dense(kInt32, {kSampleBatch, kInts}));
+        Dataset::Npy(FloatsFile(setup.scratch), Dense(kFloat32, {kSampleBatch, kFloats}));
+    const Dataset ints =
+        Dataset::Npy(IntsFile(setup.scratch), Dense(kInt32, {kSampleBatch, kInts}));
     return Dataset::Zip({floats, ints}).Repeat().Map([](const Expr& rows) {
       std::vector<Expr> tensors = {
           Slice(rows[0], {0, 0}, {kSampleBatch, kDense}),

@@ -254,7 +254,7 @@ class Crops final : public Workload {
     const penstock::Shape shape({kUnknownDim, kRows, kColumns});
     const Spec spec =
         Spec::Dict({{"image", Dense(kFloat32, shape)}, {"mask", Dense(kUInt8, shape)}});
-    return NpyDataset(files, spec, {.rows = false})
+    return Dataset::Npy(files, spec, {.rows = false})
         .Repeat()
         .Map([](const Expr& x) {
           return Call("bench.random_crop", Tuple({x["image"], x["mask"]}));

@@ -42,20 +42,20 @@ static std::string ToText(Visitation visitation) {
   return visitation == Visitation::kExactlyOnce ? "exactly_once" : "at_least_once";
 }
 
-static std::string ToText(Rests rests) {
-  switch (rests) {
-    case Rests::kPad:
+static std::string ToText(RemainderPolicy policy) {
+  switch (policy) {
+    case RemainderPolicy::kPad:
       return "pad";
-    case Rests::kDrop:
+    case RemainderPolicy::kDrop:
       return "drop";
-    case Rests::kError:
+    case RemainderPolicy::kError:
       return "error";
   }
-  return absl::StrCat(static_cast<int>(rests));
+  return absl::StrCat(static_cast<int>(policy));
 }
 
-static std::string ToText(RoundErrors on_error) {
-  return on_error == RoundErrors::kSkipRound ? "skip_round" : "stop";
+static std::string ToText(RoundErrorPolicy on_error) {
+  return on_error == RoundErrorPolicy::kSkipRound ? "skip_round" : "stop";
 }
 
 static std::string ToText(TargetWorkers target) {
@@ -89,14 +89,14 @@ std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& reque
   };
   auto yes_or_no = [](bool value) { return value ? "yes" : "no"; };
   differ("processing mode", ToText(had.mode), ToText(got.mode));
-  differ("keep", had.keep == Keep::kTaken ? "taken" : "committed",
-         got.keep == Keep::kTaken ? "taken" : "committed");
+  differ("ack_mode", had.ack_mode == AckMode::kOnDelivery ? "on_delivery" : "on_commit",
+         got.ack_mode == AckMode::kOnDelivery ? "on_delivery" : "on_commit");
   differ("deterministic order", yes_or_no(had.deterministic), yes_or_no(got.deterministic));
   numbers_differ("partitions", had.partitions, got.partitions);
   differ("visitation", ToText(had.visitation), ToText(got.visitation));
   numbers_differ("num_consumers", had.num_consumers, got.num_consumers);
   numbers_differ("consumer_group's size", had.group_size, got.group_size);
-  differ("rests", ToText(had.rests), ToText(got.rests));
+  differ("remainder_policy", ToText(had.remainder_policy), ToText(got.remainder_policy));
   differ("on_error", ToText(had.on_error), ToText(got.on_error));
   differ("cross-trainer cache", yes_or_no(had.cross_trainer_cache),
          yes_or_no(got.cross_trainer_cache));

@@ -12,12 +12,12 @@
 namespace penstock::control {
 
 // Returns whether a named job that was read, and is not over, may be forgotten once nobody reads
-// it. False if a trainer may come back for its part: with keep = committed, and in mode DYNAMIC
+// it. False if a trainer may come back for its part: with ack_mode = on_commit, and in mode DYNAMIC
 // (except with cross_trainer_cache) unless gc_dynamic_sharding_jobs.
 bool JobRegistry::Collectable(const JobRecord& job) const {
   const JobTerms& terms = job.terms;
   const bool history = terms.mode == ShardingPolicy::kDynamic && !terms.cross_trainer_cache;
-  if (terms.keep == Keep::kCommitted || (history && !options_.gc_dynamic_sharding_jobs)) {
+  if (terms.ack_mode == AckMode::kOnCommit || (history && !options_.gc_dynamic_sharding_jobs)) {
     return false;
   }
   const std::vector<IterationId> iterations = state_.IterationsOf(job.id);
@@ -70,7 +70,7 @@ std::string JobRegistry::OwedOf(JobId job) const {
 }
 
 // Forgets jobs without readers. After job_gc_timeout, elements that closed iterations still owe are
-// given up, except with keep = committed, where the next reader gets them. Jobs that are over,
+// given up, except with ack_mode = on_commit, where the next reader gets them. Jobs that are over,
 // anonymous or Collectable() are forgotten then; other jobs after abandoned_job_ttl.
 void JobRegistry::Collect(Transaction& txn, absl::Time now) {
   std::vector<std::pair<JobId, absl::Duration>> idle;  // with the time that nobody read it
@@ -96,7 +96,7 @@ void JobRegistry::Collect(Transaction& txn, absl::Time now) {
       const IterationState& iteration = state_.iterations.at(of);
       if (unread_for >= options_.job_gc_timeout && state_.GoesOn(iteration) &&
           iteration.record.closed && !iteration.record.finished &&
-          state_.jobs.at(id).terms.keep != Keep::kCommitted) {
+          state_.jobs.at(id).terms.ack_mode != AckMode::kOnCommit) {
         txn.Log("given_up", {{"iteration", absl::StrCat(of.value())},
                              {"job", state_.jobs.at(id).name},
                              {"owed", OwedOf(id)}});

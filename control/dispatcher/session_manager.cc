@@ -38,11 +38,11 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
     if (!known || iteration.record.readers[*known].consumer == hello.consumer) {
       return absl::OkStatus();
     }
-    return absl::FailedPreconditionError(
-        absl::StrCat("the state belongs to consumer ", iteration.record.readers[*known].consumer,
-                     " of job ", job.name, ", but consumer_index is ", hello.consumer,
-                     "; give it to that consumer, or restore the states of all ranks (OfAllRanks) "
-                     "in a new job"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the state belongs to consumer ", iteration.record.readers[*known].consumer, " of job ",
+        job.name, ", but consumer_index is ", hello.consumer,
+        "; give it to that consumer, or restore the states of all ranks (MergeRankStates) "
+        "in a new job"));
   }
   if (!job.terms.deterministic) return absl::OkStatus();
   if (iteration.record.closed) return absl::OkStatus();

@@ -60,7 +60,7 @@ WIRE_PAIR(protocol::ReaderRecord, wire::Iteration::Session) {
 }
 
 WIRE_PAIR(protocol::RoundsRecord, wire::Iteration::Rounds) {
-  WIRE_FIELDS(consumers, rests, ends);
+  WIRE_FIELDS(consumers, remainder_policy, ends);
   WIRE_FIELD_AS(schedule.first, first);
   WIRE_FIELD_AS(schedule.rotation, rotation);
   WIRE_FIELD_AS(schedule.next, next);
@@ -91,7 +91,7 @@ static void CheckRounds(Decoder& coder, const IterationState& iteration) {
 WIRE_PAIR(IterationState, wire::Iteration) {
   WIRE_FIELDS(id, job, repetition, leads, handed_out, passes_over, failure);
   WIRE_FIELD_IF(value.division.count > 0, division);
-  WIRE_FIELD_AS(record.commit_policy, keep);
+  WIRE_FIELD_AS(record.commit_policy, commit_policy);
   WIRE_FIELD_AS(record.at_least_once, at_least_once);
   WIRE_FIELD_AS(record.closed, closed);
   WIRE_FIELD_AS(record.finished, finished);

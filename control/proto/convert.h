@@ -17,13 +17,13 @@ namespace penstock::control {
 inline constexpr Index kMostIndices = Index{1} << 46;
 
 template <>
-inline constexpr Keep kLast<Keep> = Keep::kCommitted;
+inline constexpr AckMode kLast<AckMode> = AckMode::kOnCommit;
 template <>
 inline constexpr Visitation kLast<Visitation> = Visitation::kAtLeastOnce;
 template <>
-inline constexpr Rests kLast<Rests> = Rests::kError;
+inline constexpr RemainderPolicy kLast<RemainderPolicy> = RemainderPolicy::kError;
 template <>
-inline constexpr RoundErrors kLast<RoundErrors> = RoundErrors::kStop;
+inline constexpr RoundErrorPolicy kLast<RoundErrorPolicy> = RoundErrorPolicy::kStop;
 template <>
 inline constexpr TargetWorkers kLast<TargetWorkers> = TargetWorkers::kLocal;
 
@@ -74,7 +74,7 @@ WIRE_STRUCT(RegisterDatasetAnswer, wire::RegisterDatasetAnswer, dataset_id, exis
 WIRE_STRUCT(JobAnswer, wire::JobAnswer, job, name, token, dataset_id, seed, existed);
 WIRE_STRUCT(Division, wire::Division, mode, count, shards);
 WIRE_PAIR(JobTerms, wire::JobTerms) {
-  WIRE_FIELDS(mode, keep, deterministic, visitation, num_consumers, rests, on_error,
+  WIRE_FIELDS(mode, ack_mode, deterministic, visitation, num_consumers, remainder_policy, on_error,
               cross_trainer_cache, target_workers, partitions);
   WIRE_FIELD_AS(quota.max_bytes_in_flight, max_bytes_in_flight);
   WIRE_FIELD_AS(quota.max_permits, max_permits);

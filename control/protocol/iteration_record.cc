@@ -228,7 +228,7 @@ std::optional<Index> IterationRecord::EndOf(PartitionId id) const {
 
 Remainder IterationRecord::RemainderOf(PartitionId id) const {
   if (rounds.ends.empty()) return {};
-  return ComputeRemainder(rounds.ends, rounds.consumers, rounds.rests, id);
+  return ComputeRemainder(rounds.ends, rounds.consumers, rounds.remainder_policy, id);
 }
 
 void ReaderList::Add(ReaderRecord reader) {

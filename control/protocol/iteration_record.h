@@ -102,7 +102,7 @@ class ReaderList {
 // The rounds of a coordinated read.
 struct RoundsRecord {
   int64_t consumers = 0;  // 0: not a coordinated read
-  Rests rests = Rests::kPad;
+  RemainderPolicy remainder_policy = RemainderPolicy::kPad;
   Schedule schedule;
   Ends ends;  // without pads; empty until all partitions have reached their ends
   friend bool operator==(const RoundsRecord&, const RoundsRecord&) = default;

@@ -11,7 +11,7 @@ namespace penstock::control {
 
 struct JobTerms {
   ShardingPolicy mode = ShardingPolicy::kOff;
-  Keep keep = Keep::kTaken;
+  AckMode ack_mode = AckMode::kOnDelivery;
   bool deterministic = false;  // MergeOrder::kDeterministic
   int64_t partitions = 0;      // of that order, from the start; 0: set by the mode
   Visitation visitation = Visitation::kExactlyOnce;
@@ -19,8 +19,8 @@ struct JobTerms {
   // How many consecutive consumers get the same elements; num_consumers counts each of them. A
   // partition of n elements has n * group_size indices: element i has those from i * group_size on.
   int64_t group_size = 1;
-  Rests rests = Rests::kPad;
-  RoundErrors on_error = RoundErrors::kSkipRound;
+  RemainderPolicy remainder_policy = RemainderPolicy::kPad;
+  RoundErrorPolicy on_error = RoundErrorPolicy::kSkipRound;
   bool cross_trainer_cache = false;
   TargetWorkers target_workers = TargetWorkers::kAuto;
   JobQuota quota;

@@ -122,12 +122,12 @@ void ForgetBefore(Schedule& schedule, int64_t round) {
 
 // --- Remainders ------------------------------------------------------------------
 
-Remainder ComputeRemainder(const Ends& ends, int64_t consumers, Rests rests,
+Remainder ComputeRemainder(const Ends& ends, int64_t consumers, RemainderPolicy policy,
                            PartitionId partition) {
   Remainder remainder;
   const size_t position = partition.value() - 1;
   for (size_t p = 0; p < position; ++p) remainder.before += ends[p] % consumers;
-  if (rests != Rests::kPad || ends[position] % consumers == 0) return remainder;
+  if (policy != RemainderPolicy::kPad || ends[position] % consumers == 0) return remainder;
   const bool last = std::all_of(ends.begin() + static_cast<ptrdiff_t>(position) + 1, ends.end(),
                                 [&](Index end) { return end % consumers == 0; });
   if (last) remainder.pads = LacksInLast(ends, consumers);
@@ -149,13 +149,13 @@ int64_t LacksInLast(const Ends& ends, int64_t consumers) {
   return (consumers - TotalRemainder(ends, consumers) % consumers) % consumers;
 }
 
-std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers, Rests rests,
-                                         int64_t round, int64_t consumer) {
+std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers,
+                                         RemainderPolicy policy, int64_t round, int64_t consumer) {
   int64_t place = (round - WholeRounds(ends, consumers)) * consumers + consumer;
   for (size_t p = 0; p < ends.size(); ++p) {
     const PartitionId partition(p + 1);
     const int64_t there =
-        ends[p] % consumers + ComputeRemainder(ends, consumers, rests, partition).pads;
+        ends[p] % consumers + ComputeRemainder(ends, consumers, policy, partition).pads;
     if (place < there) return PartitionRow{partition, ends[p] / consumers + place / consumers};
     place -= there;
   }

@@ -97,7 +97,7 @@ void ForgetBefore(Schedule& schedule, int64_t round);
 
 // The remainder of a partition is its last elements after the whole rows, fewer than C. The
 // remainders of all partitions, one after the other, make the last rounds. Copies of the last
-// element fill the very last round (Rests::kPad); they come after it in its partition.
+// element fill the very last round (RemainderPolicy::kPad); they come after it in its partition.
 using Ends = absl::InlinedVector<Index, 1>;  // elements by partition; [0] is partition 1
 
 struct Remainder {
@@ -105,7 +105,8 @@ struct Remainder {
   int64_t pads = 0;    // copies of its last element, after it
   friend bool operator==(const Remainder&, const Remainder&) = default;
 };
-Remainder ComputeRemainder(const Ends& ends, int64_t consumers, Rests rests, PartitionId partition);
+Remainder ComputeRemainder(const Ends& ends, int64_t consumers, RemainderPolicy policy,
+                           PartitionId partition);
 
 // Return the number of rounds with whole rows; the number of all rounds, with those of the
 // remainders.
@@ -115,8 +116,8 @@ int64_t AllRounds(const Ends& ends, int64_t consumers);
 int64_t LacksInLast(const Ends& ends, int64_t consumers);
 // Returns the row that `consumer` gets in round `round` >= WholeRounds(); nullopt: none (the last
 // round lacks its element, and is not filled).
-std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers, Rests rests,
-                                         int64_t round, int64_t consumer);
+std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers,
+                                         RemainderPolicy policy, int64_t round, int64_t consumer);
 
 // Return the consumer of an index; the index of a consumer's row. `remainder` counts from row `end`
 // / C on, once it is known.

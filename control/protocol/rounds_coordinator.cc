@@ -63,7 +63,9 @@ class Agreeing {
     if (ends.empty()) return false;
     int64_t committed = 0;  // one per round, except a last round that is not filled
     for (const IndexSet& rows : reader.committed) committed += rows.size();
-    if (record_.rounds.rests != Rests::kPad && LacksInLast(ends, consumers()) > 0) ++committed;
+    if (record_.rounds.remainder_policy != RemainderPolicy::kPad &&
+        LacksInLast(ends, consumers()) > 0)
+      ++committed;
     return committed >= AllRounds(ends, consumers());
   }
   // The consumer has left with all its elements, and no other consumer waits for it.
@@ -266,7 +268,8 @@ class Agreeing {
     RoundCursor& agreed = *rounds_.agreed;
     while (agreed.round() < AllRounds(ends, consumers()) && MayAgreeOnMore()) {
       for (int64_t c = 0; c < consumers(); ++c) {
-        const auto row = RemainderRow(ends, consumers(), record_.rounds.rests, agreed.round(), c);
+        const auto row =
+            RemainderRow(ends, consumers(), record_.rounds.remainder_policy, agreed.round(), c);
         if (row && !HasRow(static_cast<size_t>(c), *row)) return false;
       }
       agreed.Advance(schedule_);
@@ -278,17 +281,18 @@ class Agreeing {
     Agreed::Round round{.row = row};
     if (!row) {
       const Ends& ends = record_.rounds.ends;
-      const Rests rests = record_.rounds.rests;
-      round.row = RemainderRow(ends, consumers(), rests, number, consumer);
+      const RemainderPolicy policy = record_.rounds.remainder_policy;
+      round.row = RemainderRow(ends, consumers(), policy, number, consumer);
       const int64_t lacks =
           number + 1 == AllRounds(ends, consumers()) ? LacksInLast(ends, consumers()) : 0;
-      round.unfilled = lacks > 0 && rests != Rests::kPad;
-      round.pad = lacks > 0 && rests == Rests::kPad && consumer >= consumers() - lacks;
+      round.unfilled = lacks > 0 && policy != RemainderPolicy::kPad;
+      round.pad = lacks > 0 && policy == RemainderPolicy::kPad && consumer >= consumers() - lacks;
     }
     for (int64_t c = 0; c < consumers() && !round.error; ++c) {
       const std::optional<PartitionRow> its =
           row ? row
-              : RemainderRow(record_.rounds.ends, consumers(), record_.rounds.rests, number, c);
+              : RemainderRow(record_.rounds.ends, consumers(), record_.rounds.remainder_policy,
+                             number, c);
       if (!its) continue;
       const auto error = rounds_.errors.find({its->partition, its->row});
       if (error == rounds_.errors.end()) continue;

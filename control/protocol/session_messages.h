@@ -403,7 +403,7 @@ struct Commit {
 };
 
 // The process ends on purpose; what was delivered to it is committed. Answered by Left. Under
-// Keep::kCommitted only its states are committed, and another process may join with a newer state
+// AckMode::kOnCommit only its states are committed, and another process may join with a newer state
 // until client_timeout has passed.
 struct Leave {
   std::vector<PartitionIndices> delivered;

@@ -98,13 +98,14 @@ IterationState NewIteration(const IterationCreated& c, const JobTerms& terms) {
   created.record.at_least_once = terms.visitation == Visitation::kAtLeastOnce;
   if (terms.coordinated()) {
     created.record.rounds.consumers = terms.num_consumers;
-    created.record.rounds.rests = terms.rests;
+    created.record.rounds.remainder_policy = terms.remainder_policy;
   } else {
     created.record.order_consumers = terms.num_consumers;
   }
-  created.record.commit_policy = terms.cross_trainer_cache    ? protocol::CommitPolicy::kNever
-                                 : terms.keep == Keep::kTaken ? protocol::CommitPolicy::kOnDelivery
-                                                              : protocol::CommitPolicy::kExplicit;
+  created.record.commit_policy = terms.cross_trainer_cache ? protocol::CommitPolicy::kNever
+                                 : terms.ack_mode == AckMode::kOnDelivery
+                                     ? protocol::CommitPolicy::kOnDelivery
+                                     : protocol::CommitPolicy::kExplicit;
   return created;
 }
 

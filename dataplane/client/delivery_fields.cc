@@ -16,7 +16,7 @@ void Into(const FirstComeFirstServed& from, DeliveryFields& to) {
 void Into(const CoordinatedRounds& from, DeliveryFields& to) {
   to.consumer_index = from.consumer_index;
   to.num_consumers = from.num_consumers;
-  to.rests = from.rests;
+  to.remainder_policy = from.remainder_policy;
   to.on_error = from.on_error;
   if (from.group != ConsumerGroup()) to.consumer_group = from.group;
 }
@@ -68,8 +68,9 @@ const char* Mixture(const DeliveryFields& fields) {
       return "consumer_group requires rounds, which order kDeterministic does not have: leave out "
              "one";
     }
-    if (fields.rests != Rests::kPad || fields.on_error != RoundErrors::kSkipRound) {
-      return "rests and on_error apply to the rounds of a coordinated read, which order "
+    if (fields.remainder_policy != RemainderPolicy::kPad ||
+        fields.on_error != RoundErrorPolicy::kSkipRound) {
+      return "remainder_policy and on_error apply to the rounds of a coordinated read, which order "
              "kDeterministic does not have: leave out the order or these options";
     }
     if (at_least_once) {
@@ -97,7 +98,7 @@ DeliveryFields FieldsOf(const DistributeOptions& options) {
   take(options.early_end, fields.early_end);
   take(options.consumer_index, fields.consumer_index);
   take(options.num_consumers, fields.num_consumers);
-  take(options.rests, fields.rests);
+  take(options.rests, fields.remainder_policy);
   take(options.on_error, fields.on_error);
   take(options.consumer_group, fields.consumer_group);
   take(options.cross_trainer_cache, fields.cross_trainer_cache);
@@ -123,7 +124,7 @@ absl::StatusOr<DeliveryMode> ToDelivery(const DeliveryFields& fields) {
   if (fields.num_consumers) {
     return CoordinatedRounds{.consumer_index = *fields.consumer_index,
                              .num_consumers = *fields.num_consumers,
-                             .rests = fields.rests,
+                             .remainder_policy = fields.remainder_policy,
                              .on_error = fields.on_error,
                              .group = fields.consumer_group.value_or(ConsumerGroup())};
   }

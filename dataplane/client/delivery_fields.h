@@ -18,8 +18,8 @@ struct DeliveryFields {
   bool early_end = false;
   std::optional<int64_t> consumer_index;
   std::optional<int64_t> num_consumers;
-  Rests rests = Rests::kPad;
-  RoundErrors on_error = RoundErrors::kSkipRound;
+  RemainderPolicy remainder_policy = RemainderPolicy::kPad;
+  RoundErrorPolicy on_error = RoundErrorPolicy::kSkipRound;
   std::optional<ConsumerGroup> consumer_group;
   std::optional<CrossTrainerCache> cross_trainer_cache;
 };

@@ -61,7 +61,7 @@ void DispatcherSession::OnOver(absl::Status reason) {
 }
 
 bool DispatcherSession::commits_states() const {
-  return welcome_.has_value() && welcome_->terms.keep == Keep::kCommitted;
+  return welcome_.has_value() && welcome_->terms.ack_mode == AckMode::kOnCommit;
 }
 
 void DispatcherSession::SendLeave(const IndicesByPartition& delivered) {

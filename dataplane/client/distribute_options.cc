@@ -136,8 +136,8 @@ absl::Status CheckDelivery(const DistributeOptions& options, const CrossTrainerC
       cache.trainer_id.empty() ? "cross_trainer_cache needs a non-empty trainer_id"
       : options.job_name.empty()
           ? "cross_trainer_cache needs a job_name, under which trainers share"
-      : options.keep == Keep::kCommitted
-          ? "cross_trainer_cache keeps no history of a trainer, which keep = kCommitted requires"
+      : options.ack_mode == AckMode::kOnCommit
+          ? "cross_trainer_cache keeps no history of a trainer, which ack_mode = kOnCommit requires"
           : nullptr;
   if (wrong != nullptr) return absl::InvalidArgumentError(wrong);
   return CheckName("trainer_id", cache.trainer_id);
@@ -195,13 +195,13 @@ absl::Status Check(const DistributeOptions& options) {
 control::JobTerms TermsOf(const DistributeOptions& options) {
   const DeliveryFields delivery = OfMember(FieldsOf(options));
   return {.mode = options.processing_mode,
-          .keep = options.keep.value_or(Keep::kTaken),
+          .ack_mode = options.ack_mode.value_or(AckMode::kOnDelivery),
           .deterministic = delivery.order == MergeOrder::kDeterministic,
           .partitions = PartitionsOf(options),
           .visitation = delivery.visitation,
           .num_consumers = delivery.num_consumers.value_or(0),
           .group_size = delivery.consumer_group.value_or(ConsumerGroup()).size,
-          .rests = delivery.rests,
+          .remainder_policy = delivery.remainder_policy,
           .on_error = delivery.on_error,
           .cross_trainer_cache = delivery.cross_trainer_cache.has_value(),
           // All consumers read all workers.
@@ -225,7 +225,7 @@ Attrs ToAttrs(const DistributeOptions& options) {
       {"timeout_ns", absl::ToInt64Nanoseconds(options.timeout)},
       {"visitation", static_cast<int64_t>(delivery.visitation)},
       {"early_end", delivery.early_end},
-      {"rests", static_cast<int64_t>(delivery.rests)},
+      {"rests", static_cast<int64_t>(delivery.remainder_policy)},
       {"on_error", static_cast<int64_t>(delivery.on_error)},
       {"target_workers", static_cast<int64_t>(options.target_workers)},
       {"compression", static_cast<int64_t>(options.compression)},
@@ -242,7 +242,9 @@ Attrs ToAttrs(const DistributeOptions& options) {
     attrs["group_member"] = delivery.consumer_group->member;
   }
   if (delivery.cross_trainer_cache) attrs["trainer_id"] = delivery.cross_trainer_cache->trainer_id;
-  if (options.keep.has_value()) attrs["keep"] = static_cast<int64_t>(*options.keep);
+  const std::optional<AckMode>& ack_mode =
+      options.ack_mode.has_value() ? options.ack_mode : options.keep.given();
+  if (ack_mode.has_value()) attrs["keep"] = static_cast<int64_t>(*ack_mode);
   if (options.seed.has_value()) attrs["job_seed"] = static_cast<int64_t>(*options.seed);
   return attrs;
 }
@@ -257,8 +259,8 @@ DeliveryFields DeliveryFromAttrs(const Attrs& attrs) {
       .early_end = Get<bool>(attrs, "early_end"),
       .consumer_index = std::nullopt,
       .num_consumers = std::nullopt,
-      .rests = static_cast<Rests>(Get<int64_t>(attrs, "rests")),
-      .on_error = static_cast<RoundErrors>(Get<int64_t>(attrs, "on_error")),
+      .remainder_policy = static_cast<RemainderPolicy>(Get<int64_t>(attrs, "rests")),
+      .on_error = static_cast<RoundErrorPolicy>(Get<int64_t>(attrs, "on_error")),
       .consumer_group = std::nullopt,
       .cross_trainer_cache = std::nullopt,
   };
@@ -295,7 +297,7 @@ absl::StatusOr<DistributeOptions> FromAttrs(const Attrs& attrs) {
   options.name_space = Get<std::string>(attrs, "name_space");
   options.task_refresh_interval_hint =
       absl::Nanoseconds(Get<int64_t>(attrs, "task_refresh_interval_hint_ns"));
-  if (attrs.contains("keep")) options.keep = static_cast<Keep>(Get<int64_t>(attrs, "keep"));
+  if (attrs.contains("keep")) options.ack_mode = static_cast<AckMode>(Get<int64_t>(attrs, "keep"));
   if (attrs.contains("job_seed")) {
     options.seed = static_cast<uint64_t>(Get<int64_t>(attrs, "job_seed"));
   }

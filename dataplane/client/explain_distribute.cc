@@ -26,11 +26,11 @@ const std::vector<std::string>* ChoicesOf(const std::string& attr) {
       {"processing_mode", {"OFF", "DYNAMIC", "FILE", "DATA", "FILE_OR_DATA", "HINT"}},
       {"order", {"ANY", "FAIR", "DETERMINISTIC"}},
       {"visitation", {"EXACTLY_ONCE", "AT_LEAST_ONCE"}},
-      {"rests", {"PAD", "DROP", "ERROR"}},
+      {"remainder_policy", {"PAD", "DROP", "ERROR"}},
       {"on_error", {"SKIP_ROUND", "STOP"}},
       {"target_workers", {"AUTO", "ANY", "LOCAL"}},
       {"compression", {"NONE", "AUTO", "SNAPPY", "LZ4"}},
-      {"keep", {"TAKEN", "COMMITTED"}},
+      {"ack_mode", {"ON_DELIVERY", "ON_COMMIT"}},
   };
   const auto found = choices->find(attr);
   return found == choices->end() ? nullptr : &found->second;
@@ -38,6 +38,13 @@ const std::vector<std::string>* ChoicesOf(const std::string& attr) {
 
 std::string Quoted(const std::string& text) {
   return absl::StrCat("\"", absl::CHexEscape(text), "\"");
+}
+
+// Returns the option's name. Attributes keep the names that definitions had before 0.9, because
+// fingerprints contain them.
+std::string OptionOf(const std::string& attr) {
+  if (attr == "keep") return "ack_mode";
+  return attr == "rests" ? "remainder_policy" : attr;
 }
 
 std::string TextOf(const std::string& attr, const Attr& value) {
@@ -74,7 +81,7 @@ std::string ExplainDistribute(const Dataset::Node& node) {
     const auto found = usual.find(attr);
     const bool always = attr == "processing_mode" || attr == "service";
     if (always || found == usual.end() || found->second != value) {
-      said.push_back(TextOf(attr, value));
+      said.push_back(TextOf(OptionOf(attr), value));
     }
   }
   const Dataset::Node* last = node.inputs.empty() ? nullptr : node.inputs[0].get();

@@ -62,7 +62,7 @@ JobReader::JobReader(const BuildSite& site)
       // Also false in the body of a function: it has been read to its end before the elements made
       // from it are returned.
       delivers_later_(
-          !site.in_body() && TermsOf(options_).keep == Keep::kTaken &&
+          !site.in_body() && TermsOf(options_).ack_mode == AckMode::kOnDelivery &&
           !delivery_.cross_trainer_cache.has_value() &&
           (!delivery_.num_consumers.has_value() || delivery_.order == MergeOrder::kDeterministic)),
       cancelled_(site.run().cancelled),
@@ -80,7 +80,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
     MutexLock lock(mu_);
     repetition = RepetitionOf(pass);
     ASSIGN_OR_RETURN(session, SessionOf(repetition));
-    // Under keep = kTaken a repetition that has been read to its end is no longer needed.
+    // Under ack_mode = kOnDelivery a repetition that has been read to its end is no longer needed.
     for (auto other = sessions_.begin(); other != sessions_.end() && !CommitsStates();) {
       const bool done = other->first != repetition && other->second->ended();
       if (done) over.push_back(std::move(other->second));
@@ -210,7 +210,7 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
 }
 
 bool JobReader::CommitsStates() const {
-  return TermsOf(options_).keep == Keep::kCommitted;
+  return TermsOf(options_).ack_mode == AckMode::kOnCommit;
 }
 
 ReaderState JobReader::StateNow(int64_t repetition) {
@@ -232,10 +232,11 @@ ReaderState JobReader::StateNow(int64_t repetition) {
 
 absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   if (!CommitsStates()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "Distribute of job '", options_.job_name,
-        "' commits what it delivers (keep = kTaken): no state of it can be restored, since the "
-        "elements after it are committed too; set keep = kCommitted"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("Distribute of job '", options_.job_name,
+                     "' commits what it delivers (ack_mode = kOnDelivery): no state of it can be "
+                     "restored, since the "
+                     "elements after it are committed too; set ack_mode = kOnCommit"));
   }
   // The restored states of all ranks can be saved only after they have become a job.
   bool merged = false;

@@ -77,7 +77,7 @@ Delivery::Taken RoundsDelivery::Take(bool) {
   ++delivered_unreported_;
   taken.error = ErrorOf(round, number);
   if (taken.error.ok()) taken.error = taken.received.error;
-  taken.ends = !taken.error.ok() && parts_.options.delivery.on_error == RoundErrors::kStop;
+  taken.ends = !taken.error.ok() && parts_.options.delivery.on_error == RoundErrorPolicy::kStop;
   taken.skipped = round.unfilled;
   return taken;
 }
@@ -89,11 +89,12 @@ absl::Status RoundsDelivery::ErrorOf(const protocol::Agreed::Round& round, int64
         absl::StrCat("round ", number, ", of consumer ", round.consumer, ", ",
                      ToString(round.error->at.partition), ": ", round.error->message));
   }
-  if (round.unfilled && parts_.options.delivery.rests == Rests::kError) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "the data ends with elements that do not fill round ", number, " of ",
-        *parts_.options.delivery.num_consumers,
-        " consumers; with rests = kPad it is filled with copies, with kDrop they are dropped"));
+  if (round.unfilled && parts_.options.delivery.remainder_policy == RemainderPolicy::kError) {
+    return absl::OutOfRangeError(absl::StrCat("the data ends with elements that do not fill round ",
+                                              number, " of ",
+                                              *parts_.options.delivery.num_consumers,
+                                              " consumers; with remainder_policy = kPad it is "
+                                              "filled with copies, with kDrop they are dropped"));
   }
   return absl::OkStatus();
 }

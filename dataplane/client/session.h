@@ -27,8 +27,8 @@ class Session final : private GivesElements {
   static absl::StatusOr<std::unique_ptr<Session>> Begin(SessionOptions options,
                                                         control::DispatcherStub& stub);
   // Says goodbye, so that nobody waits for this session, and waits briefly for the answer. Under
-  // keep = kCommitted, deliveries that are not committed stay this session's until its lease runs
-  // out: a new process may continue from its state.
+  // ack_mode = kOnCommit, deliveries that are not committed stay this session's until its lease
+  // runs out: a new process may continue from its state.
   ~Session();
 
   int64_t repetition() const { return parts_.options.repetition; }
@@ -55,7 +55,7 @@ class Session final : private GivesElements {
   absl::StatusOr<bool> Commit(const control::Commit& commit);
 
   // Ends reading: Next() returns Cancelled. Commits the deliveries, if that is allowed (under
-  // keep = kCommitted only if all of them are committed already). Waits for the dispatcher's
+  // ack_mode = kOnCommit only if all of them are committed already). Waits for the dispatcher's
   // answer, at most `bound`. Any thread.
   void Leave(absl::Duration bound);
 

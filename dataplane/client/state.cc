@@ -261,7 +261,7 @@ void Write(const JobState& state, StateWriter& writer) {
   writer.WriteUnsigned(state.seed);
   writer.WriteUnsigned(state.dataset);
   writer.WriteUnsigned(static_cast<uint64_t>(state.terms.mode));
-  writer.WriteUnsigned(static_cast<uint64_t>(state.terms.keep));
+  writer.WriteUnsigned(static_cast<uint64_t>(state.terms.ack_mode));
   writer.WriteBool(state.terms.deterministic);
   if (state.terms.deterministic) writer.WriteInt(state.terms.partitions);
   writer.WriteBool(state.terms.visitation == Visitation::kAtLeastOnce);
@@ -291,11 +291,11 @@ absl::StatusOr<JobState> ReadJobState(StateReader& reader) {
   if (at_least_once) state.terms.visitation = Visitation::kAtLeastOnce;
   ASSIGN_OR_RETURN(state.terms.group_size, reader.ReadIntIn(1, kMost, "a group's size"));
   if (mode > static_cast<uint64_t>(ShardingPolicy::kHint) ||
-      keep > static_cast<uint64_t>(Keep::kCommitted)) {
+      keep > static_cast<uint64_t>(AckMode::kOnCommit)) {
     return absl::DataLossError("the state of Distribute has an invalid processing_mode or keep");
   }
   state.terms.mode = static_cast<ShardingPolicy>(mode);
-  state.terms.keep = static_cast<Keep>(keep);
+  state.terms.ack_mode = static_cast<AckMode>(keep);
   for (const ReaderState::Repetition& repetition : state.reader.repetitions) {
     ASSIGN_OR_RETURN(control::SavedRepetition saved, ReadSaved(reader, repetition.number));
     state.saved.push_back(std::move(saved));
@@ -329,7 +329,7 @@ absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobStat
   bool edited = false;  // the dataset that the workers run
   for (const JobState& state : ranks) {
     if (!state.reader.job) continue;  // it had not begun
-    if (state.terms.mode != terms.mode || state.terms.keep != terms.keep ||
+    if (state.terms.mode != terms.mode || state.terms.ack_mode != terms.ack_mode ||
         state.terms.deterministic != terms.deterministic ||
         state.terms.partitions != terms.partitions || state.terms.group_size != terms.group_size) {
       return absl::InvalidArgumentError(

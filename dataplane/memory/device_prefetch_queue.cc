@@ -133,9 +133,9 @@ int DevicePrefetchQueue::Progress() {
   return held;
 }
 
-DeviceLandingStats DevicePrefetchQueue::stats() const {
+DeviceCopyStats DevicePrefetchQueue::stats() const {
   MutexLock lock(mu_);
-  DeviceLandingStats stats = stats_;
+  DeviceCopyStats stats = stats_;
   stats.device = options_.device;
   stats.places = places();
   stats.place_bytes = static_cast<int64_t>(place_bytes_);

@@ -62,7 +62,7 @@ class DevicePrefetchQueue {
   // way. The owner must call it regularly: nothing else returns these slots.
   int Progress();
 
-  DeviceLandingStats stats() const;
+  DeviceCopyStats stats() const;
 
  private:
   struct Waiting {
@@ -88,7 +88,7 @@ class DevicePrefetchQueue {
   // Engines with smaller places, until their copies are done.
   std::vector<std::unique_ptr<DeviceCopyEngine>> outgrown_ GUARDED_BY(mu_);
   std::deque<Waiting> waiting_ GUARDED_BY(mu_);  // in the order in which they will be taken
-  DeviceLandingStats stats_ GUARDED_BY(mu_);
+  DeviceCopyStats stats_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -176,12 +176,12 @@ absl::Status StepIterator::MeetOthers() {
         StepAligner aligner,
         StepAligner::Make(plan_->group, {.partial_batches = plan_->options.partial_batches,
                                          .first_step = step_,
-                                         .alike = plan_->alike}));
+                                         .must_match = plan_->must_match}));
     MutexLock lock(wait_mu_);
     aligner_ = std::move(aligner);
     return absl::OkStatus();
   }
-  std::vector<std::pair<std::string, std::string>> alike = plan_->alike;
+  std::vector<std::pair<std::string, std::string>> alike = plan_->must_match;
   alike.emplace_back("partial_batches",
                      absl::StrCat(static_cast<int>(plan_->options.partial_batches)));
   alike.emplace_back("the next step", absl::StrCat(step_));
@@ -305,8 +305,8 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::CopyToDevices(
   return on_devices;
 }
 
-std::vector<DeviceLandingStats> StepIterator::LandingStats() const {
-  std::vector<DeviceLandingStats> stats;
+std::vector<DeviceCopyStats> StepIterator::CopyStats() const {
+  std::vector<DeviceCopyStats> stats;
   if (queues_ == nullptr) return stats;
   for (const std::unique_ptr<DevicePrefetchQueue>& queue : *queues_)
     if (queue != nullptr) stats.push_back(queue->stats());

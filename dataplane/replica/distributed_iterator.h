@@ -31,7 +31,7 @@ class StepIterator final : public DistributedIteratorImpl {
   absl::Status Restore(const State& state) override;
   absl::Status Commit(const State& state) override;
   absl::Status Stop(absl::Duration bound) override;
-  std::vector<DeviceLandingStats> LandingStats() const override;
+  std::vector<DeviceCopyStats> CopyStats() const override;
 
  private:
   // The fields before the pipelines' positions in a state.

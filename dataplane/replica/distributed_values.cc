@@ -50,10 +50,10 @@ DistributedValues::DistributedValues(std::vector<Element> elements,
       on_devices_(std::move(on_devices)),
       weights_(std::move(weights)) {}
 
-absl::Status DistributedValues::CheckLanded(bool landed, std::string_view what) const {
+absl::Status DistributedValues::CheckOnDevice(bool expected, std::string_view what) const {
   for (size_t i = 0; i < size(); ++i) {
-    if (this->landed(i) == landed) continue;
-    if (landed) {
+    if (this->is_on_device(i) == expected) continue;
+    if (expected) {
       return absl::FailedPreconditionError(absl::StrCat("the values of replica ", i,
                                                         " are in host memory; ", std::string(what),
                                                         " must take a const Element&"));
@@ -69,14 +69,14 @@ absl::Status DistributedValues::CheckLanded(bool landed, std::string_view what) 
 PerReplica<Tensor> DistributedValues::tensor(size_t leaf) const {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < size(); ++i)
-    tensors.push_back(landed(i) ? on_devices_[i].tensor(leaf) : elements_[i].tensor(leaf));
+    tensors.push_back(is_on_device(i) ? on_devices_[i].tensor(leaf) : elements_[i].tensor(leaf));
   return PerReplica<Tensor>(std::move(tensors));
 }
 
 PerReplica<Tensor> DistributedValues::operator[](std::string_view key) const {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < size(); ++i)
-    tensors.push_back(landed(i) ? on_devices_[i][key] : elements_[i][key]);
+    tensors.push_back(is_on_device(i) ? on_devices_[i][key] : elements_[i][key]);
   return PerReplica<Tensor>(std::move(tensors));
 }
 
@@ -88,12 +88,12 @@ absl::Span<const float> DistributedValues::weights(size_t replica) const {
 PerReplicaSpec DistributedValues::spec() const {
   std::vector<Spec> specs;
   for (size_t i = 0; i < size(); ++i)
-    specs.push_back(landed(i) ? on_devices_[i].spec() : elements_[i].spec());
+    specs.push_back(is_on_device(i) ? on_devices_[i].spec() : elements_[i].spec());
   return PerReplicaSpec(std::move(specs));
 }
 
 std::string DistributedValues::LeafText(size_t replica, size_t leaf) const {
-  if (!landed(replica)) return elements_[replica].tensor(leaf).ToString();
+  if (!is_on_device(replica)) return elements_[replica].tensor(leaf).ToString();
   const Tensor tensor = on_devices_[replica].tensor(leaf);
   if (!tensor.present()) return "absent";
   return absl::StrCat(std::string(Name(tensor.dtype())), " [", absl::StrJoin(tensor.dims(), " "),
@@ -102,12 +102,13 @@ std::string DistributedValues::LeafText(size_t replica, size_t leaf) const {
 
 std::string DistributedValues::ToString() const {
   if (size() == 0) return "()";
-  if (size() == 1 && !landed(0)) return elements_[0].ToString();
-  return NestText(landed(0) ? on_devices_[0].spec() : elements_[0].spec(), [this](size_t leaf) {
-    std::vector<std::string> texts;
-    for (size_t i = 0; i < size(); ++i) texts.push_back(LeafText(i, leaf));
-    return PerReplica<std::string>(std::move(texts)).ToString();
-  });
+  if (size() == 1 && !is_on_device(0)) return elements_[0].ToString();
+  return NestText(is_on_device(0) ? on_devices_[0].spec() : elements_[0].spec(),
+                  [this](size_t leaf) {
+                    std::vector<std::string> texts;
+                    for (size_t i = 0; i < size(); ++i) texts.push_back(LeafText(i, leaf));
+                    return PerReplica<std::string>(std::move(texts)).ToString();
+                  });
 }
 
 absl::Status PerReplicaSpec::Admits(const PerReplicaSpec& other) const {
@@ -123,7 +124,7 @@ absl::Status PerReplicaSpec::Admits(const DistributedValues& values) const {
     for (size_t leaf = 0; leaf < specs_[i].leaves().size(); ++leaf) {
       const TensorSpec& spec = specs_[i].leaves()[leaf];
       const Tensor tensor =
-          values.landed(i) ? values.on_device(i).tensor(leaf) : values[i].tensor(leaf);
+          values.is_on_device(i) ? values.on_device(i).tensor(leaf) : values[i].tensor(leaf);
       if (spec.kind != TensorSpec::Kind::kDense || !tensor.present()) continue;
       if (spec.shape.Admits(tensor.dims())) continue;
       return absl::InvalidArgumentError(absl::StrCat("replica ", i, " has ", tensor.ToString(),
@@ -161,7 +162,7 @@ std::string PerReplicaSpec::ToString() const {
 absl::StatusOr<DistributedValues> ReplicaGroup::RunTraced(const MapFunction& fn,
                                                           const DistributedValues& values) const {
   RETURN_IF_ERROR(CheckLocal(values.size()));
-  RETURN_IF_ERROR(values.CheckLanded(false, "RunTraced"));
+  RETURN_IF_ERROR(values.CheckOnDevice(false, "RunTraced"));
   std::vector<Element> results(values.size());
   RETURN_IF_ERROR(OnEachReplica([&](int replica) -> absl::Status {
     const Element& element = values[static_cast<size_t>(replica)];

@@ -263,7 +263,7 @@ absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool
       if (pipeline.sizes.empty()) return NeedsBatchSize("partial_batches kPad or kRepeat");
   }
   plan.seeded = options.seed.has_value() || !layout.all_here();
-  plan.seed = options.seed.value_or(Fingerprint(fingerprint, Fingerprint(plan.group.launch())));
+  plan.seed = options.seed.value_or(Fingerprint(fingerprint, Fingerprint(plan.group.launch_id())));
   return absl::OkStatus();
 }
 
@@ -275,13 +275,13 @@ absl::Status AddConsumers(Plan& plan, const Layout& layout, const Dataset& datas
         absl::StrCat(job.node, " has num_consumers = ", job.num_consumers, ", but the group has ",
                      layout.size(), " replicas; each replica must be one consumer"));
   }
-  std::optional<Rests> rests;
-  if (plan.options.partial_batches == PartialBatches::kDrop) rests = Rests::kDrop;
-  if (plan.options.partial_batches == PartialBatches::kError) rests = Rests::kError;
+  std::optional<RemainderPolicy> policy;
+  if (plan.options.partial_batches == PartialBatches::kDrop) policy = RemainderPolicy::kDrop;
+  if (plan.options.partial_batches == PartialBatches::kError) policy = RemainderPolicy::kError;
   const int64_t rows = BatchSizeOf(dataset);
   for (int n = layout.first; n < layout.first + layout.count; ++n) {
     PipelineInput& input = plan.pipelines.emplace_back();
-    input.dataset = AsConsumer(dataset, n, rests);
+    input.dataset = AsConsumer(dataset, n, policy);
     if (rows > 0) input.sizes = {rows};
   }
   plan.coordinated = true;
@@ -291,7 +291,7 @@ absl::Status AddConsumers(Plan& plan, const Layout& layout, const Dataset& datas
 
 absl::StatusOr<ReplicaGroup> ReadersOf(const ReplicaGroup& whole, const InputOptions& options) {
   RETURN_IF_ERROR(CheckOptions(whole, options));
-  absl::StatusOr<ReplicaGroup> readers = whole.EveryNth(options.replicas_per_element);
+  absl::StatusOr<ReplicaGroup> readers = whole.Subsample(options.replicas_per_element);
   RETURN_IF_ERROR(Annotate(readers.status(), "replicas_per_element"));
   return readers;
 }
@@ -312,7 +312,7 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
   if (coordinated) {
     RETURN_IF_ERROR(AddConsumers(plan, layout, dataset, job));
     RETURN_IF_ERROR(Finish(plan, layout, fingerprint, /*end_alike=*/true, /*job=*/true));
-    plan.alike = AlikeIn(plan, dataset, job);
+    plan.must_match = AlikeIn(plan, dataset, job);
     return plan;
   }
   if (group.num_replicas_in_sync() == 1) {
@@ -353,7 +353,7 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
                                                                                   : kUnknown;
   RETURN_IF_ERROR(
       Finish(plan, layout, fingerprint, division.by_data(), job.kind != Job::Kind::kNone));
-  plan.alike = AlikeIn(plan, dataset, job);
+  plan.must_match = AlikeIn(plan, dataset, job);
   return plan;
 }
 
@@ -392,7 +392,7 @@ absl::StatusOr<Plan> PlanInputFromFunction(const ReplicaGroup& whole,
   else if (plan.pipelines.size() == 1)
     plan.cardinality = plan.pipelines[0].dataset.cardinality();
   RETURN_IF_ERROR(Finish(plan, layout, /*fingerprint=*/0, plan.coordinated, job));
-  plan.alike = {{"the element_spec", plan.pipelines[0].dataset.element_spec().ToString()}};
+  plan.must_match = {{"the element_spec", plan.pipelines[0].dataset.element_spec().ToString()}};
   return plan;
 }
 

@@ -43,7 +43,7 @@ struct DistributedDataset::Plan {
   bool limited = false;  // a pass has exactly `steps`, however much data there is
   bool aligned = false;  // the processes agree on every step, by a StepAligner
   // Settings that must be equal in all processes, as (name, value).
-  std::vector<std::pair<std::string, std::string>> alike;
+  std::vector<std::pair<std::string, std::string>> must_match;
   uint64_t seed = 0;  // of the first pass; drawn if other processes have pipelines
   bool seeded = false;
   std::vector<replica::TracedFunction> maps;

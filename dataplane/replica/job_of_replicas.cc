@@ -65,12 +65,13 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
   return job;
 }
 
-Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<Rests> rests) {
+Dataset AsConsumer(const Dataset& dataset, int64_t consumer,
+                   std::optional<RemainderPolicy> policy) {
   return Dataset(Changed(dataset.node(), [&](Attrs& attrs) {
     attrs["consumer_index"] = consumer;
     auto& of_node = std::get<int64_t>(attrs.at("rests"));
-    if (rests.has_value() && of_node == static_cast<int64_t>(Rests::kPad))
-      of_node = static_cast<int64_t>(*rests);
+    if (policy.has_value() && of_node == static_cast<int64_t>(RemainderPolicy::kPad))
+      of_node = static_cast<int64_t>(*policy);
   }));
 }
 

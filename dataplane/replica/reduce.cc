@@ -148,7 +148,7 @@ absl::Status ReadElements(StateReader& reader, const Spec& spec, std::vector<Ele
 absl::StatusOr<DistributedValues> ReplicaGroup::OfAllReplicas(
     std::string_view what, const DistributedValues& local) const {
   RETURN_IF_ERROR(CheckLocal(local.size()));
-  RETURN_IF_ERROR(local.CheckLanded(false, what));
+  RETURN_IF_ERROR(local.CheckOnDevice(false, what));
   StateWriter writer;
   for (size_t i = 0; num_processes() > 1 && i < local.size(); ++i) WriteElements(local, i, writer);
   ASSIGN_OR_RETURN(const std::vector<std::string> all, Exchange(what, writer.bytes()));

@@ -55,7 +55,8 @@ ReplicaGroup::ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devi
   replicas_ = std::accumulate(of_process.begin(), of_process.end(), 0);
 }
 
-absl::StatusOr<ReplicaGroup> ReplicaGroup::Of(ReplicaGroupOptions options) {
+absl::StatusOr<ReplicaGroup> ReplicaGroup::Create(ReplicaGroupOptions options) {
+  if (options.launch.given().has_value()) options.launch_id = *options.launch.given();
   std::vector<Device> devices;
   for (const std::string& name : options.devices) {
     ASSIGN_OR_RETURN(devices.emplace_back(), ParseDevice(name));
@@ -85,7 +86,7 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Of(ReplicaGroupOptions options) {
 
 absl::StatusOr<ReplicaGroup> ReplicaGroup::Mirrored(std::vector<std::string> devices) {
   if (devices.empty()) devices = AllDevices();
-  return Of({.devices = std::move(devices)});
+  return Create({.devices = std::move(devices)});
 }
 
 absl::StatusOr<ReplicaGroup> ReplicaGroup::FromEnvironment(std::vector<std::string> devices) {
@@ -99,17 +100,25 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::FromEnvironment(std::vector<std::stri
     }
     const char* launch = std::getenv(launcher.launch);
     const auto here = static_cast<int>(devices.size());
-    return Of({.devices = std::move(devices),
-               .replicas_of_process = std::vector<int>(static_cast<size_t>(world), here),
-               .process = rank,
-               .launch = launch == nullptr ? "" : launch});
+    return Create({.devices = std::move(devices),
+                   .replicas_of_process = std::vector<int>(static_cast<size_t>(world), here),
+                   .process = rank,
+                   .launch_id = launch == nullptr ? "" : launch});
   }
   std::vector<std::string> known;
   for (const Launcher& launcher : kLaunchers)
     known.push_back(absl::StrCat(launcher.rank, " and ", launcher.world));
   return absl::FailedPreconditionError(absl::StrCat(
       "no launcher set the number of this process: set ", absl::StrJoin(known, ", or "),
-      "; or use Mirrored for one process with all replicas, or Of to describe the processes"));
+      "; or use Mirrored for one process with all replicas, or Create to describe the processes"));
+}
+
+absl::StatusOr<ReplicaGroup> ReplicaGroup::Of(ReplicaGroupOptions options) {
+  return Create(std::move(options));
+}
+
+absl::StatusOr<ReplicaGroup> ReplicaGroup::EveryNth(int n) const {
+  return Subsample(n);
 }
 
 absl::StatusOr<ReplicaGroup> ReplicaGroup::FromNccl(void* communicator) {
@@ -117,10 +126,10 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::FromNccl(void* communicator) {
   ASSIGN_OR_RETURN(std::string launch, LaunchOf(*ranks.own));
   ASSIGN_OR_RETURN(
       ReplicaGroup group,
-      Of({.devices = {absl::StrCat("GPU:", ranks.device)},
-          .replicas_of_process = std::vector<int>(static_cast<size_t>(ranks.own->size()), 1),
-          .process = ranks.own->rank(),
-          .launch = std::move(launch)}));
+      Create({.devices = {absl::StrCat("GPU:", ranks.device)},
+              .replicas_of_process = std::vector<int>(static_cast<size_t>(ranks.own->size()), 1),
+              .process = ranks.own->rank(),
+              .launch_id = std::move(launch)}));
   group.collective_ = std::move(ranks.own);
   return group;
 }
@@ -138,7 +147,7 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Connect(ConnectOptions options) const
   }
   ReplicaGroup group = *this;
   ASSIGN_OR_RETURN(group.collective_, replica::ConnectRanks({.address = options.address,
-                                                             .launch = launch(),
+                                                             .launch = launch_id(),
                                                              .rank = process(),
                                                              .ranks = num_processes(),
                                                              .connect_timeout = options.timeout,
@@ -146,11 +155,11 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Connect(ConnectOptions options) const
   return group;
 }
 
-absl::StatusOr<ReplicaGroup> ReplicaGroup::EveryNth(int n) const {
+absl::StatusOr<ReplicaGroup> ReplicaGroup::Subsample(int n) const {
   ReplicaGroupOptions of{.devices = {},
                          .replicas_of_process = {},
                          .process = options_.process,
-                         .launch = options_.launch};
+                         .launch_id = options_.launch_id};
   for (size_t process = 0; process < options_.replicas_of_process.size(); ++process) {
     const int replicas = options_.replicas_of_process[process];
     if (n < 1 || replicas % n != 0) {

@@ -84,9 +84,10 @@ absl::StatusOr<StepAligner> StepAligner::Make(const ReplicaGroup& group,
                      "ReplicaGroup::Connect, or create the group with FromNccl"));
   }
   if (group.num_processes() == 1) return StepAligner(nullptr, options);
-  options.alike.emplace_back("partial_batches", PolicyName(options.partial_batches));
-  options.alike.emplace_back("the next step", absl::StrCat(options.first_step));
-  RETURN_IF_ERROR(CheckAlikeOver(*group.collective(), options.alike));
+  if (options.alike.given().has_value()) options.must_match = *options.alike.given();
+  options.must_match.emplace_back("partial_batches", PolicyName(options.partial_batches));
+  options.must_match.emplace_back("the next step", absl::StrCat(options.first_step));
+  RETURN_IF_ERROR(CheckAlikeOver(*group.collective(), options.must_match));
   ASSIGN_OR_RETURN(std::unique_ptr<Collective> own, group.collective()->Split(0));
   return StepAligner(std::move(own), options);
 }

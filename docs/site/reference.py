@@ -80,7 +80,7 @@ class Page:
 
 PAGES = (
     Page("dataset", "Datasets", "penstock"),
-    Page("reading", "Reading", "penstock", "Iterator Tensor RaggedTensor SparseTensor of_all_ranks"),
+    Page("reading", "Reading", "penstock", "Iterator Tensor RaggedTensor SparseTensor merge_rank_states"),
     Page("looking", "Looking at data", "penstock", "show Picture progress"),
     Page("spec", "Specs and dtypes", "penstock",
          "TensorSpec RaggedTensorSpec SparseTensorSpec OptionalSpec DType as_dtype"),

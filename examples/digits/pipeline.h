@@ -14,7 +14,7 @@ namespace digits {
 inline penstock::Dataset Rows(const std::string& files, uint64_t seed) {
   namespace ps = penstock;
   return ps::Dataset::ListFiles(files, {.shuffle = true, .seed = seed})
-      .Interleave(ps::TFRecordDataset, {.cycle_length = 2})
+      .Interleave(ps::Dataset::TFRecord, {.cycle_length = 2})
       .ParseExample({{"image", ps::Bytes()},
                      {"label", ps::Scalar(ps::kInt64)},
                      {"number", ps::Scalar(ps::kInt64)}})

@@ -111,7 +111,7 @@ class Trainer {
                                         .max_outstanding_requests = 8,
                                         .data_transfer_protocol = options_.protocol,
                                         .fallback = options_.fallback,
-                                        .keep = ps::Keep::kCommitted})
+                                        .ack_mode = ps::AckMode::kOnCommit})
                            .Repeat(options_.epochs);
     ASSIGN_OR_RETURN(ps::Iterator it, data.MakeIterator());
     if (std::optional<Checkpoint> last = Read(options_.checkpoint)) {

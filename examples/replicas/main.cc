@@ -62,7 +62,7 @@ std::vector<double> LearnHere(const LeNet& model, const ps::Element& batch) {
 absl::StatusOr<ps::PerReplica<std::vector<double>>> Learn(const ps::ReplicaGroup& group,
                                                           const ps::DistributedValues& values,
                                                           const LeNet& model) {
-  if (values.landed(0)) {
+  if (values.is_on_device(0)) {
     return group.Run([&](const ps::DeviceElement& batch) { return LearnOnGpu(model, batch); },
                      values);
   }

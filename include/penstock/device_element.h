@@ -73,7 +73,7 @@ class DeviceElement {
 };
 
 // Counts of one replica's values on the way to its device, since the iterator was made.
-struct DeviceLandingStats {
+struct DeviceCopyStats {
   int device = 0;
   int64_t elements = 0;  // copied from host memory
   int64_t bytes = 0;     // of the bodies of these
@@ -88,5 +88,6 @@ struct DeviceLandingStats {
   int64_t grown = 0;            // times it grew; a steady state adds none
   int64_t events = 0;           // device events made; a steady state adds none
 };
+using DeviceLandingStats [[deprecated("DeviceCopyStats")]] = DeviceCopyStats;
 
 }  // namespace penstock

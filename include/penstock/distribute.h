@@ -29,10 +29,14 @@ enum class ShardingPolicy : uint8_t {
 };
 
 // Which elements count as part of the trainer's history.
-enum class Keep : uint8_t {
-  kTaken = 0,      // elements that were delivered and acknowledged
-  kCommitted = 1,  // only the elements that a committed state contains
+enum class AckMode : uint8_t {
+  kOnDelivery = 0,  // elements that were delivered and acknowledged
+  kOnCommit = 1,    // only the elements that a committed state contains
+  // Names before 0.9, until the next release.
+  kTaken [[deprecated("kOnDelivery")]] = kOnDelivery,
+  kCommitted [[deprecated("kOnCommit")]] = kOnCommit,
 };
+using Keep [[deprecated("AckMode")]] = AckMode;
 
 enum class Visitation : uint8_t {
   kExactlyOnce = 0,
@@ -49,17 +53,19 @@ enum class TargetWorkers : uint8_t {
 };
 
 // What happens to the last elements, at most num_consumers - 1, that do not fill a round.
-enum class Rests : uint8_t {
+enum class RemainderPolicy : uint8_t {
   kPad = 0,    // copies, flagged as such, fill the round
   kDrop = 1,   // the elements are dropped, and counted
   kError = 2,  // OutOfRange instead of the round
 };
+using Rests [[deprecated("RemainderPolicy")]] = RemainderPolicy;
 
 // What all consumers do when a round contains an error.
-enum class RoundErrors : uint8_t {
+enum class RoundErrorPolicy : uint8_t {
   kSkipRound = 0,  // Next() returns the error; the next call goes on with the next round
   kStop = 1,       // reading ends with it
 };
+using RoundErrors [[deprecated("RoundErrorPolicy")]] = RoundErrorPolicy;
 
 // The compression of a link between worker and client.
 enum class LinkCompression : uint8_t {
@@ -97,8 +103,8 @@ struct ConsumerGroup {
 struct CoordinatedRounds {
   int64_t consumer_index = 0;  // in [0, num_consumers)
   int64_t num_consumers = 1;
-  Rests rests = Rests::kPad;
-  RoundErrors on_error = RoundErrors::kSkipRound;
+  RemainderPolicy remainder_policy = RemainderPolicy::kPad;
+  RoundErrorPolicy on_error = RoundErrorPolicy::kSkipRound;
   // `size` readers have this consumer_index, and each gets all its elements. A worker prepares an
   // element once for all of them. Over shm it sends the element once, and they read it in place
   // (64 KiB or more). Where a step or an element names its consumer, each member counts as one:
@@ -122,7 +128,7 @@ struct DeterministicOrder {
 };
 
 // Trainers, each with its own id, read the same elements from one sliding window. Requires a
-// job_name and an infinite dataset; not with keep = committed.
+// job_name and an infinite dataset; not with ack_mode = on_commit.
 struct CrossTrainerCache {
   std::string trainer_id;  // readers of one id share its elements
   friend bool operator==(const CrossTrainerCache&, const CrossTrainerCache&) = default;
@@ -163,8 +169,9 @@ struct DistributeOptions {
   // Protocols to try next, in this order. Empty: PENSTOCK_FALLBACK (comma-separated), else the
   // file's.
   std::vector<std::string> fallback;
-  // Fixed when the job is created. Not given: kTaken.
-  std::optional<Keep> keep;
+  // Fixed when the job is created. Not given: kOnDelivery.
+  std::optional<AckMode> ack_mode;
+  MovedField<AckMode> keep;  // before 0.9, until the next release: ack_mode
   // Which elements this reader gets, and in which order. All readers of a job give the same kind:
   //   {.job_name = "train", .delivery = CoordinatedRounds{.consumer_index = 0, .num_consumers = 4}}
   DeliveryMode delivery;
@@ -176,8 +183,8 @@ struct DistributeOptions {
   MovedField<bool> early_end;
   MovedField<int64_t> consumer_index;
   MovedField<int64_t> num_consumers;
-  MovedField<Rests> rests;
-  MovedField<RoundErrors> on_error;
+  MovedField<RemainderPolicy> rests;
+  MovedField<RoundErrorPolicy> on_error;
   MovedField<ConsumerGroup> consumer_group;
   MovedField<CrossTrainerCache> cross_trainer_cache;
   TargetWorkers target_workers = TargetWorkers::kAuto;

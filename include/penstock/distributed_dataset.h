@@ -120,8 +120,8 @@ class PerReplicaSpec {
   std::vector<Spec> specs_;
 };
 
-// One step's elements of the local replicas. Each element is on its replica's device (`landed`) or
-// in host memory.
+// One step's elements of the local replicas. Each element is on its replica's device
+// (`is_on_device`) or in host memory.
 class DistributedValues {
  public:
   DistributedValues() = default;
@@ -136,15 +136,16 @@ class DistributedValues {
   // Empty if the replica's values are on its device.
   const Element& operator[](size_t replica) const { return elements_[replica]; }
   Element& operator[](size_t replica) { return elements_[replica]; }
-  bool landed(size_t replica) const {
+  bool is_on_device(size_t replica) const {
     return !on_devices_.empty() && static_cast<bool>(on_devices_[replica]);
   }
-  // REQUIRES: landed(replica).
+  [[deprecated("is_on_device")]] bool landed(size_t replica) const { return is_on_device(replica); }
+  // REQUIRES: is_on_device(replica).
   const DeviceElement& on_device(size_t replica) const { return on_devices_[replica]; }
   DeviceElement& on_device(size_t replica) { return on_devices_[replica]; }
-  // FailedPrecondition unless landed() is `landed` for every replica. The message names the replica
-  // and `what`, the caller that needs it.
-  absl::Status CheckLanded(bool landed, std::string_view what) const;
+  // FailedPrecondition unless is_on_device() is `expected` for every replica. The message names the
+  // replica and `what`, the caller that needs it.
+  absl::Status CheckOnDevice(bool expected, std::string_view what) const;
   PerReplica<Tensor> tensor(size_t leaf) const;               // valid while the elements live
   PerReplica<Tensor> operator[](std::string_view key) const;  // as Element's
   // Returns the weight of each row (PartialBatches::kPad); empty: all rows count 1.
@@ -176,7 +177,7 @@ class DistributedIteratorImpl {
   virtual absl::Status Restore(const State& state) = 0;
   virtual absl::Status Commit(const State& state) = 0;
   virtual absl::Status Stop(absl::Duration bound) = 0;
-  virtual std::vector<DeviceLandingStats> LandingStats() const = 0;
+  virtual std::vector<DeviceCopyStats> CopyStats() const = 0;
 };
 
 // Reads a distributed dataset step by step. Next(), Save() and Restore() are for one thread at a
@@ -212,7 +213,10 @@ class DistributedIterator {
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
   // Returns the stats of the local replicas whose values go to a device, in the replicas' order.
   // Any thread.
-  std::vector<DeviceLandingStats> LandingStats() const { return impl_->LandingStats(); }
+  std::vector<DeviceCopyStats> CopyStats() const { return impl_->CopyStats(); }
+  [[deprecated("CopyStats")]] std::vector<DeviceCopyStats> LandingStats() const {
+    return CopyStats();
+  }
 
  private:
   std::unique_ptr<DistributedIteratorImpl> impl_;
@@ -328,7 +332,7 @@ auto ReplicaGroup::Run(F fn, const DistributedValues& values) const {
   };
   using Each = decltype(replica_internal::RunEach(*this, each));
   if (absl::Status local = CheckLocal(values.size()); !local.ok()) return Each(local);
-  if (absl::Status place = values.CheckLanded(kOnDevice, "the function"); !place.ok())
+  if (absl::Status place = values.CheckOnDevice(kOnDevice, "the function"); !place.ok())
     return Each(place);
   return replica_internal::RunEach(*this, each);
 }

@@ -22,6 +22,7 @@
 #include "absl/types/span.h"
 #include "penstock/element.h"
 #include "penstock/map.h"
+#include "penstock/moved_field.h"
 #include "penstock/status.h"
 
 namespace penstock {
@@ -99,7 +100,8 @@ struct ReplicaGroupOptions {
   int process = 0;
   // The same in all processes of one launch, and different in the next launch. Seeds that a dataset
   // leaves open are derived from it. Empty: all launches derive the same seeds.
-  std::string launch;
+  std::string launch_id;
+  MovedField<std::string> launch;  // before 0.9, until the next release: launch_id
 };
 
 struct ConnectOptions {
@@ -135,7 +137,7 @@ class ReplicaGroup {
   // later) cannot be opened.
   static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
   // Makes a group from explicit options. Processes may have different numbers of replicas.
-  static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
+  static absl::StatusOr<ReplicaGroup> Create(ReplicaGroupOptions options);
 
   // Returns this group with its processes connected over TCP, so that they can step, reduce and
   // gather together. All processes call it. DeadlineExceeded names those that did not,
@@ -143,7 +145,13 @@ class ReplicaGroup {
   absl::StatusOr<ReplicaGroup> Connect(ConnectOptions options = {}) const;
   // Returns a group of the first of every `n` replicas of each process, connected as this group is.
   // InvalidArgument if n does not divide the replicas of every process.
-  absl::StatusOr<ReplicaGroup> EveryNth(int n) const;
+  absl::StatusOr<ReplicaGroup> Subsample(int n) const;
+
+  // Names before 0.9, until the next release.
+  [[deprecated("Create")]] static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
+  [[deprecated("Subsample")]] absl::StatusOr<ReplicaGroup> EveryNth(int n) const;
+  [[deprecated("launch_id")]] const std::string& launch() const { return launch_id(); }
+
   // Returns whether all processes of the group can exchange values.
   bool connected() const { return num_processes() == 1 || collective_ != nullptr; }
   // Returns the connection; nullptr without Connect() or FromNccl().
@@ -157,7 +165,7 @@ class ReplicaGroup {
   int first_replica() const { return first_replica_; }
   int num_local_replicas() const { return static_cast<int>(devices_.size()); }
   absl::Span<const Device> devices() const { return devices_; }
-  const std::string& launch() const { return options_.launch; }
+  const std::string& launch_id() const { return options_.launch_id; }
   std::string ToString() const;  // "4 replica(s) in 2 process(es); here 2 and 3 on GPU:0 and GPU:1"
 
   // --- Functions per replica ---------------------------------------------------

@@ -30,8 +30,9 @@ struct DispatcherConfig {
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
   // After this long without a reader, a job's ended iterations give up the elements that they still
-  // owe, except under keep = committed. The job is forgotten, unless a trainer may come back for
-  // its part: under keep = committed, and in mode DYNAMIC unless gc_dynamic_sharding_jobs is true.
+  // owe, except under ack_mode = on_commit. The job is forgotten, unless a trainer may come back
+  // for its part: under ack_mode = on_commit, and in mode DYNAMIC unless gc_dynamic_sharding_jobs
+  // is true.
   absl::Duration job_gc_timeout = absl::Minutes(5);
   bool gc_dynamic_sharding_jobs = false;
   // How long unread jobs that job_gc_timeout does not remove, and datasets that no job reads, are

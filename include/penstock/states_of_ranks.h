@@ -43,6 +43,12 @@ struct RestoreOptions {
 // are in no state are distributed again in their order. If the states are of one step
 // (StepToken::round), reading continues as without a restore. Otherwise the elements of earlier
 // steps that some states lack come first. No element is delivered twice.
-State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options = {});
+State MergeRankStates(absl::Span<const State> states, const RestoreOptions& options = {});
+
+// The name before 0.9, until the next release.
+[[deprecated("MergeRankStates")]] inline State OfAllRanks(absl::Span<const State> states,
+                                                          const RestoreOptions& options = {}) {
+  return MergeRankStates(states, options);
+}
 
 }  // namespace penstock

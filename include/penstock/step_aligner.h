@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/distributed_dataset.h"
+#include "penstock/moved_field.h"
 #include "penstock/replica.h"
 
 namespace penstock {
@@ -37,7 +38,9 @@ struct StepAlignerOptions {
   int64_t first_step = 0;
   // (name, value) pairs that must be equal in all processes: the dataset's fingerprint, the job,
   // the number of consumers. The policy and first_step are added.
-  std::vector<std::pair<std::string, std::string>> alike;
+  std::vector<std::pair<std::string, std::string>> must_match;
+  // Before 0.9, until the next release: must_match.
+  MovedField<std::vector<std::pair<std::string, std::string>>> alike;
 };
 
 // One process's part in agreeing on steps. Has its own communicator, split off the group's. Methods
@@ -46,8 +49,8 @@ struct StepAlignerOptions {
 class StepAligner {
  public:
   // All processes of the group must call this, and make all their aligners in the same order.
-  // FailedPrecondition if the group is not connected, or if a value of `alike` differs; it names
-  // the processes. A group of one process is aligned with itself.
+  // FailedPrecondition if the group is not connected, or if a value of `must_match` differs; it
+  // names the processes. A group of one process is aligned with itself.
   static absl::StatusOr<StepAligner> Make(const ReplicaGroup& group, StepAlignerOptions options);
   StepAligner(StepAligner&& other) noexcept;
   StepAligner& operator=(StepAligner&& other) noexcept;

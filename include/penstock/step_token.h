@@ -11,7 +11,8 @@ namespace penstock {
 // The place of an element in the reading of all consumers, to be logged with a step or compared.
 //
 // In a coordinated read, all elements of one round have the same `round`. They also have the same
-// partition, except in the last rounds, which are made of leftovers (DistributeOptions::rests).
+// partition, except in the last rounds, which are made of leftovers
+// (DistributeOptions::remainder_policy).
 //
 // In order kDeterministic with num_consumers there are no rounds, and `round` is a step. In step t,
 // consumer i of C gets element tC + i of the order. Elements sorted by (round, consumer) are
@@ -23,8 +24,8 @@ namespace penstock {
 // than its outstanding elements, so all of them soon wait for a missing consumer. If C divides it,
 // they wait at the end. After `timeout`, Next() returns Unavailable and names the missing consumer.
 // FailedPrecondition if another process has the consumer_index, or for a state of a different
-// consumer. After Restore(OfAllRanks()), steps are counted again from 0, or from a later step if a
-// partition had ended.
+// consumer. After Restore(MergeRankStates()), steps are counted again from 0, or from a later step
+// if a partition had ended.
 struct StepToken {
   int64_t round = -1;  // -1: the element belongs to no consumer
   int64_t consumer = -1;

@@ -90,16 +90,18 @@ void BindSources(py::class_<Dataset>& dataset) {
   dataset.def_static("range", [](int64_t start, int64_t stop, int64_t step) {
     return CheckedDataset(Dataset::Range(start, stop, step));
   });
-  dataset.def_static("range_of", [](const Expr& stop) { return CheckedDataset(RangeOf(stop)); });
+  dataset.def_static("range_of",
+                     [](const Expr& stop) { return CheckedDataset(Dataset::Range(stop)); });
   dataset.def_static("from_tensors", [](const GivenLeaves& leaves, const Spec& spec) {
     return FromValues(Dataset::FromTensors, leaves, spec);
   });
   dataset.def_static("from_tensor_slices", [](const GivenLeaves& leaves, const Spec& spec) {
     return FromValues(Dataset::FromTensorSlices, leaves, spec);
   });
-  dataset.def_static("tensors_of", [](const Expr& x) { return CheckedDataset(TensorsOf(x)); });
+  dataset.def_static("tensors_of",
+                     [](const Expr& x) { return CheckedDataset(Dataset::FromTensors(x)); });
   dataset.def_static("tensor_slices_of",
-                     [](const Expr& x) { return CheckedDataset(TensorSlicesOf(x)); });
+                     [](const Expr& x) { return CheckedDataset(Dataset::FromTensorSlices(x)); });
   dataset.def_static("list_files", [](std::vector<std::string> patterns, bool shuffle,
                                       std::optional<uint64_t> seed) {
     return CheckedDataset(
@@ -107,44 +109,45 @@ void BindSources(py::class_<Dataset>& dataset) {
   });
   dataset.def_static("tfrecord", [](const py::object& names, const std::string& compression) {
     return CheckedDataset(
-        TFRecordDataset(FileNamesFrom(names), {.compression = CompressionFrom(compression)}));
+        Dataset::TFRecord(FileNamesFrom(names), {.compression = CompressionFrom(compression)}));
   });
   dataset.def_static("text_line", [](const py::object& names, const std::string& compression) {
     return CheckedDataset(
-        TextLineDataset(FileNamesFrom(names), {.compression = CompressionFrom(compression)}));
+        Dataset::TextLine(FileNamesFrom(names), {.compression = CompressionFrom(compression)}));
   });
-  dataset.def_static("fixed_length_record", [](const py::object& names, int64_t record_bytes,
-                                               int64_t header_bytes, int64_t footer_bytes,
-                                               const std::string& compression) {
-    return CheckedDataset(FixedLengthRecordDataset(FileNamesFrom(names), record_bytes,
-                                                   {.header_bytes = header_bytes,
-                                                    .footer_bytes = footer_bytes,
-                                                    .compression = CompressionFrom(compression)}));
-  });
+  dataset.def_static(
+      "fixed_length_record", [](const py::object& names, int64_t record_bytes, int64_t header_bytes,
+                                int64_t footer_bytes, const std::string& compression) {
+        return CheckedDataset(
+            Dataset::FixedLengthRecord(FileNamesFrom(names), record_bytes,
+                                       {.header_bytes = header_bytes,
+                                        .footer_bytes = footer_bytes,
+                                        .compression = CompressionFrom(compression)}));
+      });
   dataset.def_static("tar_shards", [](const py::object& names, std::vector<std::string> fields,
                                       bool url, bool skip_incomplete) {
-    return CheckedDataset(TarShards(FileNamesFrom(names), std::move(fields),
-                                    {.url = url, .skip_incomplete = skip_incomplete}));
+    return CheckedDataset(Dataset::TarShards(FileNamesFrom(names), std::move(fields),
+                                             {.url = url, .skip_incomplete = skip_incomplete}));
   });
   dataset.def_static("token_shards", [](const py::object& names, int64_t length, DType dtype,
                                         std::optional<int64_t> stride, bool with_next_token,
                                         bool drop_remainder, int64_t header_bytes) {
-    return CheckedDataset(TokenShards(FileNamesFrom(names), length,
-                                      {.dtype = dtype,
-                                       .stride = stride,
-                                       .with_next_token = with_next_token,
-                                       .drop_remainder = drop_remainder,
-                                       .header_bytes = header_bytes}));
+    return CheckedDataset(Dataset::TokenShards(FileNamesFrom(names), length,
+                                               {.dtype = dtype,
+                                                .stride = stride,
+                                                .with_next_token = with_next_token,
+                                                .drop_remainder = drop_remainder,
+                                                .header_bytes = header_bytes}));
   });
   dataset.def_static("npy", [](const py::object& names, const Spec& spec, bool rows) {
-    return CheckedDataset(NpyDataset(FileNamesFrom(names), spec, {.rows = rows}));
+    return CheckedDataset(Dataset::Npy(FileNamesFrom(names), spec, {.rows = rows}));
   });
   dataset.def_static("parquet", [](const py::object& names, const Spec& columns) {
-    return CheckedDataset(Parquet(FileNamesFrom(names), columns));
+    return CheckedDataset(Dataset::Parquet(FileNamesFrom(names), columns));
   });
   dataset.def_static(
       "image_directory", [](const std::string& root, bool shuffle, std::optional<uint64_t> seed) {
-        return CheckedDataset(ImageDirectory(root, {.shuffle = shuffle, .seed = seed}));
+        return CheckedDataset(Dataset::ImageDirectory(root, {.shuffle = shuffle, .seed = seed}));
       });
 }
 

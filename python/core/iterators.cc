@@ -251,14 +251,14 @@ void BindIterators(py::module_& module) {
     return LinkedDeviceBackend().Count().value_or(0);
   });
   module.def(
-      "of_all_ranks",
+      "merge_rank_states",
       [](const std::vector<std::string>& states, std::string run_id, std::vector<std::string> allow,
          int64_t skip_steps) {
         std::vector<State> all;
         for (const std::string& bytes : states) all.push_back(State{bytes});
-        return py::bytes(OfAllRanks(all, {.run_id = std::move(run_id),
-                                          .allow = std::move(allow),
-                                          .skip_steps = skip_steps})
+        return py::bytes(MergeRankStates(all, {.run_id = std::move(run_id),
+                                               .allow = std::move(allow),
+                                               .skip_steps = skip_steps})
                              .bytes);
       },
       py::arg("states"), py::arg("run_id") = "", py::arg("allow") = std::vector<std::string>(),

@@ -116,15 +116,16 @@ void BindGroups(py::module_& module) {
       .def_static(
           "of",
           [](std::vector<std::string> devices, std::vector<int> replicas_of_process, int process,
-             std::string launch) {
+             std::string launch_id) {
             return ValueOrRaise(
-                ReplicaGroup::Of({.devices = std::move(devices),
-                                  .replicas_of_process = std::move(replicas_of_process),
-                                  .process = process,
-                                  .launch = std::move(launch)}));
+                ReplicaGroup::Create({.devices = std::move(devices),
+                                      .replicas_of_process = std::move(replicas_of_process),
+                                      .process = process,
+                                      .launch_id = std::move(launch_id)}));
           },
           arg("devices") = std::vector<std::string>{"CPU:0"},
-          arg("replicas_of_process") = std::vector<int>(), arg("process") = 0, arg("launch") = "",
+          arg("replicas_of_process") = std::vector<int>(), arg("process") = 0,
+          arg("launch_id") = "",
           "Returns a group with the given number of replicas in each process; `process` is the "
           "index of this process.")
       .def(
@@ -153,7 +154,7 @@ void BindGroups(py::module_& module) {
                              "The index of this process's first replica.")
       .def_property_readonly("num_local_replicas", &ReplicaGroup::num_local_replicas,
                              "The number of replicas in this process.")
-      .def_property_readonly("launch", &ReplicaGroup::launch,
+      .def_property_readonly("launch_id", &ReplicaGroup::launch_id,
                              "The name of this launch, equal in all of its processes.")
       .def_property_readonly(
           "devices",
@@ -238,7 +239,7 @@ class HeldSteps {
     for (size_t i = 0; i < values->size(); ++i) {
       const absl::Span<const float> of_rows = values->weights(i);
       weights.append(py::cast(std::vector<float>(of_rows.begin(), of_rows.end())));
-      if (values->landed(i)) {
+      if (values->is_on_device(i)) {
         leaves.append(LeavesOf(std::move(values->on_device(i))));
         continue;
       }
@@ -250,11 +251,11 @@ class HeldSteps {
   }
 
   // Returns a dict for each replica of this process whose values go to a device.
-  py::list LandingStats() {
+  py::list CopyStats() {
     CheckUsable();
     py::list replicas;
     // Does not wait, so that it may be called while Next() waits.
-    for (const DeviceLandingStats& stats : steps_->iterator().LandingStats()) {
+    for (const DeviceCopyStats& stats : steps_->iterator().CopyStats()) {
       py::dict its;
       its["device"] = absl::StrCat("GPU:", stats.device);
       its["copied"] = stats.elements;
@@ -413,7 +414,7 @@ HeldDistributed FromFunction(const ReplicaGroup& group, const py::function& func
 void BindDistributed(py::module_& module) {
   py::class_<HeldSteps>(module, "DistributedIterator")
       .def("next", &HeldSteps::Next, arg("step") = py::none())
-      .def("landing_stats", &HeldSteps::LandingStats)
+      .def("copy_stats", &HeldSteps::LandingStats)
       .def("save", &HeldSteps::Save)
       .def("restore", &HeldSteps::Restore)
       .def("commit", &HeldSteps::Commit)

@@ -131,14 +131,14 @@ const Fields<DistributeArguments>& DistributeFields() {
       {"max_outstanding_bytes", Option(&O::max_outstanding_bytes)},
       {"data_transfer_protocol", Option(&O::data_transfer_protocol)},
       {"fallback", Option(&O::fallback)},
-      {"keep", Option(&O::keep)},
+      {"keep", Option(&O::ack_mode)},
       {"order", Deliver(&D::order)},
       {"partitions", Deliver(&D::partitions)},
       {"visitation", Deliver(&D::visitation)},
       {"early_end", Deliver(&D::early_end)},
       {"consumer_index", Deliver(&D::consumer_index)},
       {"num_consumers", Deliver(&D::num_consumers)},
-      {"rests", Deliver(&D::rests)},
+      {"rests", Deliver(&D::remainder_policy)},
       {"on_error", Deliver(&D::on_error)},
       {"group_size", OfGroup(&ConsumerGroup::size)},
       {"group_member", OfGroup(&ConsumerGroup::member)},
@@ -326,11 +326,11 @@ void BindEnumerations(py::module_& module) {
       .value("DATA", ShardingPolicy::kData)
       .value("FILE_OR_DATA", ShardingPolicy::kFileOrData)
       .value("HINT", ShardingPolicy::kHint);
-  py::enum_<Keep>(module, "Keep",
-                  "The elements that count as read by a trainer: all that were delivered to it, "
-                  "or only the elements in a state that it committed.")
-      .value("TAKEN", Keep::kTaken)
-      .value("COMMITTED", Keep::kCommitted);
+  py::enum_<AckMode>(module, "Keep",
+                     "The elements that count as read by a trainer: all that were delivered to it, "
+                     "or only the elements in a state that it committed.")
+      .value("TAKEN", AckMode::kOnDelivery)
+      .value("COMMITTED", AckMode::kOnCommit);
   py::enum_<MergeOrder>(module, "MergeOrder",
                         "The order in which a reader gets the elements of all partitions: as they "
                         "arrive, in turn, or equal in every run.")
@@ -341,16 +341,16 @@ void BindEnumerations(py::module_& module) {
                         "Whether elements may be delivered again after a failure.")
       .value("EXACTLY_ONCE", Visitation::kExactlyOnce)
       .value("AT_LEAST_ONCE", Visitation::kAtLeastOnce);
-  py::enum_<Rests>(
-      module, "Rests",
+  py::enum_<RemainderPolicy>(
+      module, "RemainderPolicy",
       "What happens to elements that do not fill the last round of a coordinated read.")
-      .value("PAD", Rests::kPad)
-      .value("DROP", Rests::kDrop)
-      .value("ERROR", Rests::kError);
-  py::enum_<RoundErrors>(module, "RoundErrors",
-                         "What all consumers do at a round that holds an error.")
-      .value("SKIP_ROUND", RoundErrors::kSkipRound)
-      .value("STOP", RoundErrors::kStop);
+      .value("PAD", RemainderPolicy::kPad)
+      .value("DROP", RemainderPolicy::kDrop)
+      .value("ERROR", RemainderPolicy::kError);
+  py::enum_<RoundErrorPolicy>(module, "RoundErrorPolicy",
+                              "What all consumers do at a round that holds an error.")
+      .value("SKIP_ROUND", RoundErrorPolicy::kSkipRound)
+      .value("STOP", RoundErrorPolicy::kStop);
   py::enum_<TargetWorkers>(module, "TargetWorkers");
   py::enum_<LinkCompression>(module, "Compression")
       .value("NONE", LinkCompression::kNone)

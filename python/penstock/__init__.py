@@ -61,7 +61,7 @@ from .functions import py_function, set_python_processes
 from . import data, distribute
 
 __version__ = _core.__version__
-of_all_ranks = _core.of_all_ranks
+merge_rank_states = _core.merge_rank_states
 
 
 def __getattr__(name):

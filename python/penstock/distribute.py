@@ -256,11 +256,11 @@ class DistributedIterator:
         except StopIteration:
             return Optional()
 
-    def landing_stats(self):
+    def copy_stats(self):
         """Returns a dict for each replica whose values go to a device: the number of elements that were copied there or
         written by a NIC (`direct`), how often `next` found no free place (`waits`), whether memory is page-locked,
         and `gpu_direct`."""
-        return self._core.landing_stats()
+        return self._core.copy_stats()
 
     def save(self):
         """Returns the position of this process's replicas after the last step, as bytes."""

@@ -37,7 +37,7 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
     `read_only`: what happens to an element that others read too: "clone" (the default), "refuse" (RuntimeError), or
     "share", for a trainer that never writes; torch has no read-only tensors. `seed`: for everything for which the
     dataset sets no seed. `commit`: "previous" commits a state when the next element but one is taken, for jobs with
-    keep=COMMITTED whose states are stored at once, each before the next element but one is taken. None leaves
+    ack_mode=ON_COMMIT whose states are stored at once, each before the next element but one is taken. None leaves
     committing to `commit()`.
 
     Waiting needs neither the interpreter lock nor a process: inside torch.utils.data.DataLoader use `batch_size=None,
@@ -100,13 +100,13 @@ class AllRanks:
         return {"ranks": json.dumps([base64.b64encode(state).decode() for state in states]).encode()}
 
     def load_state_dict(self, state):
-        from . import of_all_ranks
+        from . import merge_rank_states
 
         launch = [str(uuid.uuid4())]
         first = 0 if self._group is None else torch.distributed.get_global_rank(self._group, 0)
         torch.distributed.broadcast_object_list(launch, src=first, group=self._group)
         states = [base64.b64decode(text) for text in json.loads(bytes(state["ranks"]))]
-        self.loader.load_state_dict(loader.state_of(of_all_ranks(states, run_id=launch[0])))
+        self.loader.load_state_dict(loader.state_of(merge_rank_states(states, run_id=launch[0])))
 
     def commit(self):
         """Declares this rank's part of the last state_dict() durable."""

@@ -19,11 +19,11 @@ class ClientHistories : public testing::TestWithParam<std::string> {
  protected:
   static constexpr int64_t kCount = 3000;
 
-  Dataset Job(const Cluster& cluster, Keep keep = Keep::kTaken) const {
+  Dataset Job(const Cluster& cluster, AckMode ack_mode = AckMode::kOnDelivery) const {
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "shared");
     options.max_outstanding_requests = 32;
     options.data_transfer_protocol = GetParam();
-    options.keep = keep;
+    options.ack_mode = ack_mode;
     return Dataset::Range(kCount).Distribute(options);
   }
 
@@ -73,12 +73,12 @@ TEST_P(ClientHistories, AReaderThatGoesWithAStateHoldsUpNoMove) {
   DispatcherConfig config;
   config.client_timeout = absl::Minutes(10);  // nobody is declared dead here
   Cluster cluster(1, config);
-  absl::StatusOr<Iterator> stays = Job(cluster, Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> stays = Job(cluster, AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(stays.ok()) << stays.status();
   Read(*stays, 10);
   State state;
   {
-    absl::StatusOr<Iterator> goes = Job(cluster, Keep::kCommitted).MakeIterator();
+    absl::StatusOr<Iterator> goes = Job(cluster, AckMode::kOnCommit).MakeIterator();
     ASSERT_TRUE(goes.ok()) << goes.status();
     Read(*goes, 200);
     absl::StatusOr<State> saved = goes->Save();
@@ -89,7 +89,7 @@ TEST_P(ClientHistories, AReaderThatGoesWithAStateHoldsUpNoMove) {
   cluster.AddWorker();
   cluster.RemoveWorker(0);
   Read(*stays, 1000);  // far more than was received
-  absl::StatusOr<Iterator> comes_back = Job(cluster, Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> comes_back = Job(cluster, AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(comes_back.ok()) << comes_back.status();
   const absl::Status restored = comes_back->Restore(state);
   ASSERT_TRUE(restored.ok()) << restored;
@@ -138,7 +138,7 @@ TEST_P(ClientHistories, ATrainerRestoredOverAndOverKeepsOneHistory) {
   Cluster cluster(2);
   State state;
   for (int life = 0; life < 6; ++life) {
-    absl::StatusOr<Iterator> it = Job(cluster, Keep::kCommitted).MakeIterator();
+    absl::StatusOr<Iterator> it = Job(cluster, AckMode::kOnCommit).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     if (life > 0) {
       absl::Status restored = it->Restore(state);
@@ -175,7 +175,7 @@ TEST_P(ClientHistories, TheStateAtTheEndContainsAllThatWasDelivered) {
     SCOPED_TRACE(name);
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, name);
     options.data_transfer_protocol = GetParam();
-    options.keep = Keep::kCommitted;
+    options.ack_mode = AckMode::kOnCommit;
     absl::StatusOr<Iterator> it = shape(Dataset::Range(100).Distribute(options)).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     for (bool more = true; more;) {

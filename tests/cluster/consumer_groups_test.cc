@@ -148,15 +148,15 @@ TEST(ConsumerGroupsOverShm, AMembersWritesStayInItsOwnElement) {
 // Two passes of 11 elements for 4 groups. The remainders of 3 and 3 make one whole round, and 2
 // elements of another.
 TEST(ConsumerGroup, RemaindersAreOfGroups) {
-  for (const Rests rests : {Rests::kPad, Rests::kDrop}) {
+  for (const RemainderPolicy policy : {RemainderPolicy::kPad, RemainderPolicy::kDrop}) {
     Cluster cluster(2);
     auto its = Members(cluster, 4, 2, Numbers(11), [&](DistributeOptions& options) {
       options.processing_mode = ShardingPolicy::kOff;
-      std::get<CoordinatedRounds>(options.delivery).rests = rests;
+      std::get<CoordinatedRounds>(options.delivery).remainder_policy = policy;
     });
     const std::vector<Read> reads = ReadTogether(its);
     ExpectGroupsAgree(reads, 2);
-    const bool pads = rests == Rests::kPad;
+    const bool pads = policy == RemainderPolicy::kPad;
     for (int64_t m = 0; m < 2; ++m) {
       EXPECT_EQ(Values(OfMember(reads, 2, m)).size(), pads ? 22 : 20);
       EXPECT_EQ(Values(OfMember(reads, 2, m), /*pads=*/true).size(), pads ? 24 : 20);
@@ -178,7 +178,7 @@ TEST(ConsumerGroup, AWorkerThatGoesTakesNothingWithIt) {
 TEST(ConsumerGroup, AMemberComesBackAloneWhereTheOthersWait) {
   constexpr int64_t kEach = 30;
   Cluster cluster(2);
-  const auto committed = [](DistributeOptions& options) { options.keep = Keep::kCommitted; };
+  const auto committed = [](DistributeOptions& options) { options.ack_mode = AckMode::kOnCommit; };
   auto its = Members(cluster, 1, 2, Numbers(300), committed);
   std::vector<int64_t> of_first;
   for (size_t dies = 0; dies < 2; ++dies) {
@@ -209,7 +209,7 @@ TEST(ConsumerGroup, AMemberComesBackAloneWhereTheOthersWait) {
 
 TEST(ConsumerGroup, AllGoOnFromTheirStatesOnAnotherServiceAndInGroupsOfThatSizeOnly) {
   constexpr int64_t kEach = 40;
-  const auto committed = [](DistributeOptions& options) { options.keep = Keep::kCommitted; };
+  const auto committed = [](DistributeOptions& options) { options.ack_mode = AckMode::kOnCommit; };
   std::vector<State> states;
   std::vector<int64_t> of_first;
   {
@@ -221,11 +221,11 @@ TEST(ConsumerGroup, AllGoOnFromTheirStatesOnAnotherServiceAndInGroupsOfThatSizeO
   }
   Cluster cluster(3);
   auto wrong = Members(cluster, 2, 3, Numbers(500), committed);
-  EXPECT_THAT(std::string(wrong[0].Restore(OfAllRanks(states)).message()),
+  EXPECT_THAT(std::string(wrong[0].Restore(MergeRankStates(states)).message()),
               ::testing::HasSubstr("consumer_group"));
   auto its = Members(cluster, 3, 2, Numbers(500), committed);
   for (Iterator& it : its) {
-    const absl::Status restored = it.Restore(OfAllRanks(states));
+    const absl::Status restored = it.Restore(MergeRankStates(states));
     ASSERT_TRUE(restored.ok()) << restored;
   }
   const std::vector<Read> rest = ReadTogether(its);

@@ -61,11 +61,11 @@ class ControlMessages : public testing::TestWithParam<Trouble> {
     workers_.push_back(*std::move(worker));
   }
 
-  Dataset Job(ShardingPolicy mode, Keep keep = Keep::kTaken) const {
+  Dataset Job(ShardingPolicy mode, AckMode ack_mode = AckMode::kOnDelivery) const {
     DistributeOptions options = cluster_.Options(mode, "job");
     options.service = relay_->service();
     options.max_outstanding_requests = 16;
-    options.keep = keep;
+    options.ack_mode = ack_mode;
     return Dataset::Range(kCount).Distribute(options);
   }
 
@@ -163,7 +163,7 @@ TEST_P(ControlMessages, OfCommitsAndRestores) {
   State state;
   for (int life = 0; life < 5; ++life) {
     SCOPED_TRACE(absl::StrCat("life ", life));
-    absl::StatusOr<Iterator> it = Job(ShardingPolicy::kDynamic, Keep::kCommitted).MakeIterator();
+    absl::StatusOr<Iterator> it = Job(ShardingPolicy::kDynamic, AckMode::kOnCommit).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     if (life > 0) {
       const absl::Status restored = it->Restore(state);

@@ -28,7 +28,7 @@ std::vector<Rows> ReadOnDevices(const ReplicaGroup& group, const Dataset& datase
     if (!values.ok()) break;
     if (between) between(step++);
     for (size_t i = 0; i < all.size(); ++i) {
-      EXPECT_TRUE(values->landed(i));
+      EXPECT_TRUE(values->is_on_device(i));
       EXPECT_EQ(values->on_device(i).device(), static_cast<int>(i));
       const Rows rows = RowsOnDevice(values->on_device(i));
       all[i].insert(all[i].end(), rows.begin(), rows.end());

@@ -23,11 +23,11 @@ std::string Differences(const std::vector<int64_t>& values, int64_t count = kJob
 }
 
 // A job with a window so small that the epoch cannot end before anything happens.
-Dataset Job(const Cluster& cluster, std::string name = "", Keep keep = Keep::kTaken,
+Dataset Job(const Cluster& cluster, std::string name = "", AckMode ack_mode = AckMode::kOnDelivery,
             int64_t count = kJobElements) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));
   options.max_outstanding_requests = 64;
-  options.keep = keep;
+  options.ack_mode = ack_mode;
   return Dataset::Range(count).Map([](auto x) { return x + 0; }).Distribute(options);
 }
 
@@ -139,7 +139,7 @@ TEST(Faults, ATrainerGoesOnFromItsCommittedState) {
   std::vector<int64_t> history;
   State state;
   {
-    absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+    absl::StatusOr<Iterator> it = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     history = ReadSome(*it, 1000);
     absl::StatusOr<State> saved = it->Save();
@@ -149,7 +149,7 @@ TEST(Faults, ATrainerGoesOnFromItsCommittedState) {
     ASSERT_TRUE(it->Commit(state).ok());
     ReadSome(*it, 500);  // struck out: after the state
   }
-  absl::StatusOr<Iterator> again = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> again = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(again.ok()) << again.status();
   absl::Status restored = again->Restore(state);
   ASSERT_TRUE(restored.ok()) << restored;
@@ -161,7 +161,7 @@ TEST(Faults, ARestoredStateCanBeCommittedBeforeAnythingIsRead) {
   std::vector<int64_t> history;
   State state;
   {
-    absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+    absl::StatusOr<Iterator> it = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     history = ReadSome(*it, 100);
     absl::StatusOr<State> saved = it->Save();
@@ -170,7 +170,7 @@ TEST(Faults, ARestoredStateCanBeCommittedBeforeAnythingIsRead) {
     ReadSome(*it, 10);  // struck out
   }
   {
-    absl::StatusOr<Iterator> again = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+    absl::StatusOr<Iterator> again = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
     ASSERT_TRUE(again.ok()) << again.status();
     absl::Status restored = again->Restore(state);
     ASSERT_TRUE(restored.ok()) << restored;
@@ -180,14 +180,14 @@ TEST(Faults, ARestoredStateCanBeCommittedBeforeAnythingIsRead) {
     }
   }
   // Another client: elements that were not committed would come again here.
-  absl::StatusOr<Iterator> other = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> other = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_EQ(Differences(Together(std::move(history), ReadAll(*other))), "");
 }
 
 TEST(Faults, AStateIsCommittedWhereTheLastRepetitionGaveThisReaderNothing) {
   Cluster cluster(2);
-  const auto job = [&] { return Job(cluster, "shared", Keep::kCommitted).Repeat(2); };
+  const auto job = [&] { return Job(cluster, "shared", AckMode::kOnCommit).Repeat(2); };
   absl::StatusOr<Iterator> one = job().MakeIterator();
   absl::StatusOr<Iterator> other = job().MakeIterator();
   ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
@@ -209,7 +209,7 @@ TEST(Faults, AStateIsCommittedWhereTheLastRepetitionGaveThisReaderNothing) {
 
 TEST(Faults, AForgottenStateIsNotCommitted) {
   Cluster cluster(1);
-  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   ReadSome(*it, 10);
   absl::StatusOr<State> first = it->Save();
@@ -226,8 +226,8 @@ TEST(Faults, AForgottenStateIsNotCommitted) {
 
 TEST(Faults, AStateOfAnotherIteratorIsNotCommitted) {
   Cluster cluster(1);
-  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
-  absl::StatusOr<Iterator> other = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
+  absl::StatusOr<Iterator> other = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(it.ok() && other.ok());
   ReadSome(*it, 10);
   absl::StatusOr<State> state = it->Save();
@@ -246,7 +246,7 @@ TEST(Faults, AStateOfAnotherIteratorIsNotCommitted) {
 
 TEST(Faults, AStateFromBeforeARestoreIsNotCommitted) {
   Cluster cluster(1);
-  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   ReadSome(*it, 10);
   absl::StatusOr<State> first = it->Save();
@@ -262,7 +262,7 @@ TEST(Faults, AStateFromBeforeARestoreIsNotCommitted) {
 
 TEST(Faults, ReadingWithDeadlinesPushesNoStateOut) {
   Cluster cluster(1);
-  absl::StatusOr<Iterator> it = Job(cluster, "resumed", Keep::kCommitted).MakeIterator();
+  absl::StatusOr<Iterator> it = Job(cluster, "resumed", AckMode::kOnCommit).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   ReadSome(*it, 10);
   absl::StatusOr<State> saved = it->Save();
@@ -279,7 +279,7 @@ TEST(Faults, CommitsOnDeliveryHaveNoState) {
   EXPECT_TRUE(it->Next(absl::Now() + absl::Minutes(1)).ok());
   absl::Status saved = it->Save().status();
   EXPECT_EQ(saved.code(), absl::StatusCode::kFailedPrecondition) << saved;
-  EXPECT_THAT(std::string(saved.message()), ::testing::HasSubstr("keep = kCommitted"));
+  EXPECT_THAT(std::string(saved.message()), ::testing::HasSubstr("ack_mode = kOnCommit"));
   EXPECT_TRUE(it->Next(absl::Now() + absl::Minutes(1)).ok());
 }
 

@@ -71,7 +71,7 @@ class GpuDirectJobs : public WithoutPageLocks {
 
   struct Read {
     std::vector<Rows> rows;  // by replica, in the order they came
-    std::vector<DeviceLandingStats> stats;
+    std::vector<DeviceCopyStats> stats;
   };
   // Reads all. Calls `between` after each step, before its values are read.
   Read ReadAllOf(const ReplicaGroup& group, const Dataset& dataset,
@@ -94,14 +94,14 @@ class GpuDirectJobs : public WithoutPageLocks {
         read.rows[i].insert(read.rows[i].end(), rows.begin(), rows.end());
       }
     }
-    read.stats = it.LandingStats();
+    read.stats = it.CopyStats();
     return read;
   }
   // Waits until it is decided whether the NIC writes to the device. Elements received before that
   // are staged.
   static void AwaitDecision(DistributedIterator& it) {
     const auto undecided = [&] {
-      for (const DeviceLandingStats& stats : it.LandingStats())
+      for (const DeviceCopyStats& stats : it.CopyStats())
         if (stats.gpu_direct == "being tried") return true;
       return false;
     };
@@ -146,7 +146,7 @@ TEST_F(GpuDirectJobs, ALoneReplicasElementsTakeNoHostSlot) {
                                 AwaitDecision(it);
                                 // Counts the elements received before the decision, which fill the
                                 // window.
-                                if (it.LandingStats()[0].direct > 0 && host_before < 0)
+                                if (it.CopyStats()[0].direct > 0 && host_before < 0)
                                   host_before = ucx_.calls.Count("receive(host)");
                               });
   ExpectAllOnce(read.rows);
@@ -165,7 +165,7 @@ TEST_F(GpuDirectJobs, ConsumersOfACoordinatedJobHaveTheirsOnTheirOwnDevices) {
                               options, AwaitDecision);
   ExpectAllOnce(read.rows);
   ASSERT_EQ(read.stats.size(), 2u);
-  for (const DeviceLandingStats& stats : read.stats) {
+  for (const DeviceCopyStats& stats : read.stats) {
     EXPECT_EQ(stats.gpu_direct, "on");
     EXPECT_GT(stats.direct, 0);
   }
@@ -186,7 +186,7 @@ TEST_F(GpuDirectJobs, AWorkerThatGoesTakesNothingWithIt) {
 TEST_F(GpuDirectJobs, AStateIsAfterTheReturnedStepWhereverElementsAre) {
   StartWorkers();
   DistributeOptions job = Job();
-  job.keep = Keep::kCommitted;
+  job.ack_mode = AckMode::kOnCommit;
   job.max_outstanding_requests = 16;
   // Elements on their way to a device come after the state.
   job.delivery = DeterministicOrder();
@@ -203,7 +203,7 @@ TEST_F(GpuDirectJobs, AStateIsAfterTheReturnedStepWhereverElementsAre) {
       const Rows rows = RowsOnDevice(values.on_device(0));
       all.insert(all.end(), rows.begin(), rows.end());
     }
-    EXPECT_GT(it.LandingStats()[0].direct, 0);
+    EXPECT_GT(it.CopyStats()[0].direct, 0);
     state = it.Save().value();
   }
   DistributedIterator it = dataset.MakeIterator().value();
@@ -238,7 +238,7 @@ TEST_F(GpuDirectJobs, ElementsThatTheHostReadsAreStaged) {
   const Read shared =
       ReadAllOf(Gpus(2), Dataset::Range(kRows).Batch(kBatch).Distribute(Job()), {}, AwaitDecision);
   ExpectAllOnce(shared.rows);
-  for (const DeviceLandingStats& stats : shared.stats) EXPECT_EQ(stats.gpu_direct, "not asked for");
+  for (const DeviceCopyStats& stats : shared.stats) EXPECT_EQ(stats.gpu_direct, "not asked for");
   EXPECT_EQ(ucx_.calls.Count("receive(cuda)"), 0);
 }
 

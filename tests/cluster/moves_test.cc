@@ -205,7 +205,7 @@ TEST_P(Moves, AFleetIsReplacedBetweenCommits) {
   Door door;
   Cluster cluster(2);
   DistributeOptions options = Options(cluster, ShardingPolicy::kDynamic, "replaced");
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   absl::StatusOr<Iterator> it = NumbersThroughDoor(kCount).Distribute(options).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();
   std::vector<int64_t> history;

@@ -23,7 +23,7 @@ namespace {
 DistributeOptions OrderedOf(const Cluster& cluster, int64_t consumer = 0, int64_t consumers = 0) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "ordered");
   options.delivery = DeterministicOrder{.consumer_index = consumer, .num_consumers = consumers};
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   options.seed = 11;
   options.timeout = absl::Seconds(60);
   return options;
@@ -111,7 +111,7 @@ TEST_P(OrderedConsumers, InAnyNumberContinueTheSameOrder) {
         absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
         ASSERT_TRUE(it.ok()) << it.status();
         if (!states.empty()) {
-          const absl::Status restored = it->Restore(OfAllRanks(states, {.run_id = run_id}));
+          const absl::Status restored = it->Restore(MergeRankStates(states, {.run_id = run_id}));
           ASSERT_TRUE(restored.ok()) << restored;
         }
         const auto at = static_cast<size_t>(r);
@@ -282,7 +282,7 @@ TEST_F(OneOrderedConsumer, MayBeFurtherThanTheOthersWhenAllAreRestored) {
   Cluster another(2);
   absl::StatusOr<Iterator> one = Shuffled().Distribute(OrderedOf(another)).MakeIterator();
   ASSERT_TRUE(one.ok()) << one.status();
-  const absl::Status restored = one->Restore(OfAllRanks(states));
+  const absl::Status restored = one->Restore(MergeRankStates(states));
   ASSERT_TRUE(restored.ok()) << restored;
   EXPECT_EQ(ReadAll(*one), left);
 }

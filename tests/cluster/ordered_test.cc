@@ -38,7 +38,7 @@ class OrderedReading : public testing::TestWithParam<Pipeline> {
  protected:
   static Dataset Job(const Cluster& cluster) {
     DistributeOptions options = Ordered(cluster);
-    options.keep = Keep::kCommitted;
+    options.ack_mode = AckMode::kOnCommit;
     return GetParam().make().Distribute(options);
   }
   // Returns the order when nothing fails.
@@ -86,7 +86,7 @@ TEST_P(OrderedReading, IsTheSameAfterARestoreOnOtherWorkers) {
     absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     if (state.has_value()) {
-      const absl::Status restored = it->Restore(OfAllRanks({*state}));
+      const absl::Status restored = it->Restore(MergeRankStates({*state}));
       ASSERT_TRUE(restored.ok()) << restored;
     }
     if (workers == 1) {

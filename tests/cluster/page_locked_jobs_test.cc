@@ -19,10 +19,10 @@ TEST_P(PageLockedJobs, LargeElementsLieWhereDevicesReadByThemselves) {
   const ReplicaGroup group = ReplicaGroup::Mirrored({"GPU:0"}).value();
   DistributedIterator it = DistributeDataset(group, job)->MakeIterator().value();
   for (int step = 0; step < 10; ++step) EXPECT_TRUE(it.GetNext().ok());
-  ASSERT_EQ(it.LandingStats().size(), 1u);
-  EXPECT_EQ(it.LandingStats()[0].elements, 10);
-  EXPECT_EQ(it.LandingStats()[0].not_page_locked, 0);
-  EXPECT_EQ(it.LandingStats()[0].gpu_direct, "not asked for");  // no NIC writes to the device
+  ASSERT_EQ(it.CopyStats().size(), 1u);
+  EXPECT_EQ(it.CopyStats()[0].elements, 10);
+  EXPECT_EQ(it.CopyStats()[0].not_page_locked, 0);
+  EXPECT_EQ(it.CopyStats()[0].gpu_direct, "not asked for");  // no NIC writes to the device
 }
 
 INSTANTIATE_TEST_SUITE_P(Protocols, PageLockedJobs, ::testing::Values("tcp", "grpc"));

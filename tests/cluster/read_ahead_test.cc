@@ -29,7 +29,7 @@ Dataset Prefetched(const Dataset& it) {
   return it.Prefetch(20);
 }
 Dataset Interleaved(const Dataset& it) {
-  return it.Interleave([](Expr x) { return TensorsOf(x).Repeat(2); },
+  return it.Interleave([](Expr x) { return Dataset::FromTensors(x).Repeat(2); },
                        {.cycle_length = 7, .block_length = 1});
 }
 Dataset Batched(const Dataset& it) {
@@ -54,7 +54,7 @@ class ReadAhead : public testing::TestWithParam<Node> {
   static Dataset Job(const Cluster& cluster, Delivery delivery = DeterministicOrder()) {
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "read ahead");
     options.delivery = delivery;
-    options.keep = Keep::kCommitted;
+    options.ack_mode = AckMode::kOnCommit;
     options.seed = 11;
     return GetParam().behind(Dataset::Range(kReadAheadCount).Distribute(options));
   }
@@ -83,7 +83,7 @@ TEST_P(ReadAhead, AStateIsGoneOnFromElsewhere) {
     absl::StatusOr<Iterator> it = Job(cluster).MakeIterator();
     ASSERT_TRUE(it.ok()) << it.status();
     if (state.has_value()) {
-      const absl::Status restored = it->Restore(OfAllRanks({*state}));
+      const absl::Status restored = it->Restore(MergeRankStates({*state}));
       ASSERT_TRUE(restored.ok()) << restored;
     }
     Read(*it, workers == 1 ? 2 * kReadAheadCount : static_cast<int64_t>(random_() % 200), kept);
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Nodes, ReadAhead,
 TEST(ReadAheadInNoOrder, IsRefusedWithTheWayOut) {
   Cluster cluster(1);
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "no order");
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   absl::StatusOr<Iterator> it =
       Dataset::Range(500).Distribute(options).Shuffle(50, {.seed = 1}).MakeIterator();
   ASSERT_TRUE(it.ok()) << it.status();

@@ -67,7 +67,7 @@ TEST(SharedJobOfReplicas, IsSharedByReplicasOfOneProcess) {
 TEST(SharedJobOfReplicas, GivesStatesWhereABatchOfTheJobEnds) {
   Cluster cluster(1);
   DistributeOptions job = cluster.Options(ShardingPolicy::kDynamic, "saved");
-  job.keep = Keep::kCommitted;
+  job.ack_mode = AckMode::kOnCommit;
   InputOptions options;
   options.steps = 20;
   absl::StatusOr<DistributedDataset> dataset =
@@ -129,12 +129,12 @@ TEST(SharedJobOfReplicas, FiniteOnesNeedStepsAndAnonymousOnesAName) {
 }
 
 Dataset Coordinated(const std::string& service, const std::string& job, int64_t rows,
-                    int64_t consumers, Keep keep = Keep::kTaken) {
+                    int64_t consumers, AckMode ack_mode = AckMode::kOnDelivery) {
   return Dataset::Range(rows).Batch(2).Distribute(
       {.processing_mode = ShardingPolicy::kDynamic,
        .service = service,
        .job_name = job,
-       .keep = keep,
+       .ack_mode = ack_mode,
        .delivery = CoordinatedRounds{.num_consumers = consumers},
        .timeout = absl::Seconds(60)});
 }
@@ -205,7 +205,7 @@ TEST(CoordinatedReplicas, TheLastRoundIsFilledByThePolicy) {
 TEST(CoordinatedReplicas, GoOnFromOneState) {
   Cluster cluster(1);
   absl::StatusOr<DistributedDataset> dataset = DistributeDataset(
-      Mirrored(2), Coordinated(cluster.service(), "restored", 40, 2, Keep::kCommitted));
+      Mirrored(2), Coordinated(cluster.service(), "restored", 40, 2, AckMode::kOnCommit));
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   Rows rows;
   State state;

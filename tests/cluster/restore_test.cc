@@ -89,7 +89,7 @@ Dataset RestoredFiles() {
     for (int64_t i = f * 500; i < (f + 1) * 500; ++i) file << i << "\n";
   }
   return Dataset::ListFiles(folder.path() + "/*.txt", {.shuffle = true, .seed = 3})
-      .Interleave([](Expr name) { return TextLineDataset(name); }, {.cycle_length = 2})
+      .Interleave([](Expr name) { return Dataset::TextLine(name); }, {.cycle_length = 2})
       .Map([](Expr line) { return StringToNumber(line, kInt64); });
 }
 
@@ -98,7 +98,7 @@ class RestoreOnOthers : public testing::TestWithParam<RestoredPipeline> {
   Dataset Job(const Cluster& cluster) const {
     DistributeOptions options = cluster.Options(GetParam().mode, "job");
     options.max_outstanding_requests = 32;
-    options.keep = Keep::kCommitted;
+    options.ack_mode = AckMode::kOnCommit;
     return GetParam().make().Distribute(options);
   }
 
@@ -112,7 +112,7 @@ class RestoreOnOthers : public testing::TestWithParam<RestoredPipeline> {
       all.push_back(std::make_unique<Rank>(Job(cluster)));
       if (states.empty()) continue;
       std::shuffle(states.begin(), states.end(), random_);  // in any order
-      absl::Status restored = all.back()->it.Restore(OfAllRanks(states, {.run_id = run_id}));
+      absl::Status restored = all.back()->it.Restore(MergeRankStates(states, {.run_id = run_id}));
       EXPECT_TRUE(restored.ok()) << restored;
     }
     std::vector<std::thread> threads;
@@ -175,12 +175,12 @@ class RestoreRounds : public RestoreOnOthers {
     for (int r = 0; r < ranks; ++r) {
       threads.emplace_back([&, r] {
         DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "rounds");
-        options.keep = Keep::kCommitted;
+        options.ack_mode = AckMode::kOnCommit;
         options.delivery = CoordinatedRounds{.consumer_index = r, .num_consumers = ranks};
         absl::StatusOr<Iterator> it = GetParam().make().Distribute(options).MakeIterator();
         ASSERT_TRUE(it.ok()) << it.status();
         if (!states.empty()) {
-          const absl::Status restored = it->Restore(OfAllRanks(states, {.run_id = run_id}));
+          const absl::Status restored = it->Restore(MergeRankStates(states, {.run_id = run_id}));
           ASSERT_TRUE(restored.ok()) << restored;
         }
         for (int64_t i = 0; i < rounds; ++i) {
@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, RestoreRounds,
 
 Dataset Adding(const Cluster& cluster, int64_t what) {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "edited");
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   options.max_outstanding_requests = 16;
   return Dataset::Range(kRestoredCount)
       .Map([what](auto x) { return x + what; })
@@ -246,10 +246,10 @@ TEST(RestoreEdited, NamesTheNodesThatDifferAndGoesOnIfTheyMay) {
   }
   Cluster cluster(1);
   Rank rank(Adding(cluster, 10'000));
-  const absl::Status refused = rank.it.Restore(OfAllRanks(states));
+  const absl::Status refused = rank.it.Restore(MergeRankStates(states));
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("nodes that differ are Map#1;"));
-  const absl::Status restored = rank.it.Restore(OfAllRanks(states, {.allow = {"Map#1"}}));
+  const absl::Status restored = rank.it.Restore(MergeRankStates(states, {.allow = {"Map#1"}}));
   ASSERT_TRUE(restored.ok()) << restored;
   rank.Read(kRestoredCount);
   for (int64_t& value : rank.delivered) value -= 10'000;
@@ -267,7 +267,7 @@ TEST(RestoreEdited, StepsMayBePassedOver) {
   ASSERT_TRUE(before.it.Stop().ok());
   Rank after(Adding(cluster, 0));
   const absl::Status restored =
-      after.it.Restore(OfAllRanks({*state}, {.run_id = "again", .skip_steps = 30}));
+      after.it.Restore(MergeRankStates({*state}, {.run_id = "again", .skip_steps = 30}));
   ASSERT_TRUE(restored.ok()) << restored;
   EXPECT_TRUE(after.it.Next(int64_t{0}).status().code() == absl::StatusCode::kOutOfRange);
   after.Read(kRestoredCount);
@@ -290,7 +290,7 @@ TEST(RestoreAtTheEnd, NothingComesAgain) {
   }
   Cluster cluster(1);
   Rank rank(Adding(cluster, 0));
-  const absl::Status restored = rank.it.Restore(OfAllRanks(states));
+  const absl::Status restored = rank.it.Restore(MergeRankStates(states));
   ASSERT_TRUE(restored.ok()) << restored;
   EXPECT_FALSE(rank.Read(1));
   EXPECT_TRUE(rank.delivered.empty());
@@ -300,7 +300,7 @@ TEST(RestoreAtTheEnd, NothingComesAgain) {
 
 Dataset Plain(const Cluster& cluster, std::string name = "job") {
   DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, std::move(name));
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   options.max_outstanding_requests = 16;
   return Dataset::Range(kRestoredCount).Distribute(options);
 }
@@ -310,7 +310,7 @@ class RestoreRefuses : public testing::Test {
   absl::Status Restored(std::vector<State> states) {
     absl::StatusOr<Iterator> it = Plain(cluster_).MakeIterator();
     EXPECT_TRUE(it.ok()) << it.status();
-    return it->Restore(OfAllRanks(states, {.run_id = "again"}));
+    return it->Restore(MergeRankStates(states, {.run_id = "again"}));
   }
   State Saved(Rank& rank) {
     absl::StatusOr<State> state = rank.it.Save();
@@ -357,7 +357,7 @@ TEST_F(RestoreRefuses, AJobThatIsThereForOthers) {
   other_.Read(20);
   const std::vector<State> states = {Saved(one_), Saved(other_)};
   absl::StatusOr<Iterator> it = Plain(cluster_).MakeIterator();
-  ASSERT_TRUE(it.ok() && it->Restore(OfAllRanks(states)).ok());
+  ASSERT_TRUE(it.ok() && it->Restore(MergeRankStates(states)).ok());
   const absl::Status status = it->Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("did not begin with these states"));

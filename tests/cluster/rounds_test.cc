@@ -44,7 +44,7 @@ TEST(Rounds, EveryWorkerReadsTheWholeUnderOff) {
 }
 
 struct RemainderCase {
-  Rests rests;
+  RemainderPolicy remainder_policy;
   int64_t rounds;    // that the elements make
   int64_t elements;  // without pads
   int64_t pads;
@@ -58,14 +58,15 @@ TEST_P(RemainderTest, AtMostOneRoundIsNotFilled) {
   Cluster cluster(2);
   auto consumers =
       Consumers(cluster, 4, Numbers(11), ShardingPolicy::kOff, [&](DistributeOptions& options) {
-        std::get<CoordinatedRounds>(options.delivery).rests = its.rests;
+        std::get<CoordinatedRounds>(options.delivery).remainder_policy = its.remainder_policy;
       });
   const std::vector<Read> reads = ReadTogether(consumers);
   ExpectAligned(reads, 0, /*remainder_rounds=*/2);
   std::map<int64_t, int64_t> pads;
   for (const Read& read : reads) {
     EXPECT_EQ(read.rounds.size(), static_cast<size_t>(its.rounds));
-    EXPECT_EQ(absl::IsOutOfRange(read.error), its.rests == Rests::kError) << read.error;
+    EXPECT_EQ(absl::IsOutOfRange(read.error), its.remainder_policy == RemainderPolicy::kError)
+        << read.error;
     for (const Seen& seen : read.rounds) pads[seen.token.round] += seen.token.pad ? 1 : 0;
   }
   EXPECT_EQ(static_cast<int64_t>(Values(reads).size()), its.elements);
@@ -75,16 +76,16 @@ TEST_P(RemainderTest, AtMostOneRoundIsNotFilled) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Policies, RemainderTest,
-                         ::testing::Values(RemainderCase{Rests::kPad, 6, 22, 2},
-                                           RemainderCase{Rests::kDrop, 5, 20, 0},
-                                           RemainderCase{Rests::kError, 5, 20, 0}));
+                         ::testing::Values(RemainderCase{RemainderPolicy::kPad, 6, 22, 2},
+                                           RemainderCase{RemainderPolicy::kDrop, 5, 20, 0},
+                                           RemainderCase{RemainderPolicy::kError, 5, 20, 0}));
 
 // The pad is a copy of the last element, which is the other consumer's. That consumer is at its
 // end.
 TEST(Rounds, AConsumerThatComesBackForItsPadAloneGetsIt) {
   Cluster cluster(1);
   auto its = Consumers(cluster, 2, Numbers(9), ShardingPolicy::kDynamic,
-                       [](DistributeOptions& options) { options.keep = Keep::kCommitted; });
+                       [](DistributeOptions& options) { options.ack_mode = AckMode::kOnCommit; });
   auto other = std::async(std::launch::async, [&] { return ReadRounds(its[0]); });
   const Read before = ReadRounds(its[1], 4);
   ASSERT_TRUE(before.error.ok()) << before.error;
@@ -97,7 +98,7 @@ TEST(Rounds, AConsumerThatComesBackForItsPadAloneGetsIt) {
   ASSERT_TRUE(its[0].Commit(*last).ok());
   its.clear();
   DistributeOptions options = Consumer(cluster, 1, 2, ShardingPolicy::kDynamic);
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   absl::StatusOr<Iterator> back = Numbers(9).Distribute(options).MakeIterator();
   ASSERT_TRUE(back.ok()) << back.status();
   ASSERT_TRUE(back->Restore(*state).ok());
@@ -225,7 +226,7 @@ TEST(Rounds, AnErrorConcernsTheWholeRound) {
 
 TEST(Rounds, AllConsumersGoBackToStatesOfOneStep) {
   Cluster cluster(2);
-  const auto committed = [](DistributeOptions& options) { options.keep = Keep::kCommitted; };
+  const auto committed = [](DistributeOptions& options) { options.ack_mode = AckMode::kOnCommit; };
   std::vector<Read> before;
   std::vector<State> states;
   {
@@ -248,7 +249,7 @@ TEST(Rounds, AllConsumersGoBackToStatesOfOneStep) {
 TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
   constexpr int64_t kEach = 40;
   Cluster cluster(2);
-  const auto committed = [](DistributeOptions& options) { options.keep = Keep::kCommitted; };
+  const auto committed = [](DistributeOptions& options) { options.ack_mode = AckMode::kOnCommit; };
   auto its = Consumers(cluster, 3, Numbers(1000), ShardingPolicy::kDynamic, committed);
   std::vector<int64_t> all;
   for (int64_t life = 0; life < 4; ++life) {
@@ -285,7 +286,7 @@ TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
 TEST(Rounds, AConsumerThatComesBackAtAnEarlierRoundIsRefused) {
   Cluster cluster(1);
   const auto committed = [](DistributeOptions& options) {
-    options.keep = Keep::kCommitted;
+    options.ack_mode = AckMode::kOnCommit;
     options.timeout = absl::Seconds(1);
   };
   auto its = Consumers(cluster, 2, Numbers(1000), ShardingPolicy::kDynamic, committed);
@@ -303,7 +304,7 @@ TEST(Rounds, AConsumerThatComesBackAtAnEarlierRoundIsRefused) {
 TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {
   Cluster cluster(1);
   const auto committed = [](DistributeOptions& options) {
-    options.keep = Keep::kCommitted;
+    options.ack_mode = AckMode::kOnCommit;
     options.timeout = absl::Seconds(1);
   };
   std::vector<State> states;
@@ -325,12 +326,12 @@ TEST(Rounds, StatesOfDifferentStepsAreNoPlaceToGoOnFrom) {
 TEST(Rounds, TheStateOfAnotherConsumerIsRefused) {
   Cluster cluster(1);
   auto its = Consumers(cluster, 2, Numbers(100), ShardingPolicy::kDynamic,
-                       [](DistributeOptions& options) { options.keep = Keep::kCommitted; });
+                       [](DistributeOptions& options) { options.ack_mode = AckMode::kOnCommit; });
   for (int64_t most : {int64_t{10}, INT64_MAX}) {
     ReadTogether(its, most);
     const State of_first = *its[0].Save();
     DistributeOptions options = Consumer(cluster, 1, 2, ShardingPolicy::kDynamic);
-    options.keep = Keep::kCommitted;
+    options.ack_mode = AckMode::kOnCommit;
     Iterator wrong = *Numbers(100).Distribute(options).MakeIterator();
     ASSERT_TRUE(wrong.Restore(of_first).ok());
     const absl::Status status = wrong.Next().status();

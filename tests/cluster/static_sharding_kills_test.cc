@@ -27,7 +27,7 @@ class KilledShards : public ::testing::TestWithParam<ShardingPolicy> {
 
   Dataset Numbers() const {
     Dataset numbers = Dataset::ListFiles(folder_ + "/*.txt", {.shuffle = true})
-                          .Interleave([](Expr name) { return TextLineDataset(name); })
+                          .Interleave([](Expr name) { return Dataset::TextLine(name); })
                           .Map([](Expr line) { return StringToNumber(line, kInt64); })
                           .Shuffle(64);
     return GetParam() == ShardingPolicy::kHint ? numbers.Shard(kShardHint, 0) : numbers;

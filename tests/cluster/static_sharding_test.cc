@@ -41,7 +41,7 @@ class StaticSharding : public ::testing::Test {
   Dataset Numbers(int files, ListFilesOptions options = {}) {
     Files(files);
     return Dataset::ListFiles(folder_ + "/*.txt", options)
-        .Interleave([](Expr name) { return TextLineDataset(name); }, {.cycle_length = 3})
+        .Interleave([](Expr name) { return Dataset::TextLine(name); }, {.cycle_length = 3})
         .Map([](Expr line) { return StringToNumber(line, kInt64); });
   }
 
@@ -100,7 +100,7 @@ TEST_F(StaticSharding, FileFindsTheFilesBelowOtherNodes) {
   const std::vector<std::string> names = Files(4);
   auto numbers = [](Expr line) { return StringToNumber(line, kInt64); };
   const Dataset zipped =
-      Dataset::Zip({TextLineDataset(names).Map(numbers), TextLineDataset(names).Map(numbers)})
+      Dataset::Zip({Dataset::TextLine(names).Map(numbers), Dataset::TextLine(names).Map(numbers)})
           .Filter([](Expr pair) { return pair[0] == pair[1]; })
           .Map([](Expr pair) { return pair[0]; })
           .Shuffle(16, {.seed = 1})
@@ -110,7 +110,7 @@ TEST_F(StaticSharding, FileFindsTheFilesBelowOtherNodes) {
   EXPECT_EQ(Sorted(ReadAll(zipped.Distribute(cluster.Options(ShardingPolicy::kFile)))),
             UpTo(4 * kPerFile));
   const Dataset slices = Dataset::FromTensorSlices(names)
-                             .FlatMap([](Expr name) { return TextLineDataset(name); })
+                             .FlatMap([](Expr name) { return Dataset::TextLine(name); })
                              .Map(numbers);
   EXPECT_EQ(Sorted(ReadAll(slices.Distribute(cluster.Options(ShardingPolicy::kFile)))),
             UpTo(4 * kPerFile));
@@ -199,10 +199,11 @@ TEST_F(StaticSharding, AfterAHintEachShardHasAnOrderOfItsOwn) {
 TEST_F(StaticSharding, HintInsideAFunctionDividesItsDatasets) {
   Cluster cluster(2);
   Files(3);
-  const Dataset dataset =
-      Dataset::ListFiles(folder_ + "/*.txt", {.shuffle = true})
-          .FlatMap([](Expr name) { return TextLineDataset(name).Shuffle(20).Shard(kShardHint, 0); })
-          .Map([](Expr line) { return StringToNumber(line, kInt64); });
+  const Dataset dataset = Dataset::ListFiles(folder_ + "/*.txt", {.shuffle = true})
+                              .FlatMap([](Expr name) {
+                                return Dataset::TextLine(name).Shuffle(20).Shard(kShardHint, 0);
+                              })
+                              .Map([](Expr line) { return StringToNumber(line, kInt64); });
   EXPECT_EQ(Sorted(ReadAll(dataset.Distribute(cluster.Options(ShardingPolicy::kHint)))),
             UpTo(3 * kPerFile));
 }

@@ -40,7 +40,7 @@ class JobsOnGpu : public testing::TestWithParam<std::string> {
     options.data_transfer_protocol = GetParam();
     options.max_outstanding_requests = 8;
     if (deterministic) options.delivery = DeterministicOrder();
-    options.keep = deterministic ? Keep::kCommitted : Keep::kTaken;
+    options.ack_mode = deterministic ? AckMode::kOnCommit : AckMode::kOnDelivery;
     const Dataset dataset = Dataset::Range(kRows).Batch(kBatch).Distribute(options);
     return *DistributeDataset(Gpus(1), dataset)->PrefetchToDevice(2);
   }
@@ -68,7 +68,7 @@ TEST_P(JobsOnGpu, EveryRowComesOnce) {
   DistributedIterator it = Distributed().MakeIterator().value();
   Read(it, kRows);
   ExpectAllOnce();
-  const std::vector<DeviceLandingStats> stats = it.LandingStats();
+  const std::vector<DeviceCopyStats> stats = it.CopyStats();
   ASSERT_EQ(stats.size(), 1u);
   // Each worker's last batch may be a partial one.
   EXPECT_GE(stats[0].elements + stats[0].direct, kBatches);

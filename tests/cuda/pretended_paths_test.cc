@@ -109,7 +109,7 @@ class Trainer {
     EXPECT_EQ(queue_.Progress(), 0);
   }
 
-  DeviceLandingStats stats() const { return queue_.stats(); }
+  DeviceCopyStats stats() const { return queue_.stats(); }
   PoolCounters pool_counters() const { return pool_->counters(); }
 
  private:
@@ -151,7 +151,7 @@ class Trainer {
 void Train(PageLocking& locking, int device, int depth) {
   Trainer trainer(locking, device, depth);
   trainer.WarmUp();
-  const DeviceLandingStats before = trainer.stats();
+  const DeviceCopyStats before = trainer.stats();
   const PoolCounters pool_before = trainer.pool_counters();
   for (int i = 0; i < kSteps && !testing::Test::HasFailure(); ++i) {
     const Step step;
@@ -159,7 +159,7 @@ void Train(PageLocking& locking, int device, int depth) {
     EXPECT_TRUE(ThreadIsUntouched());
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);  // our calls leave no error on the thread
   }
-  const DeviceLandingStats after = trainer.stats();
+  const DeviceCopyStats after = trainer.stats();
   EXPECT_GE(after.elements, before.elements + kSteps - depth);
   EXPECT_EQ(after.events, before.events);
   EXPECT_EQ(after.grown, before.grown);

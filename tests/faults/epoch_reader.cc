@@ -26,11 +26,12 @@ class Reading {
   explicit Reading(const Options& options) : options_(options) {
     Dataset numbers = Numbers(options.elements, 1);
     if (options.endless) numbers = numbers.Repeat(kForever);
-    dataset_ = numbers.Distribute({.processing_mode = ShardingPolicy::kDynamic,
-                                   .service = options.service,
-                                   .job_name = "epochs",
-                                   .data_transfer_protocol = options.protocol,
-                                   .keep = options.commits ? Keep::kCommitted : Keep::kTaken});
+    dataset_ = numbers.Distribute(
+        {.processing_mode = ShardingPolicy::kDynamic,
+         .service = options.service,
+         .job_name = "epochs",
+         .data_transfer_protocol = options.protocol,
+         .ack_mode = options.commits ? AckMode::kOnCommit : AckMode::kOnDelivery});
   }
 
   absl::Status Epoch() {
@@ -75,7 +76,8 @@ int main(int argc, char** argv) {
   app.add_option("--service", options.service, "the dispatcher, grpc://host:port")->required();
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
   app.add_option("--elements", options.elements, "of an epoch");
-  app.add_flag("--commits", options.commits, "keep = kCommitted: a state is committed at each end");
+  app.add_flag("--commits", options.commits,
+               "ack_mode = kOnCommit: a state is committed at each end");
   app.add_flag("--endless", options.endless, "repeats before Distribute");
   CLI11_PARSE(app, argc, argv);
   if (absl::Status status = penstock::soak::Run(options); !status.ok()) {

@@ -82,6 +82,6 @@ if __name__ == "__main__":
     parser.add_argument("--readers", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--samples", type=int, default=8)
-    parser.add_argument("--commits", action="store_true", help="use keep = committed, a state at each end")
+    parser.add_argument("--commits", action="store_true", help="use ack_mode = on_commit, a state at each end")
     parser.add_argument("--endless", action="store_true", help="repeat before Distribute")
     program.conclude(parser.parse_args(), run, epochs=0, bytes_an_epoch=0, grown=0)

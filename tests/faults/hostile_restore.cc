@@ -33,7 +33,7 @@ absl::StatusOr<Iterator> Open(const std::string& service, const std::string& job
       .Distribute({.processing_mode = ShardingPolicy::kDynamic,
                    .service = service,
                    .job_name = job,
-                   .keep = Keep::kCommitted})
+                   .ack_mode = AckMode::kOnCommit})
       .MakeIterator();
 }
 
@@ -74,7 +74,7 @@ absl::StatusOr<State> Alter(const State& state, const std::vector<int64_t>& ordi
 absl::Status Try(const std::string& service, const std::string& job, const State& state,
                  const std::string& run_id) {
   ASSIGN_OR_RETURN(Iterator it, Open(service, job));
-  RETURN_IF_ERROR(it.Restore(OfAllRanks({state}, {.run_id = run_id})));
+  RETURN_IF_ERROR(it.Restore(MergeRankStates({state}, {.run_id = run_id})));
   return it.Next().status();
 }
 

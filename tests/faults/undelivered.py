@@ -18,7 +18,7 @@ WHOLE_PASS = 0  # a window by bytes, which small elements do not fill
 
 
 class Job:
-    """Readers of one job with keep = taken."""
+    """Readers of one job with ack_mode = on_delivery."""
 
     def __init__(self, fleet, name, mode, window):
         self.fleet, self.name, self.window = fleet, name, window

@@ -127,7 +127,7 @@ class ReplicasReading(unittest.TestCase):
         options = ps.Options()
         options.experimental_distribute.auto_shard_policy = policies.OFF
         dataset = ps.Dataset.range(8).batch(4).with_options(options).map(lambda x: x + 1)
-        one_of_two = distribute.Strategy(distribute.ReplicaGroup.of(["CPU:0"], [1, 1], 0, "launch"))
+        one_of_two = distribute.Strategy(distribute.ReplicaGroup.create(["CPU:0"], [1, 1], 0, "launch"))
 
         def reads(input_options=None):
             text = one_of_two.experimental_distribute_dataset(dataset, input_options).explain()
@@ -163,7 +163,7 @@ def interrupted(it):
         pass
 
 dispatcher = service.DispatchServer()
-ds = ps.Dataset.range(8).batch(4).distribute("parallel_epochs", dispatcher.target, keep=service.Keep.COMMITTED)
+ds = ps.Dataset.range(8).batch(4).distribute("parallel_epochs", dispatcher.target, ack_mode=service.AckMode.ON_COMMIT)
 strategy = distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 it = iter(strategy.experimental_distribute_dataset(ds))
 refused = None

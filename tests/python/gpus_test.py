@@ -121,7 +121,7 @@ class Gpus(unittest.TestCase):
 
         thread = threading.Thread(target=take)
         thread.start()
-        while it.landing_stats()[0]["waits"] == 0:  # until a place is missing
+        while it.copy_stats()[0]["waits"] == 0:  # until a place is missing
             pass
         self.assertLess(len(given), 7)
         while thread.is_alive():

@@ -221,7 +221,7 @@ class Reading(unittest.TestCase):
 
             def make():
                 return ps.Dataset.range(40).distribute(
-                    "distributed_epoch", cluster.target, job_name="kept", keep=service.Keep.COMMITTED
+                    "distributed_epoch", cluster.target, job_name="kept", ack_mode=service.AckMode.ON_COMMIT
                 )
 
             iterator = iter(make())

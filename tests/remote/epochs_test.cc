@@ -236,7 +236,7 @@ class Nginx : public ::testing::Test {
                                    "://127.0.0.1:", scheme == "https" ? tls_port_ : server_->port(),
                                    "/shards/day=", file, "%20+.tfrecord"));
     }
-    return TFRecordDataset(std::move(names));
+    return Dataset::TFRecord(std::move(names));
   }
 
   std::unique_ptr<ServerProcess> server_;
@@ -302,12 +302,12 @@ TEST_F(S3, AnEpochInProcessIsExact) {
   std::vector<std::string> names;
   for (int file = 0; file < kFiles; ++file)
     names.push_back("s3://bucket/shards/" + World::NameOf(file));
-  ReadInProcess(TFRecordDataset(std::move(names)), *server_, "s3");
+  ReadInProcess(Dataset::TFRecord(std::move(names)), *server_, "s3");
 }
 
 TEST_F(S3, AnEpochThroughTwoWorkersIsExact) {
   ReadThroughTwoWorkers(Dataset::ListFiles({"s3://bucket/shards/*.tfrecord"})
-                            .Interleave(TFRecordDataset, {.cycle_length = 2}),
+                            .Interleave(Dataset::TFRecord, {.cycle_length = 2}),
                         *server_, "s3");
 }
 

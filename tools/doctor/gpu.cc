@@ -108,7 +108,7 @@ Finding Direct(const Probe& probe) {
                                                             .peer_module = HasPeerModule(probe)});
   return {.id = "gpu.direct",
           .what = foreseen.on ? "GPUDirect RDMA: no obstacle found (rungs 1 and 2 of 7). "
-                                "LandingStats() shows whether it is used."
+                                "CopyStats() shows whether it is used."
                               : absl::StrCat("GPUDirect RDMA: ", foreseen.ToString(), "."),
           .protocols = {"ucx"}};
 }

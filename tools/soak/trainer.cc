@@ -64,7 +64,7 @@ struct Options {
   int64_t timeout_s = 60;
   bool ordered = false;        // order = kDeterministic
   bool at_least_once = false;  // visitation = kAtLeastOnce
-  bool keep_taken = false;     // keep = kTaken: nothing is committed
+  bool keep_taken = false;     // ack_mode = kOnDelivery: nothing is committed
 };
 
 absl::StatusOr<ShardingPolicy> ModeFrom(const std::string& name) {
@@ -121,14 +121,15 @@ class Trainer {
     log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     read_ = 0;
     ASSIGN_OR_RETURN(const ShardingPolicy mode, ModeFrom(options_.mode));
-    DistributeOptions options{.processing_mode = mode,
-                              .service = options_.service,
-                              .job_name = job,
-                              .max_outstanding_requests = options_.window,
-                              .data_transfer_protocol = options_.protocol,
-                              .keep = options_.keep_taken ? Keep::kTaken : Keep::kCommitted,
-                              .compression = static_cast<LinkCompression>(options_.compression),
-                              .timeout = absl::Seconds(options_.timeout_s)};
+    DistributeOptions options{
+        .processing_mode = mode,
+        .service = options_.service,
+        .job_name = job,
+        .max_outstanding_requests = options_.window,
+        .data_transfer_protocol = options_.protocol,
+        .ack_mode = options_.keep_taken ? AckMode::kOnDelivery : AckMode::kOnCommit,
+        .compression = static_cast<LinkCompression>(options_.compression),
+        .timeout = absl::Seconds(options_.timeout_s)};
     if (options_.ordered) options.seed = 1;
     options.delivery = MakeDelivery();
     if (options_.consumers > 0) rounds_.open(log + ".rounds", std::ios::app);

@@ -24,7 +24,7 @@ class HttpFiles final : public Files {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot list ", Shown(pattern),
                      ": HTTP servers have no listings; give the names of the "
-                     "files themselves (FromTensorSlices of names, TFRecordDataset of several)"));
+                     "files themselves (FromTensorSlices of names, Dataset::TFRecord of several)"));
   }
 
  private:

@@ -32,7 +32,7 @@ uint64_t NameOfRanks(const StatesOfRanks& ranks) {
 
 }  // namespace
 
-State OfAllRanks(absl::Span<const State> states, const RestoreOptions& options) {
+State MergeRankStates(absl::Span<const State> states, const RestoreOptions& options) {
   StateWriter writer;
   writer.WriteString(options.run_id);
   writer.WriteUnsigned(options.allow.size());

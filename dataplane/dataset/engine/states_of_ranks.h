@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that OfAllRanks() makes, as Restore() reads it.
+// The state that MergeRankStates() makes, as Restore() reads it.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct StatesOfRanks {
 };
 
 bool IsOfAllRanks(const State& state);
-// InvalidArgument for no states or a negative skip_steps; DataLoss for bytes that OfAllRanks() does
-// not make.
+// InvalidArgument for no states or a negative skip_steps; DataLoss for bytes that MergeRankStates()
+// does not make.
 absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all);
 
 // Does the same as RestoreIterator() (node_iterator.h), but the position's dataset may differ in

@@ -157,7 +157,7 @@ NodeKind ImageDirectoryKind() {
           .plan = PlanImageDirectory};
 }
 
-Dataset ImageDirectory(const std::string& root, ImageDirectoryOptions options) {
+Dataset Dataset::ImageDirectory(const std::string& root, ImageDirectoryOptions options) {
   Attrs attrs = {{"root", root}, {"shuffle", options.shuffle}};
   if (options.seed.has_value()) attrs.emplace("seed", static_cast<int64_t>(*options.seed));
   return Dataset(MakeNode(kImageDirectory, std::move(attrs), {}));

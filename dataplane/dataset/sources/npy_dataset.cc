@@ -222,7 +222,7 @@ NodeKind NpyOfKind() {
   return OverElement(NpyNode());
 }
 
-Dataset NpyDataset(FileNames files, const Spec& spec, NpyOptions options) {
+Dataset Dataset::Npy(FileNames files, const Spec& spec, NpyOptions options) {
   return OverFiles(kNpy, files, {{"spec", spec}, {"rows", options.rows}});
 }
 

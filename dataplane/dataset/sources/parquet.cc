@@ -141,7 +141,7 @@ std::vector<NodeKind> ParquetKinds() {
   return {OverNames(ParquetNode()), OverElement(ParquetNode())};
 }
 
-Dataset Parquet(FileNames files, const Spec& columns) {
+Dataset Dataset::Parquet(FileNames files, const Spec& columns) {
   return OverFiles(kParquet, files, {{"columns", columns}});
 }
 

@@ -8,7 +8,7 @@ std::vector<NodeKind> ParquetKinds() {
   return {};
 }
 
-Dataset Parquet(FileNames, const Spec&) {
+Dataset Dataset::Parquet(FileNames, const Spec&) {
   return Dataset(FailedNode(
       "Parquet", {},
       absl::UnimplementedError("this program was built without Arrow (docs/dependencies.md)")));

@@ -123,7 +123,7 @@ Dataset Dataset::Range(int64_t start, int64_t stop, int64_t step) {
   return Dataset(MakeNode("Range", {{"start", start}, {"stop", stop}, {"step", step}}, {}));
 }
 
-Dataset RangeOf(const Expr& stop) {
+Dataset Dataset::Range(const Expr& stop) {
   return Dataset(MakeNode("RangeOf", {{"argument", stop.spec()}}, {}, {stop}));
 }
 

@@ -169,16 +169,16 @@ NodeKind FixedLengthRecordOfKind() {
   return OverElement(FixedLengthRecord());
 }
 
-Dataset TFRecordDatasetMaker::operator()(FileNames files, RecordOptions options) const {
+Dataset TFRecordSource::operator()(FileNames files, RecordOptions options) const {
   return OfRecords(kTFRecord, files, options.compression);
 }
 
-Dataset TextLineDatasetMaker::operator()(FileNames files, RecordOptions options) const {
+Dataset TextLineSource::operator()(FileNames files, RecordOptions options) const {
   return OfRecords(kTextLine, files, options.compression);
 }
 
-Dataset FixedLengthRecordDataset(FileNames files, int64_t record_bytes,
-                                 FixedLengthRecordOptions options) {
+Dataset Dataset::FixedLengthRecord(FileNames files, int64_t record_bytes,
+                                   FixedLengthRecordOptions options) {
   return OfRecords(kFixedLength, files, options.compression,
                    {{"record_bytes", record_bytes},
                     {"header_bytes", options.header_bytes},

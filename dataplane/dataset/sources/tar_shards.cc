@@ -264,7 +264,8 @@ NodeKind TarShardsOfKind() {
   return OverElement(TarShardsNode());
 }
 
-Dataset TarShards(FileNames files, std::vector<std::string> fields, TarShardsOptions options) {
+Dataset Dataset::TarShards(FileNames files, std::vector<std::string> fields,
+                           TarShardsOptions options) {
   return OverFiles(kTarShards, files,
                    {{"fields", std::move(fields)},
                     {"url", options.url},

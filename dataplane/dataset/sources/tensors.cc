@@ -245,11 +245,11 @@ Dataset Dataset::FromStrings(const std::vector<std::string_view>& values, bool s
                           Dense(kString, Shape({dims[0]})));
 }
 
-Dataset TensorsOf(const Expr& element) {
+Dataset Dataset::FromTensors(const Expr& element) {
   return Dataset(MakeNode("TensorsOf", {{"argument", element.spec()}}, {}, {element}));
 }
 
-Dataset TensorSlicesOf(const Expr& element) {
+Dataset Dataset::FromTensorSlices(const Expr& element) {
   return Dataset(MakeNode("TensorSlicesOf", {{"argument", element.spec()}}, {}, {element}));
 }
 

@@ -218,7 +218,7 @@ NodeKind TokenShardsOfKind() {
   return OverElement(TokenShardsNode());
 }
 
-Dataset TokenShards(FileNames files, int64_t length, TokenShardsOptions options) {
+Dataset Dataset::TokenShards(FileNames files, int64_t length, TokenShardsOptions options) {
   return OverFiles(kTokenShards, files,
                    {{"length", length},
                     {"stride", options.stride.value_or(length)},

@@ -51,8 +51,9 @@ Dataset WindowedDataset::Pack(PackLengths lengths, PackOptions options) const {
 
 Dataset WindowedDataset::FlatMap(std::function<Dataset(const Dataset& window)> fn) const {
   const Dataset windows = AllOfOneShape(windows_->input->spec) ? Batch() : RaggedBatch();
-  return windows.FlatMap(
-      [fn = std::move(fn)](const Expr& window) { return fn(TensorsOf(window).Unbatch()); });
+  return windows.FlatMap([fn = std::move(fn)](const Expr& window) {
+    return fn(Dataset::FromTensors(window).Unbatch());
+  });
 }
 
 }  // namespace penstock

@@ -10,7 +10,7 @@ import dataclasses
 from typing import Optional
 
 from .. import _core, dataset as datasets, errors, functions, leaving, spec
-from .._core import Keep, MergeOrder, Rests, RoundErrors, ShardingPolicy, Visitation  # noqa: F401
+from .._core import Keep, MergeOrder, Rests, RoundErrorPolicy, ShardingPolicy, Visitation  # noqa: F401
 
 
 @dataclasses.dataclass(frozen=True)

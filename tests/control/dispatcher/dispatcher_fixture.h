@@ -43,7 +43,8 @@ class DispatcherTest : public ::testing::Test {
   RequestId NewRequest() { return {Incarnation(77), ++requests_}; }
 
   JobAnswer MakeJob(const std::string& name, ShardingPolicy mode = ShardingPolicy::kDynamic,
-                    Keep keep = Keep::kTaken, int64_t splits = 10, bool endless = false) {
+                    AckMode ack_mode = AckMode::kOnDelivery, int64_t splits = 10,
+                    bool endless = false) {
     auto dataset = stub_->GetOrRegisterDataset({.request = NewRequest(),
                                                 .definition = "definition",
                                                 .summary = Summary(11, splits, endless)},
@@ -52,7 +53,7 @@ class DispatcherTest : public ::testing::Test {
     auto job = stub_->GetOrCreateJob({.request = NewRequest(),
                                       .name = name,
                                       .dataset_id = dataset->dataset_id,
-                                      .terms = {.mode = mode, .keep = keep}},
+                                      .terms = {.mode = mode, .ack_mode = ack_mode}},
                                      {});
     EXPECT_TRUE(job.ok()) << job.status();
     return job.value_or(JobAnswer());

@@ -146,7 +146,7 @@ TEST_F(DispatcherTest, AWorkerWhosePortRefusesIsDeadAtOnce) {
 
 TEST_F(DispatcherTest, ASilentClientsElementsGoToOthers) {
   Start({.client_timeout = absl::Milliseconds(300)});
-  JobAnswer job = MakeJob("silent", ShardingPolicy::kDynamic, Keep::kCommitted);
+  JobAnswer job = MakeJob("silent", ShardingPolicy::kDynamic, AckMode::kOnCommit);
   HandWorker worker(*stub_, 1);
   HandClient silent(*stub_, job, 5);
   Assign assign = worker.Next<Assign>();
@@ -221,7 +221,7 @@ TEST_F(DispatcherTest, AWorkerKeepsItsPartitionsAfterADispatcherRestart) {
 
 TEST_F(DispatcherTest, ARestoredTrainerReplacesItsSessionAtOnce) {
   Start();
-  JobAnswer job = MakeJob("restored", ShardingPolicy::kDynamic, Keep::kCommitted);
+  JobAnswer job = MakeJob("restored", ShardingPolicy::kDynamic, AckMode::kOnCommit);
   HandWorker worker(*stub_, 1);
   HandClient before(*stub_, job, 5, /*incarnation=*/1);
   Assign assign = worker.Next<Assign>();
@@ -242,7 +242,7 @@ TEST_F(DispatcherTest, ARestoredTrainerReplacesItsSessionAtOnce) {
 // twice.
 TEST_F(DispatcherTest, AWelcomedProcessThatWasDeclaredDeadCannotPassForARestartedOne) {
   Start({.client_timeout = absl::Milliseconds(300)});
-  JobAnswer job = MakeJob("dead", ShardingPolicy::kDynamic, Keep::kCommitted);
+  JobAnswer job = MakeJob("dead", ShardingPolicy::kDynamic, AckMode::kOnCommit);
   HandClient first(*stub_, job, 5, /*incarnation=*/1, 0, std::vector<PartitionIndices>());
   first.Next<Welcome>();
   first.Next<SessionError>();
@@ -367,7 +367,7 @@ struct Laden {
 
 TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
   Start();
-  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, Keep::kTaken, 10, kEndless);
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, AckMode::kOnDelivery, 10, kEndless);
   Laden laden(*stub_, job);
   HandWorker joiner(*stub_, 9);
   EXPECT_EQ(laden.Answer(), PartitionId(1));
@@ -383,7 +383,7 @@ TEST_F(DispatcherTest, AWorkerThatJoinsTakesItsShareAndNoMore) {
 
 TEST_F(DispatcherTest, AFinishedWorkerTakesAPartitionFromALadenOne) {
   Start();
-  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, Keep::kTaken, 10, kEndless);
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, AckMode::kOnDelivery, 10, kEndless);
   Laden laden(*stub_, job);
   HandWorker joiner(*stub_, 9);
   laden.Answer();
@@ -398,7 +398,7 @@ TEST_F(DispatcherTest, AFinishedWorkerTakesAPartitionFromALadenOne) {
 TEST_F(DispatcherTest, APlannedMoveWaitsForAReaderThatIsAway) {
   const DispatcherConfig config = Journaled();
   Start(config);
-  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, Keep::kTaken, 10, kEndless);
+  JobAnswer job = MakeJob("laden", ShardingPolicy::kOff, AckMode::kOnDelivery, 10, kEndless);
   std::vector<PlacedPartition> assigned = Laden(*stub_, job).assigned;
   Restart(config);
   HandWorker worker(*stub_, 1, 1, assigned);

@@ -29,9 +29,10 @@ class Endless : public CoreTest {
     Index index = 0;
   };
 
-  void Begin(Keep keep = Keep::kTaken) {
+  void Begin(AckMode ack_mode = AckMode::kOnDelivery) {
     Start();
-    job_ = Job("job", Register(11, kSplits), {.mode = ShardingPolicy::kDynamic, .keep = keep});
+    job_ =
+        Job("job", Register(11, kSplits), {.mode = ShardingPolicy::kDynamic, .ack_mode = ack_mode});
     first_ = {Work(1), {}};
     reader_ = Come(job_, 0, 5);
     first_.of = first_.worker.inbox->Take<Assign>().value().of;
@@ -143,7 +144,7 @@ TEST_F(Endless, SplitsThatOnePartitionNeedsStay) {
 
 // A job that goes on from the states of all ranks, on another service.
 TEST_F(Endless, RestoredItGivesNoSplitAgain) {
-  Begin(Keep::kCommitted);
+  Begin(AckMode::kOnCommit);
   Runner second{Work(2), {}};
   second.of = second.worker.inbox->Take<Assign>().value().of;
   std::set<int64_t> given;
@@ -178,7 +179,7 @@ TEST_F(Endless, RestoredItGivesNoSplitAgain) {
   const std::string dataset = Register(11, kSplits);
   core_->RestoreJob({{.name = "job",
                       .dataset_id = dataset,
-                      .terms = {.mode = ShardingPolicy::kDynamic, .keep = Keep::kCommitted}},
+                      .terms = {.mode = ShardingPolicy::kDynamic, .ack_mode = AckMode::kOnCommit}},
                      *restoration},
                     [&](const auto& answer) { job_ = answer.value(); });
   std::vector<Runner> runners = {{Work(1), {}}, {Work(2), {}}, {Work(3), {}}};

@@ -79,7 +79,7 @@ TEST_F(LivesTest, MessagesAboutAnotherLifesPartitionsAreIgnored) {
 
 TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfReadersAheadOfIt) {
   Start(Journaled());
-  const JobAnswer job = MakeJob("committed", ShardingPolicy::kDynamic, Keep::kCommitted);
+  const JobAnswer job = MakeJob("committed", ShardingPolicy::kDynamic, AckMode::kOnCommit);
   const JobAnswer other = MakeJob("other");
   HandWorker worker(*stub_, 1);
   HandClient reader(*stub_, job, 5);
@@ -109,7 +109,7 @@ TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfReadersAheadOfIt) {
 // nothing. Its elements would not match the splits and bookmarks of the answer.
 TEST_F(LivesTest, AStateGetsNothingOfAnotherLife) {
   Start(Journaled());
-  const JobAnswer job = MakeJob("saved", ShardingPolicy::kDynamic, Keep::kCommitted);
+  const JobAnswer job = MakeJob("saved", ShardingPolicy::kDynamic, AckMode::kOnCommit);
   HandWorker worker(*stub_, 1);
   HandClient reader(*stub_, job, 5);
   const Welcome welcome = reader.Next<Welcome>();

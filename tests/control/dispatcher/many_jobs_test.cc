@@ -193,7 +193,7 @@ TEST_F(ManyJobs, JobsThatReadersMayReturnToAreNotCollected) {
   Start({.job_gc_timeout = absl::ZeroDuration()});
   const std::string dataset = Register("")->dataset_id;
   const JobAnswer dynamic = *Job("dynamic", dataset, {.mode = ShardingPolicy::kDynamic});
-  const JobAnswer committed = *Job("committed", dataset, {.keep = Keep::kCommitted});
+  const JobAnswer committed = *Job("committed", dataset, {.ack_mode = AckMode::kOnCommit});
   const JobAnswer unread = *Job("unread", dataset, {});
   const JobAnswer read = *Job("read", dataset, {});
   for (const JobAnswer& job : {dynamic, committed, read}) {

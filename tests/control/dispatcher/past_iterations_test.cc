@@ -24,9 +24,10 @@ IndexSet Part(Index first, Index of) {
 
 class PastIterations : public CoreTest {
  protected:
-  void Begin(Keep keep, size_t record_bytes = kMostRecordBytes) {
+  void Begin(AckMode ack_mode, size_t record_bytes = kMostRecordBytes) {
     Start({.record_bytes = record_bytes});
-    job_ = Job("job", Register(11, kElements), {.mode = ShardingPolicy::kOff, .keep = keep});
+    job_ =
+        Job("job", Register(11, kElements), {.mode = ShardingPolicy::kOff, .ack_mode = ack_mode});
     worker_ = Work(1);
   }
   // This many readers read the repetition to its end and leave.
@@ -55,15 +56,16 @@ class PastIterations : public CoreTest {
 };
 
 TEST_F(PastIterations, AreEndsAndCountsHoweverTheirReadersSharedThem) {
-  for (const Keep keep : {Keep::kTaken, Keep::kCommitted}) {
-    Begin(keep);
+  for (const AckMode ack_mode : {AckMode::kOnDelivery, AckMode::kOnCommit}) {
+    Begin(ack_mode);
     for (int64_t epoch = 0; epoch < 100; ++epoch) Epoch(epoch, 4);
     const size_t after_100 = SnapshotSize();
     for (int64_t epoch = 100; epoch < 200; ++epoch) Epoch(epoch, 4);
     EXPECT_TRUE(recovered_.iterations.empty());
     EXPECT_EQ(recovered_.past.size(), 200u);
     // Where states may be restored, the record has a mark of each reader's history.
-    EXPECT_LE(SnapshotSize() - after_100, keep == Keep::kTaken ? 100u * 16 : 100u * (16 + 4 * 40));
+    EXPECT_LE(SnapshotSize() - after_100,
+              ack_mode == AckMode::kOnDelivery ? 100u * 16 : 100u * (16 + 4 * 40));
     const JobStatus job = Status().jobs.at(0);
     EXPECT_EQ(job.earlier_iterations, 100);
     EXPECT_EQ(job.earlier_elements, 100 * kElements);
@@ -77,8 +79,8 @@ TEST_F(PastIterations, AreEndsAndCountsHoweverTheirReadersSharedThem) {
 }
 
 TEST_F(PastIterations, SendTheEndToLateReaders) {
-  for (const Keep keep : {Keep::kTaken, Keep::kCommitted}) {
-    Begin(keep);
+  for (const AckMode ack_mode : {AckMode::kOnDelivery, AckMode::kOnCommit}) {
+    Begin(ack_mode);
     Epoch(0, 2);
     ASSERT_TRUE(recovered_.iterations.empty());
     Reader same = Come(job_, 0, 1);
@@ -97,7 +99,7 @@ TEST_F(PastIterations, SendTheEndToLateReaders) {
 }
 
 TEST_F(PastIterations, AStateIsTheOneThatWasCommittedOrRefused) {
-  Begin(Keep::kCommitted);
+  Begin(AckMode::kOnCommit);
   Epoch(0, 2);
   const Reader exact = Come(job_, 0, 1, Part(0, 2), /*incarnation=*/2);
   EXPECT_TRUE(exact.inbox->Take<End>().has_value());
@@ -120,7 +122,7 @@ TEST_F(PastIterations, AStateIsTheOneThatWasCommittedOrRefused) {
 }
 
 TEST_F(PastIterations, ADeadReaderIsRefused) {
-  Begin(Keep::kTaken);
+  Begin(AckMode::kOnDelivery);
   const Reader silent = Come(job_, 0, 7);
   core_->OnClosed(silent.peer);
   for (int second = 0; second < 70; ++second) {
@@ -138,7 +140,7 @@ TEST_F(PastIterations, ADeadReaderIsRefused) {
 
 // A state contains repetitions that were over when it was saved.
 TEST_F(PastIterations, ACommitMayNameThem) {
-  Begin(Keep::kCommitted);
+  Begin(AckMode::kOnCommit);
   Epoch(0, 2);
   const Reader next = Come(job_, 1, 1);
   core_->OnMessage(next.peer, Commit{2, {{0, {{kOne, Part(0, 2)}}}, {1, {}}}});
@@ -152,14 +154,14 @@ TEST_F(PastIterations, ACommitMayNameThem) {
 // At the end of a large epoch that many readers share, the elements of all are journaled together.
 TEST_F(PastIterations, EndWhereTheirReadersTogetherAreTooMuchForOneRecord) {
   constexpr Index kReaders = 10;
-  Begin(Keep::kCommitted, /*record_bytes=*/350);
+  Begin(AckMode::kOnCommit, /*record_bytes=*/350);
   Epoch(0, kReaders);
   EXPECT_EQ(recovered_.FindPast(job_.job, 0)->record.partition(kOne).end, kElements);
   Epoch(1, kReaders);
 }
 
 TEST_F(PastIterations, StatesSayHowMuchEachReaderHad) {
-  Begin(Keep::kCommitted);
+  Begin(AckMode::kOnCommit);
   Epoch(0, 2);
   SavedRepetition saved;
   core_->GetReading({job_.job, 0}, [&](const auto& answer) { saved = answer.value(); });

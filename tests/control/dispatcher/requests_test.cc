@@ -117,7 +117,7 @@ TEST_F(DispatcherTest, AJobIsOfTheDatasetThatWasRegisteredOrOfNone) {
 // Its stream may end some time after.
 TEST_F(DispatcherTest, AJobWhoseReaderHasLeftMayRestartFromItsStates) {
   Start();
-  const JobAnswer job = MakeJob("run", ShardingPolicy::kDynamic, Keep::kCommitted);
+  const JobAnswer job = MakeJob("run", ShardingPolicy::kDynamic, AckMode::kOnCommit);
   HandWorker worker(*stub_, 1);
   HandClient reader(*stub_, job, 5);
   const Assign assign = worker.Next<Assign>();
@@ -125,7 +125,7 @@ TEST_F(DispatcherTest, AJobWhoseReaderHasLeftMayRestartFromItsStates) {
   const RestoreJobRequest request{{.name = "run",
                                    .run_id = "again",
                                    .dataset_id = job.dataset_id,
-                                   .terms = {.keep = Keep::kCommitted}},
+                                   .terms = {.ack_mode = AckMode::kOnCommit}},
                                   {}};
   EXPECT_THAT(std::string(stub_->RestoreJob(request, kOnce).status().message()),
               HasSubstr("is not finished"));
@@ -136,18 +136,19 @@ TEST_F(DispatcherTest, AJobWhoseReaderHasLeftMayRestartFromItsStates) {
 
 TEST_F(DispatcherTest, AJobOfTheSameNameMustAgreeInEachField) {
   Start();
-  MakeJob("shared", ShardingPolicy::kDynamic, Keep::kTaken);
+  MakeJob("shared", ShardingPolicy::kDynamic, AckMode::kOnDelivery);
   absl::Status refused =
       stub_
-          ->GetOrCreateJob({.request = NewRequest(),
-                            .name = "shared",
-                            .dataset_id = "1000",
-                            .terms = {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted}},
-                           kOnce)
+          ->GetOrCreateJob(
+              {.request = NewRequest(),
+               .name = "shared",
+               .dataset_id = "1000",
+               .terms = {.mode = ShardingPolicy::kOff, .ack_mode = AckMode::kOnCommit}},
+              kOnce)
           .status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.message(), HasSubstr("existing processing mode: <DYNAMIC>; got <OFF>"));
-  EXPECT_THAT(refused.message(), HasSubstr("existing keep: <taken>; got <committed>"));
+  EXPECT_THAT(refused.message(), HasSubstr("existing ack_mode: <on_delivery>; got <on_commit>"));
 }
 
 TEST_F(DispatcherTest, AnActiveJobsDatasetStaysUntilTheJobIsCancelled) {

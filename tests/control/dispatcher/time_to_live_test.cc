@@ -62,7 +62,7 @@ TEST_F(TimeToLive, AJobThatMayOweElementsStaysByDefault) {
     Start({.abandoned_job_ttl = ttl});
     const std::string dataset = Register(1);
     const JobAnswer committed =
-        Job("committed", dataset, {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted});
+        Job("committed", dataset, {.mode = ShardingPolicy::kOff, .ack_mode = AckMode::kOnCommit});
     const JobAnswer dynamic = Job("dynamic", dataset, {.mode = ShardingPolicy::kDynamic});
     Job("never read", dataset, {.mode = ShardingPolicy::kOff});
     const JobAnswer plain = Job("plain", dataset, {.mode = ShardingPolicy::kOff});
@@ -97,7 +97,7 @@ TEST_F(TimeToLive, AJobThatMayOweElementsStaysByDefault) {
 TEST_F(TimeToLive, UncommittedElementsOfAForgottenJobAreNamed) {
   Start({.abandoned_job_ttl = absl::Minutes(20)});
   const JobAnswer job =
-      Job("job", Register(1), {.mode = ShardingPolicy::kOff, .keep = Keep::kCommitted});
+      Job("job", Register(1), {.mode = ShardingPolicy::kOff, .ack_mode = AckMode::kOnCommit});
   const Worker worker = Work(1);
   const Reader reader = Come(job, 0, 5);
   const auto assign = worker.inbox->Take<Assign>();

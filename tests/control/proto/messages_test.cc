@@ -75,7 +75,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                    {7, 8, Term(2)},
                    std::string("t\0k", 3),
                    9,
-                   {.mode = ShardingPolicy::kDynamic, .keep = Keep::kCommitted},
+                   {.mode = ShardingPolicy::kDynamic, .ack_mode = AckMode::kOnCommit},
                    absl::Seconds(1),
                    absl::Seconds(60),
                    {{PartitionId(1), Placement(2)}},

@@ -92,18 +92,18 @@ TEST(Rounds, AScheduleThatCannotBeWalkedAlongIsNotSound) {
 TEST(Rounds, EachConsumerGetsOneOfEachRemainderRound) {
   for (int64_t consumers = 1; consumers <= 5; ++consumers) {
     for (const Ends& ends : {Ends{7, 3, 0, 9}, Ends{1, 1, 1}, Ends{5}, Ends{0, 10, 4}}) {
-      for (const Rests rests : {Rests::kPad, Rests::kDrop}) {
+      for (const RemainderPolicy policy : {RemainderPolicy::kPad, RemainderPolicy::kDrop}) {
         int64_t lacking = 0;
         std::set<std::pair<PartitionId, Index>> indices;
         for (int64_t r = WholeRounds(ends, consumers); r < AllRounds(ends, consumers); ++r) {
           for (int64_t c = 0; c < consumers; ++c) {
-            const auto row = RemainderRow(ends, consumers, rests, r, c);
+            const auto row = RemainderRow(ends, consumers, policy, r, c);
             if (!row) {
               ++lacking;
               continue;
             }
             const Index end = ends[row->partition.value() - 1];
-            const Remainder remainder = ComputeRemainder(ends, consumers, rests, row->partition);
+            const Remainder remainder = ComputeRemainder(ends, consumers, policy, row->partition);
             const Index index = IndexOf(row->row, c, consumers, end, remainder);
             EXPECT_LT(index, end + remainder.pads);
             EXPECT_GE(index, end / consumers * consumers);
@@ -111,7 +111,7 @@ TEST(Rounds, EachConsumerGetsOneOfEachRemainderRound) {
             EXPECT_TRUE(indices.emplace(row->partition, index).second);
           }
         }
-        EXPECT_EQ(lacking, rests == Rests::kPad ? 0 : LacksInLast(ends, consumers));
+        EXPECT_EQ(lacking, policy == RemainderPolicy::kPad ? 0 : LacksInLast(ends, consumers));
       }
     }
   }

@@ -144,15 +144,19 @@ TEST(RoundsWalks, ALatePartitionIsSkipped) {
   }
 }
 TEST(RoundsWalks, RemaindersByPolicy) {
-  for (const Rests rests : {Rests::kPad, Rests::kDrop, Rests::kError}) {
-    WalksHold({.ends = {11, 11}, .consumers = 4, .rests = rests});
-    WalksHold({.ends = {3, 2, 4}, .consumers = 4, .rests = rests});
+  for (const RemainderPolicy policy :
+       {RemainderPolicy::kPad, RemainderPolicy::kDrop, RemainderPolicy::kError}) {
+    WalksHold({.ends = {11, 11}, .consumers = 4, .remainder_policy = policy});
+    WalksHold({.ends = {3, 2, 4}, .consumers = 4, .remainder_policy = policy});
   }
 }
 TEST(RoundsWalks, WorkersDie) {
   WalksHold({.ends = {9, 4}, .worker_deaths = 3});
   WalksHold({.ends = {11, 11}, .consumers = 4, .worker_deaths = 4});
-  WalksHold({.ends = {11, 11}, .consumers = 4, .rests = Rests::kDrop, .worker_deaths = 4});
+  WalksHold({.ends = {11, 11},
+             .consumers = 4,
+             .remainder_policy = RemainderPolicy::kDrop,
+             .worker_deaths = 4});
 }
 TEST(RoundsWalks, TheDispatcherRestarts) {
   WalksHold({.ends = {9, 4}, .dispatcher_restarts = 3});

@@ -32,7 +32,7 @@ std::string ToString(const RoundsStep& step) {
 
 RoundsWorld::RoundsWorld(const RoundsScene& scene) : scene_(&scene) {
   record_.rounds.consumers = scene.consumers;
-  record_.rounds.rests = scene.rests;
+  record_.rounds.remainder_policy = scene.remainder_policy;
   record_.commit_policy =
       scene.state_every > 0 ? CommitPolicy::kExplicit : CommitPolicy::kOnDelivery;
   context_ = MakeIterationContext(record_, scene.broken);
@@ -296,7 +296,7 @@ void RoundsWorld::Take(const RoundsStep& step) {
       return;
     }
     case Kind::kReport:
-      // A heartbeat: under keep = kTaken it also reports what was delivered.
+      // A heartbeat: under ack_mode = kOnDelivery it also reports what was delivered.
       return Report(step.a, /*all=*/true);
     case Kind::kConnect: {
       consumer.presented = true;

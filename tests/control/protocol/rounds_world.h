@@ -20,7 +20,7 @@ struct RoundsScene {
   std::vector<Index> ends;  // elements of each partition
   int late = 0;             // number of last partitions, whose workers join later
   int consumers = 2;
-  Rests rests = Rests::kPad;
+  RemainderPolicy remainder_policy = RemainderPolicy::kPad;
   int worker_deaths = 0;
   int dispatcher_restarts = 0;
   int consumer_deaths = 0;  // each comes back with the state it wrote last

@@ -67,8 +67,8 @@ struct Scene {
   int partitions = 1;
   int workers = 2;  // from the start
   int clients = 2;
-  bool states = false;         // keep = committed: clients write, commit and restart from states
-  bool bookmarks = false;      // workers send positions; replays start there
+  bool states = false;     // ack_mode = on_commit: clients write, commit and restart from states
+  bool bookmarks = false;  // workers send positions; replays start there
   bool at_least_once = false;  // elements may be in two histories
   // Order kDeterministic: each client is a consumer with room for one element of each partition,
   // and another follows one that is gone.

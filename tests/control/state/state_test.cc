@@ -13,13 +13,13 @@ using ::testing::ElementsAre;
 const IterationId kIteration(1);
 const PartitionId kOne(1);
 
-State WithAnIteration(Keep keep = Keep::kTaken) {
+State WithAnIteration(AckMode ack_mode = AckMode::kOnDelivery) {
   State state;
   auto dataset = std::make_shared<const DatasetRecord>(
       DatasetRecord{"1000", "definition", {.fingerprint = 5, .plan = {{.count = 100}}}});
   state.Apply(DatasetRegistered{dataset});
-  state.Apply(
-      JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset, .terms = {.keep = keep}}});
+  state.Apply(JobCreated{
+      {.id = JobId(1), .name = "job", .dataset = dataset, .terms = {.ack_mode = ack_mode}}});
   state.Apply(IterationCreated{kIteration, JobId(1), 0});
   state.Apply(IterationAltered{kIteration, p::PartitionOpened{kOne}});
   return state;
@@ -130,8 +130,8 @@ TEST(State, AJobThatTookANameKeepsItWhenTheOldOneIsRemoved) {
 }
 
 TEST(State, AFinishedIterationKeepsNoHistories) {
-  for (const Keep keep : {Keep::kTaken, Keep::kCommitted}) {
-    State state = WithAnIteration(keep);
+  for (const AckMode ack_mode : {AckMode::kOnDelivery, AckMode::kOnCommit}) {
+    State state = WithAnIteration(ack_mode);
     const auto alter = [&](p::IterationChange change) {
       state.Apply(IterationAltered{kIteration, std::move(change)});
     };
@@ -156,7 +156,7 @@ TEST(State, AFinishedIterationKeepsNoHistories) {
 }
 
 TEST(State, APastIterationComesBackAsItWas) {
-  State state = WithAnIteration(Keep::kCommitted);
+  State state = WithAnIteration(AckMode::kOnCommit);
   const auto alter = [&](p::IterationChange change) {
     state.Apply(IterationAltered{kIteration, std::move(change)});
   };

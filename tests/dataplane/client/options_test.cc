@@ -52,7 +52,7 @@ TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndUnusualOptions) {
   DistributeOptions options = Good();
   options.processing_mode = ShardingPolicy::kFileOrData;
   options.delivery = FirstComeFirstServed{.fair = true};
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   options.timeout = absl::Seconds(90);
   options.compression = LinkCompression::kLz4;
   options.fallback = {"shm", "tcp"};
@@ -76,7 +76,7 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   options.max_outstanding_bytes = 12345;
   options.data_transfer_protocol = "local";
   options.fallback = {"grpc"};
-  options.keep = Keep::kCommitted;
+  options.ack_mode = AckMode::kOnCommit;
   options.timeout = absl::Milliseconds(1500);
   options.seed = ~uint64_t{0};
   options.target_workers = TargetWorkers::kLocal;
@@ -93,7 +93,7 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   EXPECT_EQ(back.max_outstanding_bytes, 12345);
   EXPECT_EQ(back.data_transfer_protocol, "local");
   EXPECT_EQ(back.fallback, options.fallback);
-  EXPECT_EQ(back.keep, options.keep);
+  EXPECT_EQ(back.ack_mode, options.ack_mode);
   EXPECT_EQ(back.timeout, options.timeout);
   EXPECT_EQ(back.seed, options.seed);
   EXPECT_EQ(TermsOf(back), TermsOf(options));
@@ -110,8 +110,8 @@ TEST(DistributeOptionsTest, EachDeliveryIsTheSameAsAttributes) {
            CoordinatedRounds{.consumer_index = 1, .num_consumers = 2},
            CoordinatedRounds{.consumer_index = 1,
            .num_consumers = 2,
-           .rests = Rests::kError,
-           .on_error = RoundErrors::kStop,
+           .remainder_policy = RemainderPolicy::kError,
+           .on_error = RoundErrorPolicy::kStop,
            .group = {3, 1}},
            DeterministicOrder(), DeterministicOrder{.partitions = 5},
            DeterministicOrder{.partitions = 5, .consumer_index = 1, .num_consumers = 3},
@@ -143,13 +143,14 @@ TEST(MovedFields, AreTheDeliveryThatReplacesThem) {
   EXPECT_EQ(delivery([](auto& o) { o.visitation = Visitation::kAtLeastOnce; }),
             DeliveryMode(FirstComeFirstServed{.visitation = Visitation::kAtLeastOnce}));
   EXPECT_EQ(delivery([](auto& o) {
-              o.consumer_index = 1, o.num_consumers = 2, o.rests = Rests::kDrop;
-              o.on_error = RoundErrors::kStop, o.consumer_group = ConsumerGroup{3, 2};
+              o.consumer_index = 1, o.num_consumers = 2,
+              o.remainder_policy = RemainderPolicy::kDrop;
+              o.on_error = RoundErrorPolicy::kStop, o.consumer_group = ConsumerGroup{3, 2};
             }),
             DeliveryMode(CoordinatedRounds{.consumer_index = 1,
                                            .num_consumers = 2,
-                                           .rests = Rests::kDrop,
-                                           .on_error = RoundErrors::kStop,
+                                           .remainder_policy = RemainderPolicy::kDrop,
+                                           .on_error = RoundErrorPolicy::kStop,
                                            .group = {3, 2}}));
   EXPECT_EQ(delivery([](auto& o) { o.order = MergeOrder::kDeterministic, o.partitions = 4; }),
             DeliveryMode(DeterministicOrder{.partitions = 4}));
@@ -189,10 +190,11 @@ TEST(MovedFields, ThatExcludeEachOtherAreNamed) {
               }),
               HasSubstr("set num_consumers"));
   const DeterministicOrder ordered{.num_consumers = 4};
-  EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.rests = Rests::kDrop; }),
-              HasSubstr("rests and on_error"));
-  EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.on_error = RoundErrors::kStop; }),
-              HasSubstr("rests and on_error"));
+  EXPECT_THAT(
+      refused([&](auto& o) { o.delivery = ordered, o.remainder_policy = RemainderPolicy::kDrop; }),
+      HasSubstr("remainder_policy and on_error"));
+  EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.on_error = RoundErrorPolicy::kStop; }),
+              HasSubstr("remainder_policy and on_error"));
   EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.visitation = kAtLeastOnce; }),
               HasSubstr("kAtLeastOnce"));
   EXPECT_THAT(refused([&](auto& o) {
@@ -337,7 +339,7 @@ TEST(DistributeOptionsTest, ACrossTrainerCacheNamesItsRequirements) {
   };
   EXPECT_THAT(refused([](auto& o) { o.delivery = CrossTrainerCache(); }), HasSubstr("trainer_id"));
   EXPECT_THAT(refused([](auto& o) { o.job_name = ""; }), HasSubstr("job_name"));
-  EXPECT_THAT(refused([](auto& o) { o.keep = Keep::kCommitted; }), HasSubstr("kCommitted"));
+  EXPECT_THAT(refused([](auto& o) { o.ack_mode = AckMode::kOnCommit; }), HasSubstr("kCommitted"));
 }
 
 TEST(DistributeOptionsTest, AFixedOrderSaysWhereItCannotHold) {

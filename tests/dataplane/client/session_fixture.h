@@ -38,7 +38,7 @@ class SessionTest : public testing::Test {
     return {.iteration = IterationId(6),
             .life = {.journal = 1, .id = 2, .term = Term(1)},
             .token = token_,
-            .terms = {.mode = ShardingPolicy::kDynamic, .keep = keep_},
+            .terms = {.mode = ShardingPolicy::kDynamic, .ack_mode = ack_mode_},
             .heartbeat_interval = heartbeat_interval_,
             .lease = lease,
             .placements = {{kPartition, Placement(1)}}};
@@ -129,7 +129,7 @@ class SessionTest : public testing::Test {
     return false;
   }
 
-  Keep keep_ = Keep::kTaken;
+  AckMode ack_mode_ = AckMode::kOnDelivery;
   absl::Duration heartbeat_interval_ = absl::Milliseconds(5);
   bool delivers_later_ = false;
   bool early_end_ = false;

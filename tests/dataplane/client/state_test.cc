@@ -74,7 +74,7 @@ TEST(ReaderStateTest, AnotherVersionIsNamed) {
 JobState AJobState() {
   JobState state{.reader = AState(), .job_mark = 5, .seed = 6, .dataset = 7};
   state.terms.mode = ShardingPolicy::kDynamic;
-  state.terms.keep = Keep::kCommitted;
+  state.terms.ack_mode = AckMode::kOnCommit;
   for (int64_t repetition : {0, 1}) {
     control::SavedRepetition saved{
         .repetition = repetition, .version = 40, .finished = repetition == 0};

@@ -60,10 +60,11 @@ TEST(Definition, EndsSurelyUnlessSomethingInItMayGoOnForEver) {
   EXPECT_TRUE(SurelyEnds(Dataset::Range(5).Repeat().Take(7)));
   EXPECT_FALSE(SurelyEnds(Dataset::Range(5).Repeat()));
   EXPECT_FALSE(SurelyEnds(Dataset::Range(5).Repeat().Filter(odd)));
-  const auto rows = [](auto x) { return RangeOf(x); };
+  const auto rows = [](auto x) { return Dataset::Range(x); };
   EXPECT_TRUE(SurelyEnds(Dataset::Range(5).FlatMap(rows)));
   EXPECT_FALSE(SurelyEnds(Dataset::Range(5).Repeat().FlatMap(rows)));
-  EXPECT_FALSE(SurelyEnds(Dataset::Range(5).FlatMap([](auto x) { return RangeOf(x).Repeat(); })));
+  EXPECT_FALSE(
+      SurelyEnds(Dataset::Range(5).FlatMap([](auto x) { return Dataset::Range(x).Repeat(); })));
   ASSERT_TRUE(
       RegisterSource("definition.may_go_on",
                      {.describe = [](const Params&) { return SourceInfo{.spec = Scalar(kInt64)}; },
@@ -195,7 +196,7 @@ TEST(Definition, TooManyNodesAreAMistakeNotAnOverflow) {
 }
 
 TEST(Definition, ADatasetOfAnElementStandsOnlyInsideAFunction) {
-  const Dataset inside = RangeOf(Expr(int64_t{3}));
+  const Dataset inside = Dataset::Range(Expr(int64_t{3}));
   EXPECT_EQ(Serialize(inside).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(inside.MakeIterator().status().ToString(), HasSubstr("FlatMap"));
 }

@@ -224,7 +224,7 @@ TEST(Iterator, ARestoreWithoutItsFilesFailsUntilTheyAreBack) {
   const std::filesystem::path away = folder.string() + "-away";
   std::ofstream(folder / "a.txt") << "1\n2\n3\n";
   Iterator iterator = Dataset::ListFiles((folder / "*.txt").string())
-                          .Interleave([](auto name) { return TextLineDataset(name); })
+                          .Interleave([](auto name) { return Dataset::TextLine(name); })
                           .Map([](auto line) { return StringToNumber(line, kInt64); })
                           .MakeIterator()
                           .value();
@@ -490,7 +490,7 @@ TEST(Output, HoldsTheLastNodesElementsAndReadAheadOnRequest) {
 
 TEST(Output, HoldsElementsOfNodesThatChoose) {
   const Dataset batches = Dataset::Range(8).Batch(2);
-  const auto body = [](const Expr& x) { return RangeOf(x).Batch(2); };
+  const auto body = [](const Expr& x) { return Dataset::Range(x).Batch(2); };
   EXPECT_EQ(MadeInOutput(batches.Filter([](Expr x) { return x[0] != 2; }), false), 3);
   EXPECT_EQ(MadeInOutput(batches.TakeWhile([](Expr x) { return x[0] < 4; }), false), 2);
   EXPECT_EQ(MadeInOutput(batches.Shard(2, 1), false), 2);

@@ -62,7 +62,8 @@ TEST(Profile, WorkIsBookedToTheNodeThatDoesIt) {
 }
 
 TEST(Profile, EachElementOfABodyCounts) {
-  Iterator it = *Dataset::Range(10).FlatMap([](Expr x) { return RangeOf(x); }).MakeIterator();
+  Iterator it =
+      *Dataset::Range(10).FlatMap([](Expr x) { return Dataset::Range(x); }).MakeIterator();
   ReadToTheEnd(it);
   EXPECT_EQ(StatsOf(it, "FlatMap").elements, 45);
 }

@@ -108,7 +108,7 @@ class Trainer {
   }
 
   int64_t steps() const { return steps_; }
-  DeviceLandingStats stats() const { return queue_.stats(); }
+  DeviceCopyStats stats() const { return queue_.stats(); }
 
  private:
   const int depth_;
@@ -124,7 +124,7 @@ class Trainer {
 
 struct Outcome {
   std::vector<int64_t> steps;
-  std::vector<DeviceLandingStats> stats;
+  std::vector<DeviceCopyStats> stats;
 };
 
 // Returns the steps of each device in a time of 1000. A copy takes 1 and a step 1; both take
@@ -144,7 +144,7 @@ Outcome Train(int devices, int depth, double slowness) {
         for (const auto& trainer : trainers) events.push_back(trainer->stats().events);
     } while (clock.Advance() && clock.now() < 1000);
     for (size_t i = 0; i < trainers.size(); ++i) {
-      const DeviceLandingStats stats = trainers[i]->stats();
+      const DeviceCopyStats stats = trainers[i]->stats();
       EXPECT_EQ(stats.events, events[i]);  // a steady state makes no events
       EXPECT_EQ(stats.grown, 0);
       outcome.steps.push_back(trainers[i]->steps());

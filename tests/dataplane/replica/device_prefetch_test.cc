@@ -26,7 +26,7 @@ Steps ReadOnDevices(DistributedIterator& it, int64_t most = INT64_MAX) {
     if (!values.ok() || !values->has_value()) break;
     std::vector<Rows>& step = steps.emplace_back();
     for (size_t i = 0; i < (*values)->size(); ++i) {
-      EXPECT_TRUE((*values)->landed(i));
+      EXPECT_TRUE((*values)->is_on_device(i));
       EXPECT_FALSE((**values)[i]);
       EXPECT_EQ((*values)->on_device(i).device(), static_cast<int>(i));
       step.push_back(RowsOnDevice((*values)->on_device(i)));
@@ -48,8 +48,8 @@ TEST_F(DevicePrefetch, EachReplicaHasItsValuesOnItsDeviceAtEveryDepth) {
     DistributedIterator it =
         DistributeDataset(Gpus(3), batches)->PrefetchToDevice(depth)->MakeIterator().value();
     EXPECT_EQ(ReadOnDevices(it), expected) << depth;
-    ASSERT_EQ(it.LandingStats().size(), 3u);
-    for (const DeviceLandingStats& stats : it.LandingStats()) {
+    ASSERT_EQ(it.CopyStats().size(), 3u);
+    for (const DeviceCopyStats& stats : it.CopyStats()) {
       EXPECT_EQ(stats.elements, 125);
       EXPECT_EQ(stats.places, depth + 2);
       EXPECT_EQ(stats.grown, 0);
@@ -78,7 +78,7 @@ TEST_F(DevicePrefetch, ReplicasThatShareAnElementCopyItEachForItself) {
       EXPECT_EQ(steps[step], (std::vector<Rows>{expected[step][0], expected[step][0],
                                                 expected[step][1], expected[step][1]}));
     }
-    for (const DeviceLandingStats& stats : it.LandingStats()) {
+    for (const DeviceCopyStats& stats : it.CopyStats()) {
       EXPECT_EQ(stats.elements, 125);
       EXPECT_EQ(stats.ahead > 0, depth > 0);
     }
@@ -203,7 +203,7 @@ TEST_F(DevicePrefetch, ReplicasOnCpusKeepTheirsInHostMemory) {
   EXPECT_EQ(RowsOf(values[0]), (Rows{0, 1}));
   EXPECT_EQ(RowsOnDevice(values.on_device(1)), (Rows{2, 3}));
   EXPECT_EQ(values.on_device(1).device(), 2);
-  EXPECT_EQ(it.LandingStats().size(), 1u);
+  EXPECT_EQ(it.CopyStats().size(), 1u);
 }
 
 TEST_F(DevicePrefetch, PlacesOnADeviceAreBoundedAndUsedAgain) {
@@ -215,7 +215,7 @@ TEST_F(DevicePrefetch, PlacesOnADeviceAreBoundedAndUsedAgain) {
   while (auto values = it.Next().value()) places.insert(values->on_device(0).tensor(0).raw());
   EXPECT_LE(places.size(), 4u);
   EXPECT_EQ(FakeGpus().allocations(), before + 1);
-  EXPECT_LE(it.LandingStats()[0].events, 16);
+  EXPECT_LE(it.CopyStats()[0].events, 16);
 }
 
 TEST_F(DevicePrefetch, AnErrorOfADeviceNamesReplicaAndStep) {

@@ -37,7 +37,7 @@ class Files {
 
   Dataset Numbers(bool shuffle = false) const {
     return Dataset::ListFiles((folder_ / "part-*").string(), {.shuffle = shuffle})
-        .Interleave([](auto name) { return TextLineDataset(name); }, {.cycle_length = 1})
+        .Interleave([](auto name) { return Dataset::TextLine(name); }, {.cycle_length = 1})
         .Map([](auto line) { return StringToNumber(line, kInt64); });
   }
 

@@ -51,9 +51,9 @@ TEST(FromNccl, RanksAgreeOnALaunchThatNoOtherHas) {
   std::set<std::string> launches;
   for (int time = 0; time < 3; ++time) {
     const auto groups = GroupsOf(2);
-    EXPECT_EQ(groups[0]->launch(), groups[1]->launch());
-    EXPECT_FALSE(groups[0]->launch().empty());
-    launches.insert(groups[0]->launch());
+    EXPECT_EQ(groups[0]->launch_id(), groups[1]->launch_id());
+    EXPECT_FALSE(groups[0]->launch_id().empty());
+    launches.insert(groups[0]->launch_id());
   }
   EXPECT_EQ(launches.size(), 3u);
 }

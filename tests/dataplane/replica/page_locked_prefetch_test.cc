@@ -9,7 +9,7 @@ namespace {
 using ::testing::IsEmpty;
 
 // Reads all of it; returns the sum of all replicas' stats.
-DeviceLandingStats ReadToDevices(const absl::StatusOr<DistributedDataset>& dataset) {
+DeviceCopyStats ReadToDevices(const absl::StatusOr<DistributedDataset>& dataset) {
   EXPECT_TRUE(dataset.ok()) << dataset.status();
   DistributedIterator it = dataset->MakeIterator().value();
   while (true) {
@@ -17,8 +17,8 @@ DeviceLandingStats ReadToDevices(const absl::StatusOr<DistributedDataset>& datas
     EXPECT_TRUE(values.ok()) << values.status();
     if (!values.ok() || !values->has_value()) break;
   }
-  DeviceLandingStats all;
-  for (const DeviceLandingStats& stats : it.LandingStats()) {
+  DeviceCopyStats all;
+  for (const DeviceCopyStats& stats : it.CopyStats()) {
     all.elements += stats.elements;
     all.not_page_locked += stats.not_page_locked;
     all.page_locking = stats.page_locking;
@@ -42,7 +42,7 @@ TEST_F(PageLockedPrefetch, AppliesThroughNodesThatPassElementsOn) {
   const Dataset batches = RowsOfBytes(4096).Batch(10);
   for (const Dataset& dataset : {batches, batches.Prefetch(2), batches.Take(8).Skip(1).Repeat(2)}) {
     for (const int depth : {0, 2}) {
-      const DeviceLandingStats stats =
+      const DeviceCopyStats stats =
           ReadToDevices(DistributeDataset(TwoGpus(), dataset)->PrefetchToDevice(depth));
       EXPECT_EQ(stats.page_locking, "on");
       EXPECT_GE(stats.elements, 20);
@@ -57,14 +57,14 @@ TEST_F(PageLockedPrefetch, ForALoneReplicaToo) {
   EXPECT_EQ(ReadToDevices(DistributeDataset(group, batches)).not_page_locked, 0);
   // A Shuffle passes on values that other nodes made in ordinary memory; they are copied all the
   // same.
-  const DeviceLandingStats shuffled = ReadToDevices(DistributeDataset(group, batches.Shuffle(4)));
+  const DeviceCopyStats shuffled = ReadToDevices(DistributeDataset(group, batches.Shuffle(4)));
   EXPECT_EQ(shuffled.elements, 10);
   EXPECT_EQ(shuffled.not_page_locked, 10);
 }
 
 TEST_F(PageLockedPrefetch, AppliesToMapsAfterTheDistribution) {
   const auto twice = [](Expr x) { return x + x; };
-  const DeviceLandingStats stats = ReadToDevices(
+  const DeviceCopyStats stats = ReadToDevices(
       DistributeDataset(TwoGpus(), RowsOfBytes(4096).Batch(10))->Map(twice)->Map(twice));
   EXPECT_EQ(stats.elements, 20);
   EXPECT_EQ(stats.not_page_locked, 0);
@@ -73,7 +73,7 @@ TEST_F(PageLockedPrefetch, AppliesToMapsAfterTheDistribution) {
 TEST_F(PageLockedPrefetch, AppliesToTheFillOfTheLastStep) {
   InputOptions options;
   options.partial_batches = PartialBatches::kPad;
-  const DeviceLandingStats stats =
+  const DeviceCopyStats stats =
       ReadToDevices(DistributeDataset(TwoGpus(), RowsOfBytes(4096).Batch(18), options));
   EXPECT_EQ(stats.elements, 12 + 1);  // the short batch is sent before it is filled up
   EXPECT_EQ(stats.not_page_locked, 0);
@@ -91,7 +91,7 @@ TEST_F(PageLockedPrefetch, ASteadyStateLocksNothingMore) {
 TEST_F(PageLockedPrefetch, StepsDownWhereMemoryCannotBeLocked) {
   // No segment was made for this size yet.
   FakeGpus().FailNext(FakeDevice::Call::kPageLock, absl::ResourceExhaustedError("no more to lock"));
-  const DeviceLandingStats stats =
+  const DeviceCopyStats stats =
       ReadToDevices(DistributeDataset(TwoGpus(), RowsOfBytes(100'000).Batch(20)));
   EXPECT_EQ(stats.elements, 10);
   EXPECT_GT(stats.not_page_locked, 0);

@@ -85,7 +85,7 @@ TEST(ReplicaGroupTest, IsReadFromTheEnvironmentOfEachLauncher) {
     EXPECT_EQ(group->num_replicas_in_sync(), 4);
     EXPECT_EQ(group->num_local_replicas(), 1);
     EXPECT_EQ(group->first_replica(), 2);
-    EXPECT_EQ(group->launch(), "run");
+    EXPECT_EQ(group->launch_id(), "run");
   }
 }
 
@@ -124,18 +124,19 @@ TEST(ReplicaGroupTest, AnEnvironmentThatMakesNoSenseIsNamed) {
 }
 
 TEST(ReplicaGroupTest, ByHandProcessesMayDiffer) {
-  absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Of(
+  absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Create(
       {.devices = {"CPU:0", "CPU:1"}, .replicas_of_process = {1, 2, 1}, .process = 1});
   ASSERT_TRUE(group.ok()) << group.status();
   EXPECT_EQ(group->num_replicas_in_sync(), 4);
   EXPECT_EQ(group->first_replica(), 1);
   const absl::Status wrong =
-      ReplicaGroup::Of({.devices = {"CPU:0"}, .replicas_of_process = {1, 2}, .process = 1})
+      ReplicaGroup::Create({.devices = {"CPU:0"}, .replicas_of_process = {1, 2}, .process = 1})
           .status();
   EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(wrong.message()), HasSubstr("2 for process 1, which has 1 device(s)"));
-  EXPECT_EQ(ReplicaGroup::Of({.devices = {}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ReplicaGroup::Of({.replicas_of_process = {1}, .process = 1}).status().code(),
+  EXPECT_EQ(ReplicaGroup::Create({.devices = {}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReplicaGroup::Create({.replicas_of_process = {1}, .process = 1}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -190,14 +191,14 @@ TEST(ReduceTest, SumAndMeanOverReplicas) {
 }
 
 TEST(ReduceTest, OverProcessesNeedsAConnectedGroup) {
-  absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Of({.replicas_of_process = {1, 1}});
+  absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Create({.replicas_of_process = {1, 1}});
   const absl::Status status = group->Reduce(ReduceOp::kSum, PerReplica<int>({1})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Connect()"));
 }
 
 TEST(ValuesFromFunction, GetTheirReplica) {
-  absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Of(
+  absl::StatusOr<ReplicaGroup> group = ReplicaGroup::Create(
       {.devices = {"CPU:0", "CPU:1"}, .replicas_of_process = {1, 2}, .process = 1});
   const PerReplica<int> values =
       DistributeValuesFromFunction(*group, [](const ValueContext& context) {

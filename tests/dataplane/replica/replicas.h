@@ -27,7 +27,7 @@ inline ReplicaGroup TwoGpus() {
 // Returns the group that process number `process` of several would have.
 inline ReplicaGroup Process(int process, std::vector<int> replicas_of_process) {
   std::vector<std::string> devices(static_cast<size_t>(replicas_of_process[process]), "CPU:0");
-  return *ReplicaGroup::Of(
+  return *ReplicaGroup::Create(
       {.devices = devices, .replicas_of_process = replicas_of_process, .process = process});
 }
 

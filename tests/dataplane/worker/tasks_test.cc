@@ -391,7 +391,7 @@ class FailingFilesTest : public TasksTest {
     files_.Put("c", "5\n6\n7\n");
   }
   static Dataset Numbers() {
-    return TextLineDataset({"a", "b", "c"}).Map([](Expr line) {
+    return Dataset::TextLine({"a", "b", "c"}).Map([](Expr line) {
       return StringToNumber(line, kInt64);
     });
   }

@@ -263,8 +263,8 @@ class Positions(unittest.TestCase):
         dispatcher = service.DispatchServer()
         worker = service.WorkerServer(service.WorkerConfig(dispatcher.target.split("://")[1]))
         dataset = ps.Dataset.range(160).map(lambda x: x.astype(ps.int32)).batch(8)
-        keep = service.Keep.COMMITTED
-        dataset = dataset.distribute("distributed_epoch", dispatcher.target, job_name="job", keep=keep)
+        keep = service.AckMode.ON_COMMIT
+        dataset = dataset.distribute("distributed_epoch", dispatcher.target, job_name="job", ack_mode=keep)
         first = ps.jax.DataLoader(dataset, devices=DEVICES)
         read = []
         reader = iter(first)

@@ -241,9 +241,9 @@ class Jobs(unittest.TestCase):
         self.assertEqual(sorted(model.all_records() + others), number(epochs=2))
 
     def test_a_state_goes_on_after_the_last_step(self):
-        keep = ps.data.service.Keep.COMMITTED
+        keep = ps.data.service.AckMode.ON_COMMIT
         with Cluster(1) as service, tempfile.TemporaryDirectory() as folder:
-            ds = pairs().distribute("distributed_epoch", service, job_name="job", keep=keep)
+            ds = pairs().distribute("distributed_epoch", service, job_name="job", ack_mode=keep)
             path = os.path.join(folder, "data.json")
             first = ps.keras.dataset(ds)
 

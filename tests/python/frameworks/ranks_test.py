@@ -35,14 +35,14 @@ def decode(file):
     return {"x": pixels[:, :, 0].reshape(64).astype(ps.float32) / 240.0, "y": file["label"], "path": file["path"]}
 
 def distribute(dataset, **options):
-    keep = ps.data.service.Keep.COMMITTED
+    keep = ps.data.service.AckMode.ON_COMMIT
     return ps.torch.distribute(
-        dataset, "distributed_epoch", service, "digits", coordinated=coordinated, keep=keep, **options)
+        dataset, "distributed_epoch", service, "digits", coordinated=coordinated, ack_mode=keep, **options)
 
 dataset = ps.ImageDirectory(images, shuffle=True, seed=3).map(decode)
 if coordinated:
     # Batched behind the rounds: before them, each part of the images would end with a batch of its own size.
-    dataset = distribute(dataset, rests=ps.data.service.Rests.ERROR).batch(batch)
+    dataset = distribute(dataset, remainder_policy=ps.data.service.RemainderPolicy.ERROR).batch(batch)
 else:
     dataset = distribute(dataset.batch(batch), max_outstanding_requests=2)
 loader = ps.torch.DataLoader(dataset)

@@ -58,30 +58,32 @@ TEST(TokenShards, WindowsLieInOneFile) {
   files.Put("a", Tokens(7));
   files.Put("b", Tokens(2));
   files.Put("c", Tokens(3));
-  EXPECT_THAT(Read(TokenShards({"a", "b", "c"}, 3), files),
+  EXPECT_THAT(Read(Dataset::TokenShards({"a", "b", "c"}, 3), files),
               ElementsAre("[0, 1, 2]", "[3, 4, 5]", "[0, 1, 2]"));
 }
 
 TEST(TokenShards, NeighbouringWindowsShareTheNextToken) {
   FakeFiles files;
   files.Put("a", Tokens(7));
-  EXPECT_THAT(Read(TokenShards("a", 3, {.with_next_token = true}), files),
+  EXPECT_THAT(Read(Dataset::TokenShards("a", 3, {.with_next_token = true}), files),
               ElementsAre("[0, 1, 2, 3]", "[3, 4, 5, 6]"));
 }
 
 TEST(TokenShards, StridesOverlapOrLeaveOut) {
   FakeFiles files;
   files.Put("a", Tokens(7));
-  EXPECT_THAT(Read(TokenShards("a", 3, {.stride = 2}), files),
+  EXPECT_THAT(Read(Dataset::TokenShards("a", 3, {.stride = 2}), files),
               ElementsAre("[0, 1, 2]", "[2, 3, 4]", "[4, 5, 6]"));
-  EXPECT_THAT(Read(TokenShards("a", 2, {.stride = 5}), files), ElementsAre("[0, 1]", "[5, 6]"));
+  EXPECT_THAT(Read(Dataset::TokenShards("a", 2, {.stride = 5}), files),
+              ElementsAre("[0, 1]", "[5, 6]"));
 }
 
 TEST(TokenShards, TheRemainderIsAShorterWindow) {
   FakeFiles files;
   files.Put("a", Tokens(7));
   const auto kept = [&](int64_t length, int64_t stride) {
-    return Read(TokenShards("a", length, {.stride = stride, .drop_remainder = false}), files);
+    return Read(Dataset::TokenShards("a", length, {.stride = stride, .drop_remainder = false}),
+                files);
   };
   EXPECT_THAT(kept(3, 3), ElementsAre("[0, 1, 2]", "[3, 4, 5]", "[6]"));
   EXPECT_THAT(kept(3, 2), ElementsAre("[0, 1, 2]", "[2, 3, 4]", "[4, 5, 6]"));  // all are used
@@ -92,12 +94,12 @@ TEST(TokenShards, TheRemainderIsAShorterWindow) {
 }
 
 TEST(TokenShards, ReadsNumPysFiles) {
-  EXPECT_THAT(ReadAll(TokenShards(Data("tokens.npy"), 11)),
+  EXPECT_THAT(ReadAll(Dataset::TokenShards(Data("tokens.npy"), 11)),
               ElementsAre("[100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110]",
                           "[111, 112, 113, 114, 115, 116, 117, 118, 119, 120, 121]"));
-  EXPECT_THAT(
-      ReadAll(TokenShards(Data("headed_tokens.bin"), 6, {.dtype = kInt32, .header_bytes = 16})),
-      ElementsAre("[-6, -5, -4, -3, -2, -1]", "[0, 1, 2, 3, 4, 5]"));
+  EXPECT_THAT(ReadAll(Dataset::TokenShards(Data("headed_tokens.bin"), 6,
+                                           {.dtype = kInt32, .header_bytes = 16})),
+              ElementsAre("[-6, -5, -4, -3, -2, -1]", "[0, 1, 2, 3, 4, 5]"));
 }
 
 TEST(TokenShards, AFileThatDoesNotFitIsNamed) {
@@ -107,7 +109,7 @@ TEST(TokenShards, AFileThatDoesNotFitIsNamed) {
   files.Put("floats.npy", DataFile("rows.npy"));
   files.Put("cut.npy", DataFile("tokens.npy").substr(0, 150));
   const auto error = [&](const char* name, TokenShardsOptions options = {}) {
-    const Strings all = Read(TokenShards(name, 1, options), files);
+    const Strings all = Read(Dataset::TokenShards(name, 1, options), files);
     EXPECT_THAT(all, ElementsAre(StartsWith("error: TokenShards#0: ")));
     return all.at(0);
   };
@@ -116,14 +118,14 @@ TEST(TokenShards, AFileThatDoesNotFitIsNamed) {
   EXPECT_THAT(error("floats.npy"), HasSubstr("floats.npy contains float32 [7,2,3], not"));
   EXPECT_THAT(error("cut.npy"), HasSubstr("cut.npy is cut off: it has 150 bytes"));
   EXPECT_THAT(error("missing"), HasSubstr("missing"));
-  EXPECT_FALSE(PlanSplits(TokenShards("missing", 1), files).ok());
+  EXPECT_FALSE(PlanSplits(Dataset::TokenShards("missing", 1), files).ok());
 }
 
 TEST(TokenShards, AFaultOfTheDiskTakesTheWindowsPlace) {
   FakeFiles files;
   files.Put("a", Tokens(4));
   files.FailFrom("a", 4, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(Read(TokenShards("a", 2), files),
+  EXPECT_THAT(Read(Dataset::TokenShards("a", 2), files),
               ElementsAre("[0, 1]", AllOf(HasSubstr("TokenShards#0"), HasSubstr("disk is gone"))));
 }
 
@@ -132,7 +134,7 @@ TEST(TokenShards, AFileThatChangedIsFound) {
   files.Put("a", Tokens(4));
   RunContext context;
   context.files = &files;
-  const Dataset dataset = TokenShards({"a", "a"}, 2);
+  const Dataset dataset = Dataset::TokenShards({"a", "a"}, 2);
   auto iterator = BuildIterator(dataset, context);
   ASSERT_TRUE(iterator.ok()) << iterator.status();
   files.Put("a", Tokens(3));
@@ -141,16 +143,18 @@ TEST(TokenShards, AFileThatChangedIsFound) {
 }
 
 TEST(TokenShards, SplitsAreRangesOfWindows) {
-  const auto plan = PlanSplits(TokenShards({Data("tokens.bin"), Data("tokens.npy")}, 10));
+  const auto plan = PlanSplits(Dataset::TokenShards({Data("tokens.bin"), Data("tokens.npy")}, 10));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->providers.at(0).count, 7);
 }
 
 TEST(TokenShards, ImpossibleOptionsAreMistakesInTheDataset) {
-  EXPECT_THAT(TokenShards("a", 0).status().ToString(),
+  EXPECT_THAT(Dataset::TokenShards("a", 0).status().ToString(),
               AllOf(HasSubstr("TokenShards#0"), HasSubstr("length is 0")));
-  EXPECT_THAT(TokenShards("a", 1, {.stride = 0}).status().ToString(), HasSubstr("stride is 0"));
-  EXPECT_THAT(TokenShards("a", 1, {.dtype = kFloat32}).status().ToString(), HasSubstr("float32"));
+  EXPECT_THAT(Dataset::TokenShards("a", 1, {.stride = 0}).status().ToString(),
+              HasSubstr("stride is 0"));
+  EXPECT_THAT(Dataset::TokenShards("a", 1, {.dtype = kFloat32}).status().ToString(),
+              HasSubstr("float32"));
 }
 
 // --- Arrays --------------------------------------------------------------------
@@ -158,20 +162,20 @@ TEST(TokenShards, ImpossibleOptionsAreMistakesInTheDataset) {
 TEST(NpyDataset, RowsOfSeveralFiles) {
   EXPECT_THAT(
       ReadAll(
-          NpyDataset({Data("more_rows.npy"), Data("rows.npy")}, Dense(kFloat32, {2, 3})).Take(4)),
+          Dataset::Npy({Data("more_rows.npy"), Data("rows.npy")}, Dense(kFloat32, {2, 3})).Take(4)),
       ElementsAre("[[-0, -1, -2], [-3, -4, -5]]", "[[-6, -7, -8], [-9, -10, -11]]",
                   "[[0, 0.25, 0.5], [0.75, 1, 1.25]]", "[[1.5, 1.75, 2], [2.25, 2.5, 2.75]]"));
 }
 
 TEST(NpyDataset, AWholeArrayIsOneElement) {
-  EXPECT_THAT(ReadAll(NpyDataset(Data("tokens.npy"), Dense(kUInt16, Shape({kUnknownDim})),
-                                 {.rows = false})),
+  EXPECT_THAT(ReadAll(Dataset::Npy(Data("tokens.npy"), Dense(kUInt16, Shape({kUnknownDim})),
+                                   {.rows = false})),
               ElementsAre(StartsWith("[100, 101, 102")));
 }
 
 TEST(NpyDataset, MembersOfNpzByName) {
   EXPECT_THAT(
-      ReadAll(NpyDataset({Data("pair.npz"), Data("packed_pair.npz")}, Pair())),
+      ReadAll(Dataset::Npy({Data("pair.npz"), Data("packed_pair.npz")}, Pair())),
       ElementsAre("{image: [0, 1, 2, 3], label: 0}", "{image: [4, 5, 6, 7], label: 10}",
                   "{image: [8, 9, 10, 11], label: 20}", "{image: [12, 13, 14, 15], label: 30}",
                   "{image: [16, 17, 18, 19], label: 40}", "{image: [100, 101, 102, 103], label: 1}",
@@ -183,14 +187,14 @@ TEST(NpyDataset, WholeNpzFilesOfAnyShape) {
   const Spec spec =
       Spec::Dict({{"x", Dense(kInt16, Shape({kUnknownDim, kUnknownDim, kUnknownDim}))},
                   {"y", Dense(kUInt8, Shape({kUnknownDim}))}});
-  EXPECT_THAT(ReadAll(NpyDataset(Data("volume.npz"), spec, {.rows = false})),
+  EXPECT_THAT(ReadAll(Dataset::Npy(Data("volume.npz"), spec, {.rows = false})),
               ElementsAre("{x: [[[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], [[12, 13, 14, 15], "
                           "[16, 17, 18, 19], [20, 21, 22, 23]]], y: [1, 2]}"));
 }
 
 // Sums of two arrays, one offset by a row, over two passes.
 Dataset Sums(const std::string& rows, int64_t calls) {
-  const Dataset one = NpyDataset(rows, Dense(kFloat32, {2, 3}));
+  const Dataset one = Dataset::Npy(rows, Dense(kFloat32, {2, 3}));
   return Dataset::Zip({one, one.Skip(1)})
       .Repeat(2)
       .Map([](const Expr& x) { return x[0] + x[1]; }, {.num_parallel_calls = calls});
@@ -209,7 +213,7 @@ TEST(NpyDataset, FunctionsLookAtAMappedFileWhereItLies) {
     RunContext context;
     context.pool = pool.get();
     const Dataset whole =
-        NpyDataset(Data("rows.npy"), Dense(kFloat32, {2, 3}))
+        Dataset::Npy(Data("rows.npy"), Dense(kFloat32, {2, 3}))
             .Repeat(2)
             .Map([](const Expr& x) { return x + x; }, {.num_parallel_calls = calls});
     auto iterator = BuildIterator(whole, context);
@@ -226,7 +230,7 @@ TEST(NpyDataset, FunctionsLookAtAMappedFileWhereItLies) {
 TEST(NpyDataset, AnElementOfAMappedFileOutlivesItsPlaceInTheReading) {
   const std::vector<std::string> names = {Data("rows.npy"), Data("more_rows.npy")};
   const auto rows = [&](int64_t calls) {
-    return NpyDataset(names, Dense(kFloat32, {2, 3}))
+    return Dataset::Npy(names, Dense(kFloat32, {2, 3}))
         .Repeat(3)
         .Map([](const Expr& x) { return Reshape(x, {6}); }, {.num_parallel_calls = calls});
   };
@@ -234,17 +238,17 @@ TEST(NpyDataset, AnElementOfAMappedFileOutlivesItsPlaceInTheReading) {
 }
 
 TEST(NpyDataset, ASplitOfNpyIsARangeOfRowsAndOfNpzAFile) {
-  const auto rows = PlanSplits(NpyDataset({Data("rows.npy")}, Dense(kFloat32, {2, 3})));
+  const auto rows = PlanSplits(Dataset::Npy({Data("rows.npy")}, Dense(kFloat32, {2, 3})));
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(rows->providers.at(0).count, 7);
-  const auto files = PlanSplits(NpyDataset({Data("pair.npz"), Data("packed_pair.npz")}, Pair()));
+  const auto files = PlanSplits(Dataset::Npy({Data("pair.npz"), Data("packed_pair.npz")}, Pair()));
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(files->providers.at(0).count, 2);
 }
 
 TEST(NpyDataset, MismatchesWithTheSpecAreNamed) {
   const auto error = [](const char* name, const Spec& spec) {
-    const Strings all = ReadAll(NpyDataset(Data(name), spec));
+    const Strings all = ReadAll(Dataset::Npy(Data(name), spec));
     EXPECT_THAT(all, ElementsAre(StartsWith("error: NpyDataset#0: ")));
     return all.at(0);
   };
@@ -267,7 +271,7 @@ TEST(NpyDataset, HeadersThatLieAreFound) {
   FakeFiles files;
   const auto error = [&](const std::string& header, const std::string& values = "") {
     files.Put("a.npy", Npy(header, values));
-    const Strings all = Read(NpyDataset("a.npy", Scalar(kUInt8)), files);
+    const Strings all = Read(Dataset::Npy("a.npy", Scalar(kUInt8)), files);
     EXPECT_THAT(all, ElementsAre(StartsWith("error: NpyDataset#0: a.npy"))) << header;
     return all.at(0);
   };
@@ -292,7 +296,7 @@ TEST(NpyDataset, ABoolThatIsNeitherIsFound) {
   FakeFiles files;
   files.Put("a.npy", Npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }",
                          std::string("\1\2\0", 3)));
-  EXPECT_THAT(Read(NpyDataset("a.npy", Scalar(kBool)), files),
+  EXPECT_THAT(Read(Dataset::Npy("a.npy", Scalar(kBool)), files),
               ElementsAre("true", HasSubstr("neither true nor false"), "false"));
 }
 
@@ -303,7 +307,7 @@ TEST(NpyDataset, ADamagedMemberTakesThePlaceOfItsRows) {
   damaged[values + 3] ^= 1;
   files.Put("bad", damaged);
   files.Put("good", DataFile("packed_pair.npz"));
-  const Strings all = Read(NpyDataset({"bad", "good"}, Pair()), files);
+  const Strings all = Read(Dataset::Npy({"bad", "good"}, Pair()), files);
   ASSERT_THAT(all, SizeIs(8));
   for (int i = 0; i < 5; ++i)
     EXPECT_THAT(all[i], AllOf(HasSubstr("NpyDataset#0: bad: array 'image'"), HasSubstr("CRC")));
@@ -315,7 +319,7 @@ TEST(NpyDataset, AnArchiveThatIsCutOffIsNamedAtEveryByte) {
   const std::string whole = DataFile("packed_pair.npz");
   for (size_t size = 0; size < whole.size(); ++size) {
     files.Put("cut", whole.substr(0, size));
-    ASSERT_THAT(Read(NpyDataset("cut", Pair()), files),
+    ASSERT_THAT(Read(Dataset::Npy("cut", Pair()), files),
                 ElementsAre(StartsWith("error: NpyDataset#0: cut")))
         << size;
   }
@@ -325,12 +329,12 @@ TEST(NpyDataset, AFlippedBitIsFoundOrChangesNothing) {
   FakeFiles files;
   for (const char* name : {"pair.npz", "packed_pair.npz"}) {
     const std::string whole = DataFile(name);
-    const Strings expected = ReadAll(NpyDataset(Data(name), Pair()));
+    const Strings expected = ReadAll(Dataset::Npy(Data(name), Pair()));
     for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
       std::string flipped = whole;
       flipped[bit / 8] ^= static_cast<char>(1 << bit % 8);
       files.Put("flipped", flipped);
-      const Strings rows = Read(NpyDataset("flipped", Pair()), files);
+      const Strings rows = Read(Dataset::Npy("flipped", Pair()), files);
       ASSERT_TRUE(rows == expected || rows.at(0).starts_with("error: ")) << name << " bit " << bit;
     }
   }
@@ -340,18 +344,20 @@ TEST(NpyDataset, AFaultOfTheDiskIsPassedOn) {
   FakeFiles files;
   files.Put("a", DataFile("pair.npz"));
   files.FailFrom("a", 100, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(Read(NpyDataset("a", Pair()), files), ElementsAre(HasSubstr("the disk is gone")));
+  EXPECT_THAT(Read(Dataset::Npy("a", Pair()), files), ElementsAre(HasSubstr("the disk is gone")));
 }
 
 TEST(NpyDataset, SpecsThatNoFileHoldsAreMistakesInTheDataset) {
-  EXPECT_THAT(NpyDataset("a", Bytes()).status().ToString(),
+  EXPECT_THAT(Dataset::Npy("a", Bytes()).status().ToString(),
               AllOf(HasSubstr("NpyDataset#0"), HasSubstr("numbers or bools")));
-  EXPECT_THAT(NpyDataset("a", Spec::Tuple({Scalar(kInt32)})).status().ToString(),
+  EXPECT_THAT(Dataset::Npy("a", Spec::Tuple({Scalar(kInt32)})).status().ToString(),
               HasSubstr("a tensor or a dict"));
-  EXPECT_THAT(NpyDataset("a", Spec::Dict({})).status().ToString(), HasSubstr("a tensor or a dict"));
-  EXPECT_THAT(
-      NpyDataset("a", Spec::Dict({{"a", Spec::Dict({{"b", Scalar(kInt32)}})}})).status().ToString(),
-      HasSubstr("a tensor or a dict"));
+  EXPECT_THAT(Dataset::Npy("a", Spec::Dict({})).status().ToString(),
+              HasSubstr("a tensor or a dict"));
+  EXPECT_THAT(Dataset::Npy("a", Spec::Dict({{"a", Spec::Dict({{"b", Scalar(kInt32)}})}}))
+                  .status()
+                  .ToString(),
+              HasSubstr("a tensor or a dict"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void PutShards(FakeFiles& files) {
 }
 
 Dataset Pairs() {
-  return NpyDataset(
+  return Dataset::Npy(
       {"/shards/pair.npz", "/shards/packed_pair.npz"},
       Spec::Dict({{"image", Dense(kUInt8, Shape({kUnknownDim}))}, {"label", Scalar(kInt64)}}));
 }
@@ -54,21 +54,21 @@ std::vector<Case> ParquetCases() {
        .kinds = {"Parquet"},
        .make =
            [] {
-             return Parquet({"/shards/table.parquet", "/shards/table.parquet"}, *columns);
+             return Dataset::Parquet({"/shards/table.parquet", "/shards/table.parquet"}, *columns);
            }},
       {.name = "ParquetDamaged",
        .kinds = {"Parquet"},
        .make =
            [] {
-             return Parquet({"/shards/table.parquet.bad", "/shards/table.parquet"},
-                            Spec::Dict({{"name", Bytes()}, {"score", Scalar(kFloat64)}}));
+             return Dataset::Parquet({"/shards/table.parquet.bad", "/shards/table.parquet"},
+                                     Spec::Dict({{"name", Bytes()}, {"score", Scalar(kFloat64)}}));
            }},
       {.name = "ParquetOf",
        .kinds = {"ParquetOf"},
        .make =
            [] {
              return Dataset::ListFiles("/shards/*.parquet").Interleave([](Expr file) {
-               return Parquet(file, *columns);
+               return Dataset::Parquet(file, *columns);
              });
            }},
   };
@@ -114,23 +114,23 @@ std::vector<Case> SourceCases() {
        .kinds = {"TFRecordDataset"},
        .make =
            [] {
-             return TFRecordDataset({"/data/a.tfrecord", "/data/b.tfrecord", "/data/c.tfrecord"});
+             return Dataset::TFRecord({"/data/a.tfrecord", "/data/b.tfrecord", "/data/c.tfrecord"});
            }},
       {.name = "TextLineDataset",
        .kinds = {"TextLineDataset"},
        .make =
            [] {
-             return TextLineDataset({"/data/b.txt", "/data/c.txt", "/data/a.txt"});
+             return Dataset::TextLine({"/data/b.txt", "/data/c.txt", "/data/a.txt"});
            }},
       {.name = "RangeOf",
        .kinds = {"RangeOf"},
-       .make = [] { return Dataset::Range(6).FlatMap([](Expr x) { return RangeOf(x); }); }},
+       .make = [] { return Dataset::Range(6).FlatMap([](Expr x) { return Dataset::Range(x); }); }},
       {.name = "TensorsOf",
        .kinds = {"TensorsOf"},
        .make =
            [] {
              return Dataset::Range(6).FlatMap([](Expr x) {
-               return TensorsOf(Struct({{"x", x}, {"twice", x * 2}}));
+               return Dataset::FromTensors(Struct({{"x", x}, {"twice", x * 2}}));
              });
            }},
       {.name = "TensorSlicesOf",
@@ -138,85 +138,87 @@ std::vector<Case> SourceCases() {
        .make =
            [] {
              return Dataset::FromTensorSlices<int32_t>({4, 5, 6}).FlatMap(
-                 [](Expr x) { return TensorSlicesOf(OneHot(x, 6, kInt32)); });
+                 [](Expr x) { return Dataset::FromTensorSlices(OneHot(x, 6, kInt32)); });
            }},
       {.name = "TwoSourcesInOneFunction",
        .kinds = {"RangeOf", "TensorsOf"},
        .make =
            [] {
-             return Dataset::Range(5).FlatMap(
-                 [](Expr x) { return RangeOf(x).Concatenate(TensorsOf(x * 100)); });
+             return Dataset::Range(5).FlatMap([](Expr x) {
+               return Dataset::Range(x).Concatenate(Dataset::FromTensors(x * 100));
+             });
            }},
       {.name = "TFRecordDatasetOf",
        .kinds = {"TFRecordDatasetOf"},
-       .make = [] { return Dataset::ListFiles("/data/*.tfrecord").FlatMap(TFRecordDataset); }},
+       .make = [] { return Dataset::ListFiles("/data/*.tfrecord").FlatMap(Dataset::TFRecord); }},
       {.name = "TextLineDatasetOf",
        .kinds = {"TextLineDatasetOf"},
        .make =
            [] {
              return Dataset::ListFiles("/data/*.txt", {.shuffle = true})
-                 .Interleave(TextLineDataset, {.cycle_length = 2});
+                 .Interleave(Dataset::TextLine, {.cycle_length = 2});
            }},
       {.name = "TFRecordDatasetOfGzip",
        .kinds = {"TFRecordDataset"},
        .make =
            [] {
-             return TFRecordDataset({"/shards/five.tfrecord.gz", "/shards/five.tfrecord.gz.cut",
-                                     "/shards/missing", "/shards/five.tfrecord.gz"},
-                                    {.compression = Compression::kGzip});
+             return Dataset::TFRecord({"/shards/five.tfrecord.gz", "/shards/five.tfrecord.gz.cut",
+                                       "/shards/missing", "/shards/five.tfrecord.gz"},
+                                      {.compression = Compression::kGzip});
            }},
       {.name = "TFRecordDatasetOfNamedZlib",
        .kinds = {"TFRecordDatasetOf"},
        .make =
            [] {
              return Dataset::ListFiles("/shards/five.tfrecord.zlib*").Interleave([](Expr file) {
-               return TFRecordDataset(file, {.compression = Compression::kZlib});
+               return Dataset::TFRecord(file, {.compression = Compression::kZlib});
              });
            }},
       {.name = "TextLineDatasetOfGzip",
        .kinds = {"TextLineDataset"},
        .make =
            [] {
-             return TextLineDataset({"/shards/lines.txt.gz", "/shards/lines.txt.gz.cut"},
-                                    {.compression = Compression::kGzip});
+             return Dataset::TextLine({"/shards/lines.txt.gz", "/shards/lines.txt.gz.cut"},
+                                      {.compression = Compression::kGzip});
            }},
       {.name = "FixedLengthRecordDataset",
        .kinds = {"FixedLengthRecordDataset"},
        .make =
            [] {
-             return FixedLengthRecordDataset({"/shards/triples.bin", "/shards/no_triples.bin",
-                                              "/shards/lines.txt.gz", "/shards/triples.bin"},
-                                             3, {.header_bytes = 2, .footer_bytes = 1});
+             return Dataset::FixedLengthRecord({"/shards/triples.bin", "/shards/no_triples.bin",
+                                                "/shards/lines.txt.gz", "/shards/triples.bin"},
+                                               3, {.header_bytes = 2, .footer_bytes = 1});
            }},
       {.name = "FixedLengthRecordDatasetOf",
        .kinds = {"FixedLengthRecordDatasetOf"},
        .make =
            [] {
              return Dataset::ListFiles("/shards/five.tfrecord.gz*").FlatMap([](Expr file) {
-               return FixedLengthRecordDataset(file, 64, {.compression = Compression::kGzip});
+               return Dataset::FixedLengthRecord(file, 64, {.compression = Compression::kGzip});
              });
            }},
       {.name = "TarShards",
        .kinds = {"TarShards"},
        .make =
            [] {
-             return TarShards({"/shards/ustar.tar", "/shards/pax.tar", "/shards/missing",
-                               "/shards/gnu.tar", "/shards/samples.tar.gz"},
-                              {"cls", "jpg;png"}, {.url = true});
+             return Dataset::TarShards({"/shards/ustar.tar", "/shards/pax.tar", "/shards/missing",
+                                        "/shards/gnu.tar", "/shards/samples.tar.gz"},
+                                       {"cls", "jpg;png"}, {.url = true});
            }},
       {.name = "TarShardsDamaged",
        .kinds = {"TarShards"},
        .make =
            [] {
-             return TarShards({"/shards/ustar.tar.cut", "/shards/samples.tar.gz.cut",
-                               "/shards/incomplete.tar", "/shards/rows.npy", "/shards/gnu.tar.cut"},
-                              {"jpg;jpeg;png", "cls"});
+             return Dataset::TarShards(
+                 {"/shards/ustar.tar.cut", "/shards/samples.tar.gz.cut", "/shards/incomplete.tar",
+                  "/shards/rows.npy", "/shards/gnu.tar.cut"},
+                 {"jpg;jpeg;png", "cls"});
            }},
       {.name = "TarShardsWithoutTheIncomplete",
        .kinds = {"TarShards"},
        .make =
            [] {
-             return TarShards(
+             return Dataset::TarShards(
                  {"/shards/incomplete.tar", "/shards/ustar.tar", "/shards/ustar.tar.cut"},
                  {"jpg", "cls"}, {.skip_incomplete = true});
            }},
@@ -225,51 +227,53 @@ std::vector<Case> SourceCases() {
        .make =
            [] {
              return Dataset::ListFiles("/shards/*.tar").Interleave([](Expr file) {
-               return TarShards(file, {"note.txt"}, {.skip_incomplete = true});
+               return Dataset::TarShards(file, {"note.txt"}, {.skip_incomplete = true});
              });
            }},
       {.name = "TokenShards",
        .kinds = {"TokenShards"},
        .make =
            [] {
-             return TokenShards({"/shards/tokens.bin", "/shards/tokens.npy", "/shards/tokens.bin"},
-                                5, {.stride = 2, .with_next_token = true});
+             return Dataset::TokenShards(
+                 {"/shards/tokens.bin", "/shards/tokens.npy", "/shards/tokens.bin"}, 5,
+                 {.stride = 2, .with_next_token = true});
            }},
       {.name = "TokenShardsWithShortWindows",
        .kinds = {"TokenShards"},
        .make =
            [] {
-             return TokenShards({"/shards/headed_tokens.bin", "/shards/headed_tokens.bin"}, 5,
-                                {.dtype = kInt32, .drop_remainder = false, .header_bytes = 16});
+             return Dataset::TokenShards(
+                 {"/shards/headed_tokens.bin", "/shards/headed_tokens.bin"}, 5,
+                 {.dtype = kInt32, .drop_remainder = false, .header_bytes = 16});
            }},
       {.name = "TokenShardsOfNothing",
        .kinds = {"TokenShards"},
-       .make = [] { return TokenShards("/shards/tokens.bin", 51); }},
+       .make = [] { return Dataset::TokenShards("/shards/tokens.bin", 51); }},
       {.name = "TokenShardsBatched",
        .kinds = {"TokenShards"},
-       .make = [] { return TokenShards("/shards/tokens.bin", 4).Batch(3); },
+       .make = [] { return Dataset::TokenShards("/shards/tokens.bin", 4).Batch(3); },
        .parts = Rows},
       {.name = "TokenShardsOf",
        .kinds = {"TokenShardsOf"},
        .make =
            [] {
              return Dataset::ListFiles("/shards/tokens.*").Interleave([](Expr file) {
-               return TokenShards(file, 8, {.stride = 7});
+               return Dataset::TokenShards(file, 8, {.stride = 7});
              });
            }},
       {.name = "NpyDataset",
        .kinds = {"NpyDataset"},
        .make =
            [] {
-             return NpyDataset({"/shards/rows.npy", "/shards/more_rows.npy"},
-                               Dense(kFloat32, {2, 3}));
+             return Dataset::Npy({"/shards/rows.npy", "/shards/more_rows.npy"},
+                                 Dense(kFloat32, {2, 3}));
            }},
       {.name = "NpyDatasetOfRowsOfAnyLength",
        .kinds = {"NpyDataset"},
        .make =
            [] {
-             return NpyDataset({"/shards/more_rows.npy", "/shards/rows.npy"},
-                               Dense(kFloat32, Shape({kUnknownDim, 3})));
+             return Dataset::Npy({"/shards/more_rows.npy", "/shards/rows.npy"},
+                                 Dense(kFloat32, Shape({kUnknownDim, 3})));
            }},
       {.name = "NpyDatasetOfMembers", .kinds = {"NpyDataset"}, .make = Pairs},
       {.name = "NpyDatasetOfMembersBatched",
@@ -280,26 +284,26 @@ std::vector<Case> SourceCases() {
        .kinds = {"NpyDataset"},
        .make =
            [] {
-             return NpyDataset({"/shards/volume.npz", "/shards/missing", "/shards/volume.npz.cut",
-                                "/shards/pair.npz", "/shards/volume.npz"},
-                               Spec::Dict({{"x", Dense(kInt16, Shape({kUnknownDim, 3, 4}))},
-                                           {"y", Dense(kUInt8, {2})}}),
-                               {.rows = false});
+             return Dataset::Npy({"/shards/volume.npz", "/shards/missing", "/shards/volume.npz.cut",
+                                  "/shards/pair.npz", "/shards/volume.npz"},
+                                 Spec::Dict({{"x", Dense(kInt16, Shape({kUnknownDim, 3, 4}))},
+                                             {"y", Dense(kUInt8, {2})}}),
+                                 {.rows = false});
            }},
       {.name = "NpyDatasetOf",
        .kinds = {"NpyDatasetOf"},
        .make =
            [] {
              return Dataset::ListFiles("/shards/*rows.npy").FlatMap([](Expr file) {
-               return NpyDataset(file, Dense(kFloat32, {2, 3}));
+               return Dataset::Npy(file, Dense(kFloat32, {2, 3}));
              });
            }},
       {.name = "ImageDirectory",
        .kinds = {"ImageDirectory"},
-       .make = [] { return ImageDirectory("/images"); }},
+       .make = [] { return Dataset::ImageDirectory("/images"); }},
       {.name = "ImageDirectoryShuffled",
        .kinds = {"ImageDirectory"},
-       .make = [] { return ImageDirectory("/images/", {.shuffle = true}); }},
+       .make = [] { return Dataset::ImageDirectory("/images/", {.shuffle = true}); }},
   };
   if (FindNodeKind("Parquet") != nullptr)
     for (Case& c : ParquetCases()) cases.push_back(std::move(c));

@@ -54,11 +54,11 @@ std::string Noise(size_t size, uint32_t state) {
 }
 
 TEST(Compression, ReadsFilesThatAnotherProgramCompressed) {
-  const Strings plain = ReadAll(TFRecordDataset(TEST_DATA "/five.tfrecord"));
+  const Strings plain = ReadAll(Dataset::TFRecord(TEST_DATA "/five.tfrecord"));
   ASSERT_THAT(plain, SizeIs(5));
-  EXPECT_EQ(ReadAll(TFRecordDataset(TEST_DATA "/five.tfrecord.gz", kGzip)), plain);
-  EXPECT_EQ(ReadAll(TFRecordDataset(TEST_DATA "/five.tfrecord.zlib", kZlib)), plain);
-  EXPECT_THAT(ReadAll(TextLineDataset(TEST_DATA "/lines.txt.gz", kGzip)),
+  EXPECT_EQ(ReadAll(Dataset::TFRecord(TEST_DATA "/five.tfrecord.gz", kGzip)), plain);
+  EXPECT_EQ(ReadAll(Dataset::TFRecord(TEST_DATA "/five.tfrecord.zlib", kZlib)), plain);
+  EXPECT_THAT(ReadAll(Dataset::TextLine(TEST_DATA "/lines.txt.gz", kGzip)),
               ElementsAre("one", "two", "", "no end"));
 }
 
@@ -66,28 +66,28 @@ TEST(Compression, AnEmptyFileAndEmptyContentsHoldNothing) {
   FakeFiles files;
   files.Put("empty", "");
   files.Put("nothing", Compressed("", Compression::kGzip));
-  EXPECT_THAT(Read(TFRecordDataset({"empty", "nothing"}, kGzip), files), IsEmpty());
-  EXPECT_THAT(Read(TextLineDataset({"empty", "nothing"}, kGzip), files), IsEmpty());
+  EXPECT_THAT(Read(Dataset::TFRecord({"empty", "nothing"}, kGzip), files), IsEmpty());
+  EXPECT_THAT(Read(Dataset::TextLine({"empty", "nothing"}, kGzip), files), IsEmpty());
 }
 
 TEST(Compression, ZerosAfterTheLastMemberAreIgnored) {
   FakeFiles files;
   const std::string member = Compressed("one\n", Compression::kGzip);
   files.Put("padded", member + member + std::string(100'000, '\0'));
-  EXPECT_THAT(Read(TextLineDataset("padded", kGzip), files), ElementsAre("one", "one"));
+  EXPECT_THAT(Read(Dataset::TextLine("padded", kGzip), files), ElementsAre("one", "one"));
 }
 
 TEST(Compression, AFileWithOtherCompressionIsNamed) {
   FakeFiles files;
   files.Put("plain", TFRecordBytes("one"));
   files.Put("followed", Compressed(TFRecordBytes("one"), Compression::kGzip) + "and more");
-  EXPECT_THAT(Read(TFRecordDataset({"plain", "followed"}, kGzip), files),
+  EXPECT_THAT(Read(Dataset::TFRecord({"plain", "followed"}, kGzip), files),
               ElementsAre(AllOf(HasSubstr("TFRecordDataset#0: plain"), HasSubstr("gzip"),
                                 HasSubstr("after 0 bytes"), HasSubstr("skipped")),
                           "one", AllOf(HasSubstr("followed"), HasSubstr("after 19 bytes"))));
-  EXPECT_THAT(Read(TFRecordDataset("plain", kZlib), files), ElementsAre(HasSubstr("zlib")));
+  EXPECT_THAT(Read(Dataset::TFRecord("plain", kZlib), files), ElementsAre(HasSubstr("zlib")));
   files.Put("gzipped", Compressed(TFRecordBytes("one"), Compression::kGzip));
-  EXPECT_THAT(Read(TFRecordDataset("gzipped"), files), ElementsAre(HasSubstr("compressed")));
+  EXPECT_THAT(Read(Dataset::TFRecord("gzipped"), files), ElementsAre(HasSubstr("compressed")));
 }
 
 TEST(Compression, ACutIsFoundAtEveryByteAfterTheRecordsBeforeIt) {
@@ -97,7 +97,7 @@ TEST(Compression, ACutIsFoundAtEveryByteAfterTheRecordsBeforeIt) {
   size_t most = 0;
   for (size_t size = 1; size < whole.size(); ++size) {
     files.Put("cut", whole.substr(0, size));
-    const Strings records = Read(TFRecordDataset("cut", kGzip), files);
+    const Strings records = Read(Dataset::TFRecord("cut", kGzip), files);
     ASSERT_FALSE(records.empty());
     ASSERT_THAT(records.back(), AllOf(HasSubstr("cut: the gzip stream"),
                                       HasSubstr(absl::StrCat("the file ends at ", size))))
@@ -117,7 +117,7 @@ TEST(Compression, AFlippedBitIsFoundAnywhereOrChangesNothing) {
       std::string flipped = whole;
       flipped[bit / 8] ^= static_cast<char>(1 << bit % 8);
       files.Put("flipped", flipped);
-      const Strings lines = Read(TextLineDataset("flipped", {compression}), files);
+      const Strings lines = Read(Dataset::TextLine("flipped", {compression}), files);
       if (lines == Strings{"one", "two"}) continue;  // the bit was in a time stamp or a hint
       ASSERT_THAT(lines.back(), StartsWith("error: ")) << bit;
     }
@@ -130,7 +130,7 @@ TEST(Compression, RecordsLargerThanTheBufferAreRead) {
   files.Put("large", Compressed(TFRecordBytes("small") + TFRecordBytes(large) +
                                     TFRecordBytes(Noise(700'000, 7)),
                                 Compression::kGzip));
-  const Strings records = Read(TFRecordDataset("large", kGzip), files);
+  const Strings records = Read(Dataset::TFRecord("large", kGzip), files);
   ASSERT_THAT(records, SizeIs(3));
   EXPECT_TRUE(records[1] == large);
   EXPECT_TRUE(records[2] == Noise(700'000, 7));
@@ -143,7 +143,7 @@ TEST(Compression, ARecordThatClaimsMoreThanThereIsCostsNoMemory) {
   std::string record = TFRecordBytes(claim);  // only its data is used: a length …
   files.Put("claims",
             Compressed(record.substr(12, 8) + record.substr(20, 4) + "little", Compression::kGzip));
-  EXPECT_THAT(Read(TFRecordDataset("claims", kGzip), files),
+  EXPECT_THAT(Read(Dataset::TFRecord("claims", kGzip), files),
               ElementsAre(AllOf(HasSubstr("offset 0"), HasSubstr("cut off"))));
 }
 
@@ -151,7 +151,7 @@ TEST(Compression, AFaultOfTheDiskIsPassedOn) {
   FakeFiles files;
   files.Put("a", Compressed(TFRecordBytes("one"), Compression::kGzip));
   files.FailFrom("a", 0, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(Read(TFRecordDataset("a", kGzip), files),
+  EXPECT_THAT(Read(Dataset::TFRecord("a", kGzip), files),
               ElementsAre(AllOf(HasSubstr("the disk is gone"), HasSubstr("skipped"))));
 }
 
@@ -161,14 +161,14 @@ TEST(FixedLength, RecordsLieBetweenHeaderAndFooter) {
   files.Put("none", "HEADfoot");
   files.Put("packed", Compressed("HEADdddfoot", Compression::kGzip));
   const FixedLengthRecordOptions around = {.header_bytes = 4, .footer_bytes = 4};
-  EXPECT_THAT(Read(FixedLengthRecordDataset({"a", "none", "a"}, 3, around), files),
+  EXPECT_THAT(Read(Dataset::FixedLengthRecord({"a", "none", "a"}, 3, around), files),
               ElementsAre("aaa", "bbb", "ccc", "aaa", "bbb", "ccc"));
-  EXPECT_THAT(Read(FixedLengthRecordDataset(
+  EXPECT_THAT(Read(Dataset::FixedLengthRecord(
                        "packed", 3,
                        {.header_bytes = 4, .footer_bytes = 4, .compression = Compression::kGzip}),
                    files),
               ElementsAre("ddd"));
-  EXPECT_THAT(Read(FixedLengthRecordDataset("a", 17), files), ElementsAre("HEADaaabbbcccfoot"));
+  EXPECT_THAT(Read(Dataset::FixedLengthRecord("a", 17), files), ElementsAre("HEADaaabbbcccfoot"));
 }
 
 TEST(FixedLength, AFileWithAPartialRecordIsNamed) {
@@ -176,24 +176,24 @@ TEST(FixedLength, AFileWithAPartialRecordIsNamed) {
   files.Put("odd", "aaabb");
   files.Put("empty", "");
   files.Put("packed", Compressed("aaabb", Compression::kGzip));
-  EXPECT_THAT(Read(FixedLengthRecordDataset("odd", 3), files),
+  EXPECT_THAT(Read(Dataset::FixedLengthRecord("odd", 3), files),
               ElementsAre(AllOf(HasSubstr("odd has 5 bytes"), HasSubstr("records of 3"))));
-  EXPECT_THAT(Read(FixedLengthRecordDataset("odd", 1, {.header_bytes = 6}), files),
+  EXPECT_THAT(Read(Dataset::FixedLengthRecord("odd", 1, {.header_bytes = 6}), files),
               ElementsAre(HasSubstr("odd has 5 bytes")));
-  EXPECT_THAT(Read(FixedLengthRecordDataset("empty", 3), files), IsEmpty());
-  EXPECT_THAT(Read(FixedLengthRecordDataset("empty", 3, {.footer_bytes = 1}), files),
+  EXPECT_THAT(Read(Dataset::FixedLengthRecord("empty", 3), files), IsEmpty());
+  EXPECT_THAT(Read(Dataset::FixedLengthRecord("empty", 3, {.footer_bytes = 1}), files),
               ElementsAre(HasSubstr("empty has 0 bytes")));
   EXPECT_THAT(
-      Read(FixedLengthRecordDataset("packed", 3, {.compression = Compression::kGzip}), files),
+      Read(Dataset::FixedLengthRecord("packed", 3, {.compression = Compression::kGzip}), files),
       ElementsAre("aaa", HasSubstr("packed has 5 bytes")));
 }
 
 TEST(FixedLength, ImpossibleSizesAreMistakesInTheDataset) {
-  EXPECT_THAT(FixedLengthRecordDataset("a", 0).status().ToString(),
+  EXPECT_THAT(Dataset::FixedLengthRecord("a", 0).status().ToString(),
               AllOf(HasSubstr("FixedLengthRecordDataset#0"), HasSubstr("record_bytes is 0")));
-  EXPECT_THAT(FixedLengthRecordDataset("a", 1, {.footer_bytes = -1}).status().ToString(),
+  EXPECT_THAT(Dataset::FixedLengthRecord("a", 1, {.footer_bytes = -1}).status().ToString(),
               HasSubstr("footer_bytes is -1"));
-  EXPECT_THAT(FixedLengthRecordDataset("", 1).status().ToString(), HasSubstr("empty name"));
+  EXPECT_THAT(Dataset::FixedLengthRecord("", 1).status().ToString(), HasSubstr("empty name"));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ std::string Record(const std::string& data) {
 }
 
 TEST(TFRecord, ReadsAnotherProgramsFiles) {
-  Strings records = ReadRecords(TFRecordDataset(TEST_DATA "/five.tfrecord"), LocalFiles());
+  Strings records = ReadRecords(Dataset::TFRecord(TEST_DATA "/five.tfrecord"), LocalFiles());
   ASSERT_THAT(records, SizeIs(5));
   EXPECT_EQ(records[0], "first");
   EXPECT_EQ(records[1], "");
@@ -67,7 +67,7 @@ TEST(TFRecord, WritesTheSameBytesAsAnotherProgram) {
   auto writer = TFRecordWriter::Create(name);
   ASSERT_TRUE(writer.ok()) << writer.status();
   for (const std::string& record :
-       ReadRecords(TFRecordDataset(TEST_DATA "/five.tfrecord"), LocalFiles()))
+       ReadRecords(Dataset::TFRecord(TEST_DATA "/five.tfrecord"), LocalFiles()))
     ASSERT_TRUE((*writer)->Write(record).ok());
   ASSERT_TRUE((*writer)->Close().ok());
   std::ifstream out(name, std::ios::binary);
@@ -85,7 +85,7 @@ TEST(TFRecord, DamagedDataIsNamedByFileAndOffsetAndReadingGoesOn) {
   std::string damaged = Record("one") + Record("two") + Record("three");
   damaged[Record("one").size() + 13] ^= 1;  // in "two"
   files.Put("bad", damaged);
-  EXPECT_THAT(ReadRecords(TFRecordDataset("bad"), files),
+  EXPECT_THAT(ReadRecords(Dataset::TFRecord("bad"), files),
               ElementsAre("one",
                           AllOf(HasSubstr("DATA_LOSS"), HasSubstr("TFRecordDataset#0"),
                                 HasSubstr("bad"), HasSubstr("offset 19")),
@@ -98,7 +98,7 @@ TEST(TFRecord, ADamagedLengthGivesUpTheRestOfItsFileOnly) {
   damaged[Record("one").size()] ^= 1;
   files.Put("bad", damaged);
   files.Put("good", Record("three"));
-  EXPECT_THAT(ReadRecords(TFRecordDataset({"bad", "good"}), files),
+  EXPECT_THAT(ReadRecords(Dataset::TFRecord({"bad", "good"}), files),
               ElementsAre("one",
                           AllOf(HasSubstr("DATA_LOSS"), HasSubstr("bad"), HasSubstr("offset 19"),
                                 HasSubstr("skipped")),
@@ -111,7 +111,7 @@ TEST(TFRecord, ACutIsFoundAtEveryByte) {
   for (size_t size = 1; size < Record("two").size(); ++size) {
     files.Put("cut", whole.substr(0, Record("one").size() + size));
     ASSERT_THAT(
-        ReadRecords(TFRecordDataset("cut"), files),
+        ReadRecords(Dataset::TFRecord("cut"), files),
         ElementsAre("one", AllOf(HasSubstr("DATA_LOSS"), HasSubstr("cut"), HasSubstr("offset 19"))))
         << size;
   }
@@ -124,7 +124,8 @@ TEST(TFRecord, AFlippedBitIsFoundAnywhere) {
     std::string flipped = whole;
     flipped[bit / 8] ^= static_cast<char>(1 << bit % 8);
     files.Put("flipped", flipped);
-    ASSERT_THAT(ReadRecords(TFRecordDataset("flipped"), files), ElementsAre(HasSubstr("DATA_LOSS")))
+    ASSERT_THAT(ReadRecords(Dataset::TFRecord("flipped"), files),
+                ElementsAre(HasSubstr("DATA_LOSS")))
         << bit;
   }
 }
@@ -132,7 +133,7 @@ TEST(TFRecord, AFlippedBitIsFoundAnywhere) {
 TEST(TFRecord, AMissingFileTakesThePlaceOfItsRecords) {
   FakeFiles files;
   files.Put("good", Record("one"));
-  EXPECT_THAT(ReadRecords(TFRecordDataset({"missing", "good"}), files),
+  EXPECT_THAT(ReadRecords(Dataset::TFRecord({"missing", "good"}), files),
               ElementsAre(AllOf(HasSubstr("NOT_FOUND"), HasSubstr("missing")), "one"));
 }
 
@@ -140,7 +141,7 @@ TEST(TFRecord, AFaultOfTheDiskIsPassedOn) {
   FakeFiles files;
   files.Put("a", Record("one") + Record("two"));
   files.FailFrom("a", 0, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(ReadRecords(TFRecordDataset("a"), files),
+  EXPECT_THAT(ReadRecords(Dataset::TFRecord("a"), files),
               ElementsAre(AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("the disk is gone"),
                                 HasSubstr("skipped"))));
 }
@@ -149,7 +150,7 @@ TEST(TFRecord, RecordsLargerThanTheBufferAreRead) {
   FakeFiles files;
   const std::string large(3 << 20, 'x');
   files.Put("large", Record("small") + Record(large) + Record("last"));
-  const Strings records = ReadRecords(TFRecordDataset("large"), files);
+  const Strings records = ReadRecords(Dataset::TFRecord("large"), files);
   ASSERT_THAT(records, SizeIs(3));
   EXPECT_TRUE(records[1] == large);
   EXPECT_EQ(records[2], "last");
@@ -158,17 +159,17 @@ TEST(TFRecord, RecordsLargerThanTheBufferAreRead) {
 TEST(TextLine, LinesEndAsOnAnySystem) {
   FakeFiles files;
   files.Put("a", "one\r\n\ntwo\n\rthree\r\nno end");
-  EXPECT_THAT(ReadRecords(TextLineDataset("a"), files),
+  EXPECT_THAT(ReadRecords(Dataset::TextLine("a"), files),
               ElementsAre("one", "", "two", "\rthree", "no end"));
   files.Put("empty", "");
-  EXPECT_THAT(ReadRecords(TextLineDataset("empty"), files), IsEmpty());
+  EXPECT_THAT(ReadRecords(Dataset::TextLine("empty"), files), IsEmpty());
 }
 
 TEST(TextLine, LinesLargerThanTheBufferAreRead) {
   FakeFiles files;
   const std::string large(700'000, 'x');
   files.Put("a", "short\n" + large + "\nlast");
-  const Strings lines = ReadRecords(TextLineDataset("a"), files);
+  const Strings lines = ReadRecords(Dataset::TextLine("a"), files);
   ASSERT_THAT(lines, SizeIs(3));
   EXPECT_TRUE(lines[1] == large);
   EXPECT_EQ(lines[2], "last");

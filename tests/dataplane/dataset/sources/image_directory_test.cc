@@ -42,7 +42,7 @@ class ImageDirectoryTest : public ::testing::Test {
 
 TEST_F(ImageDirectoryTest, LabelsFollowTheSortedSubdirectories) {
   EXPECT_THAT(
-      ReadAll(ImageDirectory(root_ + "/")),
+      ReadAll(Dataset::ImageDirectory(root_ + "/")),
       ElementsAre(absl::StrCat("{image: <bird/z.jpeg>, label: 0, path: ", root_, "/bird/z.jpeg}"),
                   absl::StrCat("{image: <cat/a.PNG>, label: 1, path: ", root_, "/cat/a.PNG}"),
                   absl::StrCat("{image: <cat/b.jpg>, label: 1, path: ", root_, "/cat/b.jpg}")));
@@ -53,11 +53,11 @@ TEST_F(ImageDirectoryTest, LabelsFollowTheSortedSubdirectories) {
 
 TEST_F(ImageDirectoryTest, NoImagesAreNotFound) {
   const std::string none = root_ + "/cat";
-  EXPECT_THAT(ReadAll(ImageDirectory(none)),
+  EXPECT_THAT(ReadAll(Dataset::ImageDirectory(none)),
               ElementsAre(AllOf(HasSubstr("ImageDirectory#0"), HasSubstr(none))));
-  EXPECT_EQ(PlanSplits(ImageDirectory(none)).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(PlanSplits(Dataset::ImageDirectory(none)).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ImageDirectoryClasses(none).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(ImageDirectory("").status().ToString(), HasSubstr("root"));
+  EXPECT_THAT(Dataset::ImageDirectory("").status().ToString(), HasSubstr("root"));
 }
 
 TEST_F(ImageDirectoryTest, ShufflingKeepsImagesAndLabelsTogether) {
@@ -65,7 +65,7 @@ TEST_F(ImageDirectoryTest, ShufflingKeepsImagesAndLabelsTogether) {
   for (char c = 'a'; c <= 'p'; ++c)
     files.Put(absl::StrCat("/i/", std::string(1, c), "/x.jpg"), std::string(1, c));
   const auto read = [&](ImageDirectoryOptions options, uint64_t seed) {
-    return ReadAll(ImageDirectory("/i", options), {.seed = seed, .files = &files});
+    return ReadAll(Dataset::ImageDirectory("/i", options), {.seed = seed, .files = &files});
   };
   const Strings sorted = read({}, 1);
   ASSERT_THAT(sorted, SizeIs(16));
@@ -83,7 +83,7 @@ TEST_F(ImageDirectoryTest, AFileThatCannotBeReadTakesItsPlace) {
   files.Put("/i/a/1.jpg", "one");
   files.Put("/i/a/2.jpg", "two");
   files.FailFrom("/i/a/1.jpg", 0, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(ReadAll(ImageDirectory("/i"), {.files = &files}),
+  EXPECT_THAT(ReadAll(Dataset::ImageDirectory("/i"), {.files = &files}),
               ElementsAre(AllOf(HasSubstr("ImageDirectory#0"), HasSubstr("the disk is gone")),
                           "{image: two, label: 0, path: /i/a/2.jpg}"));
 }
@@ -92,7 +92,7 @@ TEST_F(ImageDirectoryTest, SplitsAreSingleFilesWhereTheyAreShuffled) {
   FakeFiles files;
   for (int i = 0; i < 2000; ++i) files.Put(absl::StrCat("/i/a/", i, ".jpg"), "x");
   const auto count = [&](bool shuffle) {
-    const auto plan = PlanSplits(ImageDirectory("/i", {.shuffle = shuffle}), files);
+    const auto plan = PlanSplits(Dataset::ImageDirectory("/i", {.shuffle = shuffle}), files);
     return plan.ok() ? plan->providers.at(0).count : -1;
   };
   EXPECT_EQ(count(true), 2000);

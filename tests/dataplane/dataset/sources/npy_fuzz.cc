@@ -21,6 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   for (const penstock::Spec& spec : specs)
     for (const bool rows : {false, true})
-      penstock::ReadFuzzed(penstock::NpyDataset("file", spec, {.rows = rows}), files);
+      penstock::ReadFuzzed(penstock::Dataset::Npy("file", spec, {.rows = rows}), files);
   return 0;
 }

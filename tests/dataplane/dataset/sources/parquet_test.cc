@@ -41,13 +41,13 @@ class ParquetTest : public ::testing::Test {
 
 TEST(ParquetWithoutArrow, SaysSo) {
   if (FindNodeKind("Parquet") != nullptr) GTEST_SKIP() << "built with Arrow";
-  const absl::Status status = Parquet(kTable, Columns({{"id", Scalar(kInt64)}})).status();
+  const absl::Status status = Dataset::Parquet(kTable, Columns({{"id", Scalar(kInt64)}})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(status.ToString(), HasSubstr("built without Arrow"));
 }
 
 TEST_F(ParquetTest, RowsOfTheColumnsAskedFor) {
-  const Strings rows = ReadAll(Parquet(
+  const Strings rows = ReadAll(Dataset::Parquet(
       kTable, Columns({{"id", Scalar(kInt64)}, {"name", Bytes()}, {"good", Scalar(kBool)}})));
   ASSERT_THAT(rows, SizeIs(7));
   EXPECT_EQ(rows[0], "{good: true, id: 0, name: row 0}");
@@ -58,7 +58,7 @@ TEST_F(ParquetTest, RowsOfTheColumnsAskedFor) {
 TEST_F(ParquetTest, ListsAreOfOneDimension) {
   const Spec spec =
       Columns({{"pair", Dense(kInt32, {2})}, {"weights", Dense(kFloat32, Shape({kUnknownDim}))}});
-  const Strings rows = ReadAll(Parquet(kTable, spec));
+  const Strings rows = ReadAll(Dataset::Parquet(kTable, spec));
   ASSERT_THAT(rows, SizeIs(7));
   EXPECT_EQ(rows[0], "{pair: [0, 0], weights: []}");
   EXPECT_EQ(rows[3], "{pair: [3, -3], weights: [0.5, 1, 1.5]}");
@@ -66,19 +66,19 @@ TEST_F(ParquetTest, ListsAreOfOneDimension) {
 }
 
 TEST_F(ParquetTest, NullsNeedAnOptionalLeaf) {
-  const Strings strict = ReadAll(Parquet(kTable, Columns({{"score", Scalar(kFloat64)}})));
+  const Strings strict = ReadAll(Dataset::Parquet(kTable, Columns({{"score", Scalar(kFloat64)}})));
   ASSERT_THAT(strict, SizeIs(7));
   EXPECT_EQ(strict[0], "{score: float64}");
   EXPECT_THAT(strict[1], AllOf(HasSubstr("Parquet#0"), HasSubstr("table.parquet"),
                                HasSubstr("'score' is null in row 1 of row group 0")));
   TensorSpec optional = Scalar(kFloat64);
   optional.optional = true;
-  EXPECT_THAT(ReadAll(Parquet(kTable, Columns({{"score", optional}}))), SizeIs(7));
+  EXPECT_THAT(ReadAll(Dataset::Parquet(kTable, Columns({{"score", optional}}))), SizeIs(7));
 }
 
 TEST_F(ParquetTest, MismatchesAreNamed) {
   const auto error = [](const Spec& spec) {
-    const Strings all = ReadAll(Parquet(kTable, spec));
+    const Strings all = ReadAll(Dataset::Parquet(kTable, spec));
     EXPECT_THAT(all, ElementsAre(StartsWith("error: Parquet#0: ")));
     return all.at(0);
   };
@@ -86,15 +86,16 @@ TEST_F(ParquetTest, MismatchesAreNamed) {
               AllOf(HasSubstr("no column 'missing'"), HasSubstr("id name good")));
   EXPECT_THAT(error(Columns({{"id", Scalar(kInt32)}})),
               AllOf(HasSubstr("column 'id' is int64"), HasSubstr("int32")));
-  EXPECT_THAT(ReadAll(Parquet(kTable, Columns({{"weights", Dense(kFloat32, {3})}}))),
+  EXPECT_THAT(ReadAll(Dataset::Parquet(kTable, Columns({{"weights", Dense(kFloat32, {3})}}))),
               Each(testing::AnyOf(HasSubstr("[0.5, 1, 1.5]"), HasSubstr("not TensorSpec"))));
-  EXPECT_THAT(Parquet("a", Columns({{"m", Dense(kFloat32, {2, 2})}})).status().ToString(),
+  EXPECT_THAT(Dataset::Parquet("a", Columns({{"m", Dense(kFloat32, {2, 2})}})).status().ToString(),
               AllOf(HasSubstr("Parquet#0"), HasSubstr("one dimension")));
-  EXPECT_THAT(Parquet("a", Scalar(kInt64)).status().ToString(), HasSubstr("a dict"));
+  EXPECT_THAT(Dataset::Parquet("a", Scalar(kInt64)).status().ToString(), HasSubstr("a dict"));
 }
 
 TEST_F(ParquetTest, ASplitIsARowGroup) {
-  const auto plan = PlanSplits(Parquet({kTable, kTable}, Columns({{"id", Scalar(kInt64)}})));
+  const auto plan =
+      PlanSplits(Dataset::Parquet({kTable, kTable}, Columns({{"id", Scalar(kInt64)}})));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->providers.at(0).count, 6);
 }
@@ -103,12 +104,14 @@ TEST_F(ParquetTest, TooLargeRowsAreNamed) {
   const auto error = [](int64_t most) {
     const int64_t before = MostElementBytes();
     LimitElementBytes(most);
-    const Strings rows = ReadAll(Parquet(TEST_DATA "/same_rows.pq", Columns({{"name", Bytes()}})));
+    const Strings rows =
+        ReadAll(Dataset::Parquet(TEST_DATA "/same_rows.pq", Columns({{"name", Bytes()}})));
     LimitElementBytes(before);
     return rows.at(0);
   };
-  EXPECT_THAT(error(256),
-              HasSubstr("same_rows.pq: the memory for reading its footer exceeds the limit of 256"));
+  EXPECT_THAT(
+      error(256),
+      HasSubstr("same_rows.pq: the memory for reading its footer exceeds the limit of 256"));
   EXPECT_THAT(
       error(20000),
       HasSubstr("same_rows.pq: the memory for reading row group 0 exceeds the limit of 20000"));
@@ -121,12 +124,12 @@ TEST_F(ParquetTest, ACutOrAFaultIsNamed) {
   FakeFiles files;
   for (const size_t size : {size_t{0}, size_t{3}, whole.size() / 2, whole.size() - 1}) {
     files.Put("cut", whole.substr(0, size));
-    EXPECT_THAT(ReadAll(Parquet("cut", spec), {.files = &files}),
+    EXPECT_THAT(ReadAll(Dataset::Parquet("cut", spec), {.files = &files}),
                 ElementsAre(StartsWith("error: Parquet#0: cut: ")));
   }
   files.Put("gone", whole);
   files.FailFrom("gone", 0, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(ReadAll(Parquet("gone", spec), {.files = &files}),
+  EXPECT_THAT(ReadAll(Dataset::Parquet("gone", spec), {.files = &files}),
               ElementsAre(HasSubstr("the disk is gone")));
 }
 

@@ -72,11 +72,11 @@ TEST(Stopping, EndsFunctionsThatDecide) {
 TEST(Stopping, EndsSourcesThatWait) {
   const auto sources = {
       std::function<Dataset(const std::string&)>(
-          [](const std::string& url) { return TFRecordDataset(url); }),
+          [](const std::string& url) { return Dataset::TFRecord(url); }),
       std::function<Dataset(const std::string&)>(
-          [](const std::string& url) { return TextLineDataset(url); }),
+          [](const std::string& url) { return Dataset::TextLine(url); }),
       std::function<Dataset(const std::string&)>(
-          [](const std::string& url) { return TarShards(url, {"txt"}); }),
+          [](const std::string& url) { return Dataset::TarShards(url, {"txt"}); }),
   };
   for (const auto& source : sources) {
     ScriptedServer server(Silence);

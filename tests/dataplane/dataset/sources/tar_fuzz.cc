@@ -10,9 +10,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   penstock::FakeFiles files;
   files.Put("file", std::string(reinterpret_cast<const char*>(data), size));
   for (const bool skip : {false, true}) {
-    penstock::ReadFuzzed(
-        penstock::TarShards("file", {"cls", "jpg;png"}, {.url = true, .skip_incomplete = skip}),
-        files);
+    penstock::ReadFuzzed(penstock::Dataset::TarShards("file", {"cls", "jpg;png"},
+                                                      {.url = true, .skip_incomplete = skip}),
+                         files);
   }
   return 0;
 }

@@ -54,7 +54,7 @@ std::string LongKey(int n) {
 }
 
 TEST(TarShards, ReadsUstarWithItsPrefixes) {
-  const Strings samples = ReadAll(TarShards(TEST_DATA "/ustar.tar", {"cls"}));
+  const Strings samples = ReadAll(Dataset::TarShards(TEST_DATA "/ustar.tar", {"cls"}));
   ASSERT_THAT(samples, SizeIs(5));
   EXPECT_EQ(samples[0], "{__key__: set/0000, cls: 0}");
   EXPECT_EQ(samples[3], "{__key__: set/0003, cls: 3}");
@@ -63,18 +63,19 @@ TEST(TarShards, ReadsUstarWithItsPrefixes) {
 }
 
 TEST(TarShards, ReadsLongNamesOfPaxAndGnu) {
-  EXPECT_THAT(ReadAll(TarShards(TEST_DATA "/pax.tar", {"cls"})),
+  EXPECT_THAT(ReadAll(Dataset::TarShards(TEST_DATA "/pax.tar", {"cls"})),
               ElementsAre(absl::StrCat("{__key__: ", LongKey(0), ", cls: 0}"),
                           absl::StrCat("{__key__: ", LongKey(1), ", cls: 1}"),
                           absl::StrCat("{__key__: ", LongKey(2), ", cls: 2}")));
-  EXPECT_THAT(ReadAll(TarShards(TEST_DATA "/gnu.tar", {"cls"})),
+  EXPECT_THAT(ReadAll(Dataset::TarShards(TEST_DATA "/gnu.tar", {"cls"})),
               ElementsAre(absl::StrCat("{__key__: ", LongKey(0), ", cls: 0}"),
                           absl::StrCat("{__key__: ", LongKey(1), ", cls: 1}"),
                           "{__key__: short/0000, cls: 0}", "{__key__: short/0001, cls: 1}"));
 }
 
 TEST(TarShards, DetectsCompressedArchives) {
-  const Strings samples = ReadAll(TarShards(TEST_DATA "/samples.tar.gz", {"png;jpg", "note.txt"}));
+  const Strings samples =
+      ReadAll(Dataset::TarShards(TEST_DATA "/samples.tar.gz", {"png;jpg", "note.txt"}));
   ASSERT_THAT(samples, SizeIs(5));
   EXPECT_EQ(samples[0], "{__key__: packed/0000, note.txt: , png: }");
   EXPECT_EQ(samples[1], absl::StrCat("{__key__: packed/0001, note.txt: not asked for, png: ",
@@ -84,26 +85,26 @@ TEST(TarShards, DetectsCompressedArchives) {
 TEST(TarShards, NamesTheArchiveOnRequest) {
   FakeFiles files;
   files.Put("a.tar", Member("x.cls", "1"));
-  EXPECT_THAT(Read(TarShards("a.tar", {"cls"}, {.url = true}), files),
+  EXPECT_THAT(Read(Dataset::TarShards("a.tar", {"cls"}, {.url = true}), files),
               ElementsAre("{__key__: x, __url__: a.tar, cls: 1}"));
 }
 
 TEST(TarShards, AMissingFieldNamesArchiveSampleAndField) {
   EXPECT_THAT(
-      ReadAll(TarShards(TEST_DATA "/incomplete.tar", {"jpg;jpeg", "cls"})),
+      ReadAll(Dataset::TarShards(TEST_DATA "/incomplete.tar", {"jpg;jpeg", "cls"})),
       ElementsAre("{__key__: a, cls: 1, jpg: a}",
                   AllOf(HasSubstr("TarShards#0"), HasSubstr("incomplete.tar"),
                         HasSubstr("sample b has no file .cls"), HasSubstr("its files are: jpg")),
                   "{__key__: c, cls: 3, jpg: c}"));
-  EXPECT_THAT(
-      ReadAll(TarShards(TEST_DATA "/incomplete.tar", {"jpg", "cls"}, {.skip_incomplete = true})),
-      ElementsAre("{__key__: a, cls: 1, jpg: a}"));
+  EXPECT_THAT(ReadAll(Dataset::TarShards(TEST_DATA "/incomplete.tar", {"jpg", "cls"},
+                                         {.skip_incomplete = true})),
+              ElementsAre("{__key__: a, cls: 1, jpg: a}"));
 }
 
 TEST(TarShards, TheFirstAlternativePresentCounts) {
   FakeFiles files;
   files.Put("a", Member("x.png", "png") + Member("x.jpg", "jpg") + Member("y.png", "only png"));
-  EXPECT_THAT(Read(TarShards("a", {"jpg;png"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards("a", {"jpg;png"}), files),
               ElementsAre("{__key__: x, jpg: jpg}", "{__key__: y, jpg: only png}"));
 }
 
@@ -112,11 +113,12 @@ TEST(TarShards, KeysEndAtTheFirstDotOfTheLastComponent) {
   files.Put("a", Member("v1.0/img.seg.PNG", "1") + Member("v1.0/img.txt", "t") +
                      Member("no_extension", "") + Member(".hidden", "") + Member("d/.x", "") +
                      Member("__meta.json__", "") + Member("v1.0/img.seg.png", "2"));
-  EXPECT_THAT(Read(TarShards("a", {"seg.png"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards("a", {"seg.png"}), files),
               ElementsAre(HasSubstr("v1.0/img has more than one file .seg.png")));
   files.Put("b", Member("x.txt", "1") + Member("y.txt", "2") + Member("x.txt", "3"));
-  EXPECT_THAT(Read(TarShards("b", {"txt"}), files),  // the members of a sample are adjacent
-              ElementsAre("{__key__: x, txt: 1}", "{__key__: y, txt: 2}", "{__key__: x, txt: 3}"));
+  EXPECT_THAT(
+      Read(Dataset::TarShards("b", {"txt"}), files),  // the members of a sample are adjacent
+      ElementsAre("{__key__: x, txt: 1}", "{__key__: y, txt: 2}", "{__key__: x, txt: 3}"));
 }
 
 TEST(TarShards, EntriesThatAreNoFilesAreSkipped) {
@@ -125,7 +127,7 @@ TEST(TarShards, EntriesThatAreNoFilesAreSkipped) {
   files.Put("a", Member("dir/", "", '\0') + Member("dir", "", '5') + link +
                      Member("comment", "unknown to us", 'Z') + Member("x.cls", "old", '\0') +
                      Member("y.cls", "contiguous", '7'));
-  EXPECT_THAT(Read(TarShards("a", {"cls"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards("a", {"cls"}), files),
               ElementsAre("{__key__: x, cls: old}", "{__key__: y, cls: contiguous}"));
 }
 
@@ -141,7 +143,7 @@ TEST(TarShards, PaxSizesAndNamesTakeTheHeadersPlace) {
   files.Put("a", Member("g", PaxRecord("comment=not for us"), 'g') +
                      Member("x", PaxRecord("path=long.cls") + "10 size=8\n", 'x') + large +
                      Member("z.cls", "next"));
-  EXPECT_THAT(Read(TarShards("a", {"cls"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards("a", {"cls"}), files),
               ElementsAre("{__key__: long, cls: contents}", "{__key__: z, cls: next}"));
 }
 
@@ -151,7 +153,7 @@ TEST(TarShards, ADamagedHeaderGivesUpTheRestOfItsArchiveOnly) {
   damaged[1024] ^= 1;
   files.Put("bad", damaged);
   files.Put("good", Member("x.cls", "4"));
-  EXPECT_THAT(Read(TarShards({"bad", "good"}, {"cls"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards({"bad", "good"}, {"cls"}), files),
               ElementsAre("{__key__: x, cls: 1}",
                           AllOf(HasSubstr("bad: at offset 1024"), HasSubstr("no tar header"),
                                 HasSubstr("skipped")),
@@ -165,7 +167,7 @@ TEST(TarShards, AFlippedBitInAHeaderIsFound) {
     std::string flipped = whole;
     flipped[bit / 8] ^= static_cast<char>(1 << bit % 8);
     files.Put("flipped", flipped);
-    const Strings samples = Read(TarShards("flipped", {"cls"}), files);
+    const Strings samples = Read(Dataset::TarShards("flipped", {"cls"}), files);
     if (samples == Strings{"{__key__: x, cls: 1}"}) {  // the bit was in the padding of the checksum
       ASSERT_GE(bit / 8, 148u);
       ASSERT_LT(bit / 8, 156u);
@@ -180,7 +182,7 @@ TEST(TarShards, ACutIsFoundUnlessItEndsAFile) {
   const std::string one = Member("x.cls", "1"), two = Member("y.cls", std::string(600, 'y'));
   for (size_t size = 1; size < two.size(); ++size) {
     files.Put("cut", one + two.substr(0, size));
-    const Strings samples = Read(TarShards("cut", {"cls"}), files);
+    const Strings samples = Read(Dataset::TarShards("cut", {"cls"}), files);
     if (size >= 512 + 600) {  // only padding is missing
       ASSERT_THAT(samples, SizeIs(2)) << size;
       ASSERT_THAT(samples[1], Not(StartsWith("error: "))) << size;
@@ -197,10 +199,11 @@ TEST(TarShards, AnUnreadableHeaderIsAnErrorAfterWholeSamples) {
   std::string damaged = Member("x.jpg", "image") + Member("x.cls", "1");
   damaged[1024] ^= 1;
   files.Put("bad", damaged);
-  EXPECT_THAT(Read(TarShards("bad", {"jpg", "cls"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards("bad", {"jpg", "cls"}), files),
               ElementsAre(AllOf(HasSubstr("offset 1024"), HasSubstr("no tar header"))));
-  EXPECT_THAT(Read(TarShards("bad", {"jpg"}), files),  // not missing: the sample, then the error
-              ElementsAre("{__key__: x, jpg: image}", HasSubstr("no tar header")));
+  EXPECT_THAT(
+      Read(Dataset::TarShards("bad", {"jpg"}), files),  // not missing: the sample, then the error
+      ElementsAre("{__key__: x, jpg: image}", HasSubstr("no tar header")));
 }
 
 TEST(TarShards, SparseFilesAndHugeHeadersAreRefused) {
@@ -210,7 +213,7 @@ TEST(TarShards, SparseFilesAndHugeHeadersAreRefused) {
   files.Put("huge", Member("p", std::string(2 << 20, 'x'), 'x') + Member("x.cls", "1"));
   files.Put("alone", Member("p", PaxRecord("path=a.cls"), 'x'));
   files.Put("torn", Member("p", "99 path=a.cls\n", 'x') + Member("x.cls", "1"));
-  EXPECT_THAT(Read(TarShards({"sparse", "pax", "huge", "alone", "torn"}, {"cls"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards({"sparse", "pax", "huge", "alone", "torn"}, {"cls"}), files),
               ElementsAre(HasSubstr("sparse"), HasSubstr("sparse"), HasSubstr("2097152 bytes"),
                           HasSubstr("ends between"), HasSubstr("damaged")));
 }
@@ -219,21 +222,22 @@ TEST(TarShards, AnEmptyFileAndAnEmptyArchiveHoldNothing) {
   FakeFiles files;
   files.Put("empty", "");
   files.Put("archive", std::string(10240, '\0'));
-  EXPECT_THAT(Read(TarShards({"empty", "archive"}, {"cls"}), files), IsEmpty());
+  EXPECT_THAT(Read(Dataset::TarShards({"empty", "archive"}, {"cls"}), files), IsEmpty());
 }
 
 TEST(TarShards, ImpossibleFieldsAreMistakesInTheDataset) {
-  EXPECT_THAT(TarShards("a", {"jpg;"}).status().ToString(),
+  EXPECT_THAT(Dataset::TarShards("a", {"jpg;"}).status().ToString(),
               AllOf(HasSubstr("TarShards#0"), HasSubstr("'jpg;'")));
-  EXPECT_THAT(TarShards("a", {"jpg;png", "PNG"}).status().ToString(), HasSubstr("png twice"));
-  EXPECT_THAT(TarShards("a", {"__key__"}).status().ToString(), HasSubstr("__key__"));
+  EXPECT_THAT(Dataset::TarShards("a", {"jpg;png", "PNG"}).status().ToString(),
+              HasSubstr("png twice"));
+  EXPECT_THAT(Dataset::TarShards("a", {"__key__"}).status().ToString(), HasSubstr("__key__"));
 }
 
 TEST(TarShards, AFaultOfTheDiskIsPassedOn) {
   FakeFiles files;
   files.Put("a", DataFile("ustar.tar"));
   files.FailFrom("a", 2000, absl::UnavailableError("the disk is gone"));
-  EXPECT_THAT(Read(TarShards("a", {"cls"}), files),
+  EXPECT_THAT(Read(Dataset::TarShards("a", {"cls"}), files),
               ElementsAre(AllOf(HasSubstr("the disk is gone"), HasSubstr("skipped"))));
 }
 

@@ -20,6 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                                 .drop_remainder = data[2] / 2 % 2 == 1,
                                                 .header_bytes = data[3]};
   for (const char* name : {"file.bin", "file.npy"})
-    penstock::ReadFuzzed(penstock::TokenShards(name, 1 + data[4], options), files);
+    penstock::ReadFuzzed(penstock::Dataset::TokenShards(name, 1 + data[4], options), files);
   return 0;
 }

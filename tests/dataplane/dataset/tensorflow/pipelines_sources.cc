@@ -51,36 +51,36 @@ std::vector<Pipeline> Sources() {
        [] {
          return Dataset::FromTensorSlices<bool>({true, false, true});
        }},
-      {"text_lines", [] { return TextLineDataset(DataFile("a.txt")); }},
+      {"text_lines", [] { return Dataset::TextLine(DataFile("a.txt")); }},
       {"text_lines_of_two_files",
        [] {
-         return TextLineDataset({DataFile("a.txt"), DataFile("b.txt")});
+         return Dataset::TextLine({DataFile("a.txt"), DataFile("b.txt")});
        }},
       {"text_lines_of_listed_files",
-       [] { return Dataset::ListFiles(DataFile("*.txt")).FlatMap(TextLineDataset); }},
+       [] { return Dataset::ListFiles(DataFile("*.txt")).FlatMap(Dataset::TextLine); }},
       {"text_lines_interleaved",
        [] {
          return Dataset::ListFiles(DataFile("*.txt"))
-             .Interleave(TextLineDataset, {.cycle_length = 2, .block_length = 2});
+             .Interleave(Dataset::TextLine, {.cycle_length = 2, .block_length = 2});
        }},
-      {"tfrecords", [] { return TFRecordDataset(DataFile("a.tfrecord")); }},
+      {"tfrecords", [] { return Dataset::TFRecord(DataFile("a.tfrecord")); }},
       {"tfrecords_of_two_files",
        [] {
-         return TFRecordDataset({DataFile("a.tfrecord"), DataFile("b.tfrecord")});
+         return Dataset::TFRecord({DataFile("a.tfrecord"), DataFile("b.tfrecord")});
        }},
       {"tfrecords_gzip",
        [] {
-         return TFRecordDataset(DataFile("a.tfrecord.gz"), {.compression = Compression::kGzip});
+         return Dataset::TFRecord(DataFile("a.tfrecord.gz"), {.compression = Compression::kGzip});
        }},
       {"tfrecords_zlib",
        [] {
-         return TFRecordDataset(DataFile("a.tfrecord.zlib"), {.compression = Compression::kZlib});
+         return Dataset::TFRecord(DataFile("a.tfrecord.zlib"), {.compression = Compression::kZlib});
        }},
-      {"fixed_length_records", [] { return FixedLengthRecordDataset(DataFile("fixed.bin"), 8); }},
+      {"fixed_length_records", [] { return Dataset::FixedLengthRecord(DataFile("fixed.bin"), 8); }},
       {"fixed_length_records_with_header_and_footer",
        [] {
-         return FixedLengthRecordDataset(DataFile("fixed.bin"), 4,
-                                         {.header_bytes = 2, .footer_bytes = 2});
+         return Dataset::FixedLengthRecord(DataFile("fixed.bin"), 4,
+                                           {.header_bytes = 2, .footer_bytes = 2});
        }},
   };
 }

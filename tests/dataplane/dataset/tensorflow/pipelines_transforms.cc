@@ -158,23 +158,25 @@ std::vector<Pipeline> Nested() {
        }},
       {"flat_map_of_repeats",
        [] {
-         return Numbers({3, 1}).FlatMap([](Expr x) { return TensorsOf(x).Repeat(2); });
+         return Numbers({3, 1}).FlatMap([](Expr x) { return Dataset::FromTensors(x).Repeat(2); });
        }},
       {"flat_map_in_flat_map",
        [] {
-         return Dataset::Range(4).FlatMap(
-             [](Expr x) { return RangeOf(x).FlatMap([](Expr y) { return RangeOf(y + 1); }); });
+         return Dataset::Range(4).FlatMap([](Expr x) {
+           return Dataset::Range(x).FlatMap([](Expr y) { return Dataset::Range(y + 1); });
+         });
        }},
       {"flat_map_of_tuples",
        [] {
          return Dataset::Zip({Dataset::Range(3), Dataset::Range(2, 5)}).FlatMap([](Expr e) {
-           return RangeOf(e[1]).Map([](Expr y) { return y + 10; });
+           return Dataset::Range(e[1]).Map([](Expr y) { return y + 10; });
          });
        }},
       {"interleave_documented",
        [] {
-         return Dataset::Range(1, 6).Interleave([](Expr x) { return TensorsOf(x).Repeat(6); },
-                                                {.cycle_length = 2, .block_length = 4});
+         return Dataset::Range(1, 6).Interleave(
+             [](Expr x) { return Dataset::FromTensors(x).Repeat(6); },
+             {.cycle_length = 2, .block_length = 4});
        }},
       {"interleave_cycle_1",
        [] { return Dataset::Range(5).Interleave(RangeOf, {.cycle_length = 1}); }},
@@ -190,7 +192,7 @@ std::vector<Pipeline> Nested() {
       {"interleave_block_3",
        [] {
          return Numbers({10, 20, 30})
-             .Interleave([](Expr x) { return TensorsOf(x).Repeat(4); },
+             .Interleave([](Expr x) { return Dataset::FromTensors(x).Repeat(4); },
                          {.cycle_length = 3, .block_length = 3});
        }},
       {"interleave_more_places_than_elements",
@@ -203,7 +205,7 @@ std::vector<Pipeline> Nested() {
        }},
       {"interleave_many",
        [] {
-         return Dataset::Range(11).Interleave([](Expr x) { return RangeOf(x * x % 7); },
+         return Dataset::Range(11).Interleave([](Expr x) { return Dataset::Range(x * x % 7); },
                                               {.cycle_length = 4, .block_length = 3});
        }},
   };

@@ -46,7 +46,7 @@ Dataset Twins(const Dataset& vectors) {
   });
 }
 Dataset RecordsOf(const char* pattern) {
-  return Dataset::ListFiles(pattern, {.shuffle = true, .seed = 5}).FlatMap(TFRecordDataset);
+  return Dataset::ListFiles(pattern, {.shuffle = true, .seed = 5}).FlatMap(Dataset::TFRecord);
 }
 Dataset DictsOfSquares(int64_t count) {
   return Dataset::Range(count).Map([](Expr x) { return Struct({{"x", x}, {"square", x * x}}); });

@@ -220,7 +220,7 @@ TEST(Cache, KeepsNoErrors) {
 
 TEST(Cache, HasItsOwnForEachOpeningOfAFunction) {
   const Dataset dataset =
-      Dataset::Range(1, 4).FlatMap([](Expr x) { return RangeOf(x).Cache().Repeat(2); });
+      Dataset::Range(1, 4).FlatMap([](Expr x) { return Dataset::Range(x).Cache().Repeat(2); });
   EXPECT_THAT(ReadAll(dataset),
               ElementsAre("0", "0", "0", "1", "0", "1", "0", "1", "2", "0", "1", "2"));
 }
@@ -460,8 +460,8 @@ TEST_F(CacheOnDisk, OfAnOrderThatShardsDivideIsForItsSeedAlone) {
 
 TEST_F(CacheOnDisk, InAFunctionIsRefused) {
   const std::string path = Path();
-  const Strings all =
-      ReadAll(Dataset::Range(1, 2).FlatMap([path](Expr x) { return RangeOf(x).Cache(path); }));
+  const Strings all = ReadAll(
+      Dataset::Range(1, 2).FlatMap([path](Expr x) { return Dataset::Range(x).Cache(path); }));
   ASSERT_THAT(all, SizeIs(1));
   EXPECT_THAT(all[0], HasSubstr("is inside a function"));
 }

@@ -46,7 +46,7 @@ Expr Squares(const Expr& x) {
 }
 Dataset Records() {
   return Dataset::ListFiles("/data/*.tfrecord", {.shuffle = true, .seed = 5})
-      .Interleave(TFRecordDataset, {.cycle_length = 2});
+      .Interleave(Dataset::TFRecord, {.cycle_length = 2});
 }
 
 std::vector<Case> MapCases() {
@@ -109,55 +109,58 @@ std::vector<Case> NestedCases() {
   return {
       {.name = "FlatMap",
        .kinds = {"FlatMap", "RangeOf"},
-       .make = [] { return Dataset::Range(8).FlatMap([](Expr x) { return RangeOf(x % 4); }); }},
+       .make =
+           [] { return Dataset::Range(8).FlatMap([](Expr x) { return Dataset::Range(x % 4); }); }},
       {.name = "FlatMapOfSlices",
        .kinds = {"FlatMap", "TensorSlicesOf"},
        .make =
            [] {
              return Dataset::Range(8).Map(CountingUp).FlatMap([](Expr x) {
-               return TensorSlicesOf(x).Map([](Expr y) { return y + 1; });
+               return Dataset::FromTensorSlices(x).Map([](Expr y) { return y + 1; });
              });
            }},
       {.name = "FlatMapWithinFlatMap",
        .kinds = {"FlatMap"},
        .make =
            [] {
-             return Dataset::Range(5).FlatMap(
-                 [](Expr x) { return RangeOf(x).FlatMap([](Expr y) { return RangeOf(y + 1); }); });
+             return Dataset::Range(5).FlatMap([](Expr x) {
+               return Dataset::Range(x).FlatMap([](Expr y) { return Dataset::Range(y + 1); });
+             });
            }},
       Counting({.name = "FlatMapShufflesEachAnew",
                 .kinds = {"FlatMap"},
                 .make =
                     [] {
                       return Dataset::Range(4).FlatMap(
-                          [](Expr x) { return RangeOf(x * 0 + 6).Shuffle(6).Map(Drawing); });
+                          [](Expr x) { return Dataset::Range(x * 0 + 6).Shuffle(6).Map(Drawing); });
                     }}),
       Counting({.name = "FlatMapOfErrors",
                 .kinds = {"FlatMap"},
                 .make =
                     [] {
                       return Dataset::Range(12).Map(Failing).FlatMap(
-                          [](Expr x) { return RangeOf(x % 3 + 1); });
+                          [](Expr x) { return Dataset::Range(x % 3 + 1); });
                     }}),
       {.name = "Interleave",
        .kinds = {"Interleave", "TensorsOf"},
        .make =
            [] {
-             return Dataset::Range(7).Interleave([](Expr x) { return TensorsOf(x).Repeat(5); },
-                                                 {.cycle_length = 3, .block_length = 2});
+             return Dataset::Range(7).Interleave(
+                 [](Expr x) { return Dataset::FromTensors(x).Repeat(5); },
+                 {.cycle_length = 3, .block_length = 2});
            }},
       {.name = "InterleaveOfDifferentLengths",
        .kinds = {"Interleave"},
        .make =
            [] {
-             return Dataset::Range(11).Interleave([](Expr x) { return RangeOf(x * x % 7); },
+             return Dataset::Range(11).Interleave([](Expr x) { return Dataset::Range(x * x % 7); },
                                                   {.cycle_length = 4, .block_length = 3});
            }},
       {.name = "InterleaveOfMoreThanThereAre",
        .kinds = {"Interleave"},
        .make =
            [] {
-             return Dataset::Range(3).Interleave([](Expr x) { return RangeOf(x + 2); },
+             return Dataset::Range(3).Interleave([](Expr x) { return Dataset::Range(x + 2); },
                                                  {.cycle_length = 9});
            }},
       Counting({.name = "InterleaveOfErrors",
@@ -165,7 +168,8 @@ std::vector<Case> NestedCases() {
                 .make =
                     [] {
                       return Dataset::Range(20).Map(Failing).Interleave(
-                          [](Expr x) { return RangeOf(x % 4).Map(Failing); }, {.cycle_length = 3});
+                          [](Expr x) { return Dataset::Range(x % 4).Map(Failing); },
+                          {.cycle_length = 3});
                     }}),
       {.name = "InterleaveOfTFRecords",
        .kinds = {"Interleave", "TFRecordDatasetOf"},
@@ -175,7 +179,7 @@ std::vector<Case> NestedCases() {
        .make =
            [] {
              return Dataset::ListFiles("/data/*.txt")
-                 .Interleave(TextLineDataset, {.cycle_length = 3, .block_length = 2});
+                 .Interleave(Dataset::TextLine, {.cycle_length = 3, .block_length = 2});
            }},
   };
 }
@@ -430,7 +434,7 @@ std::vector<Case> StackedCases() {
        .make =
            [] {
              return Dataset::Range(9)
-                 .Interleave([](Expr x) { return RangeOf(x + 3); }, {.cycle_length = 4})
+                 .Interleave([](Expr x) { return Dataset::Range(x + 3); }, {.cycle_length = 4})
                  .Filter([](Expr x) { return x % 2 == 0; })
                  .Map(Squares, {.num_parallel_calls = 3})
                  .Prefetch(4)

@@ -19,7 +19,7 @@ Expr Sum(const Expr& state, const Expr& x) {
   return Tuple({state + x, state * 2 + x});
 }
 Dataset StringRecords() {
-  return Dataset::ListFiles("/data/*.tfrecord").Interleave(TFRecordDataset, {.cycle_length = 2});
+  return Dataset::ListFiles("/data/*.tfrecord").Interleave(Dataset::TFRecord, {.cycle_length = 2});
 }
 
 // A folder of this process, removed at its end.
@@ -225,7 +225,7 @@ std::vector<Case> CacheCases() {
                 .make =
                     [] {
                       return Dataset::Range(5).FlatMap(
-                          [](Expr x) { return RangeOf(x).Map(Drawing).Cache().Repeat(2); });
+                          [](Expr x) { return Dataset::Range(x).Map(Drawing).Cache().Repeat(2); });
                     }}),
       {.name = "CacheOnDisk",
        .kinds = {"Cache"},

@@ -242,7 +242,7 @@ TEST(Scan, RefusesFunctionsThatDoNotFit) {
               HasSubstr("have different structures"));
   Dataset inner;
   (void)ten.FlatMap([&](Expr x) {
-    inner = RangeOf(x).Scan(x, [](Expr s, Expr y) { return Tuple({s, y}); });
+    inner = Dataset::Range(x).Scan(x, [](Expr s, Expr y) { return Tuple({s, y}); });
     return inner;
   });
   EXPECT_THAT(Mistake(inner), HasSubstr("initial_state must be made of constants"));

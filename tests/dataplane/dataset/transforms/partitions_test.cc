@@ -47,7 +47,7 @@ TEST(Partitions, OfShuffledEpochsAreTheWhole) {
 
 TEST(Partitions, OfShuffledFilesAreTheWhole) {
   ExpectPartitionsAreTheWhole(Dataset::ListFiles("/data/*.tfrecord", {.shuffle = true})
-                                  .Interleave(TFRecordDataset, {.cycle_length = 2})
+                                  .Interleave(Dataset::TFRecord, {.cycle_length = 2})
                                   .Shuffle(4));
 }
 

@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 // Returns 0, 1 … x - 1 as one tensor, for each of the lengths x.
 Dataset Ranges(std::vector<int64_t> lengths) {
-  return Numbers(std::move(lengths)).FlatMap([](Expr x) { return RangeOf(x).Batch(100); });
+  return Numbers(std::move(lengths)).FlatMap([](Expr x) { return Dataset::Range(x).Batch(100); });
 }
 
 TEST(Map, AppliesTheFunctionInOrder) {
@@ -64,8 +64,9 @@ TEST(FlatMap, PassesOverEmptyDatasets) {
 TEST(Interleave, IsTheDocumentedExample) {
   // tf.data: Dataset.range(1, 6).interleave(lambda x: from_tensors(x).repeat(6),
   // cycle_length=2, block_length=4)
-  const Dataset dataset = Dataset::Range(1, 6).Interleave(
-      [](Expr x) { return TensorsOf(x).Repeat(6); }, {.cycle_length = 2, .block_length = 4});
+  const Dataset dataset =
+      Dataset::Range(1, 6).Interleave([](Expr x) { return Dataset::FromTensors(x).Repeat(6); },
+                                      {.cycle_length = 2, .block_length = 4});
   EXPECT_THAT(ReadAll(dataset),
               ElementsAre("1", "1", "1", "1", "2", "2", "2", "2", "1", "1", "2", "2",  //
                           "3", "3", "3", "3", "4", "4", "4", "4", "3", "3", "4", "4",  //
@@ -73,10 +74,10 @@ TEST(Interleave, IsTheDocumentedExample) {
 }
 
 TEST(Interleave, TakesTurnsByOneUnlessToldOtherwise) {
-  EXPECT_THAT(
-      ReadAll(Numbers({10, 20, 30})
-                  .Interleave([](Expr x) { return TensorsOf(x).Repeat(2); }, {.cycle_length = 3})),
-      ElementsAre("10", "20", "30", "10", "20", "30"));
+  EXPECT_THAT(ReadAll(Numbers({10, 20, 30})
+                          .Interleave([](Expr x) { return Dataset::FromTensors(x).Repeat(2); },
+                                      {.cycle_length = 3})),
+              ElementsAre("10", "20", "30", "10", "20", "30"));
 }
 
 TEST(Interleave, OpensTheNextWhereOneEnded) {

@@ -21,7 +21,7 @@ inline Dataset Numbers(std::vector<int64_t> values) {
 // Returns 1, 2 … n as one tensor for each length n > 0.
 inline Dataset Vectors(std::vector<int64_t> lengths) {
   return Numbers(std::move(lengths)).FlatMap([](Expr n) {
-    return RangeOf(n).Map([](Expr i) { return i + 1; }).Batch(100);
+    return Dataset::Range(n).Map([](Expr i) { return i + 1; }).Batch(100);
   });
 }
 

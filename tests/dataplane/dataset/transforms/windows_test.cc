@@ -356,7 +356,7 @@ TEST(Pack, TooLongSequencesAreErrorsInPlaceByDefault) {
 
 TEST(Pack, SaysHowFarBackItRestores) {
   const Dataset dataset = CountedRange(10000).FlatMap([](Expr x) {
-    return RangeOf(x % 7).Batch(7).Map([](Expr t) { return Struct({{"t", t}}); });
+    return Dataset::Range(x % 7).Batch(7).Map([](Expr t) { return Struct({{"t", t}}); });
   });
   // The last remembered position may be up to 64 sequences earlier, and there are 16 elements of
   // the FlatMap, of which every seventh is empty.
