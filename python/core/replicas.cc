@@ -114,7 +114,7 @@ void BindGroups(py::module_& module) {
           arg("communicator"),
           "Returns a connected group of the ranks of an ncclComm_t, given as its address.")
       .def_static(
-          "of",
+          "create",
           [](std::vector<std::string> devices, std::vector<int> replicas_of_process, int process,
              std::string launch_id) {
             return ValueOrRaise(

@@ -131,14 +131,14 @@ const Fields<DistributeArguments>& DistributeFields() {
       {"max_outstanding_bytes", Option(&O::max_outstanding_bytes)},
       {"data_transfer_protocol", Option(&O::data_transfer_protocol)},
       {"fallback", Option(&O::fallback)},
-      {"keep", Option(&O::ack_mode)},
+      {"ack_mode", Option(&O::ack_mode)},
       {"order", Deliver(&D::order)},
       {"partitions", Deliver(&D::partitions)},
       {"visitation", Deliver(&D::visitation)},
       {"early_end", Deliver(&D::early_end)},
       {"consumer_index", Deliver(&D::consumer_index)},
       {"num_consumers", Deliver(&D::num_consumers)},
-      {"rests", Deliver(&D::remainder_policy)},
+      {"remainder_policy", Deliver(&D::remainder_policy)},
       {"on_error", Deliver(&D::on_error)},
       {"group_size", OfGroup(&ConsumerGroup::size)},
       {"group_member", OfGroup(&ConsumerGroup::member)},
@@ -326,9 +326,12 @@ void BindEnumerations(py::module_& module) {
       .value("DATA", ShardingPolicy::kData)
       .value("FILE_OR_DATA", ShardingPolicy::kFileOrData)
       .value("HINT", ShardingPolicy::kHint);
-  py::enum_<AckMode>(module, "Keep",
+  py::enum_<AckMode>(module, "AckMode",
                      "The elements that count as read by a trainer: all that were delivered to it, "
                      "or only the elements in a state that it committed.")
+      .value("ON_DELIVERY", AckMode::kOnDelivery)
+      .value("ON_COMMIT", AckMode::kOnCommit)
+      // Names before 0.9, until the next release.
       .value("TAKEN", AckMode::kOnDelivery)
       .value("COMMITTED", AckMode::kOnCommit);
   py::enum_<MergeOrder>(module, "MergeOrder",

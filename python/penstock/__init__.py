@@ -70,4 +70,8 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import sys
+
+    from . import moved
+
+    return moved.find(sys.modules[__name__], name, {"of_all_ranks": "merge_rank_states"})

@@ -76,12 +76,47 @@ class Dataset(Sources, Elementwise, Batching):
         """Returns transformation_func(self), so that a function from dataset to dataset fits into a chain."""
         return transformation_func(self)
 
-    def distribute(self, processing_mode, service, **options):
-        """Nodes before it run on the workers of `service`, nodes after it in this process. `options`: fields of
-        DistributeOptions (include/penstock/distribute.h) for which `data.service.distribute` has no argument."""
+    def distribute(
+        self,
+        processing_mode,
+        service,
+        *,
+        job_name=None,
+        run_id=None,
+        ack_mode=None,
+        order=None,
+        partitions=None,
+        visitation=None,
+        early_end=None,
+        consumer_index=None,
+        num_consumers=None,
+        remainder_policy=None,
+        on_error=None,
+        group_size=None,
+        group_member=None,
+        trainer_id=None,
+        cross_trainer_cache=None,
+        target_workers="AUTO",
+        max_outstanding_requests=None,
+        max_outstanding_bytes=None,
+        max_bytes_in_flight=None,
+        max_permits=None,
+        data_transfer_protocol=None,
+        fallback=None,
+        compression=None,
+        namespace=None,
+        task_refresh_interval_hint_ms=None,
+        timeout=None,
+        seed=None,
+        **moved,
+    ):
+        """Nodes before it run on the workers of `service`, nodes after it in this process. The arguments are the
+        fields of DistributeOptions (include/penstock/distribute.h); None means the default. Enumerations of
+        `data.service` may be given by name: ack_mode="ON_COMMIT"."""
         from .data import service as of_service
 
-        return self._alike(self._core.distribute(of_service._options(processing_mode, service, **options)))
+        options = {name: value for name, value in locals().items() if name not in ("self", "moved", "of_service")}
+        return self._alike(self._core.distribute(of_service._options(**options, **moved)))
 
     # --- Reading ------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import threading
 import typing
 import warnings
 
-from . import _core, dataset as datasets, errors, expr, iterator, leaving, nest, spec, tensor, values
+from . import _core, dataset as datasets, errors, expr, iterator, leaving, moved, nest, spec, tensor, values
 from ._core import (  # noqa: F401
     AutoShardPolicy,
     InputContext,
@@ -27,6 +27,22 @@ from ._core import (  # noqa: F401
     ReduceOp,
     ReplicaGroup,
 )
+
+
+
+def _of(devices=("CPU:0",), replicas_of_process=(), process=0, launch=""):
+    moved.warn("ReplicaGroup.of", "ReplicaGroup.create")
+    return ReplicaGroup.create(devices, replicas_of_process, process, launch)
+
+
+def _launch(self):
+    moved.warn("ReplicaGroup.launch", "ReplicaGroup.launch_id")
+    return self.launch_id
+
+
+# Names before 0.9, until the next release.
+ReplicaGroup.of = staticmethod(_of)
+ReplicaGroup.launch = property(_launch)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -270,6 +270,38 @@ class Reading(unittest.TestCase):
         with self.assertRaises(ValueError):
             service.CrossTrainerCache("")
 
+    def test_enumerations_are_given_by_name_too(self):
+        numbers = ps.Dataset.range(3)
+        address = "grpc://localhost:1"
+        by_name = numbers.distribute("distributed_epoch", address, ack_mode="on_commit", order="DETERMINISTIC")
+        self.assertEqual(
+            by_name.explain(),
+            numbers.distribute(
+                "distributed_epoch", address, ack_mode=service.AckMode.ON_COMMIT, order=service.MergeOrder.DETERMINISTIC
+            ).explain(),
+        )
+        self.assertIn("ack_mode=ON_COMMIT", by_name.explain())
+        with self.assertRaisesRegex(ValueError, "ack_mode must be a AckMode or one of 'ON_DELIVERY', 'ON_COMMIT', not 'x'"):
+            numbers.distribute("distributed_epoch", address, ack_mode="x")
+
+    def test_names_before_0_9_warn(self):
+        with self.assertWarnsRegex(DeprecationWarning, "penstock.data.service.Keep is called AckMode") as warned:
+            self.assertIs(service.Keep, service.AckMode)
+        self.assertEqual(warned.filename, __file__)
+        with self.assertWarnsRegex(DeprecationWarning, "penstock.of_all_ranks is called merge_rank_states"):
+            self.assertIs(ps.of_all_ranks, ps.merge_rank_states)
+        with self.assertWarnsRegex(DeprecationWarning, "argument keep is called ack_mode") as warned:
+            dataset = ps.Dataset.range(3).distribute("distributed_epoch", "grpc://localhost:1", keep="COMMITTED")
+        self.assertEqual(warned.filename, __file__)
+        self.assertIn("ack_mode=ON_COMMIT", dataset.explain())
+        with self.assertWarns(DeprecationWarning):
+            group = ps.distribute.ReplicaGroup.of(["CPU:0"], launch="first")
+        with self.assertWarns(DeprecationWarning):
+            self.assertEqual(group.launch, "first")
+        self.assertEqual(group.launch_id, "first")
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'kept'"):
+            service.kept
+
     def test_unknown_ids_are_not_found(self):
         with Cluster(0) as cluster:
             with self.assertRaises(ps.errors.NotFoundError):

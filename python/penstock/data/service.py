@@ -7,10 +7,35 @@
 """
 
 import dataclasses
+import sys
 from typing import Optional
 
-from .. import _core, dataset as datasets, errors, functions, leaving, spec
-from .._core import Keep, MergeOrder, Rests, RoundErrorPolicy, ShardingPolicy, Visitation  # noqa: F401
+from .. import _core, dataset as datasets, errors, functions, leaving, moved, spec
+from .._core import (  # noqa: F401
+    AckMode,
+    Compression,
+    MergeOrder,
+    RemainderPolicy,
+    RoundErrorPolicy,
+    ShardingPolicy,
+    Visitation,
+)
+
+# Options that may be given as a string, the name of a member in any case.
+_ENUMS = {
+    "ack_mode": AckMode,
+    "compression": Compression,
+    "on_error": RoundErrorPolicy,
+    "order": MergeOrder,
+    "remainder_policy": RemainderPolicy,
+    "visitation": Visitation,
+}
+
+
+def __getattr__(name):
+    return moved.find(
+        sys.modules[__name__], name, {"Keep": "AckMode", "Rests": "RemainderPolicy", "RoundErrors": "RoundErrorPolicy"}
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,7 +301,10 @@ def _given(config):
 
 def _options(processing_mode, service, cross_trainer_cache=None, target_workers="AUTO", **others):
     """Returns DistributeOptions for _core; None is left out."""
+    others = moved.keywords(others, {"keep": "ack_mode", "rests": "remainder_policy"})
     options = {name: value for name, value in others.items() if value is not None}
+    for name in _ENUMS.keys() & options.keys():
+        options[name] = _member(name, _ENUMS[name], options[name])
     options["processing_mode"] = _mode(processing_mode)
     options["service"] = _target(service)
     for name in ("consumer_index", "num_consumers", "max_outstanding_requests"):
@@ -288,6 +316,16 @@ def _options(processing_mode, service, cross_trainer_cache=None, target_workers=
         options["trainer_id"] = cross_trainer_cache.trainer_id
     options["target_workers"] = _core.target_workers(target_workers)
     return options
+
+
+def _member(option, enum, value):
+    """Returns the member of `enum` that `value` is or names."""
+    if isinstance(value, enum):
+        return value
+    if isinstance(value, str) and value.upper() in enum.__members__:
+        return enum.__members__[value.upper()]
+    known = ", ".join(repr(name) for name in enum.__members__ if name not in ("TAKEN", "COMMITTED"))
+    raise ValueError(f"{option} must be a {enum.__name__} or one of {known}, not {value!r}")
 
 
 def _mode(processing_mode):
@@ -311,10 +349,7 @@ def _target(service):
 
 
 def _compression(name):
-    known = {"AUTO": "AUTO", None: "NONE", "NONE": "NONE", "SNAPPY": "SNAPPY", "LZ4": "LZ4"}
-    if name not in known:
-        raise ValueError(f"compression must be 'AUTO', 'SNAPPY', 'LZ4' or None, not {name!r}")
-    return getattr(_core.Compression, known[name])
+    return Compression.NONE if name is None else _member("compression", Compression, name)
 
 
 def _id(dataset_id):
