@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of the servers as tables of settings (control/settings), and settings as flags
-// of a command.
+// Settings (control/settings) as flags of a command.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "control/settings/server_settings.h"
 #include "control/settings/settings.h"
-#include "penstock/server.h"
+#include "penstock/tls.h"
 
 namespace CLI {
 class App;
 }
 
 namespace penstock::tools {
-
-std::vector<Setting> SettingsOf(DispatcherConfig& config);
-std::vector<Setting> SettingsOf(WorkerConfig& config);
 
 // Adds the settings as options of `command`: from flags, else from the environment. The targets
 // must outlive it. An invalid value throws CLI::ParseError. May be called once for a command.

@@ -113,8 +113,8 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
          OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
          DurationOrDash(job.goes_in)});
   }
-  return FormatTable({"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "TAKEN",
-                      "KEPT", "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN"},
+  return FormatTable({"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "RECEIVED",
+                      "COMMITTED", "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN"},
                      rows);
 }
 
@@ -141,7 +141,7 @@ std::string ReportPartitions(const control::JobStatus& job) {
     }
   }
   return FormatTable({"REPETITION", "PARTITION", "PLACEMENT", "WORKER", "ELEMENTS", "SPLITS",
-                      "TAKEN", "KEPT", "WAITS FOR"},
+                      "RECEIVED", "COMMITTED", "WAITS FOR"},
                      rows);
 }
 

@@ -135,10 +135,10 @@ std::string StatusPage(const DispatcherStatus& status) {
           HtmlTable("Workers", {"worker", "state", "partitions", "permits", "silent for"},
                     WorkersOf(status)),
           HtmlTable("Jobs",
-                    {"job", "phase", "dataset", "iterations", "readers", "partitions", "taken",
-                     "kept", "waits for", "goes in"},
+                    {"job", "phase", "dataset", "iterations", "readers", "partitions", "received",
+                     "committed", "waits for", "goes in"},
                     JobsOf(status)),
-          "<p>taken: elements that readers have, returned by Next() or received for it · kept: of "
+          "<p>received: elements that readers have, returned by Next() or received for it · committed: of "
           "them, those in a trainer's history for good · waits for: who is missing for the latest "
           "pass to go on</p>\n",
           HtmlTable(

@@ -9,9 +9,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "penstock/export.h"
 #include "penstock/ids.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class IndexSet {
  public:

@@ -159,8 +159,12 @@ absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setti
   std::set<std::string> settled = given;
   for (const Setting& setting : settings) {
     if (settled.contains(setting.name)) continue;
-    const std::string variable = VariableOf(section, setting.name);
-    const std::optional<std::string> text = environment(variable);
+    std::string variable = VariableOf(section, setting.name);
+    std::optional<std::string> text = environment(variable);
+    if (!text.has_value() && setting.old_name != nullptr) {
+      variable = VariableOf(section, setting.old_name);
+      text = environment(variable);
+    }
     if (!text.has_value()) continue;
     if (!SetFromText(setting.target, *text)) {
       return absl::InvalidArgumentError(
@@ -178,7 +182,8 @@ absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setti
     for (const TomlEntry& entry : each.entries) {
       const std::string place = absl::StrCat(path, ":", entry.line);
       const auto setting = std::find_if(settings.begin(), settings.end(), [&](const Setting& row) {
-        return KeyOf(row.name) == entry.key;
+        return KeyOf(row.name) == entry.key ||
+               (row.old_name != nullptr && KeyOf(row.old_name) == entry.key);
       });
       if (setting == settings.end()) return UnknownKey(place, entry.key, section, settings);
       if (settled.contains(setting->name)) continue;

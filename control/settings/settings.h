@@ -30,6 +30,8 @@ struct Setting {
   const char* name;
   Target target;  // holds the default; a Duration is given in milliseconds
   const char* help;
+  // The name in the release before, which is accepted too; nullptr: the same.
+  const char* old_name = nullptr;
 };
 
 // Returns the key in a file, such as client_timeout_ms.

@@ -8,8 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/distribute.h"
+#include "penstock/export.h"
 
-namespace penstock::client {
+namespace penstock {
+namespace PENSTOCK_EXPORT client {
 
 struct DeliveryFields {
   MergeOrder order = MergeOrder::kAny;
@@ -34,4 +36,5 @@ DeliveryFields OfMember(DeliveryFields fields);
 // checked.
 absl::StatusOr<DeliveryMode> ToDelivery(const DeliveryFields& fields);
 
-}  // namespace penstock::client
+}  // namespace client
+}  // namespace penstock

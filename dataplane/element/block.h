@@ -11,11 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 #include "penstock/ids.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 inline constexpr uint32_t kBlockMagic = 0x31425350;  // "PSB1", little endian
 inline constexpr uint16_t kBlockVersion = 1;

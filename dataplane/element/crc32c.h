@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace penstock {
+#include "penstock/export.h"
+
+namespace PENSTOCK_EXPORT penstock {
 
 // Returns the CRC of `bytes`. `before` is the CRC of the bytes that precede them.
 uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);

@@ -8,8 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Longer messages are cut; readers need only a line or two.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;

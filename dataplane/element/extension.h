@@ -10,8 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "dataplane/element/block.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // The numbers are fixed on the wire and never reused (docs/element.md).
 enum class ExtensionType : uint16_t {

@@ -11,8 +11,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Both return a ResourceExhausted error that begins with `name` and contains the remedy.
 // IsExhausted() is true for it.

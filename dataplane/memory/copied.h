@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace penstock {
+#include "penstock/export.h"
+
+namespace PENSTOCK_EXPORT penstock {
 
 // Copies as memcpy does, and counts the bytes.
 void CopyCounted(void* to, const void* from, size_t bytes);

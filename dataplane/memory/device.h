@@ -20,8 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dataplane/memory/registrar.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Device memory. The destructor frees it; all work on it must be done by then.
 class DeviceMemory {

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 
-namespace penstock {
+#include "penstock/export.h"
+
+namespace PENSTOCK_EXPORT penstock {
 
 // Returns how often this process and its ancestors have forked, as seen from the child. An object
 // made under another number belongs to a different process. Any thread; one load.

@@ -11,10 +11,11 @@
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 #include "penstock/loan.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct PoolOptions {
   // The most bytes of all slots of the pool together, both lent and free. 0: no bound.

@@ -9,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/python/process.h"
+#include "penstock/export.h"
 
-namespace penstock::python_host {
+namespace penstock {
+namespace PENSTOCK_EXPORT python_host {
 
 struct HostOptions {
   int processes = 1;  // the most that run at a time; at least 1
@@ -31,4 +33,5 @@ class ProcessHost {
   static absl::StatusOr<std::shared_ptr<PythonHost>> Start(HostOptions options);
 };
 
-}  // namespace penstock::python_host
+}  // namespace python_host
+}  // namespace penstock

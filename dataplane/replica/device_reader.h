@@ -12,8 +12,10 @@
 #include "dataplane/replica/device_prefetch.h"
 #include "penstock/dataset.h"
 #include "penstock/device_element.h"
+#include "penstock/export.h"
 
-namespace penstock::replica {
+namespace penstock {
+namespace PENSTOCK_EXPORT replica {
 
 // Must outlive the iterator over Reading(). Any thread. An element that another thread takes out of
 // order is copied again.
@@ -47,4 +49,5 @@ class DeviceReader {
   std::atomic<bool> stopped_ = false;
 };
 
-}  // namespace penstock::replica
+}  // namespace replica
+}  // namespace penstock

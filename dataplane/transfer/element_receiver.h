@@ -9,8 +9,10 @@
 
 #include "absl/status/status.h"
 #include "dataplane/transfer/transport.h"
+#include "penstock/export.h"
 
-namespace penstock::transfer {
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 // The receiver of one link. Not thread-safe except for Grant(). Keeps its memory, so that it
 // allocates nothing in a steady state.
@@ -60,4 +62,5 @@ class ElementReceiver {
   std::vector<penstock::Element> frame_elements_;  // of the current frame; empty between two events
 };
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "penstock/check.h"
+#include "penstock/export.h"
 
-namespace penstock::transfer {
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 // Not thread-safe. T is default-constructible and movable.
 template <class T>
@@ -49,4 +51,5 @@ class Fifo {
   size_t size_ = 0;
 };
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

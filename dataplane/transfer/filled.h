@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace penstock::transfer {
+#include "penstock/export.h"
+
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 enum class Filled : uint8_t {
   kInPlace = 0,     // made in that memory
@@ -34,4 +37,5 @@ class FilledCounts {
   std::array<std::atomic<int64_t>, kWaysFilled> counts_{};
 };
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

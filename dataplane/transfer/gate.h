@@ -8,8 +8,10 @@
 #include <thread>
 
 #include "penstock/check.h"
+#include "penstock/export.h"
 
-namespace penstock::transfer {
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 class Gate {
  public:
@@ -43,4 +45,5 @@ class Gate {
   std::thread::id inside_;  // empty: no event runs
 };
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

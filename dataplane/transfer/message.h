@@ -27,8 +27,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dataplane/transfer/transport.h"
+#include "penstock/export.h"
 
-namespace penstock::transfer {
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 inline constexpr uint32_t kLinkVersion = 1;
 inline constexpr size_t kMessageHeaderBytes = 8;
@@ -125,4 +127,5 @@ absl::StatusOr<Message> Decode(std::string_view bytes);
 // InvalidArgument for any other.
 absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received);
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

@@ -7,8 +7,10 @@
 
 #include "absl/status/status.h"
 #include "dataplane/transfer/transport.h"
+#include "penstock/export.h"
 
-namespace penstock::transfer {
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 // Closes the link when it is destroyed. `End` has the methods of SendLink.
 template <class End>
@@ -26,4 +28,5 @@ class SendHandle : public SendLink {
   const std::shared_ptr<End> end_;
 };
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

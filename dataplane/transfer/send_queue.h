@@ -20,8 +20,10 @@
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/transport.h"
+#include "penstock/export.h"
 
-namespace penstock::transfer {
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 // The least time that a frame which is not full waits for more elements.
 inline constexpr std::chrono::milliseconds kFrameFlushDelay(1);
@@ -125,4 +127,5 @@ std::string TextOf(const SendQueue::OutgoingMessage& next);
 // Runs the events of an applied update, and clears `received`.
 void NotifyUpdate(const Update& update, std::vector<Acknowledged>& received, SendEvents& events);
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

@@ -34,11 +34,13 @@
 #include "dataplane/transfer/filled.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 #include "penstock/ids.h"
 #include "penstock/spec.h"
 #include "penstock/tls.h"
 
-namespace penstock::transfer {
+namespace penstock {
+namespace PENSTOCK_EXPORT transfer {
 
 // The elements of a partition that a client has, received under one placement.
 struct Holding {
@@ -256,4 +258,5 @@ absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preferen
                                              const std::vector<TransportOffer>& offers,
                                              std::string_view worker);
 
-}  // namespace penstock::transfer
+}  // namespace transfer
+}  // namespace penstock

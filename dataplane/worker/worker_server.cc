@@ -235,7 +235,8 @@ absl::Status Server::Open() {
           }});
   tasks_ = std::make_shared<Tasks>(context_);
   PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
-  PENSTOCK_RETURN_IF_ERROR(LoadPlugins(config_.plugins, config_.allowed_plugins));
+  PENSTOCK_RETURN_IF_ERROR(LoadPlugins(
+      config_.plugins, config_.allowed_plugins.given().value_or(config_.plugin_allow)));
   PENSTOCK_RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
     PENSTOCK_ASSIGN_OR_RETURN(

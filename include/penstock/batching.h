@@ -16,9 +16,10 @@
 #include <variant>
 #include <vector>
 
+#include "penstock/export.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // A padding value for any dtype that can hold it: an integer for integers and floats, a
 // floating-point number for floats, a bool for bool, a string for strings.

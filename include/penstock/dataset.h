@@ -23,13 +23,14 @@
 #include "penstock/batching.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/iterator.h"
 #include "penstock/map.h"
 #include "penstock/sources.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 inline constexpr int64_t kAutotune = -1;
 inline constexpr int64_t kForever = -1;

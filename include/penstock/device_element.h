@@ -17,10 +17,11 @@
 
 #include "absl/status/status.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class DeviceCopyState;  // dataplane/memory/device_copy_engine.cc
 class DeviceStream;     // dataplane/memory/device.h

@@ -20,8 +20,9 @@
 
 #include "absl/status/status.h"
 #include "penstock/dtype.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Converts images of uint8 [batch, height, width, channels] to planes of `dtype` [batch, channels,
 // height, width]. Each value is pixel × scale + offset of its channel, computed in float32 with one

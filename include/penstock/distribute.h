@@ -12,10 +12,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "penstock/export.h"
 #include "penstock/moved_field.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class Dataset;
 

@@ -10,8 +10,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 enum class DType : uint8_t {
   kInvalid = 0,

@@ -9,12 +9,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "penstock/export.h"
 #include "penstock/ids.h"
 #include "penstock/loan.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Identifies an element. (iteration, partition, index) identifies it permanently; placement, round
 // and consumer say how it was delivered.

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct ExampleFeature {
   std::string name;

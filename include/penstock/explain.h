@@ -5,9 +5,10 @@
 #include <string>
 
 #include "penstock/dataset.h"
+#include "penstock/export.h"
 #include "penstock/iterator.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Returns the tree of Dataset::Explain() with the counts, seconds and tuned settings of each node.
 // `stats` come from an iterator of an equal dataset. Nodes that `stats` does not name are shown

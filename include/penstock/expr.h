@@ -19,10 +19,11 @@
 
 #include "absl/status/status.h"
 #include "penstock/dtype.h"
+#include "penstock/export.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct FunctionDef;  // dataplane/dataset/expr/function.h
 

@@ -9,8 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct FilesConfig {
   // --- S3 ----------------------------------------------------------------------

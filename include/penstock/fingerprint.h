@@ -6,8 +6,9 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 inline constexpr uint64_t kFingerprintSeed = 0xcbf29ce484222325;  // FNV's offset basis
 

@@ -8,7 +8,9 @@
 #include <ostream>
 #include <string>
 
-namespace penstock {
+#include "penstock/export.h"
+
+namespace PENSTOCK_EXPORT penstock {
 
 // A number that names one kind of thing. Zero names nothing.
 template <class Tag>

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "penstock/dtype.h"
+#include "penstock/export.h"
 #include "penstock/expr.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // --- Decoding ----------------------------------------------------------------
 

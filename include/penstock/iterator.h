@@ -11,8 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct IteratorOptions {
   // Sets the seeds that the dataset leaves open, and makes the first epoch 0. Not given: random

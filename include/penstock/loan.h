@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct Slot;
 

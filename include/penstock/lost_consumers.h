@@ -18,8 +18,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // One change of a consumer's state, as the dispatcher sees it.
 struct LostConsumer {

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/image.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class Dataset;
 

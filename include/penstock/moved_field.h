@@ -7,7 +7,9 @@
 #include <optional>
 #include <utility>
 
-namespace penstock {
+#include "penstock/export.h"
+
+namespace PENSTOCK_EXPORT penstock {
 
 template <class T>
 class MovedField {

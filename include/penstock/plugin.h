@@ -8,7 +8,7 @@
 //   }
 //   PENSTOCK_EXPORT_PLUGIN(Register);
 //
-//   penstock worker --plugin libaugment.so …
+//   penstock worker --plugins libaugment.so …
 //   ps::FromSource("numbers", {{"count", 1000}}).Map([](auto x) { return ps::Call("spread", x); })
 #pragma once
 
@@ -26,11 +26,12 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/dataset.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 #include "penstock/register.h"
 #include "penstock/spec.h"
 #include "penstock/status.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // The parameters of a source or transform, stored in the dataset.
 using Param = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>,

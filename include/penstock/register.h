@@ -13,10 +13,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "penstock/export.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Takes the leaves of one element, in the order of its spec. Valid during one call only.
 class ElementOutputs {

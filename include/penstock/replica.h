@@ -21,11 +21,12 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
+#include "penstock/export.h"
 #include "penstock/map.h"
 #include "penstock/moved_field.h"
 #include "penstock/status.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class DistributedValues;  // penstock/distributed_dataset.h
 namespace replica {

@@ -11,9 +11,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "penstock/export.h"
+#include "penstock/moved_field.h"
 #include "penstock/tls.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Where workers run: in the trainers' processes, elsewhere, or both.
 enum class DeploymentMode : uint8_t { kUnspecified = 0, kColocated = 1, kRemote = 2, kHybrid = 3 };
@@ -99,7 +101,9 @@ struct WorkerConfig {
   // Shared libraries that register sources, transforms and maps (docs/plugins.md).
   std::vector<std::string> plugins;
   // If not empty, a plug-in must be one of these libraries or be inside one of these folders.
-  std::vector<std::string> allowed_plugins;
+  std::vector<std::string> plugin_allow;
+  // Before 0.9, until the next release: plugin_allow.
+  MovedField<std::vector<std::string>> allowed_plugins;
   // The number of processes that run, as this user, Python functions and generators of anyone who
   // registers a dataset (docs/security.md); 0: such functions are refused.
   int python = 0;

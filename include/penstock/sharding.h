@@ -8,8 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/distribute.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // In Dataset::Shard(kShardHint, …), processing_mode kHint fills in the number of workers and the
 // worker's own index. The given index is ignored. FailedPrecondition if read in any other way.

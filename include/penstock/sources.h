@@ -13,10 +13,11 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/dtype.h"
+#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class Dataset;
 

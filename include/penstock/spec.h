@@ -14,8 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "penstock/dtype.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 inline constexpr int64_t kUnknownDim = -1;
 

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "penstock/export.h"
 #include "penstock/iterator.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct RestoreOptions {
   // Names this launch. Ranks that restore the same states under the same run_id share one job.

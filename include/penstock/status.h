@@ -8,8 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Returns `status` with "; " and the given pieces (as absl::StrCat takes them) appended to its
 // message. Code and payloads stay. OK stays OK.

@@ -25,10 +25,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/distributed_dataset.h"
+#include "penstock/export.h"
 #include "penstock/moved_field.h"
 #include "penstock/replica.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct StepAlignerOptions {
   // When the steps end. kDrop: when the first process has no data. kEmpty, kPad and kRepeat: when

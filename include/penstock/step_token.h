@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include "penstock/element.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // The place of an element in the reading of all consumers, to be logged with a step or compared.
 //

@@ -9,9 +9,10 @@
 
 #include "absl/types/span.h"
 #include "penstock/dtype.h"
+#include "penstock/export.h"
 #include "penstock/spec.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // A view of values in row-major order, which it does not own. Valid while the Element it came from
 // (or the memory it was made on) lives. Copying the view copies no values. Reading is safe from any

@@ -4,7 +4,9 @@
 
 #include <string>
 
-namespace penstock {
+#include "penstock/export.h"
+
+namespace PENSTOCK_EXPORT penstock {
 
 // The TLS files of one process. They are read when a server starts, and when a connection to one is
 // prepared.

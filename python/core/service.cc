@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/core/service.h"
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/settings/server_settings.h"
 #include "dataplane/client/delivery_fields.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/fork_guard.h"
@@ -75,21 +79,6 @@ S From(const py::dict& arguments, const Fields<S>& fields, const char* what) {
     }
   }
   return options;
-}
-
-const Fields<TlsConfig>& TlsFields() {
-  using T = TlsConfig;
-  static const auto* const fields = new Fields<T>{{"ca", Field(&T::ca)},
-                                                  {"certificate", Field(&T::certificate)},
-                                                  {"key", Field(&T::key)},
-                                                  {"mutual", Field(&T::mutual)}};
-  return *fields;
-}
-template <class S>
-std::function<void(S&, py::handle)> Tls(TlsConfig S::*field) {
-  return [field](S& config, py::handle value) {
-    config.*field = From(py::reinterpret_borrow<py::dict>(value), TlsFields(), "tls");
-  };
 }
 
 // The keywords of distribute(): the delivery as flat fields, which are combined at the end.
@@ -167,69 +156,82 @@ const Fields<DistributeArguments>& DistributeFields() {
   return *fields;
 }
 
-const Fields<DispatcherConfig>& DispatcherFields() {
-  using C = DispatcherConfig;
-  static const auto* const fields = new Fields<C>{
-      {"host", Field(&C::host)},
-      {"port", Field(&C::port)},
-      {"work_dir", Field(&C::work_dir)},
-      {"fault_tolerant_mode", Field(&C::fault_tolerant_mode)},
-      {"client_timeout_ms", Milliseconds(&C::client_timeout)},
-      {"worker_timeout_ms", Milliseconds(&C::worker_timeout)},
-      {"heartbeat_interval_ms", Milliseconds(&C::heartbeat_interval)},
-      {"job_gc_timeout_ms", Milliseconds(&C::job_gc_timeout)},
-      {"gc_dynamic_sharding_jobs", Field(&C::gc_dynamic_sharding_jobs)},
-      {"abandoned_job_ttl_ms", Milliseconds(&C::abandoned_job_ttl)},
-      {"dataset_ttl_ms", Milliseconds(&C::dataset_ttl)},
-      {"protocol", Field(&C::protocol)},
-      {"worker_addresses", Field(&C::worker_addresses)},
-      {"deployment_mode",
-       [](C& config, py::handle value) {
-         config.deployment_mode = ValueOrRaise(DeploymentModeFromName(value.cast<std::string>()));
-       }},
-      {"metrics_port", Field(&C::metrics_port)},
-      {"metrics_token", Field(&C::metrics_token)},
-      {"tls", Tls(&C::tls)},
-  };
-  return *fields;
+// --- Configs of servers, by the table of their settings ----------------------------
+
+void SetFrom(const Setting& setting, py::handle value) {
+  std::visit(
+      [&](auto* target) {
+        using T = std::remove_pointer_t<decltype(target)>;
+        if constexpr (std::is_same_v<T, absl::Duration>) {
+          *target = absl::Milliseconds(py::cast<int64_t>(value));
+        } else {
+          *target = py::cast<T>(value);
+        }
+      },
+      setting.target);
 }
 
-const Fields<WorkerConfig>& WorkerFields() {
-  using C = WorkerConfig;
-  static const auto* const fields = new Fields<C>{
-      {"dispatcher_address", Field(&C::dispatcher_address)},
-      {"host", Field(&C::host)},
-      {"port", Field(&C::port)},
-      {"worker_address", Field(&C::worker_address)},
-      {"protocol", Field(&C::protocol)},
-      {"heartbeat_interval_ms", Milliseconds(&C::heartbeat_interval)},
-      {"dispatcher_timeout_ms", Milliseconds(&C::dispatcher_timeout)},
-      {"shutdown_quiet_period_ms", Milliseconds(&C::shutdown_quiet_period)},
-      {"data_transfer_protocol", Field(&C::data_transfer_protocol)},
-      {"fallback", Field(&C::fallback)},
-      {"ucx_lanes", Field(&C::ucx_lanes)},
-      {"transports", Field(&C::transports)},
-      {"plugins", Field(&C::plugins)},
-      {"allowed_plugins", Field(&C::allowed_plugins)},
-      {"python", Field(&C::python)},
-      {"python_command", Field(&C::python_command)},
-      {"python_path", Field(&C::python_path)},
-      {"python_allow", Field(&C::python_allow)},
-      {"data_transfer_port", Field(&C::data_transfer_port)},
-      {"data_transfer_address", Field(&C::data_transfer_address)},
-      {"worker_tags", Field(&C::worker_tags)},
-      {"permits", Field(&C::permits)},
-      {"threads", Field(&C::threads)},
-      {"memory_budget_bytes", Field(&C::memory_budget_bytes)},
-      {"ram_budget_bytes", Field(&C::ram_budget_bytes)},
-      {"cross_trainer_cache_size_bytes", Field(&C::cross_trainer_cache_size_bytes)},
-      {"max_loan_bytes", Field(&C::max_loan_bytes)},
-      {"shared_pool_bytes", Field(&C::shared_pool_bytes)},
-      {"metrics_port", Field(&C::metrics_port)},
-      {"metrics_token", Field(&C::metrics_token)},
-      {"tls", Tls(&C::tls)},
-  };
-  return *fields;
+bool SetOther(DispatcherConfig& config, const std::string& name, py::handle value) {
+  if (name != "deployment_mode") return false;
+  config.deployment_mode = ValueOrRaise(DeploymentModeFromName(value.cast<std::string>()));
+  return true;
+}
+bool SetOther(WorkerConfig&, const std::string&, py::handle) {
+  return false;
+}
+
+// Sets the setting whose key in a settings file is `name`.
+void SetByKey(const std::vector<Setting>& settings, const std::string& what,
+              const std::string& name, py::handle value) {
+  const auto setting = std::find_if(settings.begin(), settings.end(), [&](const Setting& known) {
+    return KeyOf(known.name) == name;
+  });
+  if (setting == settings.end()) {
+    throw py::value_error(absl::StrCat(
+        what, " has no '", name, "'; there is ",
+        absl::StrJoin(settings, ", ", [](std::string* out, const Setting& known) {
+          out->append(KeyOf(known.name));
+        })));
+  }
+  try {
+    SetFrom(*setting, value);
+  } catch (const py::cast_error&) {
+    throw py::type_error(absl::StrCat(what, ": ", name, " cannot be ",
+                                      std::string(py::repr(value.cast<py::object>()))));
+  }
+}
+
+// Returns the config with these fields. `tls` is a dict of the settings that begin with "tls_".
+template <class Config>
+Config ConfigFrom(const py::dict& arguments, const char* what) {
+  Config config;
+  const std::vector<Setting> settings = SettingsOf(config);
+  for (const auto& [key, value] : arguments) {
+    const auto name = py::cast<std::string>(key);
+    if (name == "tls") {
+      if (!py::isinstance<py::dict>(value)) {
+        throw py::type_error(absl::StrCat(what, ": tls must be a dict, not ",
+                                          std::string(py::repr(value.cast<py::object>()))));
+      }
+      for (const auto& [part, of_tls] : value.cast<py::dict>()) {
+        SetByKey(settings, what, absl::StrCat("tls_", py::cast<std::string>(part)), of_tls);
+      }
+    } else if (!SetOther(config, name, value)) {
+      SetByKey(settings, what, name, value);
+    }
+  }
+  return config;
+}
+
+// Returns (key, help) of each setting.
+template <class Config>
+std::vector<std::pair<std::string, std::string>> HelpOf() {
+  Config config;
+  std::vector<std::pair<std::string, std::string>> help;
+  for (const Setting& setting : SettingsOf(config)) {
+    help.emplace_back(KeyOf(setting.name), setting.help);
+  }
+  return help;
 }
 
 // --- Servers -----------------------------------------------------------------------
@@ -299,11 +301,10 @@ using HeldDispatcher = HeldServer<DispatchServer, DispatcherConfig>;
 using HeldWorker = HeldServer<WorkerServer, WorkerConfig>;
 
 template <class Held, class Config>
-py::class_<Held> BindServer(py::module_& module, const char* name, const char* what,
-                            const Fields<Config>& (*fields)()) {
+py::class_<Held> BindServer(py::module_& module, const char* name, const char* what) {
   return py::class_<Held>(module, name)
-      .def(py::init([what, fields](const py::dict& config) {
-        auto server = std::make_unique<Held>(From(config, fields(), what));
+      .def(py::init([what](const py::dict& config) {
+        auto server = std::make_unique<Held>(ConfigFrom<Config>(config, what));
         RaiseIfError(server->started());
         return server;
       }))
@@ -399,11 +400,13 @@ void BindService(py::module_& module) {
                RaiseIfError(found.status());
                return found;
              });
-  BindServer<HeldDispatcher>(module, "DispatchServer", "DispatcherConfig", DispatcherFields)
+  module.def("dispatcher_settings", HelpOf<DispatcherConfig>);
+  module.def("worker_settings", HelpOf<WorkerConfig>);
+  BindServer<HeldDispatcher, DispatcherConfig>(module, "DispatchServer", "DispatcherConfig")
       .def_property_readonly("target", [](HeldDispatcher& self) { return (*self).target(); })
       .def_property_readonly("num_workers",
                              [](HeldDispatcher& self) { return (*self).NumWorkers(); });
-  BindServer<HeldWorker>(module, "WorkerServer", "WorkerConfig", WorkerFields)
+  BindServer<HeldWorker, WorkerConfig>(module, "WorkerServer", "WorkerConfig")
       .def_property_readonly("address", [](HeldWorker& self) { return (*self).address(); })
       .def_property_readonly("num_tasks", [](HeldWorker& self) { return (*self).NumTasks(); })
       .def("drain", [](HeldWorker& self, double timeout) {

@@ -34,11 +34,11 @@ def refused(args, *flags):
 
 
 def refusals(args, folder):
-    said = refused(args, "--plugin", args.other)
+    said = refused(args, "--plugins", args.other)
     expect("FAILED_PRECONDITION" in said and "plugin interface 4711" in said and "build it again" in said, said)
     elsewhere = folder / "plugins"
     elsewhere.mkdir()
-    said = refused(args, "--plugin", args.plugin, "--plugin-allow", elsewhere)
+    said = refused(args, "--plugins", args.plugin, "--plugin-allow", elsewhere)
     expect("PERMISSION_DENIED" in said and "plugin-allow" in said and str(elsewhere) in said, said)
     elsewhere.rmdir()
     print("plugin: unusable plugins are refused with the reason", flush=True)
@@ -61,7 +61,7 @@ def lacking(fleet):
     open_job(fleet, trainer, "lacking")
     said = trainer.hear(60)
     # Functions are prepared before sources.
-    expect("NOT_FOUND" in said and "function 'spread' version 1" in said and "--plugin" in said, said)
+    expect("NOT_FOUND" in said and "function 'spread' version 1" in said and "--plugins" in said, said)
     for process in (trainer, worker):
         process.kill()
     print(f"plugin: a worker without it: {said}", flush=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data service from Python: signatures, servers in this process and in others, and refusals."""
+import dataclasses
 import inspect
 import os
 import re
@@ -15,6 +16,7 @@ import numpy as np
 import penstock as ps
 from sanitizer import MAY_FORK_BESIDE_THREADS
 
+_core = ps._core
 service = ps.data.service
 
 
@@ -129,6 +131,7 @@ class Servers(unittest.TestCase):
         script = """
 import os, sys, threading
 import penstock as ps
+_core = ps._core
 service = ps.data.service
 dispatcher = service.DispatchServer()
 worker = service.WorkerServer(service.WorkerConfig(dispatcher._address, heartbeat_interval_ms=100))
@@ -283,6 +286,29 @@ class Reading(unittest.TestCase):
         self.assertIn("ack_mode=ON_COMMIT", by_name.explain())
         with self.assertRaisesRegex(ValueError, "ack_mode must be a AckMode or one of 'ON_DELIVERY', 'ON_COMMIT', not 'x'"):
             numbers.distribute("distributed_epoch", address, ack_mode="x")
+
+    def test_configs_have_the_settings_of_the_commands(self):
+        for config, settings in (
+            (service.DispatcherConfig, _core.dispatcher_settings()),
+            (service.WorkerConfig, _core.worker_settings()),
+        ):
+            fields = {field.name for field in dataclasses.fields(config)}
+            keys = {name for name, _ in settings if not name.startswith("tls_")}
+            self.assertEqual(keys - fields, set())
+            self.assertLessEqual(
+                fields - keys,
+                {"tls", "deployment_mode", "allowed_plugins", "job_gc_check_interval_ms", "worker_max_concurrent_snapshots"},
+            )
+            self.assertIn("metrics_port: Port of the page /metrics", config.__doc__)
+
+    def test_settings_of_tls_are_checked(self):
+        for tls in ("/etc/x.pem", 5, ["ca"]):
+            with self.assertRaisesRegex(TypeError, "DispatcherConfig: tls must be a dict, not"):
+                service.DispatchServer(service.DispatcherConfig(tls=tls))
+        with self.assertRaisesRegex(ValueError, "DispatcherConfig has no 'tls_cert'; there is host, port"):
+            service.DispatchServer(service.DispatcherConfig(tls={"cert": "x"}))
+        with self.assertRaisesRegex(TypeError, "DispatcherConfig: port cannot be 'x'"):
+            service.DispatchServer(service.DispatcherConfig(port="x"))
 
     def test_names_before_0_9_warn(self):
         with self.assertWarnsRegex(DeprecationWarning, "penstock.data.service.Keep is called AckMode") as warned:
@@ -522,6 +548,7 @@ class Said(unittest.TestCase):
 
 WORKER = """
 import sys, penstock as ps
+_core = ps._core
 service = ps.data.service
 worker = service.WorkerServer(service.WorkerConfig(sys.argv[1]))
 print(worker._address, flush=True)

@@ -9,8 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/sync/mutex.h"
+#include "penstock/export.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // Runs one function each time Begin() is called, on one thread, which the first Begin() starts and
 // the destructor joins. Only one thread at a time may call Begin() and Await().

@@ -10,9 +10,10 @@
 #include "absl/time/time.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
+#include "penstock/export.h"
 #include "penstock/iterator.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class InterruptibleIterator : public IteratorImpl {
  public:

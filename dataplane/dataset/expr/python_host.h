@@ -12,13 +12,14 @@
 #include "control/env/files.h"
 #include "dataplane/dataset/expr/attr.h"
 #include "penstock/dataset.h"
+#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/plugin.h"
 #include "penstock/register.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct PythonFunction {
   std::string name;     // "package.module:function"; only the module if `pickle` is set

@@ -72,7 +72,7 @@ class Registered {
     return absl::NotFoundError(
         absl::StrCat(what_, " ", wanted,
                      " is not registered in this program; link the library that registers it, or "
-                     "load its plug-in (penstock worker --plugin PATH; LoadPlugin(PATH) "
+                     "load its plug-in (penstock worker --plugins PATH; LoadPlugin(PATH) "
                      "elsewhere). Registered: ",
                      values_.empty() ? "none" : absl::StrJoin(NamesLocked(), ", ")));
   }

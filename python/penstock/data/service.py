@@ -123,6 +123,11 @@ def from_dataset_id(
     return datasets.Dataset(_core.from_dataset_id(_id(dataset_id), options, plain), element_spec)
 
 
+def _help(settings):
+    """Returns one line for each setting: the help of the commands and of the settings file too."""
+    return "\n\n" + "\n".join(f"{name}: {text}" for name, text in settings)
+
+
 @dataclasses.dataclass(frozen=True)
 class DispatcherConfig:
     """Configuration of a dispatcher: tf.data service's fields first, then Penstock's own (include/penstock/server.h).
@@ -168,7 +173,7 @@ class WorkerConfig:
     ucx_lanes: Optional[str] = None
     transports: Optional[list] = None
     plugins: Optional[list] = None
-    allowed_plugins: Optional[list] = None
+    plugin_allow: Optional[list] = None
     python: Optional[int] = None
     python_command: Optional[str] = None
     python_path: Optional[list] = None
@@ -185,6 +190,11 @@ class WorkerConfig:
     metrics_port: Optional[int] = None
     metrics_token: Optional[str] = None
     tls: Optional[dict] = None
+    allowed_plugins: Optional[list] = None  # plugin_allow before 0.9
+
+
+DispatcherConfig.__doc__ += _help(_core.dispatcher_settings())
+WorkerConfig.__doc__ += _help(_core.worker_settings())
 
 
 class _Server:
@@ -224,6 +234,11 @@ class _Server:
         """The port that the server bound."""
         return self._started().port
 
+    @property
+    def metrics_port(self):
+        """The port of the page /metrics; -1 means that there is none."""
+        return self._started().metrics_port
+
     def _started(self):
         if self._core is None:
             raise RuntimeError(f"this {type(self).__name__} has not been started; call start() first")
@@ -252,8 +267,11 @@ class DispatchServer(_Server):
         return self._started().target
 
     @property
-    def _address(self):
+    def address(self):
+        """The host and port: "localhost:5050"."""
         return self.target.split("://")[1]
+
+    _address = address  # the name in tf.data service's tests
 
     def _num_workers(self):
         return self._started().num_workers
@@ -279,8 +297,11 @@ class WorkerServer(_Server):
         )
 
     @property
-    def _address(self):
+    def address(self):
+        """The address that is announced to clients: "localhost:5051"."""
         return self._started().address
+
+    _address = address  # the name in tf.data service's tests
 
     def drain(self, timeout=60.0):
         """Hands all partitions to other workers, then stops."""
@@ -296,7 +317,8 @@ _NOT_OURS = {"job_gc_check_interval_ms", "worker_max_concurrent_snapshots"}
 
 def _given(config):
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    return {name: value for name, value in fields.items() if value is not None and name not in _NOT_OURS}
+    given = {name: value for name, value in fields.items() if value is not None and name not in _NOT_OURS}
+    return moved.keywords(given, {"allowed_plugins": "plugin_allow"})
 
 
 def _options(processing_mode, service, cross_trainer_cache=None, target_workers="AUTO", **others):

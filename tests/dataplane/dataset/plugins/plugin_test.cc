@@ -88,7 +88,7 @@ TEST_F(Plugin, AProgramWithoutItNamesTheKindAndTheFlag) {
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(missing.ToString(),
               AllOf(HasSubstr("source 'somnium' version 1"),
-                    HasSubstr("penstock worker --plugin PATH"), HasSubstr("Registered: numbers")));
+                    HasSubstr("penstock worker --plugins PATH"), HasSubstr("Registered: numbers")));
   const std::string transform =
       *Serialize(ApplyTransform(Dataset::Range(3), "every", {{"step", 1}, {"first", 0}}));
   EXPECT_THAT(Built(Renamed(transform, "every", "never")).ToString(),

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configs of the servers as tables of settings. A row gives a field's flag, its environment
+// variable, its key in a file, its keyword in Python, and its help.
+#pragma once
+
+#include <vector>
+
+#include "control/settings/settings.h"
+#include "penstock/export.h"
+#include "penstock/server.h"
+
+namespace PENSTOCK_EXPORT penstock {
+
+inline constexpr char kDispatcherAddressHelp[] =
+    "Address of the dispatcher: [grpc://]host:port or grpcs://host:port.";
+
+// The rows write to `config`, which must outlive them.
+std::vector<Setting> SettingsOf(DispatcherConfig& config);
+std::vector<Setting> SettingsOf(WorkerConfig& config);
+
+}  // namespace penstock
