@@ -24,7 +24,7 @@ TEST_F(SessionTest, StoppingReportsOnlyDeliveredElements) {
 }
 
 TEST_F(SessionTest, DestructionReportsDeliveredElements) {
-  keep_ = AckMode::kOnCommit;
+  ack_mode_ = AckMode::kOnCommit;
   Begin();
   auto link = Link();
   for (Index i = 0; i < 3; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
@@ -53,7 +53,7 @@ TEST_F(SessionTest, DestructionEndsTheStreamBeforeTheLinks) {
 }
 
 TEST_F(SessionTest, ACommitIsRepeatedOnANewStream) {
-  keep_ = AckMode::kOnCommit;
+  ack_mode_ = AckMode::kOnCommit;
   Begin();
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -75,7 +75,7 @@ TEST_F(SessionTest, ACommitIsRepeatedOnANewStream) {
 // The last repetition has ended without any element for this session. Elements of the one before
 // are committed only when the dispatcher says so.
 TEST_F(SessionTest, AfterLeavingAnotherRepetitionIsNotCommitted) {
-  keep_ = AckMode::kOnCommit;
+  ack_mode_ = AckMode::kOnCommit;
   Begin();
   Link();
   dispatcher_.Say(control::End());
@@ -91,7 +91,7 @@ TEST_F(SessionTest, AfterLeavingAnotherRepetitionIsNotCommitted) {
 }
 
 TEST_F(SessionTest, AfterItsEndTheDispatcherMayBeAwayBeyondTheTimeout) {
-  keep_ = AckMode::kOnCommit;
+  ack_mode_ = AckMode::kOnCommit;
   Begin(std::nullopt, absl::Hours(1), /*timeout=*/kShortTimeout);
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -112,7 +112,7 @@ TEST_F(SessionTest, AfterItsEndTheDispatcherMayBeAwayBeyondTheTimeout) {
 }
 
 TEST_F(SessionTest, AfterItsEndARefusedCommitNamesReasonAndRemedy) {
-  keep_ = AckMode::kOnCommit;
+  ack_mode_ = AckMode::kOnCommit;
   Begin();
   auto link = Link();
   ASSERT_TRUE(Send(link->link(), 0).ok());
@@ -130,7 +130,7 @@ TEST_F(SessionTest, AfterItsEndARefusedCommitNamesReasonAndRemedy) {
 }
 
 TEST_F(SessionTest, AClaimingSessionPresentsItsStateAndLeaves) {
-  keep_ = AckMode::kOnCommit;
+  ack_mode_ = AckMode::kOnCommit;
   SessionOptions options;
   options.job.token = token_;
   options.distribute.timeout = absl::Minutes(1);
