@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "bench/measure.h"
 #include "bench/process.h"
+#include "include/status_macros.h"
 #include "penstock/penstock.h"
 
 namespace penstock::bench {
@@ -33,7 +34,7 @@ constexpr const char* kLog = "/tmp/epoch_bench.log";
 int64_t pause_us = 0;  // this worker's pause for each element
 
 absl::Status Pause(CallContext& call) {
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
+  ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
   absl::SleepFor(absl::Microseconds(pause_us));
   out[0] = call.inputs()[0].scalar<int64_t>();
   return absl::OkStatus();

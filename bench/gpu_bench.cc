@@ -18,8 +18,8 @@
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/device_copy_engine.h"
 #include "dataplane/memory/pool.h"
+#include "include/status_macros.h"
 #include "penstock/device_stage.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

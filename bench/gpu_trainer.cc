@@ -17,8 +17,8 @@
 #include "bench/trainer.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/transfer/ucx/lanes_used.h"
+#include "include/status_macros.h"
 #include "penstock/distributed_dataset.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -42,8 +42,8 @@ class GpuTrainer final : public Side {
   static absl::StatusOr<std::unique_ptr<GpuTrainer>> Start(const Workload& workload,
                                                            const Setup& setup) {
     auto trainer = std::unique_ptr<GpuTrainer>(new GpuTrainer);
-    PENSTOCK_RETURN_IF_ERROR(trainer->StartPass(workload, setup));
-    PENSTOCK_RETURN_IF_ERROR(trainer->Read(std::min(0.3, setup.window_s)).status());
+    RETURN_IF_ERROR(trainer->StartPass(workload, setup));
+    RETURN_IF_ERROR(trainer->Read(std::min(0.3, setup.window_s)).status());
     return trainer;
   }
   ~GpuTrainer() override {
@@ -67,13 +67,13 @@ class GpuTrainer final : public Side {
     Done done;
     const double start = Now();
     for (double now = start; now < start + seconds; now = Now()) {
-      PENSTOCK_ASSIGN_OR_RETURN(const DistributedValues values, it_->GetNext());
+      ASSIGN_OR_RETURN(const DistributedValues values, it_->GetNext());
       next_us.push_back(static_cast<float>((Now() - now) * 1e6));
-      PENSTOCK_ASSIGN_OR_RETURN(const int64_t bytes, Take(values.on_device(0)));
+      ASSIGN_OR_RETURN(const int64_t bytes, Take(values.on_device(0)));
       done.bytes += bytes;
       ++done.elements;
     }
-    for (size_t i = 0; i < kChecksAhead; ++i) PENSTOCK_RETURN_IF_ERROR(Finish(i));
+    for (size_t i = 0; i < kChecksAhead; ++i) RETURN_IF_ERROR(Finish(i));
     done.seconds = Now() - start;
     done.SetLatencies(next_us);
     return done;
@@ -83,11 +83,11 @@ class GpuTrainer final : public Side {
   GpuTrainer() = default;
 
   absl::Status StartPass(const Workload& workload, const Setup& setup) {
-    PENSTOCK_ASSIGN_OR_RETURN(const ReplicaGroup group, ReplicaGroup::Mirrored({setup.device}));
-    PENSTOCK_ASSIGN_OR_RETURN(DistributedDataset dataset,
-                              DistributeDataset(group, Distributed(workload, setup)));
-    PENSTOCK_ASSIGN_OR_RETURN(dataset, dataset.PrefetchToDevice(kStepsAhead));
-    PENSTOCK_ASSIGN_OR_RETURN(DistributedIterator it, dataset.MakeIterator());
+    ASSIGN_OR_RETURN(const ReplicaGroup group, ReplicaGroup::Mirrored({setup.device}));
+    ASSIGN_OR_RETURN(DistributedDataset dataset,
+                     DistributeDataset(group, Distributed(workload, setup)));
+    ASSIGN_OR_RETURN(dataset, dataset.PrefetchToDevice(kStepsAhead));
+    ASSIGN_OR_RETURN(DistributedIterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
     const std::vector<DeviceCopyStats> stats = it_->CopyStats();
     if (stats.empty()) return absl::InvalidArgumentError(absl::StrCat(setup.device, " is no GPU"));
@@ -96,12 +96,11 @@ class GpuTrainer final : public Side {
 
   absl::Status MakeChecks(int device) {
     DeviceBackend& gpu = LinkedDeviceBackend();
-    PENSTOCK_ASSIGN_OR_RETURN(
-        locked_,
-        gpu.page_lock().Register({reinterpret_cast<std::byte*>(page_.get()), sizeof(Page)}));
-    PENSTOCK_ASSIGN_OR_RETURN(stream_, gpu.MakeStream(device));
+    ASSIGN_OR_RETURN(locked_, gpu.page_lock().Register(
+                                  {reinterpret_cast<std::byte*>(page_.get()), sizeof(Page)}));
+    ASSIGN_OR_RETURN(stream_, gpu.MakeStream(device));
     for (Check& check : checks_) {
-      PENSTOCK_ASSIGN_OR_RETURN(check.copied, gpu.MakeEvent(device));
+      ASSIGN_OR_RETURN(check.copied, gpu.MakeEvent(device));
     }
     return absl::OkStatus();
   }
@@ -112,14 +111,14 @@ class GpuTrainer final : public Side {
     const size_t bytes = values.byte_count();
     if (bytes < kStampBytes) return absl::DataLossError("an element is too short for its stamps");
     const size_t at = static_cast<size_t>(taken_++) % kChecksAhead;
-    PENSTOCK_RETURN_IF_ERROR(Finish(at));
-    PENSTOCK_RETURN_IF_ERROR(element.ReadyOn(*stream_));
+    RETURN_IF_ERROR(Finish(at));
+    RETURN_IF_ERROR(element.ReadyOn(*stream_));
     const auto* const first = static_cast<const std::byte*>(values.raw());
     const std::byte* const last = first + bytes - kStampBytes;
-    PENSTOCK_RETURN_IF_ERROR(stream_->CopyToHost(&page_->stamps[at][0], first, kStampBytes));
-    PENSTOCK_RETURN_IF_ERROR(stream_->CopyToHost(&page_->stamps[at][1], last, kStampBytes));
-    PENSTOCK_RETURN_IF_ERROR(element.ReadBy(*stream_));
-    PENSTOCK_RETURN_IF_ERROR(stream_->Record(*checks_[at].copied));
+    RETURN_IF_ERROR(stream_->CopyToHost(&page_->stamps[at][0], first, kStampBytes));
+    RETURN_IF_ERROR(stream_->CopyToHost(&page_->stamps[at][1], last, kStampBytes));
+    RETURN_IF_ERROR(element.ReadBy(*stream_));
+    RETURN_IF_ERROR(stream_->Record(*checks_[at].copied));
     checks_[at].number = static_cast<uint64_t>(element.identity().index);
     return static_cast<int64_t>(bytes);
   }
@@ -128,7 +127,7 @@ class GpuTrainer final : public Side {
   absl::Status Finish(size_t at) {
     Check& check = checks_[at];
     if (!check.number.has_value()) return absl::OkStatus();
-    PENSTOCK_RETURN_IF_ERROR(check.copied->Wait());
+    RETURN_IF_ERROR(check.copied->Wait());
     const uint64_t number = *std::exchange(check.number, std::nullopt);
     if (page_->stamps[at] == std::array{number, number}) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat("element ", number, " has other contents in the GPU"));

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "bench/serving_self.h"
+#include "include/status_macros.h"
 #include "penstock/penstock.h"
 
 namespace penstock::bench {
@@ -45,7 +46,7 @@ double CpuMicroseconds() {
 absl::Status Stamp(CallContext& call) {
   const int64_t bytes = call.inputs()[0].scalar<int64_t>();
   const int64_t pause = call.inputs()[1].scalar<int64_t>() * 1000;
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {bytes}));
+  ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {bytes}));
   if (call.inputs()[2].scalar<int64_t>() == 1) {
     const timespec left{pause / 1'000'000'000, pause % 1'000'000'000};
     ::nanosleep(&left, nullptr);

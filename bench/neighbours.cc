@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/process.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -22,9 +22,9 @@ class NeighboursSide final : public Side {
 
   absl::Status Start(int neighbours, const std::string& scratch) {
     for (int i = 0; i < neighbours; ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(neighbours_.emplace_back(),
-                                Process::Start({"", "bench-neighbour"}, Process::Ends::kWithInput,
-                                               absl::StrCat(scratch, "/neighbour", i, ".log")));
+      ASSIGN_OR_RETURN(neighbours_.emplace_back(),
+                       Process::Start({"", "bench-neighbour"}, Process::Ends::kWithInput,
+                                      absl::StrCat(scratch, "/neighbour", i, ".log")));
       company_.push_back(neighbours_.back()->pid());
     }
     return SendOrder("rest");
@@ -34,17 +34,17 @@ class NeighboursSide final : public Side {
   const Roles& roles() const override { return alone_.roles(); }
   const std::vector<pid_t>& company() const override { return company_; }
   absl::StatusOr<Done> Read(double seconds) override {
-    PENSTOCK_RETURN_IF_ERROR(SendOrder("work"));
+    RETURN_IF_ERROR(SendOrder("work"));
     absl::StatusOr<Done> done = alone_.Read(seconds);
-    PENSTOCK_RETURN_IF_ERROR(SendOrder("rest"));
+    RETURN_IF_ERROR(SendOrder("rest"));
     return done;
   }
 
  private:
   absl::Status SendOrder(const std::string& order) {
-    for (auto& neighbour : neighbours_) PENSTOCK_RETURN_IF_ERROR(neighbour->Write(order));
+    for (auto& neighbour : neighbours_) RETURN_IF_ERROR(neighbour->Write(order));
     for (auto& neighbour : neighbours_) {
-      PENSTOCK_RETURN_IF_ERROR(neighbour->ReadLine(kNeighbourBound).status());
+      RETURN_IF_ERROR(neighbour->ReadLine(kNeighbourBound).status());
     }
     return absl::OkStatus();
   }
@@ -59,7 +59,7 @@ class NeighboursSide final : public Side {
 absl::StatusOr<std::unique_ptr<Side>> BesideNeighbours(Side& alone, int neighbours,
                                                        const std::string& scratch) {
   auto beside = std::make_unique<NeighboursSide>(alone);
-  PENSTOCK_RETURN_IF_ERROR(beside->Start(neighbours, scratch));
+  RETURN_IF_ERROR(beside->Start(neighbours, scratch));
   return beside;
 }
 

@@ -9,7 +9,7 @@
 #include "bench/interrupt.h"
 #include "bench/limits.h"
 #include "bench/measure.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -30,7 +30,7 @@ class PacedLimit final : public Side {
     const double start = Now();
     double now = start;
     while (!Interrupted() && now < start + seconds) {
-      PENSTOCK_ASSIGN_OR_RETURN(const Done done, side_->Read(std::min(kSpell, seconds)));
+      ASSIGN_OR_RETURN(const Done done, side_->Read(std::min(kSpell, seconds)));
       sum.elements += done.elements;
       sum.bytes += done.bytes;
       const double due = start + sum.elements / elements_per_s_;

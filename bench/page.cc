@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/process.h"
 #include "bench/scratch.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -42,16 +42,16 @@ absl::StatusOr<PageMaker> PageMaker::Find(const std::string& gpu_figures) {
 
 absl::StatusOr<std::string> PageMaker::Make(const std::string& records) const {
   absl::StatusOr<std::string> page = Run(words_, records);
-  PENSTOCK_RETURN_IF_ERROR(Annotate(page.status(), "cannot make the page"));
+  RETURN_IF_ERROR(Annotate(page.status(), "cannot make the page"));
   return page;
 }
 
 absl::StatusOr<std::string> PageMaker::Run(std::vector<std::string> words,
                                            const std::string& input) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
-                            Process::Start(std::move(words), Process::Ends::kWithInput,
-                                           absl::StrCat(scratch.path(), "/log")));
+  ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
+                   Process::Start(std::move(words), Process::Ends::kWithInput,
+                                  absl::StrCat(scratch.path(), "/log")));
   process->Write(input).IgnoreError();  // Finish() has the reason
   return process->Finish();
 }

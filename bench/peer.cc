@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/wire.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -15,7 +15,7 @@ constexpr absl::Duration kPeerBound = absl::Minutes(5);
 
 absl::StatusOr<nlohmann::json> Ask(Process& process, const nlohmann::json& line) {
   process.Write(line.dump()).IgnoreError();  // if it has ended, its last output has the reason
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string answer, process.ReadLine(kPeerBound));
+  ASSIGN_OR_RETURN(const std::string answer, process.ReadLine(kPeerBound));
   return ParseAnswer(answer);
 }
 
@@ -37,12 +37,12 @@ absl::StatusOr<Roles> RolesOf(const nlohmann::json& answer) {
 
 absl::StatusOr<std::unique_ptr<Peer>> Peer::Start(const std::string& launcher,
                                                   const std::string& name, const Setup& setup) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Process> process,
-                            Process::Start({launcher, name}, Process::Ends::kWithInput,
-                                           absl::StrCat(setup.scratch, "/peer.log")));
+  ASSIGN_OR_RETURN(std::unique_ptr<Process> process,
+                   Process::Start({launcher, name}, Process::Ends::kWithInput,
+                                  absl::StrCat(setup.scratch, "/peer.log")));
   auto peer = std::unique_ptr<Peer>(new Peer(name, std::move(process)));
-  PENSTOCK_ASSIGN_OR_RETURN(const nlohmann::json answer, Ask(*peer->process_, ToJson(setup)));
-  PENSTOCK_ASSIGN_OR_RETURN(peer->roles_, RolesOf(answer));
+  ASSIGN_OR_RETURN(const nlohmann::json answer, Ask(*peer->process_, ToJson(setup)));
+  ASSIGN_OR_RETURN(peer->roles_, RolesOf(answer));
   for (const auto& [field, value] : answer.items()) {
     peer->about_[field] = value.is_string() ? value.get<std::string>() : value.dump();
   }
@@ -55,7 +55,7 @@ std::string Peer::About(const std::string& field) const {
 }
 
 absl::StatusOr<Done> Peer::Read(double seconds) {
-  PENSTOCK_ASSIGN_OR_RETURN(const nlohmann::json answer, Ask(*process_, {{"seconds", seconds}}));
+  ASSIGN_OR_RETURN(const nlohmann::json answer, Ask(*process_, {{"seconds", seconds}}));
   return DoneOf(answer);
 }
 

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/interrupt.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -111,7 +111,7 @@ absl::StatusOr<std::string> Process::ReadLine(absl::Duration bound) {
     pollfd ready[] = {{.fd = out_, .events = POLLIN, .revents = 0},
                       {.fd = InterruptFd(), .events = POLLIN, .revents = 0}};
     const int count = ::poll(ready, 2, static_cast<int>(std::min<int64_t>(left_ms, 1 << 30)));
-    PENSTOCK_RETURN_IF_ERROR(CheckInterrupted());
+    RETURN_IF_ERROR(CheckInterrupted());
     if (count < 0 && errno == EINTR) continue;
     if (count == 0) {
       return absl::DeadlineExceededError(

@@ -12,7 +12,7 @@
 #include "bench/scratch.h"
 #include "bench/service.h"
 #include "dataplane/transfer/transport.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -76,22 +76,22 @@ class Guest {
 absl::Status RunRounds(const Options& options, const Workload& workload, std::vector<Row>& rows,
                        std::vector<Guest>& guests) {
   Row& row = rows[0];
-  PENSTOCK_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
+  ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
   row.setup.scratch = scratch.path();
   if (row.setup.hosts.two() && workload.has_files()) {
     return absl::UnimplementedError("its workers read files of this host, so they must run here");
   }
-  PENSTOCK_RETURN_IF_ERROR(workload.Prepare(row.setup));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> limit, workload.MakeLimit(row.setup));
+  RETURN_IF_ERROR(workload.Prepare(row.setup));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Side> limit, workload.MakeLimit(row.setup));
   row.limit = limit->name();
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Side> ours, StartService(row.setup, "penstock"));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Side> ours, StartService(row.setup, "penstock"));
   std::unique_ptr<Side> crowded, crowded_limit;
   if (options.neighbours > 0) {
     const auto beside = [&](Side& side) {
       return BesideNeighbours(side, options.neighbours, row.setup.scratch);
     };
-    PENSTOCK_ASSIGN_OR_RETURN(crowded, beside(*ours));
-    PENSTOCK_ASSIGN_OR_RETURN(crowded_limit, beside(*limit));
+    ASSIGN_OR_RETURN(crowded, beside(*ours));
+    ASSIGN_OR_RETURN(crowded_limit, beside(*limit));
     rows[1].setup = rows[2].setup = row.setup;
     rows[1].limit = "alone";
     rows[2].limit = absl::StrCat(limit->name(), " among them");
@@ -99,12 +99,12 @@ absl::Status RunRounds(const Options& options, const Workload& workload, std::ve
   for (const std::string& name : options.peers) guests.emplace_back(options, name, row);
   for (int i = 0; i < options.pairs; ++i) {
     Pair pair;
-    PENSTOCK_ASSIGN_OR_RETURN(pair.side, Measure(*ours, options.window_s));
-    PENSTOCK_ASSIGN_OR_RETURN(pair.limit, Measure(*limit, options.window_s));
+    ASSIGN_OR_RETURN(pair.side, Measure(*ours, options.window_s));
+    ASSIGN_OR_RETURN(pair.limit, Measure(*limit, options.window_s));
     if (crowded != nullptr) {
       Pair among;
-      PENSTOCK_ASSIGN_OR_RETURN(among.side, Measure(*crowded, options.window_s));
-      PENSTOCK_ASSIGN_OR_RETURN(among.limit, Measure(*crowded_limit, options.window_s));
+      ASSIGN_OR_RETURN(among.side, Measure(*crowded, options.window_s));
+      ASSIGN_OR_RETURN(among.limit, Measure(*crowded_limit, options.window_s));
       rows[1].pairs.push_back({.side = among.side, .limit = pair.side});
       rows[2].pairs.push_back(std::move(among));
     }
@@ -125,11 +125,11 @@ absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options) {
   }
   std::vector<const Workload*> workloads;
   for (const std::string& name : options.workloads) {
-    PENSTOCK_ASSIGN_OR_RETURN(workloads.emplace_back(), FindWorkload(name));
+    ASSIGN_OR_RETURN(workloads.emplace_back(), FindWorkload(name));
   }
   if (workloads.empty()) workloads = Workloads();
   for (const std::string& name : options.protocols) {
-    PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(name).status());
+    RETURN_IF_ERROR(transfer::FindTransport(name).status());
   }
   const std::vector<std::string> protocols =
       options.protocols.empty() ? transfer::TransportNames() : options.protocols;

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "bench/process.h"
 #include "bench/wire.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -22,7 +22,7 @@ constexpr absl::Duration kServiceBound = absl::Minutes(2);
 
 // Returns "HOST:PORT" from "dispatcher ready at HOST:PORT, metrics at …".
 absl::StatusOr<std::string> ReadyAt(Process& server) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, server.ReadLine(kServiceBound));
+  ASSIGN_OR_RETURN(const std::string line, server.ReadLine(kServiceBound));
   constexpr absl::string_view kReady = " ready at ";
   const size_t at = line.find(kReady.data(), 0, kReady.size());
   if (at == std::string::npos) {
@@ -48,21 +48,21 @@ class Service final : public Side {
   }
 
   absl::Status Start() {
-    if (setup_.protocol != "local") PENSTOCK_RETURN_IF_ERROR(StartServers());
+    if (setup_.protocol != "local") RETURN_IF_ERROR(StartServers());
     for (int i = 0; i < setup_.consumers; ++i) {
       std::vector<std::string> words = {""};
       AddVariables(setup_.trainer_variables, words);
       words.push_back("bench-trainer");
-      PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Process> trainer,
-                                Process::Start(words, Process::Ends::kWithInput,
-                                               absl::StrCat(setup_.scratch, "/trainer.log")));
+      ASSIGN_OR_RETURN(std::unique_ptr<Process> trainer,
+                       Process::Start(words, Process::Ends::kWithInput,
+                                      absl::StrCat(setup_.scratch, "/trainer.log")));
       roles_["consumer"].push_back(trainer->pid());
       setup_.consumer = i;
-      PENSTOCK_RETURN_IF_ERROR(trainer->Write(ToJson(setup_).dump()));
+      RETURN_IF_ERROR(trainer->Write(ToJson(setup_).dump()));
       trainers_.push_back(std::move(trainer));
     }
     for (auto& trainer : trainers_) {
-      PENSTOCK_ASSIGN_OR_RETURN(const nlohmann::json answer, Answer(*trainer));
+      ASSIGN_OR_RETURN(const nlohmann::json answer, Answer(*trainer));
       lanes_.merge(answer.value("lanes", std::set<std::string>()));
     }
     return absl::OkStatus();
@@ -74,14 +74,14 @@ class Service final : public Side {
 
   absl::StatusOr<Done> Read(double seconds) override {
     const std::string order = nlohmann::json{{"seconds", seconds}}.dump();
-    for (auto& trainer : trainers_) PENSTOCK_RETURN_IF_ERROR(trainer->Write(order));
+    for (auto& trainer : trainers_) RETURN_IF_ERROR(trainer->Write(order));
     Done sum;
     for (auto& trainer : trainers_) {
-      PENSTOCK_ASSIGN_OR_RETURN(const nlohmann::json answer, Answer(*trainer));
-      PENSTOCK_ASSIGN_OR_RETURN(const Done done, DoneOf(answer));
+      ASSIGN_OR_RETURN(const nlohmann::json answer, Answer(*trainer));
+      ASSIGN_OR_RETURN(const Done done, DoneOf(answer));
       Add(done, sum);
     }
-    PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup_.workload));
+    ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup_.workload));
     if (workload->cached()) {
       sum.elements /= setup_.consumers;
       sum.bytes /= setup_.consumers;
@@ -94,20 +94,19 @@ class Service final : public Side {
   absl::Status StartServers() {
     std::vector<std::string> words = {"", "dispatcher", "--port", "0"};
     if (setup_.hosts.two()) words.insert(words.end(), {"--host", setup_.hosts.here});
-    PENSTOCK_ASSIGN_OR_RETURN(dispatcher_,
-                              Process::Start(words, Process::Ends::kBySignal,
-                                             absl::StrCat(setup_.scratch, "/dispatcher.log")));
+    ASSIGN_OR_RETURN(dispatcher_, Process::Start(words, Process::Ends::kBySignal,
+                                                 absl::StrCat(setup_.scratch, "/dispatcher.log")));
     roles_["dispatcher"] = {dispatcher_->pid()};
-    PENSTOCK_ASSIGN_OR_RETURN(const std::string address, ReadyAt(*dispatcher_));
+    ASSIGN_OR_RETURN(const std::string address, ReadyAt(*dispatcher_));
     setup_.service = absl::StrCat("grpc://", address);
     for (int i = 0; i < setup_.workers; ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Process> worker,
-                                Process::Start(WorkerWords(), Process::Ends::kBySignal,
-                                               absl::StrCat(setup_.scratch, "/worker", i, ".log")));
+      ASSIGN_OR_RETURN(std::unique_ptr<Process> worker,
+                       Process::Start(WorkerWords(), Process::Ends::kBySignal,
+                                      absl::StrCat(setup_.scratch, "/worker", i, ".log")));
       if (!setup_.hosts.two()) roles_["worker"].push_back(worker->pid());
       workers_.push_back(std::move(worker));
     }
-    for (auto& worker : workers_) PENSTOCK_RETURN_IF_ERROR(ReadyAt(*worker).status());
+    for (auto& worker : workers_) RETURN_IF_ERROR(ReadyAt(*worker).status());
     return absl::OkStatus();
   }
 
@@ -124,7 +123,7 @@ class Service final : public Side {
   }
 
   static absl::StatusOr<nlohmann::json> Answer(Process& trainer) {
-    PENSTOCK_ASSIGN_OR_RETURN(const std::string line, trainer.ReadLine(kServiceBound));
+    ASSIGN_OR_RETURN(const std::string line, trainer.ReadLine(kServiceBound));
     return ParseAnswer(line);
   }
 
@@ -158,7 +157,7 @@ class Service final : public Side {
 
 absl::StatusOr<std::unique_ptr<Side>> StartService(const Setup& setup, std::string name) {
   auto service = std::make_unique<Service>(setup, std::move(name));
-  PENSTOCK_RETURN_IF_ERROR(service->Start());
+  RETURN_IF_ERROR(service->Start());
   return service;
 }
 

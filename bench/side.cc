@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "bench/interrupt.h"
 #include "bench/measure.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -76,9 +76,9 @@ double Window::rss() const {
 
 absl::StatusOr<Window> Measure(Side& side, double seconds) {
   AwaitQuiet(seconds);
-  PENSTOCK_RETURN_IF_ERROR(CheckInterrupted());
+  RETURN_IF_ERROR(CheckInterrupted());
   if (!side.starts_anew()) {
-    PENSTOCK_RETURN_IF_ERROR(Reason(side.Read(seconds * kLead).status()));
+    RETURN_IF_ERROR(Reason(side.Read(seconds * kLead).status()));
   }
   Window window;
   const std::map<std::string, double> before = ByRole(side.roles(), CpuSeconds);
@@ -86,7 +86,7 @@ absl::StatusOr<Window> Measure(Side& side, double seconds) {
   const double busy_before = MachineBusySeconds();
   const double start = Now();
   absl::StatusOr<Done> done = side.Read(seconds);
-  PENSTOCK_RETURN_IF_ERROR(Reason(done.status()));
+  RETURN_IF_ERROR(Reason(done.status()));
   window.done = *std::move(done);
   const double took = Now() - start;
   window.cpu_seconds = ByRole(side.roles(), CpuSeconds);

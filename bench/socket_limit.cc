@@ -15,7 +15,7 @@
 #include "bench/process.h"
 #include "control/protocol/host_port.h"
 #include "dataplane/transfer/tcp/socket.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -86,12 +86,12 @@ class SocketLimit final : public Side {
 
 // Connects a blocking socket, unlike transfer/tcp.
 absl::StatusOr<tcp::Socket> Connect(const tcp::HostAndPort& where, const std::string& congestion) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<tcp::Endpoint> endpoints,
-                            tcp::LookUp(where, /*numeric=*/false));
+  ASSIGN_OR_RETURN(const std::vector<tcp::Endpoint> endpoints,
+                   tcp::LookUp(where, /*numeric=*/false));
   int error = 0;
   for (const tcp::Endpoint& endpoint : endpoints) {
     tcp::Socket socket(::socket(endpoint.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    PENSTOCK_RETURN_IF_ERROR(SetCongestion(socket.fd(), congestion));
+    RETURN_IF_ERROR(SetCongestion(socket.fd(), congestion));
     const auto* const address = reinterpret_cast<const sockaddr*>(&endpoint.address);
     if (::connect(socket.fd(), address, endpoint.bytes) == 0) return socket;
     error = errno;
@@ -117,8 +117,7 @@ std::vector<std::string> ProducerWords(const Load& load, const std::string& host
 
 absl::Status ProduceForSocket(const std::string& host, int port, const Load& load,
                               const std::string& congestion) {
-  PENSTOCK_ASSIGN_OR_RETURN(const tcp::Socket socket,
-                            Connect({.host = host, .port = port}, congestion));
+  ASSIGN_OR_RETURN(const tcp::Socket socket, Connect({.host = host, .port = port}, congestion));
   const auto bytes = static_cast<size_t>(load.element_bytes);
   Source source(load.source_bytes);
   std::vector<std::vector<std::byte>> slots(kSocketSlots, std::vector<std::byte>(bytes));
@@ -136,9 +135,9 @@ absl::Status ProduceForSocket(const std::string& host, int port, const Load& loa
 absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
                                                       const std::string& congestion) {
   const std::string here = load.hosts.two() ? load.hosts.here : "127.0.0.1";
-  PENSTOCK_ASSIGN_OR_RETURN(const tcp::Bound listener, tcp::ListenAt({.host = here, .port = 0}));
-  PENSTOCK_RETURN_IF_ERROR(SetCongestion(listener.socket.fd(), congestion));
-  PENSTOCK_ASSIGN_OR_RETURN(
+  ASSIGN_OR_RETURN(const tcp::Bound listener, tcp::ListenAt({.host = here, .port = 0}));
+  RETURN_IF_ERROR(SetCongestion(listener.socket.fd(), congestion));
+  ASSIGN_OR_RETURN(
       std::unique_ptr<Process> producer,
       Process::Start(ProducerWords(load, here, listener.port, congestion), Process::Ends::kBySignal,
                      absl::StrCat(load.scratch, "/socket.log")));

@@ -20,8 +20,8 @@
 #include "bench/wire.h"
 #include "dataplane/transfer/filled.h"
 #include "dataplane/transfer/ucx/lanes_used.h"
+#include "include/status_macros.h"
 #include "penstock/server.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -32,13 +32,13 @@ class Trainer final : public Side {
  public:
   static absl::StatusOr<std::unique_ptr<Trainer>> Start(const Workload& workload, Setup setup) {
     auto trainer = std::unique_ptr<Trainer>(new Trainer(workload, std::move(setup)));
-    if (trainer->setup_.service.empty()) PENSTOCK_RETURN_IF_ERROR(trainer->StartServers());
+    if (trainer->setup_.service.empty()) RETURN_IF_ERROR(trainer->StartServers());
     if (workload.in_step()) {
-      PENSTOCK_ASSIGN_OR_RETURN(trainer->steps_, StepBarrier::Open(trainer->setup_));
+      ASSIGN_OR_RETURN(trainer->steps_, StepBarrier::Open(trainer->setup_));
     }
-    PENSTOCK_RETURN_IF_ERROR(trainer->StartPass());
+    RETURN_IF_ERROR(trainer->StartPass());
     // Warms up: slots are allocated, the window is full.
-    PENSTOCK_RETURN_IF_ERROR(trainer->Read(std::min(0.3, trainer->setup_.window_s)).status());
+    RETURN_IF_ERROR(trainer->Read(std::min(0.3, trainer->setup_.window_s)).status());
     return trainer;
   }
 
@@ -57,16 +57,16 @@ class Trainer final : public Side {
     bool more = true;
     while (more) {
       for (int i = 0; i < stride; ++i) {
-        PENSTOCK_ASSIGN_OR_RETURN(std::optional<Element> element, it_->Next());
+        ASSIGN_OR_RETURN(std::optional<Element> element, it_->Next());
         if (i == 0) next_us.push_back(static_cast<float>((Now() - now) * 1e6));
         if (!element) {
-          PENSTOCK_RETURN_IF_ERROR(reader_->EndOfPass());
-          PENSTOCK_RETURN_IF_ERROR(StartPass());
+          RETURN_IF_ERROR(reader_->EndOfPass());
+          RETURN_IF_ERROR(StartPass());
           continue;
         }
         const double step_s = workload_.StepOf(*element);
         if (steps_ != nullptr) steps_->Received(step_s);
-        PENSTOCK_ASSIGN_OR_RETURN(const int64_t bytes, reader_->Take(*element));
+        ASSIGN_OR_RETURN(const int64_t bytes, reader_->Take(*element));
         done.bytes += bytes;
         ++done.elements;
         if (step_s > 0) absl::SleepFor(absl::Seconds(step_s));
@@ -75,7 +75,7 @@ class Trainer final : public Side {
       now = Now();
       more = now < start + seconds;
       if (steps_ != nullptr) {
-        PENSTOCK_ASSIGN_OR_RETURN(more, steps_->Wait(more));
+        ASSIGN_OR_RETURN(more, steps_->Wait(more));
         now = Now();
       }
     }
@@ -96,9 +96,8 @@ class Trainer final : public Side {
       : workload_(workload), setup_(std::move(setup)), reader_(workload.MakeReader(setup_)) {}
 
   absl::Status StartServers() {
-    PENSTOCK_ASSIGN_OR_RETURN(dispatcher_, DispatchServer::Start());
-    PENSTOCK_ASSIGN_OR_RETURN(worker_,
-                              WorkerServer::Start({.dispatcher_address = dispatcher_->target()}));
+    ASSIGN_OR_RETURN(dispatcher_, DispatchServer::Start());
+    ASSIGN_OR_RETURN(worker_, WorkerServer::Start({.dispatcher_address = dispatcher_->target()}));
     setup_.service = dispatcher_->target();
     return absl::OkStatus();
   }
@@ -112,7 +111,7 @@ class Trainer final : public Side {
 
   absl::Status StartPass() {
     const Dataset dataset = Distributed(workload_, setup_);
-    PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
+    ASSIGN_OR_RETURN(Iterator it, dataset.MakeIterator());
     it_.emplace(std::move(it));
     return absl::OkStatus();
   }
@@ -128,8 +127,8 @@ class Trainer final : public Side {
 };
 
 absl::StatusOr<std::unique_ptr<Side>> StartTrainer(const nlohmann::json& fields) {
-  PENSTOCK_ASSIGN_OR_RETURN(Setup setup, SetupOf(fields));
-  PENSTOCK_ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup.workload));
+  ASSIGN_OR_RETURN(Setup setup, SetupOf(fields));
+  ASSIGN_OR_RETURN(const Workload* workload, FindWorkload(setup.workload));
   if (!setup.device.empty()) return StartGpuTrainer(*workload, setup);
   return Trainer::Start(*workload, std::move(setup));
 }

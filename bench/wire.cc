@@ -2,7 +2,7 @@
 #include "bench/wire.h"
 
 #include "absl/strings/str_cat.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -49,20 +49,20 @@ json ToJson(const Setup& setup) {
 
 absl::StatusOr<Setup> SetupOf(const json& json) {
   Setup setup;
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "workload", setup.workload));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "protocol", setup.protocol));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "element_bytes", setup.element_bytes));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "workers", setup.workers));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "consumers", setup.consumers));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "consumer", setup.consumer));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "coordinated", setup.coordinated));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "last", setup.last));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "device", setup.device));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "window_s", setup.window_s));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "source_bytes", setup.source_bytes));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "compress", setup.compress));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "service", setup.service));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "scratch", setup.scratch));
+  RETURN_IF_ERROR(Read(json, "workload", setup.workload));
+  RETURN_IF_ERROR(Read(json, "protocol", setup.protocol));
+  RETURN_IF_ERROR(Read(json, "element_bytes", setup.element_bytes));
+  RETURN_IF_ERROR(Read(json, "workers", setup.workers));
+  RETURN_IF_ERROR(Read(json, "consumers", setup.consumers));
+  RETURN_IF_ERROR(Read(json, "consumer", setup.consumer));
+  RETURN_IF_ERROR(Read(json, "coordinated", setup.coordinated));
+  RETURN_IF_ERROR(Read(json, "last", setup.last));
+  RETURN_IF_ERROR(Read(json, "device", setup.device));
+  RETURN_IF_ERROR(Read(json, "window_s", setup.window_s));
+  RETURN_IF_ERROR(Read(json, "source_bytes", setup.source_bytes));
+  RETURN_IF_ERROR(Read(json, "compress", setup.compress));
+  RETURN_IF_ERROR(Read(json, "service", setup.service));
+  RETURN_IF_ERROR(Read(json, "scratch", setup.scratch));
   return setup;
 }
 
@@ -84,22 +84,22 @@ json ToJson(const Done& done) {
 
 absl::StatusOr<Done> DoneOf(const json& json) {
   Done done;
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "seconds", done.seconds));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "elements", done.elements));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "bytes", done.bytes));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "p50_us", done.p50_us));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "p99_us", done.p99_us));
-  PENSTOCK_RETURN_IF_ERROR(Read(json, "max_us", done.max_us));
+  RETURN_IF_ERROR(Read(json, "seconds", done.seconds));
+  RETURN_IF_ERROR(Read(json, "elements", done.elements));
+  RETURN_IF_ERROR(Read(json, "bytes", done.bytes));
+  RETURN_IF_ERROR(Read(json, "p50_us", done.p50_us));
+  RETURN_IF_ERROR(Read(json, "p99_us", done.p99_us));
+  RETURN_IF_ERROR(Read(json, "max_us", done.max_us));
   if (json.contains("skew_p50_us")) {
     InStep& in_step = done.in_step.emplace();
-    PENSTOCK_RETURN_IF_ERROR(Read(json, "skew_p50_us", in_step.skew_p50_us));
-    PENSTOCK_RETURN_IF_ERROR(Read(json, "skew_p99_us", in_step.skew_p99_us));
-    PENSTOCK_RETURN_IF_ERROR(Read(json, "spread_p50", in_step.spread_p50));
-    PENSTOCK_RETURN_IF_ERROR(Read(json, "spread_p99", in_step.spread_p99));
+    RETURN_IF_ERROR(Read(json, "skew_p50_us", in_step.skew_p50_us));
+    RETURN_IF_ERROR(Read(json, "skew_p99_us", in_step.skew_p99_us));
+    RETURN_IF_ERROR(Read(json, "spread_p50", in_step.spread_p50));
+    RETURN_IF_ERROR(Read(json, "spread_p99", in_step.spread_p99));
   }
   if (json.contains("shared")) {
-    PENSTOCK_RETURN_IF_ERROR(Read(json, "shared", done.shared));
-    PENSTOCK_RETURN_IF_ERROR(Read(json, "copied", done.copied));
+    RETURN_IF_ERROR(Read(json, "shared", done.shared));
+    RETURN_IF_ERROR(Read(json, "copied", done.copied));
   }
   if (const auto shares = json.find("shares"); shares != json.end() && shares->is_array()) {
     for (const auto& share : *shares) {

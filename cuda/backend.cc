@@ -13,7 +13,7 @@
 #include "cuda/error.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/memory/fork_guard.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "cuda/error.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::cuda {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "cuda/context.h"
 #include "cuda/error.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -25,7 +25,7 @@
 #include "cuda/error.h"
 #include "cuda/nccl_library.h"
 #include "dataplane/replica/collective.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::cuda {
 namespace {

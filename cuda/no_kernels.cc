@@ -2,8 +2,8 @@
 // Steps of a stage in a build without kernels. The error reports that there is no device or, if
 // there is one, that this build has no kernels.
 #include "dataplane/memory/device.h"
+#include "include/status_macros.h"
 #include "penstock/device_stage.h"
-#include "penstock/status.h"
 
 namespace penstock {
 

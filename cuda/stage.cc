@@ -8,8 +8,8 @@
 #include "cuda/context.h"
 #include "cuda/error.h"
 #include "cuda/stage_kernels.h"
+#include "include/status_macros.h"
 #include "penstock/device_stage.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

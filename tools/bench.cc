@@ -13,7 +13,7 @@
 #include "bench/page.h"
 #include "bench/run.h"
 #include "bench/trainer.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/bench_output.h"
 #include "tools/commands.h"
 
@@ -47,10 +47,10 @@ absl::Status RunBench(BenchArguments given) {
           "--hosts needs the addresses of this host and of the workers' host, separated by a "
           "comma");
     }
-    PENSTOCK_ASSIGN_OR_RETURN(given.options.hosts, PairOf(given.flags, given.flags.hosts[1]));
+    ASSIGN_OR_RETURN(given.options.hosts, PairOf(given.flags, given.flags.hosts[1]));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bench::Setup> cases, bench::PlanCases(given.options));
-  PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
+  ASSIGN_OR_RETURN(const std::vector<bench::Setup> cases, bench::PlanCases(given.options));
+  ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
   output.Add(bench::ThisMachine());
   std::string refused;  // workload and protocol that did not start: only one row gives the reason
   for (const bench::Setup& setup : cases) {
@@ -62,7 +62,7 @@ absl::Status RunBench(BenchArguments given) {
       output.Add(std::move(row));
     }
   }
-  PENSTOCK_RETURN_IF_ERROR(output.Finish());
+  RETURN_IF_ERROR(output.Finish());
   return bench::CheckInterrupted();
 }
 
@@ -74,9 +74,8 @@ absl::Status MakePage(const PageArguments& given) {
   std::ifstream file(given.records);
   const std::string records((std::istreambuf_iterator<char>(file)), {});
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", given.records));
-  PENSTOCK_ASSIGN_OR_RETURN(const bench::PageMaker maker,
-                            bench::PageMaker::Find(given.gpu_figures));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string html, maker.Make(records));
+  ASSIGN_OR_RETURN(const bench::PageMaker maker, bench::PageMaker::Find(given.gpu_figures));
+  ASSIGN_OR_RETURN(const std::string html, maker.Make(records));
   std::ofstream page(given.page);
   if (page << html << std::flush) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("cannot write ", given.page));

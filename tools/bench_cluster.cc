@@ -27,7 +27,7 @@
 #include "bench/report.h"
 #include "bench/scratch.h"
 #include "dataplane/transfer/transport.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/bench_output.h"
 #include "tools/commands.h"
 #include "tools/hand_over.h"
@@ -98,8 +98,7 @@ absl::StatusOr<Others> FindOthers(const BenchClusterArguments& given) {
     return absl::InvalidArgumentError("--hosts needs this host's address and at least one other");
   }
   for (size_t i = 1; i < given.flags.hosts.size(); ++i) {
-    PENSTOCK_ASSIGN_OR_RETURN(others.pairs.emplace_back().hosts,
-                              PairOf(given.flags, given.flags.hosts[i]));
+    ASSIGN_OR_RETURN(others.pairs.emplace_back().hosts, PairOf(given.flags, given.flags.hosts[i]));
   }
   if (given.all_pairs) bench::MakeKey();
   return others;
@@ -184,7 +183,7 @@ void MeasurePairs(const BenchClusterArguments& given, const std::vector<Other>& 
   }
   const auto measure = [&](size_t reader,
                            size_t sender) -> absl::StatusOr<std::vector<bench::Row>> {
-    for (const size_t end : {reader, sender}) PENSTOCK_RETURN_IF_ERROR(agents[end].status());
+    for (const size_t end : {reader, sender}) RETURN_IF_ERROR(agents[end].status());
     return bench::MeasurePair(*agents[reader], *agents[sender], PairFlags(given),
                               absl::StrCat(scratch, "/pair-", reader, "-", sender));
   };
@@ -204,9 +203,9 @@ void MeasurePairs(const BenchClusterArguments& given, const std::vector<Other>& 
 // `penstock bench-pair`: writes the rows of `hosts`; `here` is this host.
 absl::Status RunPair(const BenchClusterArguments& given, const bench::Hosts& hosts) {
   bench::WatchForInterrupts();
-  PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
-  PENSTOCK_ASSIGN_OR_RETURN(const bench::Survey there,
-                            bench::SurveyThere(hosts, given.rdma_device, scratch.path()));
+  ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
+  ASSIGN_OR_RETURN(const bench::Survey there,
+                   bench::SurveyThere(hosts, given.rdma_device, scratch.path()));
   const bench::Survey here = bench::SurveyHere(hosts.here, given.rdma_device);
   const std::vector<bench::Row> rows =
       RowsOfLevels(given, bench::kPairWorkload, hosts,
@@ -218,9 +217,9 @@ absl::Status RunPair(const BenchClusterArguments& given, const bench::Hosts& hos
 }
 
 absl::Status Lead(const BenchClusterArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Others others, FindOthers(given));
-  PENSTOCK_ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
-  PENSTOCK_ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
+  ASSIGN_OR_RETURN(const Others others, FindOthers(given));
+  ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
+  ASSIGN_OR_RETURN(const bench::Scratch scratch, bench::Scratch::Make());
   const std::vector<std::string> protocols = ProtocolsOf(given);
   std::vector<absl::StatusOr<bench::Survey>> surveys;  // of the other hosts
   std::map<std::string, bench::Survey> of_here;        // by address of a link
@@ -273,7 +272,7 @@ absl::Status Lead(const BenchClusterArguments& given) {
                                            : "no other host: give --hosts, or start a rank on each "
                                              "of two nodes with srun")));
   }
-  PENSTOCK_RETURN_IF_ERROR(output.Finish());
+  RETURN_IF_ERROR(output.Finish());
   return bench::CheckInterrupted();
 }
 
@@ -289,7 +288,7 @@ std::vector<std::string> OwnArguments() {
 
 absl::Status RunCluster(const BenchClusterArguments& given) {
   for (const std::string& protocol : given.flags.protocols) {
-    PENSTOCK_RETURN_IF_ERROR(transfer::FindTransport(protocol).status());
+    RETURN_IF_ERROR(transfer::FindTransport(protocol).status());
   }
   // With --hosts, this process starts everything.
   const auto differs = [](const char* name, const char* alone) {

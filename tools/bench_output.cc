@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "bench/record.h"
 #include "bench/report.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/table.h"
 
 namespace penstock::tools {
@@ -88,13 +88,13 @@ absl::StatusOr<BenchOutput::File> BenchOutput::OpenFile(const std::string& name)
 }
 
 absl::StatusOr<BenchOutput> BenchOutput::Open(const BenchFlags& flags) {
-  PENSTOCK_ASSIGN_OR_RETURN(File json, OpenFile(flags.json));
+  ASSIGN_OR_RETURN(File json, OpenFile(flags.json));
   BenchOutput output(std::move(json), File(nullptr, [](std::FILE*) {}),
                      flags.json == "-" || flags.html == "-" ? stderr : stdout);
   if (flags.html.empty()) return output;
   absl::StatusOr<bench::PageMaker> page = bench::PageMaker::Find(flags.gpu_figures);
   if (page.ok()) {
-    PENSTOCK_ASSIGN_OR_RETURN(output.html_, OpenFile(flags.html));
+    ASSIGN_OR_RETURN(output.html_, OpenFile(flags.html));
     output.page_ = *std::move(page);
   } else if (flags.json.empty()) {
     return page.status();

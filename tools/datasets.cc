@@ -5,7 +5,7 @@
 
 #include "control/stub/dispatcher_stub.h"
 #include "dataplane/dataset/graph/definition.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/reports.h"
@@ -19,28 +19,25 @@ struct DatasetsArguments {
 };
 
 absl::Status ListDatasets(const DatasetsArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
-                            control::DispatcherStub::Make(given.call.address, given.call.tls));
-  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                            stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
+  ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
   std::fputs(ReportDatasets(status).c_str(), stdout);
   return absl::OkStatus();
 }
 
 absl::Status Explain(const DatasetsArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
-                            control::DispatcherStub::Make(given.call.address, given.call.tls));
-  PENSTOCK_ASSIGN_OR_RETURN(const control::GetDatasetAnswer found,
-                            stub->GetDataset(given.dataset_id, /*edition=*/0,
-                                             {.timeout = given.call.timeout, .stop = {}}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Dataset dataset, ParseDataset(found.definition));
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
+  ASSIGN_OR_RETURN(const control::GetDatasetAnswer found,
+                   stub->GetDataset(given.dataset_id, /*edition=*/0,
+                                    {.timeout = given.call.timeout, .stop = {}}));
+  ASSIGN_OR_RETURN(const Dataset dataset, ParseDataset(found.definition));
   std::fputs(dataset.Explain().c_str(), stdout);
   return absl::OkStatus();
 }
 
 absl::Status Unregister(const DatasetsArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
-                            control::DispatcherStub::Make(given.call.address, given.call.tls));
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   return stub->UnregisterDataset(given.dataset_id, {.timeout = given.call.timeout, .stop = {}});
 }
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
+#include "include/status_macros.h"
 #include "penstock/server.h"
-#include "penstock/status.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/server_run.h"
@@ -25,17 +25,16 @@ struct DispatcherArguments {
 
 absl::Status RunDispatcher(const DispatcherArguments& given) {
   DispatcherConfig config = given.config;
-  PENSTOCK_ASSIGN_OR_RETURN(config.deployment_mode, DeploymentModeFromName(given.deployment_mode));
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,
-                            DispatchServer::Start(std::move(config)));
-  PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
-  PENSTOCK_RETURN_IF_ERROR(SayReady(
+  ASSIGN_OR_RETURN(config.deployment_mode, DeploymentModeFromName(given.deployment_mode));
+  ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,
+                   DispatchServer::Start(std::move(config)));
+  RETURN_IF_ERROR(CatchStopSignals());
+  RETURN_IF_ERROR(SayReady(
       absl::StrCat("dispatcher ready at ", control::JoinHostPort(given.config.host, server->port()),
                    MetricsAt(given.config.host, server->metrics_port())),
       server->port(), given.port_file));
   const auto stop = [&] { server->Stop(); };
-  PENSTOCK_RETURN_IF_ERROR(
-      RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop}));
+  RETURN_IF_ERROR(RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop}));
   return server->status();
 }
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/stub/dispatcher_stub.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/reports.h"
@@ -21,15 +21,15 @@ struct JobsArguments {
 };
 
 absl::Status ListJobs(control::DispatcherStub& stub, const JobsArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                            stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
   std::fputs(ReportJobs(status, given.name_space).c_str(), stdout);
   return absl::OkStatus();
 }
 
 absl::Status Show(control::DispatcherStub& stub, const JobsArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                            stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
   for (const control::JobStatus& job : status.jobs) {
     if (job.name != given.job && absl::StrCat(job.job.value()) != given.job) continue;
     std::fputs(ReportPartitions(job).c_str(), stdout);
@@ -63,8 +63,8 @@ CLI::App* AddJobAction(CLI::App& jobs, Chosen& chosen, const char* name, const c
   }
   command->callback([given, &chosen, action] {
     chosen.run = [given, action]() -> absl::Status {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          auto stub, control::DispatcherStub::Make(given->call.address, given->call.tls));
+      ASSIGN_OR_RETURN(auto stub,
+                       control::DispatcherStub::Make(given->call.address, given->call.tls));
       return action(*stub, *given);
     };
   });
@@ -88,7 +88,8 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "             wait for them\n"
       "  COMMITTED  elements of RECEIVED that are committed in a trainer's history and never come\n"
       "             again\n"
-      "  OWED       elements of a pass that was read to its end that are not COMMITTED yet; if all\n"
+      "  OWED       elements of a pass that was read to its end that are not COMMITTED yet; if "
+      "all\n"
       "             readers left now, other readers would get them\n"
       "  SLOWED BY  limits of its quota that the job has reached\n"
       "  WAITS FOR  worker, reader or consumer that the latest pass waits for");

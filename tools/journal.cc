@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/commands.h"
 
 namespace penstock::tools {
@@ -76,15 +76,15 @@ absl::Status Renamed(const absl::Status& status, const std::string& copy,
 }
 
 absl::StatusOr<control::Recovered> ReadCopy(const std::string& work_dir) {
-  PENSTOCK_RETURN_IF_ERROR(CheckIsJournal(work_dir));
-  PENSTOCK_ASSIGN_OR_RETURN(auto copy, TemporaryCopy::Of(work_dir));
+  RETURN_IF_ERROR(CheckIsJournal(work_dir));
+  ASSIGN_OR_RETURN(auto copy, TemporaryCopy::Of(work_dir));
   auto journal = control::OpenSqliteJournal(copy->path());
   if (!journal.ok()) return Renamed(journal.status(), copy->path(), work_dir);
   return (*journal)->TakeRecovered();
 }
 
 absl::Status Print(const std::string& work_dir) {
-  PENSTOCK_ASSIGN_OR_RETURN(const control::Recovered recovered, ReadCopy(work_dir));
+  ASSIGN_OR_RETURN(const control::Recovered recovered, ReadCopy(work_dir));
   if (recovered.snapshot_sequence > 0) {
     std::printf("%llu snapshot of %zu bytes\n",
                 static_cast<unsigned long long>(recovered.snapshot_sequence),
@@ -102,10 +102,10 @@ absl::Status Print(const std::string& work_dir) {
 absl::StatusOr<control::State> StateOf(const control::Recovered& recovered) {
   control::State state;
   if (!recovered.snapshot.empty()) {
-    PENSTOCK_ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
+    ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
   }
   for (const auto& record : recovered.records) {
-    PENSTOCK_RETURN_IF_ERROR(
+    RETURN_IF_ERROR(
         Annotate(control::ApplyRecord(record.bytes, state), "record ", record.sequence));
   }
   return state;
@@ -118,11 +118,11 @@ void Summarize(const control::Recovered& recovered) {
 }
 
 absl::Status Verify(const std::string& work_dir) {
-  PENSTOCK_ASSIGN_OR_RETURN(const control::Recovered recovered, ReadCopy(work_dir));
-  PENSTOCK_ASSIGN_OR_RETURN(control::State state, StateOf(recovered));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> whole, control::EncodeState(state));
+  ASSIGN_OR_RETURN(const control::Recovered recovered, ReadCopy(work_dir));
+  ASSIGN_OR_RETURN(control::State state, StateOf(recovered));
+  ASSIGN_OR_RETURN(const std::vector<std::string> whole, control::EncodeState(state));
   const size_t answers = std::exchange(state.answers, {}).size();
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> without, control::EncodeState(state));
+  ASSIGN_OR_RETURN(const std::vector<std::string> without, control::EncodeState(state));
   Summarize(recovered);
   std::printf(
       "its state takes %zu bytes: %zu for %zu datasets, %zu jobs, %zu iterations, %zu past\n",
@@ -141,7 +141,7 @@ absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered,
   control::State state;
   std::set<IterationId> ended;
   if (!recovered.snapshot.empty()) {
-    PENSTOCK_ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
+    ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
   }
   for (const auto& record : recovered.records) {
     const auto its = control::ApplyWhatFits(record.bytes, state, ended);
@@ -154,14 +154,14 @@ absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered,
 }
 
 absl::Status Repair(const std::string& work_dir, bool end_jobs) {
-  PENSTOCK_RETURN_IF_ERROR(CheckIsJournal(work_dir));
-  PENSTOCK_ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
+  RETURN_IF_ERROR(CheckIsJournal(work_dir));
+  ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
   const control::Recovered recovered = journal->TakeRecovered();
   const absl::Status whole = StateOf(recovered).status();
   std::vector<std::string> lines;
   absl::StatusOr<control::State> fitting = control::State();
   if (!whole.ok()) fitting = WhatFits(recovered, lines);
-  PENSTOCK_RETURN_IF_ERROR(fitting.status());
+  RETURN_IF_ERROR(fitting.status());
   if (!whole.ok() && !end_jobs) {
     return Annotate(whole, "--end-jobs ends the jobs that it belongs to and keeps the others");
   }
@@ -169,8 +169,8 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   if (whole.ok() && recovered.cut.empty()) std::printf("nothing to repair\n");
   if (!whole.ok()) {
     for (const std::string& line : lines) std::printf("%s\n", line.c_str());
-    PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(*fitting));
-    PENSTOCK_RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
+    ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(*fitting));
+    RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
     journal->Snapshot(recovered.last_sequence(), std::move(pieces));
     journal.reset();  // waits until it is written
     return Verify(work_dir);

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "control/stub/dispatcher_stub.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/reports.h"
@@ -18,10 +18,9 @@ struct LinksArguments {
 };
 
 absl::Status PrintLinks(const LinksArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
-                            control::DispatcherStub::Make(given.call.address, given.call.tls));
-  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                            stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
+  ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
   std::fputs((given.json ? LinksAsJson(status) : ReportLinks(status)).c_str(), stdout);
   return absl::OkStatus();
 }

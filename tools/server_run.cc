@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
 #include "control/sync/start_thread.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::tools {
 namespace {
@@ -48,10 +48,10 @@ absl::Status CatchStopSignals() {
 }
 
 absl::Status RunUntilStopped(const Running& server) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::thread joiner, StartThread("waiting for the server's end", [&] {
-                              server.join();
-                              WriteToPipe(kJoined);
-                            }));
+  ASSIGN_OR_RETURN(std::thread joiner, StartThread("waiting for the server's end", [&] {
+                     server.join();
+                     WriteToPipe(kJoined);
+                   }));
   std::thread finisher;
   while (const unsigned char signal = ReadFromPipe()) {
     if (signal == SIGTERM && !finisher.joinable()) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "penstock/status.h"
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "control/stub/dispatcher_stub.h"
+#include "include/status_macros.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/reports.h"
@@ -15,9 +14,9 @@ namespace penstock::tools {
 namespace {
 
 absl::Status PrintStatus(const DispatcherCall& call) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(call.address, call.tls));
-  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                            stub->GetStatus({.timeout = call.timeout, .stop = {}}));
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(call.address, call.tls));
+  ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                   stub->GetStatus({.timeout = call.timeout, .stop = {}}));
   const std::string text =
       absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n", ReportJobs(status),
                    "\n", ReportFeeds(status), "\n", ReportDatasets(status));

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/stub/dispatcher_stub.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/reports.h"
@@ -37,13 +37,12 @@ std::string Report(control::DispatcherStatus status, const control::DispatcherSt
 }
 
 absl::Status RunTop(const TopArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
-                            control::DispatcherStub::Make(given.call.address, given.call.tls));
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   const control::CallOptions call{.timeout = given.call.timeout, .stop = {}};
   std::optional<control::DispatcherStatus> before;
   absl::Time looked;
   while (true) {
-    PENSTOCK_ASSIGN_OR_RETURN(control::DispatcherStatus status, stub->GetStatus(call));
+    ASSIGN_OR_RETURN(control::DispatcherStatus status, stub->GetStatus(call));
     const absl::Time now = absl::Now();
     const std::string page =
         absl::StrCat(given.once ? "" : kFromTheTop,

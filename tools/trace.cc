@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "control/stub/dispatcher_stub.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/table.h"
@@ -109,10 +109,9 @@ std::string WorkAsJson(const control::DispatcherStatus& status, const std::strin
 }
 
 absl::Status PrintTrace(const TraceArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(auto stub,
-                            control::DispatcherStub::Make(given.call.address, given.call.tls));
-  PENSTOCK_ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                            stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
+  ASSIGN_OR_RETURN(const control::DispatcherStatus status,
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
   const auto as_text = given.json ? WorkAsJson : ReportWork;
   std::fputs(as_text(status, given.dataset_id).c_str(), stdout);
   return absl::OkStatus();

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "include/status_macros.h"
 #include "penstock/server.h"
-#include "penstock/status.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 #include "tools/server_run.h"
@@ -20,15 +20,14 @@ struct WorkerArguments {
 };
 
 absl::Status RunWorker(const WorkerArguments& given) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server,
-                            WorkerServer::Start(given.config));
-  PENSTOCK_RETURN_IF_ERROR(CatchStopSignals());
-  PENSTOCK_RETURN_IF_ERROR(SayReady(
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server, WorkerServer::Start(given.config));
+  RETURN_IF_ERROR(CatchStopSignals());
+  RETURN_IF_ERROR(SayReady(
       absl::StrCat("worker ready at ", server->address(), " for ", given.config.dispatcher_address,
                    MetricsAt(given.config.host, server->metrics_port())),
       server->port(), given.port_file));
   absl::Status drained;
-  PENSTOCK_RETURN_IF_ERROR(
+  RETURN_IF_ERROR(
       RunUntilStopped({.join = [&] { server->Join(); },
                        .stop = [&] { server->Stop(); },
                        .finish = [&] { drained = server->Drain(given.drain_timeout); }}));

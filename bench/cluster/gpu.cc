@@ -13,7 +13,7 @@
 #include "bench/cluster/level.h"
 #include "bench/interrupt.h"
 #include "bench/measure.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -110,16 +110,15 @@ class GpuCopy final : public Side {
     for (int ordinal = 0; ordinal < gpus; ++ordinal) {
       int device = 0;
       Context context = nullptr;
-      PENSTOCK_RETURN_IF_ERROR(
-          CheckDriverCall(driver_, driver_.device(&device, ordinal), "cuDeviceGet"));
-      PENSTOCK_RETURN_IF_ERROR(
+      RETURN_IF_ERROR(CheckDriverCall(driver_, driver_.device(&device, ordinal), "cuDeviceGet"));
+      RETURN_IF_ERROR(
           CheckDriverCall(driver_, driver_.retain(&context, device), "cuDevicePrimaryCtxRetain"));
       contexts_.push_back(context);
-      PENSTOCK_RETURN_IF_ERROR(Allocate(ordinal));
+      RETURN_IF_ERROR(Allocate(ordinal));
     }
     for (size_t i = 0; i < kBuffers && way_ != Way::kToPeer; ++i) {
       void* memory = nullptr;
-      PENSTOCK_RETURN_IF_ERROR(
+      RETURN_IF_ERROR(
           CheckDriverCall(driver_, driver_.allocate_host(&memory, bytes_, 0), "cuMemHostAlloc"));
       host_memory_.push_back(memory);
     }
@@ -130,14 +129,14 @@ class GpuCopy final : public Side {
   const Roles& roles() const override { return roles_; }
 
   absl::StatusOr<Done> Read(double seconds) override {
-    PENSTOCK_RETURN_IF_ERROR(
+    RETURN_IF_ERROR(
         CheckDriverCall(driver_, driver_.set_context(contexts_.front()), "cuCtxSetCurrent"));
     const double start = Now();
     double now = start;
     int64_t elements = 0;
     while (!Interrupted() && now < start + seconds) {
-      for (size_t i = 0; i < kBuffers; ++i) PENSTOCK_RETURN_IF_ERROR(CopyOne(i));
-      PENSTOCK_RETURN_IF_ERROR(CheckDriverCall(driver_, driver_.synchronize(), "cuCtxSynchronize"));
+      for (size_t i = 0; i < kBuffers; ++i) RETURN_IF_ERROR(CopyOne(i));
+      RETURN_IF_ERROR(CheckDriverCall(driver_, driver_.synchronize(), "cuCtxSynchronize"));
       elements += kBuffers;
       now = Now();
     }
@@ -150,12 +149,11 @@ class GpuCopy final : public Side {
   static constexpr size_t kBuffers = 4;
 
   absl::Status Allocate(size_t device) {
-    PENSTOCK_RETURN_IF_ERROR(
+    RETURN_IF_ERROR(
         CheckDriverCall(driver_, driver_.set_context(contexts_[device]), "cuCtxSetCurrent"));
     for (size_t i = 0; i < kBuffers; ++i) {
       Address address = 0;
-      PENSTOCK_RETURN_IF_ERROR(
-          CheckDriverCall(driver_, driver_.allocate(&address, bytes_), "cuMemAlloc"));
+      RETURN_IF_ERROR(CheckDriverCall(driver_, driver_.allocate(&address, bytes_), "cuMemAlloc"));
       device_memory_.emplace_back(device, address);
     }
     return absl::OkStatus();
@@ -196,7 +194,7 @@ Level Copy(Way way, const std::string& variant, const absl::Status& left_out) {
                     int64_t bytes,
                     const std::string& /*scratch*/) -> absl::StatusOr<std::unique_ptr<Side>> {
     auto copy = std::make_unique<GpuCopy>(way, static_cast<size_t>(bytes), name);
-    PENSTOCK_RETURN_IF_ERROR(copy->Start());
+    RETURN_IF_ERROR(copy->Start());
     return copy;
   };
   return level;
@@ -205,13 +203,11 @@ Level Copy(Way way, const std::string& variant, const absl::Status& left_out) {
 }  // namespace
 
 absl::StatusOr<int> CountGpus() {
-  PENSTOCK_RETURN_IF_ERROR(TheDriver().status());
+  RETURN_IF_ERROR(TheDriver().status());
   const Driver& driver = *TheDriver();
-  PENSTOCK_RETURN_IF_ERROR(
-      Annotate(CheckDriverCall(driver, driver.init(0), "no GPU: cuInit"), "driver"));
+  RETURN_IF_ERROR(Annotate(CheckDriverCall(driver, driver.init(0), "no GPU: cuInit"), "driver"));
   int count = 0;
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckDriverCall(driver, driver.count(&count), "no GPU: cuDeviceGetCount"));
+  RETURN_IF_ERROR(CheckDriverCall(driver, driver.count(&count), "no GPU: cuDeviceGetCount"));
   if (count == 0) return absl::NotFoundError("no GPU: the driver has none for this process");
   return count;
 }

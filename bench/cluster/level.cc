@@ -12,7 +12,7 @@
 #include "bench/scratch.h"
 #include "bench/service.h"
 #include "bench/workload.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -137,8 +137,8 @@ Level Sockets(const Hosts& hosts, const std::string& congestion, int streams) {
                        const std::string& scratch) -> absl::StatusOr<std::unique_ptr<Side>> {
             std::vector<std::unique_ptr<Side>> sides;
             for (int i = 0; i < streams; ++i) {
-              PENSTOCK_ASSIGN_OR_RETURN(sides.emplace_back(),
-                                        MakeSocketLimit(LoadOf(bytes, hosts, scratch), congestion));
+              ASSIGN_OR_RETURN(sides.emplace_back(),
+                               MakeSocketLimit(LoadOf(bytes, hosts, scratch), congestion));
             }
             return MakeTogether(std::move(sides));
           },
@@ -426,8 +426,8 @@ std::vector<Level> ManyToOneLevels(const std::vector<Hosts>& pairs,
                       const std::string& scratch) -> absl::StatusOr<std::unique_ptr<Side>> {
       std::vector<std::unique_ptr<Side>> sides;
       for (const Hosts& hosts : pairs) {
-        PENSTOCK_ASSIGN_OR_RETURN(const std::string folder, MakeFolderIn(scratch, sides.size()));
-        PENSTOCK_ASSIGN_OR_RETURN(sides.emplace_back(), start(bytes, hosts, folder));
+        ASSIGN_OR_RETURN(const std::string folder, MakeFolderIn(scratch, sides.size()));
+        ASSIGN_OR_RETURN(sides.emplace_back(), start(bytes, hosts, folder));
       }
       return MakeTogether(std::move(sides));
     };

@@ -12,7 +12,7 @@
 #include "bench/wire.h"
 #include "control/protocol/host_port.h"
 #include "dataplane/transfer/tcp/socket.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -32,7 +32,7 @@ json ToJson(const Window& window) {
 
 // These three throw json::exception for a missing field or one of another type.
 absl::StatusOr<Window> WindowOf(const json& fields) {
-  PENSTOCK_ASSIGN_OR_RETURN(Done done, DoneOf(fields.at("done")));
+  ASSIGN_OR_RETURN(Done done, DoneOf(fields.at("done")));
   return Window{.done = std::move(done),
                 .cpu_seconds = fields.at("cpu_seconds"),
                 .resident_bytes = fields.at("resident_bytes"),
@@ -56,8 +56,8 @@ absl::StatusOr<Row> RowOf(const json& fields) {
   row.lanes = fields.at("lanes").get<std::set<std::string>>();
   row.status = StatusOf(fields.at("status"));
   for (const json& pair : fields.at("pairs")) {
-    PENSTOCK_ASSIGN_OR_RETURN(Window side, WindowOf(pair.at("side")));
-    PENSTOCK_ASSIGN_OR_RETURN(Window limit, WindowOf(pair.at("limit")));
+    ASSIGN_OR_RETURN(Window side, WindowOf(pair.at("side")));
+    ASSIGN_OR_RETURN(Window limit, WindowOf(pair.at("limit")));
     row.pairs.push_back({.side = std::move(side), .limit = std::move(limit)});
   }
   return row;
@@ -76,12 +76,11 @@ absl::StatusOr<Agent> StartAgent(std::vector<std::string> words, const std::stri
                                  const std::string& log) {
   words.insert(words.end(), {"bench-agent", host});
   Agent agent{.host = host};
-  PENSTOCK_ASSIGN_OR_RETURN(agent.process,
-                            Process::Start(std::move(words), Process::Ends::kWithInput, log));
-  PENSTOCK_RETURN_IF_ERROR(agent.process->Write(std::getenv(kKeyVariable)));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string port, agent.process->ReadLine(kAgentStart));
+  ASSIGN_OR_RETURN(agent.process, Process::Start(std::move(words), Process::Ends::kWithInput, log));
+  RETURN_IF_ERROR(agent.process->Write(std::getenv(kKeyVariable)));
+  ASSIGN_OR_RETURN(const std::string port, agent.process->ReadLine(kAgentStart));
   agent.address = control::JoinHostPort(host, port);
-  PENSTOCK_RETURN_IF_ERROR(transfer::tcp::ParseAddress(agent.address).status());
+  RETURN_IF_ERROR(transfer::tcp::ParseAddress(agent.address).status());
   return agent;
 }
 
@@ -113,7 +112,7 @@ absl::StatusOr<std::vector<Row>> RowsOf(const json& fields) {
   try {  // the library reports a field of another type only by an exception
     std::vector<Row> rows;
     for (const json& row : fields) {
-      PENSTOCK_ASSIGN_OR_RETURN(rows.emplace_back(), RowOf(row));
+      ASSIGN_OR_RETURN(rows.emplace_back(), RowOf(row));
     }
     return rows;
   } catch (const json::exception& error) {
@@ -127,12 +126,12 @@ absl::StatusOr<std::vector<Row>> MeasurePair(const Agent& reader, const Agent& s
   std::vector<std::string> words = {"",          "bench-there", reader.address, "bench-pair",
                                     reader.host, sender.host,   sender.address};
   words.insert(words.end(), flags.begin(), flags.end());
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
-                            Process::Start(std::move(words), Process::Ends::kBySignal, log));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
+                   Process::Start(std::move(words), Process::Ends::kBySignal, log));
   // No bound beyond the life of the reader's host: each side that it measures has a bound.
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, process->ReadLine(absl::InfiniteDuration()));
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Row> rows,
-                            RowsOf(json::parse(line, nullptr, /*allow_exceptions=*/false)));
+  ASSIGN_OR_RETURN(const std::string line, process->ReadLine(absl::InfiniteDuration()));
+  ASSIGN_OR_RETURN(std::vector<Row> rows,
+                   RowsOf(json::parse(line, nullptr, /*allow_exceptions=*/false)));
   for (Row& row : rows) {
     row.setup.workload = kPairWorkload;
     row.setup.hosts = {.here = reader.host, .there = sender.host};

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "dataplane/transfer/tcp/socket.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -170,13 +170,13 @@ Tool Iperf(Tool tool, int streams, const std::string& congestion) {
 
 absl::StatusOr<ToolResult> ParsePerftest(const std::string& output, int64_t element_bytes) {
   // The line's numbers: bytes, iterations, peak and mean in Gb/s, messages a second.
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
+  ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
   return ToolResult{.bytes_per_s = numbers[3] * 1e9 / 8};
 }
 
 absl::StatusOr<ToolResult> ParsePerftestLatency(const std::string& output, int64_t element_bytes) {
   // The line's numbers: bytes, iterations, mean in us, reads a second.
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
+  ASSIGN_OR_RETURN(const std::vector<double> numbers, PerftestLine(output, element_bytes));
   return ToolResult{.bytes_per_s = numbers[3] * static_cast<double>(element_bytes),
                     .p50_us = numbers[2]};
 }

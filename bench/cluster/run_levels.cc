@@ -9,7 +9,7 @@
 #include "bench/interrupt.h"
 #include "bench/machine.h"
 #include "bench/scratch.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -25,7 +25,7 @@ struct Running {
 
 absl::StatusOr<std::unique_ptr<Side>> Start(const Level& level, int64_t bytes,
                                             const std::string& scratch, size_t number) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string folder, MakeFolderIn(scratch, number));
+  ASSIGN_OR_RETURN(const std::string folder, MakeFolderIn(scratch, number));
   return level.start(bytes, folder);
 }
 

@@ -9,7 +9,7 @@
 #include "bench/interrupt.h"
 #include "bench/measure.h"
 #include "bench/source.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -69,7 +69,7 @@ class Together final : public Side {
     for (std::thread& thread : threads) thread.join();
     Done sum;
     for (const absl::StatusOr<Done>& one : each) {
-      PENSTOCK_RETURN_IF_ERROR(one.status());
+      RETURN_IF_ERROR(one.status());
       sum.seconds = std::max(sum.seconds, one->seconds);
       sum.elements += one->elements;
       sum.bytes += one->bytes;

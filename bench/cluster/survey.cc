@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "bench/process.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/doctor/machine.h"
 
 namespace penstock::bench {
@@ -171,10 +171,10 @@ absl::StatusOr<Survey> SurveyThere(const Hosts& hosts, const std::string& rdma_d
   std::vector<std::string> words = hosts.run_there;
   words.insert(words.end(), {"bench-survey", hosts.there});
   if (!rdma_device.empty()) words.push_back(rdma_device);
-  PENSTOCK_ASSIGN_OR_RETURN(
+  ASSIGN_OR_RETURN(
       const std::unique_ptr<Process> process,
       Process::Start(words, Process::Ends::kBySignal, absl::StrCat(scratch, "/survey.log")));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string line, process->ReadLine(kShellBound));
+  ASSIGN_OR_RETURN(const std::string line, process->ReadLine(kShellBound));
   return SurveyOf(json::parse(line, nullptr, /*allow_exceptions=*/false));
 }
 

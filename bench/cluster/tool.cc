@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "bench/process.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -52,8 +52,8 @@ class ToolSide final : public Side {
   bool starts_anew() const override { return true; }
 
   absl::StatusOr<Done> Read(double seconds) override {
-    if (tool_.counts && last_.bytes_per_s == 0) PENSTOCK_RETURN_IF_ERROR(RunOnce(seconds));
-    PENSTOCK_RETURN_IF_ERROR(RunOnce(seconds));
+    if (tool_.counts && last_.bytes_per_s == 0) RETURN_IF_ERROR(RunOnce(seconds));
+    RETURN_IF_ERROR(RunOnce(seconds));
     const double bytes = last_.bytes_per_s * seconds;
     return Done{.seconds = seconds,
                 .elements = bytes / static_cast<double>(tool_.element_bytes),
@@ -67,9 +67,9 @@ class ToolSide final : public Side {
                                     : tool_.client_there ? tool_.hosts.here
                                                          : tool_.hosts.there;
     const ToolRun run = tool_.run(server_host, NextPort(), seconds, last_.bytes_per_s);
-    PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> server,
-                              Start(run.server, !tool_.client_there, seconds));
-    PENSTOCK_ASSIGN_OR_RETURN(last_, RunClient(run.client, seconds, *server));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Process> server,
+                     Start(run.server, !tool_.client_there, seconds));
+    ASSIGN_OR_RETURN(last_, RunClient(run.client, seconds, *server));
     return absl::OkStatus();
   }
 
@@ -89,10 +89,10 @@ class ToolSide final : public Side {
     const absl::Time end = absl::Now() + kServerStart;
     std::string before;  // last output of a client that failed
     while (true) {
-      PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
-                                Start(client, tool_.client_there, seconds));
-      PENSTOCK_ASSIGN_OR_RETURN(const std::string line,
-                                process->ReadLine(absl::Seconds(seconds + 2 * kSlackSeconds)));
+      ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
+                       Start(client, tool_.client_there, seconds));
+      ASSIGN_OR_RETURN(const std::string line,
+                       process->ReadLine(absl::Seconds(seconds + 2 * kSlackSeconds)));
       const absl::StatusOr<ToolResult> result = ResultOf(line);
       if (result.ok() || !absl::IsUnavailable(result.status())) return result;
       const absl::StatusOr<std::string> ended = server.ReadLine(absl::ZeroDuration());

@@ -22,9 +22,9 @@
 #include "bench/workload.h"
 #include "bench/workloads/images.h"
 #include "dataplane/dataset/engine/read_ahead.h"
+#include "include/status_macros.h"
 #include "penstock/dataset.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -34,7 +34,7 @@ constexpr int64_t kBatch = 64;
 // Waits a millisecond without using a core, like a call to a server.
 absl::Status Answered(CallContext& call) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
+  ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
   out[0] = call.inputs()[0].scalar<int64_t>();
   return absl::OkStatus();
 }

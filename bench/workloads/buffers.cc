@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -26,7 +26,7 @@ Source& SourceOf(int64_t bytes, Words words) {
 absl::Status CopyFromSource(CallContext& call) {
   const int64_t bytes = call.inputs()[0].scalar<int64_t>();
   const int64_t number = call.inputs()[2].scalar<int64_t>();
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {bytes}));
+  ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {bytes}));
   SourceOf(call.inputs()[1].scalar<int64_t>(),
            static_cast<Words>(call.inputs()[3].scalar<int64_t>()))
       .Fill({slot.data(), slot.size()}, static_cast<uint64_t>(number));

@@ -16,8 +16,8 @@
 #include "bench/workloads/files.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
 #include "dataplane/element/crc32c.h"
+#include "include/status_macros.h"
 #include "penstock/sources.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -63,8 +63,7 @@ class VolumeReader final : public Reader {
   absl::StatusOr<int64_t> Take(const Element& element) override {
     const absl::Span<const int16_t> values = element.tensor(0).data<int16_t>();
     int64_t& due = due_[element.identity().partition];
-    PENSTOCK_RETURN_IF_ERROR(
-        CheckVolume({values.data(), values.size()}, static_cast<uint64_t>(due), sum_));
+    RETURN_IF_ERROR(CheckVolume({values.data(), values.size()}, static_cast<uint64_t>(due), sum_));
     due = (due + 1) % count_;
     return static_cast<int64_t>(values.size() * sizeof(int16_t));
   }
@@ -81,7 +80,7 @@ class WideningWork {
 
   absl::Status Fill(std::span<std::byte> slot, uint64_t number) {
     const std::string name = VolumeFile(folder_, static_cast<int64_t>(number) % count_);
-    PENSTOCK_RETURN_IF_ERROR(ReadWhole(name, record_));
+    RETURN_IF_ERROR(ReadWhole(name, record_));
     const std::string_view data = std::string_view(record_).substr(kRecordHeadBytes, kValues);
     uint32_t checksum = 0;
     std::memcpy(&checksum, record_.data() + kRecordHeadBytes + kValues, sizeof checksum);
@@ -121,8 +120,7 @@ class Volumes final : public Workload {
     std::string record(kValues, '\0');
     for (int64_t number = 0; number < VolumeCount(setup); ++number) {
       source.Fill(std::as_writable_bytes(std::span(record)), static_cast<uint64_t>(number));
-      PENSTOCK_RETURN_IF_ERROR(
-          WriteFile(VolumeFile(setup.scratch, number), {TFRecordBytes(record)}));
+      RETURN_IF_ERROR(WriteFile(VolumeFile(setup.scratch, number), {TFRecordBytes(record)}));
     }
     return absl::OkStatus();
   }

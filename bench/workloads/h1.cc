@@ -14,8 +14,8 @@
 #include "bench/measure.h"
 #include "bench/workload.h"
 #include "bench/workloads/images.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -38,7 +38,7 @@ void MakeUneven(const std::string& jpeg, uint64_t number, uint8_t* out) {
 
 // Maps (number, JPEG) to the image.
 absl::Status UnevenImage(CallContext& call) {
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {kSide, kSide, 3}));
+  ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(0, {kSide, kSide, 3}));
   const std::string jpeg(call.inputs()[1].string(0));
   MakeUneven(jpeg, static_cast<uint64_t>(call.inputs()[0].scalar<int64_t>()),
              reinterpret_cast<uint8_t*>(slot.data()));
@@ -102,7 +102,7 @@ class Uneven final : public Workload {
     return MakeBatchReader(kUnevenBatch);
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
-    PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> jpegs, ReadImages(setup.scratch));
+    ASSIGN_OR_RETURN(std::vector<std::string> jpegs, ReadImages(setup.scratch));
     return std::make_unique<MeanCost>(std::move(jpegs));
   }
 };

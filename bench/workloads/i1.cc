@@ -15,7 +15,7 @@
 #include "bench/service.h"
 #include "bench/workload.h"
 #include "bench/workloads/images.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -74,7 +74,7 @@ class BareLoopLimit final : public Side {
 };
 
 absl::StatusOr<std::unique_ptr<Side>> MakeBareLoopLimit(const Setup& setup, int64_t batch) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> jpegs, ReadImages(setup.scratch));
+  ASSIGN_OR_RETURN(std::vector<std::string> jpegs, ReadImages(setup.scratch));
   return std::make_unique<BareLoopLimit>(std::move(jpegs), batch);
 }
 
@@ -157,7 +157,7 @@ class Fed final : public Workload {
     return MakeBatchReader(kFedBatch, setup.consumers == 1);
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
-    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Side> loop, MakeBareLoopLimit(setup, kFedBatch));
+    ASSIGN_OR_RETURN(std::unique_ptr<Side> loop, MakeBareLoopLimit(setup, kFedBatch));
     return MakePacedLimit(std::move(loop), setup.consumers / kFedStep);
   }
 };

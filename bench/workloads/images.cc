@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/workloads/files.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::bench {
 namespace {
@@ -23,7 +23,7 @@ class PixelReader : public Reader {
   explicit PixelReader(int64_t batch) : batch_(batch) {}
 
   absl::StatusOr<int64_t> Take(const Element& element) override {
-    PENSTOCK_RETURN_IF_ERROR(CheckNumbers(element));
+    RETURN_IF_ERROR(CheckNumbers(element));
     const absl::Span<const uint8_t> pixels = element.tensor(1).data<uint8_t>();
     sum_ += SumOf({reinterpret_cast<const std::byte*>(pixels.data()), pixels.size()},
                   Touch::kEveryPage);
@@ -96,7 +96,7 @@ absl::Status WriteImages(const std::string& folder, const ImageSize& size) {
   const std::vector<std::string> images = MakeImages(kFiles, size);
   for (size_t i = 0; i < images.size(); ++i) {
     const std::string name = absl::StrFormat("%s/%02d.jpg", folder, i);
-    PENSTOCK_RETURN_IF_ERROR(WriteFile(name, {images[i]}));
+    RETURN_IF_ERROR(WriteFile(name, {images[i]}));
   }
   return absl::OkStatus();
 }

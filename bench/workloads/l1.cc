@@ -15,8 +15,8 @@
 #include "bench/slot_limit.h"
 #include "bench/workload.h"
 #include "bench/workloads/files.h"
+#include "include/status_macros.h"
 #include "penstock/sources.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -66,7 +66,7 @@ class TokenReader final : public Reader {
   absl::StatusOr<int64_t> Take(const Element& element) override {
     const absl::Span<const int32_t> tokens = element.tensor(0).data<int32_t>();
     uint64_t& due = due_[element.identity().partition];
-    PENSTOCK_RETURN_IF_ERROR(CheckWindows(shards_, {tokens.data(), tokens.size()}, due));
+    RETURN_IF_ERROR(CheckWindows(shards_, {tokens.data(), tokens.size()}, due));
     ++due;
     return static_cast<int64_t>(tokens.size() * sizeof(int32_t));
   }
@@ -119,7 +119,7 @@ class Tokens final : public Workload {
     std::vector<int32_t> tokens(shards.tokens());
     for (int64_t shard = 0; shard < kShards; ++shard) {
       std::iota(tokens.begin(), tokens.end(), shards.FirstTokenOf(shard * shards.windows));
-      PENSTOCK_RETURN_IF_ERROR(
+      RETURN_IF_ERROR(
           WriteFile(TokenFile(setup.scratch, shard), {BytesOf(std::span<const int32_t>(tokens))}));
     }
     return absl::OkStatus();
@@ -140,7 +140,7 @@ class Tokens final : public Workload {
     if (computes_) return MakeBar("computes 15.6 ms", 1 / kWindowStep, setup.element_bytes);
     std::vector<MappedFile> files;
     for (int64_t shard = 0; shard < kShards; ++shard) {
-      PENSTOCK_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(TokenFile(setup.scratch, shard)));
+      ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(TokenFile(setup.scratch, shard)));
       files.push_back(std::move(file));
     }
     return std::make_unique<SlotLimit<CopyWork>>("copy loop", kWindowBatchBytes,

@@ -6,8 +6,8 @@
 #include "bench/service.h"
 #include "bench/workload.h"
 #include "bench/workloads/lengths.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -21,7 +21,7 @@ constexpr double kSecondsPerPair = 1e-8;
 absl::Status Sequence(CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
   const int64_t dims[] = {LengthOf(number)};
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int32_t> out, call.OutputAs<int32_t>(0, dims));
+  ASSIGN_OR_RETURN(absl::Span<int32_t> out, call.OutputAs<int32_t>(0, dims));
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int32_t>(number + i);
   return absl::OkStatus();
 }

@@ -10,8 +10,8 @@
 #include "bench/service.h"
 #include "bench/workload.h"
 #include "bench/workloads/lengths.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -31,8 +31,8 @@ absl::Status Sample(CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
   const int64_t of_images[] = {ImagesOf(number), kSampleImageBytes};
   const int64_t of_tokens[] = {LengthOf(number)};
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<uint8_t> images, call.OutputAs<uint8_t>(0, of_images));
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int32_t> tokens, call.OutputAs<int32_t>(1, of_tokens));
+  ASSIGN_OR_RETURN(absl::Span<uint8_t> images, call.OutputAs<uint8_t>(0, of_images));
+  ASSIGN_OR_RETURN(absl::Span<int32_t> tokens, call.OutputAs<int32_t>(1, of_tokens));
   std::memset(images.data(), static_cast<uint8_t>(number), images.size());
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(number + i);
   return absl::OkStatus();

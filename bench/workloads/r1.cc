@@ -15,8 +15,8 @@
 #include "bench/slot_limit.h"
 #include "bench/workload.h"
 #include "bench/workloads/files.h"
+#include "include/status_macros.h"
 #include "penstock/sources.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -92,7 +92,7 @@ class RecommenderReader final : public Reader {
       columns.features[i] = element.tensor(i + 2).data<int32_t>().data();
     }
     int64_t& due = due_[element.identity().partition];
-    PENSTOCK_RETURN_IF_ERROR(CheckColumns(columns, due));
+    RETURN_IF_ERROR(CheckColumns(columns, due));
     due = (due + 1) % count_;
     return kSampleBatchBytes;
   }
@@ -164,7 +164,7 @@ class RecommenderSamples final : public Workload {
       for (int64_t i = 0; i < kFloats; ++i) floats.push_back(FloatOf(sample, i));
       for (int64_t i = 0; i < kInts; ++i) ints.push_back(IntOf(sample, i));
     }
-    PENSTOCK_RETURN_IF_ERROR(
+    RETURN_IF_ERROR(
         WriteFile(FloatsFile(setup.scratch), {NpyHeader("<f4", {batches, kSampleBatch, kFloats}),
                                               BytesOf(std::span<const float>(floats))}));
     return WriteFile(IntsFile(setup.scratch), {NpyHeader("<i4", {batches, kSampleBatch, kInts}),
@@ -192,8 +192,8 @@ class RecommenderSamples final : public Workload {
     return std::make_unique<RecommenderReader>(SampleBatchCount(setup));
   }
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
-    PENSTOCK_ASSIGN_OR_RETURN(MappedFile floats, MappedFile::Open(FloatsFile(setup.scratch)));
-    PENSTOCK_ASSIGN_OR_RETURN(MappedFile ints, MappedFile::Open(IntsFile(setup.scratch)));
+    ASSIGN_OR_RETURN(MappedFile floats, MappedFile::Open(FloatsFile(setup.scratch)));
+    ASSIGN_OR_RETURN(MappedFile ints, MappedFile::Open(IntsFile(setup.scratch)));
     return std::make_unique<SlotLimit<GatherWork>>(
         "gather loop", kSampleBatchBytes,
         GatherWork(std::move(floats), std::move(ints), SampleBatchCount(setup)));

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "bench/limits.h"
 #include "bench/workload.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -36,7 +36,7 @@ absl::Status FillTensors(CallContext& call) {
   static Source& source = *new Source(static_cast<size_t>(call.inputs()[0].scalar<int64_t>()));
   const auto number = static_cast<uint64_t>(call.inputs()[1].scalar<int64_t>());
   for (int i = 0; i < kTensors; ++i) {
-    PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(i, {BytesOf(i)}));
+    ASSIGN_OR_RETURN(absl::Span<std::byte> slot, call.Output(i, {BytesOf(i)}));
     source.Fill({slot.data(), slot.size()}, number);
   }
   return absl::OkStatus();

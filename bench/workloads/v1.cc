@@ -19,9 +19,9 @@
 #include "bench/slot_limit.h"
 #include "bench/workload.h"
 #include "bench/workloads/files.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
 #include "penstock/sources.h"
-#include "penstock/status.h"
 
 namespace penstock::bench {
 namespace {
@@ -88,8 +88,8 @@ Spec CropSpec() {
 // Maps (image, mask) to the same region of both.
 absl::Status RandomCrop(CallContext& call) {
   const Corner corner = CornerOf(call.inputs()[0].dim(0), call.Random(0));
-  PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<float> image, call.OutputAs<float>(0, kCrop));
-  PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<uint8_t> mask, call.OutputAs<uint8_t>(1, kCrop));
+  ASSIGN_OR_RETURN(const absl::Span<float> image, call.OutputAs<float>(0, kCrop));
+  ASSIGN_OR_RETURN(const absl::Span<uint8_t> mask, call.OutputAs<uint8_t>(1, kCrop));
   CopyCrop(call.inputs()[0].data<float>().data(), corner, image.data());
   CopyCrop(call.inputs()[1].data<uint8_t>().data(), corner, mask.data());
   return absl::OkStatus();
@@ -126,7 +126,7 @@ class CropReader final : public Reader {
     }
     int64_t& due = due_[element.identity().partition];
     for (int64_t i = 0; i < kCropBatch; ++i, due = (due + 1) % count_) {
-      PENSTOCK_RETURN_IF_ERROR(
+      RETURN_IF_ERROR(
           CheckCrop(images.data() + i * kCropVoxels, masks.data() + i * kCropVoxels, due));
     }
     return kCropBatchBytes;
@@ -179,7 +179,7 @@ class CropWork {
     auto* mask = reinterpret_cast<uint8_t*>(image + kCropBatch * kCropVoxels);
     for (int64_t i = 0; i < kCropBatch; ++i, image += kCropVoxels, mask += kCropVoxels) {
       const int64_t record = (static_cast<int64_t>(number) * kCropBatch + i) % count_;
-      PENSTOCK_RETURN_IF_ERROR(ReadRecord(record));
+      RETURN_IF_ERROR(ReadRecord(record));
       random_ = random_ * 6364136223846793005u + 1442695040888963407u;
       const Corner corner = CornerOf(PlanesOf(record), random_ >> 12);
       CopyCrop(reinterpret_cast<const float*>(image_.data() + kNpyHeaderBytes), corner, image);
@@ -191,8 +191,8 @@ class CropWork {
     const auto* image = reinterpret_cast<const float*>(slot.data());
     const auto* mask = reinterpret_cast<const uint8_t*>(image + kCropBatch * kCropVoxels);
     for (int64_t i = 0; i < kCropBatch; ++i) {
-      PENSTOCK_RETURN_IF_ERROR(CheckCrop(image + i * kCropVoxels, mask + i * kCropVoxels,
-                                         (static_cast<int64_t>(number) * kCropBatch + i) % count_));
+      RETURN_IF_ERROR(CheckCrop(image + i * kCropVoxels, mask + i * kCropVoxels,
+                                (static_cast<int64_t>(number) * kCropBatch + i) % count_));
     }
     return absl::OkStatus();
   }
@@ -242,7 +242,7 @@ class Crops final : public Workload {
   bool has_files() const override { return true; }
   absl::Status Prepare(const Setup& setup) const override {
     for (int64_t number = 0; number < ScanCount(setup); ++number) {
-      PENSTOCK_RETURN_IF_ERROR(WriteRecord(ScanFile(setup.scratch, number), number));
+      RETURN_IF_ERROR(WriteRecord(ScanFile(setup.scratch, number), number));
     }
     return absl::OkStatus();
   }

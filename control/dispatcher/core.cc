@@ -12,7 +12,7 @@
 #include "control/observe/fail_point.h"
 #include "control/policy/sharding.h"
 #include "control/sync/mutex.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 

@@ -9,7 +9,7 @@
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/transaction.h"
 #include "control/protocol/scoped_name.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> FindExisting(const State& state,
         "the dataset's definition has ", request.definition.size(), " bytes; the limit is ",
         kMaxDefinitionBytes, ". Read large tensors from files"));
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
+  RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
   if (request.dataset_id.empty()) {
     for (const auto& [id, dataset] : state.datasets) {
       const bool within = CheckScoped(request.name_space, id).ok();

@@ -13,7 +13,7 @@
 #include "control/protocol/host_port.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {

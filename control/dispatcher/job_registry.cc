@@ -10,7 +10,7 @@
 #include "control/dispatcher/transaction.h"
 #include "control/policy/sharding.h"
 #include "control/protocol/scoped_name.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {

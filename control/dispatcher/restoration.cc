@@ -9,7 +9,7 @@
 #include "control/dispatcher/restoration.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/sharding.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {

@@ -22,7 +22,7 @@
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -14,7 +14,7 @@
 #include "control/dispatcher/refusals.h"
 #include "control/observe/fail_point.h"
 #include "control/protocol/invariant.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 

@@ -2,7 +2,7 @@
 #include "control/env/files_settings.h"
 
 #include "absl/strings/str_cat.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -13,7 +13,7 @@
 #include "control/env/remote/remote_file.h"
 #include "control/env/remote/s3_files.h"
 #include "control/sync/mutex.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {
@@ -46,9 +46,9 @@ absl::Status CheckStamp(void* library, const std::string& path, const LibraryKin
 absl::Status Load(const std::string& path, const LibraryKind& kind) {
   // Opens it lazily, so that a library with a different stamp is refused for its stamp, not for the
   // first symbol that it lacks.
-  PENSTOCK_ASSIGN_OR_RETURN(Library library, Open(path, kind, RTLD_LAZY));
-  PENSTOCK_RETURN_IF_ERROR(CheckStamp(library.get(), path, kind));
-  PENSTOCK_ASSIGN_OR_RETURN(Library whole, Open(path, kind, RTLD_NOW));
+  ASSIGN_OR_RETURN(Library library, Open(path, kind, RTLD_LAZY));
+  RETURN_IF_ERROR(CheckStamp(library.get(), path, kind));
+  ASSIGN_OR_RETURN(Library whole, Open(path, kind, RTLD_NOW));
   const auto enter = reinterpret_cast<Register>(::dlsym(whole.get(), kind.enter));
   if (enter == nullptr) return IsNone(path, kind);
   absl::Status outcome;
@@ -65,7 +65,7 @@ absl::Status LoadLibrary(const std::string& path, const LibraryKind& kind) {
       *new std::set<std::pair<std::string, std::string>>;  // guarded by mu
   MutexLock lock(mu);
   if (loaded.contains({kind.enter, path})) return absl::OkStatus();
-  PENSTOCK_RETURN_IF_ERROR(Load(path, kind));
+  RETURN_IF_ERROR(Load(path, kind));
   loaded.insert({kind.enter, path});
   return absl::OkStatus();
 }

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/log_format.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 

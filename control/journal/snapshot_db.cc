@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/journal/checksum.h"
 #include "control/journal/log_file.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {

@@ -23,8 +23,8 @@
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::control {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
 #include "control/journal/records_proto.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/policy/sharding.h"
 #include "control/protocol/invariant.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {

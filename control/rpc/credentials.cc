@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {
@@ -70,10 +70,10 @@ struct Pem {
 
 absl::StatusOr<Pem> Read(const TlsConfig& tls) {
   Pem pem;
-  PENSTOCK_ASSIGN_OR_RETURN(pem.ca, ReadFile("tls_ca", tls.ca));
-  PENSTOCK_ASSIGN_OR_RETURN(pem.certificate, ReadFile("tls_certificate", tls.certificate));
-  PENSTOCK_ASSIGN_OR_RETURN(pem.key, ReadFile("tls_key", tls.key));
-  PENSTOCK_RETURN_IF_ERROR(CheckFiles(tls));
+  ASSIGN_OR_RETURN(pem.ca, ReadFile("tls_ca", tls.ca));
+  ASSIGN_OR_RETURN(pem.certificate, ReadFile("tls_certificate", tls.certificate));
+  ASSIGN_OR_RETURN(pem.key, ReadFile("tls_key", tls.key));
+  RETURN_IF_ERROR(CheckFiles(tls));
   return pem;
 }
 
@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const
         "tls_certificate with tls_key, the server's own certificate and key");
   }
   if (tls.certificate.empty() && tls.key.empty()) return grpc::InsecureServerCredentials();
-  PENSTOCK_ASSIGN_OR_RETURN(Pem pem, Read(tls));
+  ASSIGN_OR_RETURN(Pem pem, Read(tls));
   grpc::SslServerCredentialsOptions options(
       tls.mutual ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
                  : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
@@ -96,7 +96,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ChannelCredentials(const TlsConfig& tls) {
-  PENSTOCK_ASSIGN_OR_RETURN(Pem pem, Read(tls));
+  ASSIGN_OR_RETURN(Pem pem, Read(tls));
   return grpc::SslCredentials({.pem_root_certs = std::move(pem.ca),
                                .pem_private_key = std::move(pem.key),
                                .pem_cert_chain = std::move(pem.certificate)});

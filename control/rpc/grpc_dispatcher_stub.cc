@@ -12,6 +12,7 @@
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/retry.h"
 #include "control/stub/target.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "control/settings/toml_file.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {
@@ -175,8 +175,8 @@ absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setti
   }
   if (path.empty()) path = environment(kFileVariable).value_or("");
   if (path.empty()) return sources;
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<TomlSection> sections, ReadToml(path));
-  PENSTOCK_RETURN_IF_ERROR(CheckSections(path, sections));
+  ASSIGN_OR_RETURN(const std::vector<TomlSection> sections, ReadToml(path));
+  RETURN_IF_ERROR(CheckSections(path, sections));
   for (const TomlSection& each : sections) {
     if (each.name != section) continue;
     for (const TomlEntry& entry : each.entries) {

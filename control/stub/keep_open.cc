@@ -15,7 +15,7 @@
 #include "control/stub/session.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/settings/tls_settings.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::client {
 

@@ -8,7 +8,7 @@
 #include "dataplane/client/rounds_delivery.h"
 #include "dataplane/client/unordered_delivery.h"
 #include "dataplane/memory/pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::client {
 namespace {
@@ -56,11 +56,11 @@ void Delivery::Record(Taken& taken, bool pending) {
 }
 
 absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const SessionOptions& options) {
-  PENSTOCK_ASSIGN_OR_RETURN(Element element,
-                            CopyOutOfFrame(DefaultPool(), std::move(taken.received.element)));
+  ASSIGN_OR_RETURN(Element element,
+                   CopyOutOfFrame(DefaultPool(), std::move(taken.received.element)));
   if (!taken.step.has_value()) return element;
   if (element.IsShared()) {  // the trainer may write into its element
-    PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
+    ASSIGN_OR_RETURN(element, element.Copy());
   }
   Identity identity = taken.received.identity;
   identity.round = *taken.step;

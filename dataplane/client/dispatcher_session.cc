@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/stub/this_process.h"
 #include "control/sync/boot_time.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::client {
 

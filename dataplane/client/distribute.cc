@@ -13,7 +13,7 @@
 #include "dataplane/dataset/engine/static_shard.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace client {

@@ -11,8 +11,8 @@
 #include "control/protocol/positions.h"
 #include "control/stub/target.h"
 #include "dataplane/client/delivery_fields.h"
+#include "include/status_macros.h"
 #include "penstock/sharding.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace client {

@@ -17,7 +17,7 @@
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "dataplane/transfer/ucx/transport.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::client {
 namespace {

@@ -14,7 +14,7 @@
 #include "dataplane/client/registration.h"
 #include "dataplane/dataset/engine/kept_across_passes.h"
 #include "dataplane/memory/catch_exhausted.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::client {
 namespace {

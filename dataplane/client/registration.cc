@@ -17,8 +17,8 @@
 #include "dataplane/dataset/engine/static_shard.h"
 #include "dataplane/dataset/graph/definition.h"
 #include "dataplane/dataset/graph/split.h"
+#include "include/status_macros.h"
 #include "penstock/distribute.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace client {

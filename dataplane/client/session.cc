@@ -9,7 +9,7 @@
 #include "control/observe/fail_point.h"
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::client {
 namespace {

@@ -10,7 +10,7 @@
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
 #include "dataplane/memory/catch_exhausted.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::client {
 namespace {

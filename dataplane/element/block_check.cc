@@ -8,7 +8,7 @@
 #include "dataplane/element/block.h"
 #include "dataplane/element/block_head.h"
 #include "dataplane/element/extension.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {
@@ -254,7 +254,7 @@ absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec
 }
 
 absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes, const Spec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, Check(head, spec, body_bytes));
+  ASSIGN_OR_RETURN(const size_t bytes, Check(head, spec, body_bytes));
   return bytes == head.size() + body_bytes
              ? absl::OkStatus()
              : BadBlock("head_bytes or body_bytes differs from the received size");

@@ -16,8 +16,8 @@
 #include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

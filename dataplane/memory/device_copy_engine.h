@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "dataplane/memory/device.h"
+#include "include/status_macros.h"
 #include "penstock/device_element.h"
 #include "penstock/element.h"
 

@@ -8,7 +8,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/page_locking.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -10,7 +10,7 @@
 #include "control/sync/start_thread.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/device_copy_engine.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

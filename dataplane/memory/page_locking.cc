@@ -9,7 +9,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/memory/numa.h"
 #include "dataplane/memory/shared_segment.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -10,7 +10,7 @@
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/memory/copied.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

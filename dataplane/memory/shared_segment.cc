@@ -19,7 +19,7 @@
 #include "dataplane/memory/huge_pages.h"
 #include "dataplane/memory/numa.h"
 #include "dataplane/memory/usable_memory.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -22,7 +22,7 @@
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/python/child_source.h"
 #include "dataplane/python/leaves.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::python_host {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::python_host {
 namespace {

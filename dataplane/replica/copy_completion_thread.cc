@@ -6,7 +6,7 @@
 
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 namespace {

@@ -15,7 +15,7 @@
 #include "dataplane/memory/gpu_direct_driver.h"
 #include "dataplane/memory/gpu_direct_pool.h"
 #include "dataplane/memory/page_locked_pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 namespace {

@@ -9,7 +9,7 @@
 #include "dataplane/memory/gpu_direct_pool.h"
 #include "dataplane/memory/page_locking.h"
 #include "dataplane/replica/input_plan.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 namespace {

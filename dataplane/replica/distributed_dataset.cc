@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/replica/distributed_iterator.h"
 #include "dataplane/replica/input_plan.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -16,8 +16,8 @@
 #include "dataplane/memory/page_locked_pool.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/parallel_for.h"
+#include "include/status_macros.h"
 #include "penstock/fingerprint.h"
-#include "penstock/status.h"
 
 namespace penstock::replica {
 namespace {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/replica/parallel_for.h"
 #include "dataplane/replica/traced_function.h"
+#include "include/status_macros.h"
 #include "penstock/distributed_dataset.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 namespace {

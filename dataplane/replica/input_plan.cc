@@ -16,8 +16,8 @@
 #include "dataplane/replica/cut_batch.h"
 #include "dataplane/replica/job_of_replicas.h"
 #include "dataplane/replica/shard_files.h"
+#include "include/status_macros.h"
 #include "penstock/fingerprint.h"
-#include "penstock/status.h"
 
 namespace penstock::replica {
 namespace {

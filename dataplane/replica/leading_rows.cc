@@ -8,7 +8,7 @@
 
 #include "dataplane/dataset/engine/epochs.h"
 #include "dataplane/dataset/engine/iterator_output.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 

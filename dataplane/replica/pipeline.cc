@@ -7,7 +7,7 @@
 
 #include "dataplane/dataset/engine/iterator_output.h"
 #include "dataplane/dataset/transforms/batch_rows.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "penstock/step_token.h"
 
 namespace penstock::replica {

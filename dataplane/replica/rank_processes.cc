@@ -18,7 +18,7 @@
 #include "dataplane/replica/frame_loop.h"
 #include "dataplane/replica/host_collective.h"
 #include "dataplane/replica/rank_messages.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 namespace {

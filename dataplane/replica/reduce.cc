@@ -10,8 +10,8 @@
 #include "dataplane/dataset/transforms/join_rows.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
+#include "include/status_macros.h"
 #include "penstock/distributed_dataset.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

@@ -13,8 +13,8 @@
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/parallel_for.h"
 #include "dataplane/replica/rank_processes.h"
+#include "include/status_macros.h"
 #include "penstock/replica.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

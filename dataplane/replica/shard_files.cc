@@ -16,7 +16,7 @@
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"
 #include "dataplane/dataset/graph/split.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 namespace {

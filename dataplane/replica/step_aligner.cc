@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/replica/collective.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

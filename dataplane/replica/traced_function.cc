@@ -5,7 +5,7 @@
 
 #include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/transforms/element_tensors.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::replica {
 

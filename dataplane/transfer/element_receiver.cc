@@ -9,7 +9,7 @@
 #include "dataplane/element/block_head.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/transfer/codec.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {
@@ -44,7 +44,7 @@ absl::Status ElementReceiver::Element(Loan loan, size_t bytes, ReceiveEvents& ev
     return absl::DataLossError(absl::StrCat("an element's block has ", *block_bytes,
                                             " bytes, but its message has ", bytes));
   }
-  PENSTOCK_RETURN_IF_ERROR(Check(bytes));
+  RETURN_IF_ERROR(Check(bytes));
   penstock::Element element(std::move(loan), block.data(), spec_);
   events.OnElements(absl::MakeSpan(&element, 1));
   received = 1;
@@ -57,7 +57,7 @@ absl::Status ElementReceiver::OnDevice(Loan loan, size_t body_bytes, ReceiveEven
   const absl::Span<std::byte> head = loan.bytes();
   if (absl::Status checked = CheckBlockHead(head, body_bytes, spec_); !checked.ok())
     return absl::DataLossError(checked.message());
-  PENSTOCK_RETURN_IF_ERROR(Check(head.size() + body_bytes));
+  RETURN_IF_ERROR(Check(head.size() + body_bytes));
   penstock::Element element(std::move(loan), head.data(), spec_);
   events.OnElements(absl::MakeSpan(&element, 1));
   received = 1;
@@ -67,7 +67,7 @@ absl::Status ElementReceiver::OnDevice(Loan loan, size_t body_bytes, ReceiveEven
 absl::Status ElementReceiver::Frame(Loan loan, size_t bytes, ReceiveEvents& events,
                                     int64_t& received) {
   received = 0;
-  PENSTOCK_ASSIGN_OR_RETURN(FrameReader frame, FrameReader::Open(std::move(loan), bytes, spec_));
+  ASSIGN_OR_RETURN(FrameReader frame, FrameReader::Open(std::move(loan), bytes, spec_));
   absl::Status status;
   while (status.ok()) {
     absl::StatusOr<std::optional<penstock::Element>> element = frame.Next();
@@ -86,15 +86,15 @@ absl::Status ElementReceiver::Compressed(const Loan& loan, size_t bytes, Pool& p
                                          ReceiveEvents& events, int64_t& received) {
   received = 0;
   const absl::Span<const std::byte> body = loan.bytes().first(bytes);
-  PENSTOCK_ASSIGN_OR_RETURN(const CompressedPrefix prefix, ReadCompressedPrefix(body));
+  ASSIGN_OR_RETURN(const CompressedPrefix prefix, ReadCompressedPrefix(body));
   const bool frame = prefix.type == MessageType::kFrame;
   if (frame && prefix.bytes > kFrameBytes) {
     return absl::DataLossError(
         absl::StrCat("a compressed frame of ", prefix.bytes, " bytes is too large"));
   }
-  if (!frame) PENSTOCK_RETURN_IF_ERROR(Check(prefix.bytes));
-  PENSTOCK_ASSIGN_OR_RETURN(Loan whole, pool.Lend(prefix.bytes));
-  PENSTOCK_RETURN_IF_ERROR(Decompress(prefix, body, whole.bytes().first(prefix.bytes)));
+  if (!frame) RETURN_IF_ERROR(Check(prefix.bytes));
+  ASSIGN_OR_RETURN(Loan whole, pool.Lend(prefix.bytes));
+  RETURN_IF_ERROR(Decompress(prefix, body, whole.bytes().first(prefix.bytes)));
   return frame ? Frame(std::move(whole), prefix.bytes, events, received)
                : Element(std::move(whole), prefix.bytes, events, received);
 }

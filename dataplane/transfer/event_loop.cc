@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {
@@ -58,8 +58,8 @@ absl::Status EventLoop::Start(const char* name) {
         absl::StrCat("cannot create a descriptor for wake-ups: errno ", errno));
   }
   const SignalsBlocked blocked;
-  PENSTOCK_ASSIGN_OR_RETURN(
-      thread_, StartThread(absl::StrCat("serving links (", name, ")"), [this] { Run(); }));
+  ASSIGN_OR_RETURN(thread_,
+                   StartThread(absl::StrCat("serving links (", name, ")"), [this] { Run(); }));
   pthread_setname_np(thread_.native_handle(), name);
   return absl::OkStatus();
 }

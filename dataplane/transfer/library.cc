@@ -2,7 +2,7 @@
 #include "dataplane/transfer/library.h"
 
 #include "control/env/shared_library.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 
@@ -12,7 +12,7 @@ absl::Status LoadTransports(const std::vector<std::string>& paths) {
                             .enter = "penstock_register_transport",
                             .macro = "PENSTOCK_EXPORT_TRANSPORT",
                             .ours = TransportStamp()};
-  for (const std::string& path : paths) PENSTOCK_RETURN_IF_ERROR(LoadLibrary(path, kind));
+  for (const std::string& path : paths) RETURN_IF_ERROR(LoadLibrary(path, kind));
   return absl::OkStatus();
 }
 

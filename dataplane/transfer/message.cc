@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {
@@ -329,9 +329,9 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header) {
 }
 
 absl::StatusOr<Message> Decode(std::string_view bytes) {
-  PENSTOCK_ASSIGN_OR_RETURN(MessageType type, TypeOf(bytes));
+  ASSIGN_OR_RETURN(MessageType type, TypeOf(bytes));
   Reader reader(bytes.substr(kMessageHeaderBytes));
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, ReadBody(type, reader));
+  ASSIGN_OR_RETURN(Message message, ReadBody(type, reader));
   if (!reader.done()) {
     return absl::InvalidArgumentError(absl::StrCat("a message of type ", static_cast<int>(type),
                                                    " with ", bytes.size(), " bytes is malformed"));
@@ -340,7 +340,7 @@ absl::StatusOr<Message> Decode(std::string_view bytes) {
 }
 
 absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received) {
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, Decode(bytes));
+  ASSIGN_OR_RETURN(Message message, Decode(bytes));
   const bool hello = std::holds_alternative<Hello>(message);
   if (!hello_received && !hello)
     return absl::InvalidArgumentError("the first message of a link must be a hello");

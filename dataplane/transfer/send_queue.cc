@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::transfer {
 
@@ -106,8 +106,8 @@ void SendQueue::Recall() {
 }
 
 absl::Status SendQueue::Apply(const Update& update, std::vector<Acknowledged>& received) {
-  PENSTOCK_RETURN_IF_ERROR(OnReceived(update.received, received));
-  PENSTOCK_RETURN_IF_ERROR(Grant(update.granted));
+  RETURN_IF_ERROR(OnReceived(update.received, received));
+  RETURN_IF_ERROR(Grant(update.granted));
   if (update.recall) Recall();
   return Grant(update.granted_after_recall);
 }

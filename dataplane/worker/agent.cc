@@ -10,7 +10,7 @@
 #include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(control::DispatcherStub* stu
                                                     Tasks* tasks, AgentOptions options) {
   std::unique_ptr<Agent> agent(
       new Agent(stub->address(), std::move(context), tasks, std::move(options)));
-  PENSTOCK_RETURN_IF_ERROR(agent->Begin(*stub));
+  RETURN_IF_ERROR(agent->Begin(*stub));
   return agent;
 }
 
@@ -44,10 +44,10 @@ Agent::Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tas
 
 // The thread is started first, so that the dispatcher does not hear of a worker that cannot run.
 absl::Status Agent::Begin(control::DispatcherStub& stub) {
-  PENSTOCK_ASSIGN_OR_RETURN(heart_, StartThread("the worker's heartbeats", [this] { Beat(); }));
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<control::ReconnectingWorkerSession> session,
-                            stub.KeepWorkerSession(this, {.timeout = options_.dispatcher_timeout,
-                                                          .first_backoff = kFirstBackoff}));
+  ASSIGN_OR_RETURN(heart_, StartThread("the worker's heartbeats", [this] { Beat(); }));
+  ASSIGN_OR_RETURN(std::shared_ptr<control::ReconnectingWorkerSession> session,
+                   stub.KeepWorkerSession(this, {.timeout = options_.dispatcher_timeout,
+                                                 .first_backoff = kFirstBackoff}));
   {
     MutexLock lock(session_mu_);
     session_ = std::move(session);

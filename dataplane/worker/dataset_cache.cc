@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/graph/definition.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
     MutexLock lock(mu_);
     if (auto found = known_.find(key); found != known_.end()) return found->second;
   }
-  PENSTOCK_ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(id, edition));
+  ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(id, edition));
   absl::StatusOr<Dataset> dataset = ParseDataset(answer.definition);
   if (!dataset.ok()) return Annotate(dataset.status(), "in the definition of dataset ", key.first);
   if (dataset->fingerprint() != answer.summary.fingerprint) {

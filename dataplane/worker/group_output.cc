@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::worker {
 
@@ -33,7 +33,7 @@ absl::StatusOr<int64_t> GroupOutput::Skip(int64_t count) {
   while (passed < count) {
     const int64_t elements = (count - passed) / size_;
     if (whole() && elements > 0) {
-      PENSTOCK_ASSIGN_OR_RETURN(const int64_t gone, iterator_.Skip(elements));
+      ASSIGN_OR_RETURN(const int64_t gone, iterator_.Skip(elements));
       passed += gone * size_;
       index_ += gone * size_;
       if (gone < elements) break;

@@ -13,7 +13,7 @@
 #include "dataplane/worker/counters.h"
 #include "dataplane/worker/link_times.h"
 #include "dataplane/worker/partition_sender.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
@@ -136,9 +136,9 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   const Index index = sent.identity.index;
   MutexLock lock(mu_);
-  PENSTOCK_RETURN_IF_ERROR(
+  RETURN_IF_ERROR(
       Await(partition, lock, [&]() REQUIRES(mu_) { return partition.MaySendLocked(index); }));
-  PENSTOCK_RETURN_IF_ERROR(SendOne(partition, std::move(sent), lock));
+  RETURN_IF_ERROR(SendOne(partition, std::move(sent), lock));
   // The element is on its way: slots and credits that have been returned are for the next one.
   if (passes_by) transfer::PollTransports();
   return absl::OkStatus();
@@ -156,7 +156,7 @@ absl::Status IterationSender::Await(PartitionSender& partition, std::unique_lock
   };
   while (true) {
     if (!partition.again_.empty()) {
-      PENSTOCK_RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
+      RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
       lock.lock();
     } else if (ready()) {
       if (!pause.has_value()) return absl::OkStatus();
@@ -178,7 +178,7 @@ absl::Status IterationSender::Await(PartitionSender& partition, std::unique_lock
 absl::StatusOr<protocol::Remainder> IterationSender::AwaitRemainder(PartitionSender& partition,
                                                                     Index elements) {
   MutexLock lock(mu_);
-  PENSTOCK_RETURN_IF_ERROR(
+  RETURN_IF_ERROR(
       Await(partition, lock, [&]() REQUIRES(mu_) { return partition.remainder_.has_value(); }));
   partition.end_ = elements;
   return *partition.remainder_;
@@ -323,7 +323,7 @@ absl::Status IterationSender::SendAgain(PartitionSender& partition, bool until_e
   while (true) {
     if (partition.cancelled_) return absl::CancelledError("the partition was stopped");
     if (!partition.again_.empty()) {
-      PENSTOCK_RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
+      RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
       lock.lock();
     } else if (until_ended && partition.sender_.ended()) {
       return absl::OkStatus();

@@ -17,7 +17,7 @@
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/worker/group_output.h"
 #include "dataplane/worker/output_pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
@@ -137,7 +137,7 @@ void PartitionRunner::AwaitAnotherMoment() {
 }
 
 absl::Status PartitionRunner::Replay() {
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const Definition> definition, Define());
+  ASSIGN_OR_RETURN(std::shared_ptr<const Definition> definition, Define());
   if (!permit_.Take()) return absl::CancelledError("stopped");
   const control::ShardOf& shard = assign_.shard;
   const ShardingPolicy mode = shard.count > 0 ? shard.mode : assign_.terms.mode;
@@ -145,7 +145,7 @@ absl::Status PartitionRunner::Replay() {
   const bool by_hint = mode == ShardingPolicy::kHint && HasShardHint(definition->dataset);
   const bool by_element = mode == ShardingPolicy::kData;
   if (by_hint || (by_element && shard.count > 1)) {
-    PENSTOCK_RETURN_IF_ERROR(CheckShardable(definition->dataset, mode));
+    RETURN_IF_ERROR(CheckShardable(definition->dataset, mode));
   }
   const Dataset& dataset = definition->dataset;
   OutputPool output(*sink_, *context_->pool);
@@ -168,8 +168,7 @@ absl::Status PartitionRunner::Replay() {
       .profile = definition->profile.get(),
       .read_ahead = context_->read_ahead.has_value() ? &*context_->read_ahead : nullptr,
       .python = context_->python};
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator,
-                            BuildIterator(dataset, context));
+  ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator, BuildIterator(dataset, context));
   if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);
   absl::StatusOr<Index> elements = Produce(*iterator, dataset);
   splits_.Cancel();  // a thread of the iterator that reads ahead may wait for splits
@@ -187,7 +186,7 @@ absl::Status PartitionRunner::Replay() {
     }
     Say(at_end);
   }
-  PENSTOCK_RETURN_IF_ERROR(sink_->End(*elements));
+  RETURN_IF_ERROR(sink_->End(*elements));
   const control::Ended ended{assign_.of, sink_->elements()};
   {
     MutexLock lock(mu_);
@@ -218,15 +217,15 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
                                             " indices that share an element in a consumer group"));
   }
   if (!assign_.bookmark.empty()) {
-    PENSTOCK_RETURN_IF_ERROR(Annotate(RestoreIterator(iterator, dataset, assign_.bookmark),
-                                      "in the bookmark of ", ToString(assign_.of.partition),
-                                      " at index ", index));
+    RETURN_IF_ERROR(Annotate(RestoreIterator(iterator, dataset, assign_.bookmark),
+                             "in the bookmark of ", ToString(assign_.of.partition), " at index ",
+                             index));
   }
   for (int64_t lead = index == 0 ? assign_.lead / assign_.terms.group_size : 0;
        lead > 0 && !cancelled_;) {
     const int64_t piece = std::min<int64_t>(lead, kOutputsPerBookmark);
-    PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(piece));
-    PENSTOCK_RETURN_IF_ERROR(files_.error());
+    ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(piece));
+    RETURN_IF_ERROR(files_.error());
     if (passed < piece) return index;
     lead -= passed;
   }
@@ -240,13 +239,13 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
     const int64_t unwanted =
         std::min(assign_.skip.FirstMissing(index) - index, int64_t{kOutputsPerBookmark});
     if (unwanted > 0) {
-      PENSTOCK_ASSIGN_OR_RETURN(const int64_t passed, output.Skip(unwanted));
-      PENSTOCK_RETURN_IF_ERROR(files_.error());
+      ASSIGN_OR_RETURN(const int64_t passed, output.Skip(unwanted));
+      RETURN_IF_ERROR(files_.error());
       index += passed;
-      if (passed > 0) PENSTOCK_RETURN_IF_ERROR(sink_->Pass(index - 1));
+      if (passed > 0) RETURN_IF_ERROR(sink_->Pass(index - 1));
       if (passed < unwanted) return index;
     } else {
-      PENSTOCK_RETURN_IF_ERROR(AwaitRoom());
+      RETURN_IF_ERROR(AwaitRoom());
       if (permit_.ShouldYield()) {
         iteration_sink_->Flush();
         if (!permit_.Yield()) break;
@@ -254,10 +253,10 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       sink_->Produces(index);
       absl::StatusOr<std::optional<Element>> next = output.Next();
       if (cancelled_) break;
-      PENSTOCK_RETURN_IF_ERROR(files_.error());
+      RETURN_IF_ERROR(files_.error());
       if (next.ok() && !next->has_value()) return index;
       if (IsExhausted(next.status())) return next.status();
-      PENSTOCK_RETURN_IF_ERROR(SendNext(std::move(next), index));
+      RETURN_IF_ERROR(SendNext(std::move(next), index));
       ++index;
       ++made;
       if (count_work_.load(std::memory_order_relaxed)) CountWork(made);
@@ -287,7 +286,7 @@ absl::StatusOr<Element> PartitionRunner::Finished(Element element, Index index) 
     element = InSharedSlot(*slots, std::move(element));
   }
   if (element.IsShared()) {  // a source may yield one block many times
-    PENSTOCK_ASSIGN_OR_RETURN(element, element.Copy());
+    ASSIGN_OR_RETURN(element, element.Copy());
   }
   element.set_identity(IdentityOf(index));
   return element;

@@ -6,7 +6,7 @@
 
 #include "control/sync/mutex.h"
 #include "dataplane/element/pad.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
@@ -68,7 +68,7 @@ absl::Status IterationSender::PartitionSender::Pass(Index index) {
 absl::Status IterationSender::PartitionSender::End(Index elements) {
   elements_ = elements;
   if (consumers_ > 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(elements_, SendRemainder(elements));
+    ASSIGN_OR_RETURN(elements_, SendRemainder(elements));
   }
   {
     MutexLock lock(parent_->mu_);
@@ -102,7 +102,7 @@ absl::Status IterationSender::PartitionSender::SendRows(Index produced) {
       sender_.OnPassed(next.identity.index);
       continue;
     }
-    PENSTOCK_RETURN_IF_ERROR(parent_->Send(*this, std::move(next)));
+    RETURN_IF_ERROR(parent_->Send(*this, std::move(next)));
   }
   if (held_.empty() && passed_ > 0) {
     MutexLock lock(parent_->mu_);
@@ -114,18 +114,17 @@ absl::Status IterationSender::PartitionSender::SendRows(Index produced) {
 
 absl::StatusOr<Index> IterationSender::PartitionSender::SendRemainder(Index elements) {
   if (elements % consumers_ == 0) return elements;
-  PENSTOCK_ASSIGN_OR_RETURN(const protocol::Remainder remainder,
-                            parent_->AwaitRemainder(*this, elements));
+  ASSIGN_OR_RETURN(const protocol::Remainder remainder, parent_->AwaitRemainder(*this, elements));
   transfer::Sent last;
   if (remainder.pads > 0 && !held_.empty()) {
     last.error = held_.back().error;
     last.identity = held_.back().identity;
     if (last.error.ok()) {
-      PENSTOCK_ASSIGN_OR_RETURN(last.element, held_.back().element.Copy());
+      ASSIGN_OR_RETURN(last.element, held_.back().element.Copy());
     }
   }
-  PENSTOCK_RETURN_IF_ERROR(SendRows(elements + consumers_));
-  PENSTOCK_RETURN_IF_ERROR(SendPads(elements, remainder.pads, last));
+  RETURN_IF_ERROR(SendRows(elements + consumers_));
+  RETURN_IF_ERROR(SendPads(elements, remainder.pads, last));
   return elements + remainder.pads;
 }
 
@@ -142,11 +141,11 @@ absl::Status IterationSender::PartitionSender::SendPads(Index elements, int64_t 
     pad.identity = last.identity;
     pad.identity.index = index;
     if (pad.error.ok()) {
-      PENSTOCK_ASSIGN_OR_RETURN(pad.element, last.element.Copy());
+      ASSIGN_OR_RETURN(pad.element, last.element.Copy());
       pad.element.set_identity(pad.identity);
       MarkAsPad(pad.element);
     }
-    PENSTOCK_RETURN_IF_ERROR(parent_->Send(*this, std::move(pad)));
+    RETURN_IF_ERROR(parent_->Send(*this, std::move(pad)));
   }
   return absl::OkStatus();
 }

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "include/status_macros.h"
 #include "penstock/plugin.h"
-#include "penstock/status.h"
 
 namespace penstock::worker {
 namespace {
@@ -42,7 +42,7 @@ absl::Status LoadPlugins(const std::vector<std::string>& paths,
           "plugin-allow permits: ", absl::StrJoin(allowed, ", ")));
     }
     // Passes the whole path: a bare name would be searched for elsewhere.
-    PENSTOCK_RETURN_IF_ERROR(LoadPlugin(file.string()));
+    RETURN_IF_ERROR(LoadPlugin(file.string()));
   }
   return absl::OkStatus();
 }

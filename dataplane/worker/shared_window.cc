@@ -12,7 +12,7 @@
 #include "control/sync/mutex.h"
 #include "control/sync/start_thread.h"
 #include "dataplane/worker/counters.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
@@ -110,8 +110,8 @@ absl::StatusOr<std::shared_ptr<SharedWindow>> SharedWindow::Start(IterationId it
                                                                   const SharedSlots& slots) {
   std::shared_ptr<SharedWindow> window(
       new SharedWindow(iteration, std::move(token), max_bytes, slots));
-  PENSTOCK_ASSIGN_OR_RETURN(std::thread thread,
-                            StartThread(ToString(iteration), [window] { window->Serve(); }));
+  ASSIGN_OR_RETURN(std::thread thread,
+                   StartThread(ToString(iteration), [window] { window->Serve(); }));
   thread.detach();  // CloseLinks() waits for its end
   return window;
 }

@@ -6,7 +6,7 @@
 
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/engine/error_origin.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::worker {
 
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<File>> WatchedFiles::Open(const std::string& name
                                                          CancelFlag cancelled) {
   absl::StatusOr<std::unique_ptr<File>> file = files_.Open(name, cancelled);
   See(file.status());
-  PENSTOCK_RETURN_IF_ERROR(file.status());
+  RETURN_IF_ERROR(file.status());
   return std::make_unique<WatchedFile>(*this, *std::move(file));
 }
 

@@ -35,8 +35,8 @@
 #include "dataplane/worker/plugins.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/worker_context.h"
+#include "include/status_macros.h"
 #include "penstock/server.h"
-#include "penstock/status.h"
 
 namespace penstock::worker {
 namespace {
@@ -203,12 +203,11 @@ class Server final : public WorkerServer {
 };
 
 absl::Status Server::Open() {
-  PENSTOCK_RETURN_IF_ERROR(Check(config_));
-  PENSTOCK_RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
+  RETURN_IF_ERROR(Check(config_));
+  RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
   if (OffersUcx(config_)) transfer::ucx::OpenEarly();
-  PENSTOCK_ASSIGN_OR_RETURN(stub_,
-                            control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
-  PENSTOCK_ASSIGN_OR_RETURN(python_, PythonFor(config_));
+  ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
+  ASSIGN_OR_RETURN(python_, PythonFor(config_));
   if (config_.memory_budget_bytes > 0) LimitElementBytes(config_.memory_budget_bytes);
   context_ = std::make_shared<WorkerContext>(WorkerContextOptions{
       .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
@@ -234,17 +233,16 @@ absl::Status Server::Open() {
                    absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
           }});
   tasks_ = std::make_shared<Tasks>(context_);
-  PENSTOCK_RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
-  PENSTOCK_RETURN_IF_ERROR(LoadPlugins(
-      config_.plugins, config_.allowed_plugins.given().value_or(config_.plugin_allow)));
-  PENSTOCK_RETURN_IF_ERROR(Listen());
+  RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
+  RETURN_IF_ERROR(
+      LoadPlugins(config_.plugins, config_.allowed_plugins.given().value_or(config_.plugin_allow)));
+  RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(
-        status_server_,
-        TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
-                          {{"/", [this] { return StatusPage(); }},
-                           {"/metrics", [] { return ProcessMetrics().Render(); }}},
-                          config_.metrics_token));
+    ASSIGN_OR_RETURN(status_server_,
+                     TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
+                                       {{"/", [this] { return StatusPage(); }},
+                                        {"/metrics", [] { return ProcessMetrics().Render(); }}},
+                                       config_.metrics_token));
   }
   control::WorkerHello hello;
   hello.worker = RandomWorkerId();
@@ -253,16 +251,16 @@ absl::Status Server::Open() {
   hello.tags = config_.worker_tags;
   hello.permits = context_->permits.count();
   hello.process = control::ThisProcess();
-  PENSTOCK_ASSIGN_OR_RETURN(
-      agent_, Agent::Start(stub_.get(), context_, tasks_.get(),
-                           AgentOptions{.hello = std::move(hello),
-                                        .heartbeat_interval = config_.heartbeat_interval,
-                                        .dispatcher_timeout = config_.dispatcher_timeout}));
+  ASSIGN_OR_RETURN(agent_,
+                   Agent::Start(stub_.get(), context_, tasks_.get(),
+                                AgentOptions{.hello = std::move(hello),
+                                             .heartbeat_interval = config_.heartbeat_interval,
+                                             .dispatcher_timeout = config_.dispatcher_timeout}));
   return agent_->AwaitWelcome();
 }
 
 absl::Status Server::Listen() {
-  PENSTOCK_RETURN_IF_ERROR(Listen(kGrpc));
+  RETURN_IF_ERROR(Listen(kGrpc));
   const std::string& named = config_.data_transfer_protocol;
   return named.empty() || named == "auto" ? ListenToAll() : ListenToNamed();
 }
@@ -316,8 +314,8 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
     return absl::OkStatus();
   }
   const bool is_grpc = protocol == kGrpc;
-  PENSTOCK_ASSIGN_OR_RETURN(transfer::Transport * transport, transfer::FindTransport(protocol));
-  PENSTOCK_ASSIGN_OR_RETURN(
+  ASSIGN_OR_RETURN(transfer::Transport * transport, transfer::FindTransport(protocol));
+  ASSIGN_OR_RETURN(
       std::unique_ptr<transfer::Listener> listener,
       transport->Listen(
           {.host = config_.host,
@@ -329,11 +327,11 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
   control::TransferOffer offer{protocol, listener->address(), listener->compatibility(),
                                preference};
   if (is_grpc) {
-    PENSTOCK_ASSIGN_OR_RETURN(port_, PortOf(offer.address));
+    ASSIGN_OR_RETURN(port_, PortOf(offer.address));
     address_ = AddressFor(config_, port_);
     offer.address = config_.tls.certificate.empty() ? address_ : absl::StrCat(kGrpcs, address_);
   } else if (protocol == kTcp) {
-    PENSTOCK_ASSIGN_OR_RETURN(const int port, PortOf(offer.address));
+    ASSIGN_OR_RETURN(const int port, PortOf(offer.address));
     offer.address = DataAddressFor(config_, port);
   }
   offers_.push_back(std::move(offer));
@@ -389,7 +387,7 @@ namespace penstock {
 
 absl::StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(WorkerConfig config) {
   auto server = std::make_unique<worker::Server>(std::move(config));
-  PENSTOCK_RETURN_IF_ERROR(server->Open());
+  RETURN_IF_ERROR(server->Open());
   return server;
 }
 

@@ -30,11 +30,11 @@ absl::StatusOr<Softmax> Average(const std::vector<std::string>& checkpoints) {
 }
 
 absl::Status Evaluate(const std::string& files, const std::vector<std::string>& checkpoints) {
-  ASSIGN_OR_RETURN(Softmax model, Average(checkpoints));
-  ASSIGN_OR_RETURN(penstock::Iterator it, Rows(files, 0).MakeIterator());
+  PENSTOCK_ASSIGN_OR_RETURN(Softmax model, Average(checkpoints));
+  PENSTOCK_ASSIGN_OR_RETURN(penstock::Iterator it, Rows(files, 0).MakeIterator());
   int64_t right = 0, rows = 0;
   while (true) {
-    ASSIGN_OR_RETURN(std::optional<penstock::Element> row, it.Next());
+    PENSTOCK_ASSIGN_OR_RETURN(std::optional<penstock::Element> row, it.Next());
     if (!row) break;
     right += model.Predict((*row)["image"].data<float>()) == (*row)["label"].scalar<int64_t>();
     ++rows;

@@ -65,22 +65,22 @@ absl::StatusOr<std::string> ExampleOf(std::string_view line, int64_t number) {
 absl::Status Run(const std::string& csv, const std::string& folder, int shards) {
   std::vector<std::unique_ptr<penstock::TFRecordWriter>> train;
   for (int i = 0; i < shards; ++i) {
-    ASSIGN_OR_RETURN(auto writer, penstock::TFRecordWriter::Create(
-                                      absl::StrFormat("%s/train-%02d.tfrecord", folder, i)));
+    PENSTOCK_ASSIGN_OR_RETURN(auto writer, penstock::TFRecordWriter::Create(absl::StrFormat(
+                                               "%s/train-%02d.tfrecord", folder, i)));
     train.push_back(std::move(writer));
   }
-  ASSIGN_OR_RETURN(auto held_out,
-                   penstock::TFRecordWriter::Create(folder + "/held-out-00.tfrecord"));
+  PENSTOCK_ASSIGN_OR_RETURN(auto held_out,
+                            penstock::TFRecordWriter::Create(folder + "/held-out-00.tfrecord"));
 
   std::ifstream in(csv);
   if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", csv));
   std::string line;
   for (int64_t number = 0; std::getline(in, line); ++number) {
-    ASSIGN_OR_RETURN(std::string example, ExampleOf(line, number));
+    PENSTOCK_ASSIGN_OR_RETURN(std::string example, ExampleOf(line, number));
     auto& writer = number % kHeldOutEvery == 0 ? held_out : train[number % shards];
-    RETURN_IF_ERROR(writer->Write(example));
+    PENSTOCK_RETURN_IF_ERROR(writer->Write(example));
   }
-  for (auto& writer : train) RETURN_IF_ERROR(writer->Close());
+  for (auto& writer : train) PENSTOCK_RETURN_IF_ERROR(writer->Close());
   return held_out->Close();
 }
 

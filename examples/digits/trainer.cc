@@ -113,23 +113,23 @@ class Trainer {
                                         .fallback = options_.fallback,
                                         .ack_mode = ps::AckMode::kOnCommit})
                            .Repeat(options_.epochs);
-    ASSIGN_OR_RETURN(ps::Iterator it, data.MakeIterator());
+    PENSTOCK_ASSIGN_OR_RETURN(ps::Iterator it, data.MakeIterator());
     if (std::optional<Checkpoint> last = Read(options_.checkpoint)) {
-      RETURN_IF_ERROR(it.Restore(last->state));
+      PENSTOCK_RETURN_IF_ERROR(it.Restore(last->state));
       model_.weights = last->weights;
       rows_ = last->rows;
-      RETURN_IF_ERROR(log_.Line(absl::StrCat("restored ", rows_)));
+      PENSTOCK_RETURN_IF_ERROR(log_.Line(absl::StrCat("restored ", rows_)));
     } else if (std::filesystem::exists(options_.log) &&
                std::filesystem::file_size(options_.log) > 0) {
-      RETURN_IF_ERROR(log_.Line("restored 0"));  // killed before the first state
+      PENSTOCK_RETURN_IF_ERROR(log_.Line("restored 0"));  // killed before the first state
     }
     for (int64_t step = 1;; ++step) {
-      ASSIGN_OR_RETURN(std::optional<ps::Element> batch, it.Next());
+      PENSTOCK_ASSIGN_OR_RETURN(std::optional<ps::Element> batch, it.Next());
       if (!batch) break;
-      RETURN_IF_ERROR(Learn(*batch));
-      if (step % options_.commit_every == 0) RETURN_IF_ERROR(Commit(it));
+      PENSTOCK_RETURN_IF_ERROR(Learn(*batch));
+      if (step % options_.commit_every == 0) PENSTOCK_RETURN_IF_ERROR(Commit(it));
     }
-    RETURN_IF_ERROR(Commit(it));
+    PENSTOCK_RETURN_IF_ERROR(Commit(it));
     return log_.Line("end");
   }
 
@@ -144,7 +144,7 @@ class Trainer {
     std::this_thread::sleep_for(std::chrono::milliseconds(options_.step_ms));
     std::string line = absl::StrCat("batch ", batch.identity().iteration.value());
     for (int64_t number : numbers) absl::StrAppend(&line, " ", number);
-    RETURN_IF_ERROR(log_.Line(std::move(line)));
+    PENSTOCK_RETURN_IF_ERROR(log_.Line(std::move(line)));
     rows_ += static_cast<int64_t>(numbers.size());
     std::printf("%lld %.4f\n", static_cast<long long>(rows_), loss);
     std::fflush(stdout);
@@ -152,9 +152,9 @@ class Trainer {
   }
 
   absl::Status Commit(ps::Iterator& it) {
-    ASSIGN_OR_RETURN(ps::State state, it.Save());
-    RETURN_IF_ERROR(Write({rows_, model_.weights, state}, options_.checkpoint));
-    RETURN_IF_ERROR(log_.Line(absl::StrCat("mark ", rows_)));
+    PENSTOCK_ASSIGN_OR_RETURN(ps::State state, it.Save());
+    PENSTOCK_RETURN_IF_ERROR(Write({rows_, model_.weights, state}, options_.checkpoint));
+    PENSTOCK_RETURN_IF_ERROR(log_.Line(absl::StrCat("mark ", rows_)));
     return it.Commit(state);
   }
 

@@ -81,9 +81,9 @@ ps::Dataset Thumbs(const std::string& pattern) {
 
 // Reads whole files in batches of one row of the sheet.
 absl::Status AddRows(const std::string& pattern, Sheet& sheet) {
-  ASSIGN_OR_RETURN(ps::Iterator it, Thumbs(pattern).Batch(kColumns).MakeIterator());
+  PENSTOCK_ASSIGN_OR_RETURN(ps::Iterator it, Thumbs(pattern).Batch(kColumns).MakeIterator());
   while (true) {
-    ASSIGN_OR_RETURN(std::optional<ps::Element> batch, it.Next());
+    PENSTOCK_ASSIGN_OR_RETURN(std::optional<ps::Element> batch, it.Next());
     if (!batch) return absl::OkStatus();
     const ps::Tensor rows = batch->tensor(0);
     for (int64_t i = 0; i < rows.dim(0); ++i)
@@ -94,7 +94,7 @@ absl::Status AddRows(const std::string& pattern, Sheet& sheet) {
 // Reads damaged files one by one. Each error takes the place of its image, and reading continues
 // after it.
 absl::StatusOr<int> AddDamaged(const std::string& pattern, Sheet& sheet) {
-  ASSIGN_OR_RETURN(ps::Iterator it, Thumbs(pattern).MakeIterator());
+  PENSTOCK_ASSIGN_OR_RETURN(ps::Iterator it, Thumbs(pattern).MakeIterator());
   int unreadable = 0;
   while (true) {
     absl::StatusOr<std::optional<ps::Element>> thumb = it.Next();
@@ -111,9 +111,9 @@ absl::StatusOr<int> AddDamaged(const std::string& pattern, Sheet& sheet) {
 absl::Status Run(const std::string& folder, const std::string& path) {
   Sheet sheet;
   for (const char* kind : {"420", "444", "progressive", "grey", "cmyk", "rotated"})
-    RETURN_IF_ERROR(AddRows(absl::StrCat(folder, "/*-", kind, ".jpg"), sheet));
-  ASSIGN_OR_RETURN(const int unreadable, AddDamaged(folder + "/*-truncated.jpg", sheet));
-  RETURN_IF_ERROR(sheet.Write(path));
+    PENSTOCK_RETURN_IF_ERROR(AddRows(absl::StrCat(folder, "/*-", kind, ".jpg"), sheet));
+  PENSTOCK_ASSIGN_OR_RETURN(const int unreadable, AddDamaged(folder + "/*-truncated.jpg", sheet));
+  PENSTOCK_RETURN_IF_ERROR(sheet.Write(path));
   std::printf("photos: %d images, %d unreadable, %s\n", sheet.count(), unreadable, path.c_str());
   return absl::OkStatus();
 }

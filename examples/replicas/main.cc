@@ -36,7 +36,7 @@ absl::StatusOr<ps::ReplicaGroup> Group(const Options& options) {
   const std::string kind = options.gpu ? "GPU:" : "CPU:";
   if (std::getenv("WORLD_SIZE") != nullptr) {
     const char* local = std::getenv("LOCAL_RANK");
-    ASSIGN_OR_RETURN(
+    PENSTOCK_ASSIGN_OR_RETURN(
         const ps::ReplicaGroup group,
         ps::ReplicaGroup::FromEnvironment({absl::StrCat(kind, local == nullptr ? "0" : local)}));
     return group.Connect();
@@ -75,9 +75,10 @@ absl::StatusOr<double> Train(const ps::ReplicaGroup& group, const ps::Distribute
   double loss = 0;
   double rows = 0;
   for (absl::StatusOr<ps::DistributedValues>& values : input.Elements()) {
-    RETURN_IF_ERROR(values.status());
-    ASSIGN_OR_RETURN(const ps::PerReplica<std::vector<double>> parts, Learn(group, *values, model));
-    ASSIGN_OR_RETURN(std::vector<double> sums, group.Reduce(ps::ReduceOp::kSum, parts));
+    PENSTOCK_RETURN_IF_ERROR(values.status());
+    PENSTOCK_ASSIGN_OR_RETURN(const ps::PerReplica<std::vector<double>> parts,
+                              Learn(group, *values, model));
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<double> sums, group.Reduce(ps::ReduceOp::kSum, parts));
     loss += sums[LeNet::kWeights];
     rows += sums[LeNet::kWeights + 1];
     for (int i = 0; i < LeNet::kWeights; ++i) sums[i] /= sums[LeNet::kWeights + 1];
@@ -90,7 +91,7 @@ absl::StatusOr<double> Accuracy(const std::string& files, const LeNet& model) {
   int64_t right = 0;
   int64_t rows = 0;
   for (absl::StatusOr<ps::Element>& row : digits::Rows(files, 0).Elements()) {
-    RETURN_IF_ERROR(row.status());
+    PENSTOCK_RETURN_IF_ERROR(row.status());
     const int said = model.network().Predict((*row)["image"].data<float>().data());
     right += said == (*row)["label"].scalar<int64_t>() ? 1 : 0;
     ++rows;
@@ -99,22 +100,22 @@ absl::StatusOr<double> Accuracy(const std::string& files, const LeNet& model) {
 }
 
 absl::Status Main(const Options& options) {
-  ASSIGN_OR_RETURN(const ps::ReplicaGroup group, Group(options));
+  PENSTOCK_ASSIGN_OR_RETURN(const ps::ReplicaGroup group, Group(options));
   ps::InputOptions input_options;
   input_options.seed = 3;  // so that groups of any size read the same batches
   input_options.auto_shard = ps::AutoShardPolicy::kData;
-  ASSIGN_OR_RETURN(
+  PENSTOCK_ASSIGN_OR_RETURN(
       const ps::DistributedDataset input,
       ps::DistributeDataset(
           group, digits::Rows(options.files, 1).Shuffle(2048).Batch(options.batch), input_options));
   LeNet model(/*seed=*/5);
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     const double rate = kRate * (options.epochs - epoch) / options.epochs;
-    ASSIGN_OR_RETURN(const double loss, Train(group, input, rate, model));
+    PENSTOCK_ASSIGN_OR_RETURN(const double loss, Train(group, input, rate, model));
     if (group.process() == 0) std::printf("epoch %d loss %.6f\n", epoch, loss);
   }
   if (group.process() != 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const double accuracy, Accuracy(options.held_out, model));
+  PENSTOCK_ASSIGN_OR_RETURN(const double accuracy, Accuracy(options.held_out, model));
   std::printf("replicas %d accuracy %.4f\n", group.num_replicas_in_sync(), accuracy);
   return absl::OkStatus();
 }

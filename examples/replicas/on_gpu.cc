@@ -27,7 +27,7 @@ absl::Status ToStatus(cudaError_t error, const char* call) {
 template <class T>
 absl::Status Allocate(size_t values, T*& to) {
   void* address = nullptr;
-  RETURN_IF_ERROR(ToStatus(cudaMalloc(&address, values * sizeof(T)), "cudaMalloc"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaMalloc(&address, values * sizeof(T)), "cudaMalloc"));
   to = static_cast<T*>(address);
   return absl::OkStatus();
 }
@@ -40,12 +40,12 @@ class Gpu {
     static std::mutex mu;
     static std::vector<std::unique_ptr<Gpu>>& gpus = *new std::vector<std::unique_ptr<Gpu>>;
     std::lock_guard lock(mu);
-    RETURN_IF_ERROR(ToStatus(cudaSetDevice(device), "cudaSetDevice"));
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaSetDevice(device), "cudaSetDevice"));
     const auto at = static_cast<size_t>(device);
     gpus.resize(std::max(gpus.size(), at + 1));
     if (gpus[at] == nullptr) {
       auto made = std::make_unique<Gpu>();
-      RETURN_IF_ERROR(made->Open());
+      PENSTOCK_RETURN_IF_ERROR(made->Open());
       gpus[at] = std::move(made);
     }
     return gpus[at].get();
@@ -54,38 +54,39 @@ class Gpu {
   absl::StatusOr<std::vector<double>> Learn(const LeNet& model,
                                             const penstock::DeviceElement& batch) {
     const int64_t rows = batch["label"].dim(0);
-    RETURN_IF_ERROR(MakeRoom(rows));
-    RETURN_IF_ERROR(
+    PENSTOCK_RETURN_IF_ERROR(MakeRoom(rows));
+    PENSTOCK_RETURN_IF_ERROR(
         ToStatus(cudaMemcpyAsync(weights_, model.weights().data(), LeNet::kWeights * sizeof(float),
                                  cudaMemcpyHostToDevice, stream_),
                  "cudaMemcpyAsync"));
-    RETURN_IF_ERROR(batch.ReadyOn(stream_));
-    RETURN_IF_ERROR(ToStatus(LearnRows(weights_, static_cast<const float*>(batch["image"].raw()),
-                                       static_cast<const int64_t*>(batch["label"].raw()),
-                                       static_cast<int>(rows), of_rows_, sums_, stream_),
-                             "learning"));
-    RETURN_IF_ERROR(batch.ReadBy(stream_));
+    PENSTOCK_RETURN_IF_ERROR(batch.ReadyOn(stream_));
+    PENSTOCK_RETURN_IF_ERROR(
+        ToStatus(LearnRows(weights_, static_cast<const float*>(batch["image"].raw()),
+                           static_cast<const int64_t*>(batch["label"].raw()),
+                           static_cast<int>(rows), of_rows_, sums_, stream_),
+                 "learning"));
+    PENSTOCK_RETURN_IF_ERROR(batch.ReadBy(stream_));
     std::vector<double> sums(kSums);
-    RETURN_IF_ERROR(ToStatus(cudaMemcpyAsync(sums.data(), sums_, kSums * sizeof(double),
-                                             cudaMemcpyDeviceToHost, stream_),
-                             "cudaMemcpyAsync"));
-    RETURN_IF_ERROR(ToStatus(cudaStreamSynchronize(stream_), "learning"));
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaMemcpyAsync(sums.data(), sums_, kSums * sizeof(double),
+                                                      cudaMemcpyDeviceToHost, stream_),
+                                      "cudaMemcpyAsync"));
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaStreamSynchronize(stream_), "learning"));
     return sums;
   }
 
  private:
   absl::Status Open() {
-    RETURN_IF_ERROR(ToStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-                             "cudaStreamCreateWithFlags"));
-    RETURN_IF_ERROR(Allocate(LeNet::kWeights, weights_));
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                                      "cudaStreamCreateWithFlags"));
+    PENSTOCK_RETURN_IF_ERROR(Allocate(LeNet::kWeights, weights_));
     return Allocate(kSums, sums_);
   }
   absl::Status MakeRoom(int64_t rows) {
     if (rows <= room_) return absl::OkStatus();
-    if (of_rows_ != nullptr) RETURN_IF_ERROR(ToStatus(cudaFree(of_rows_), "cudaFree"));
+    if (of_rows_ != nullptr) PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaFree(of_rows_), "cudaFree"));
     of_rows_ = nullptr;
     room_ = 0;
-    RETURN_IF_ERROR(Allocate(static_cast<size_t>(rows) * kSums, of_rows_));
+    PENSTOCK_RETURN_IF_ERROR(Allocate(static_cast<size_t>(rows) * kSums, of_rows_));
     room_ = rows;
     return absl::OkStatus();
   }
@@ -101,6 +102,6 @@ class Gpu {
 
 absl::StatusOr<std::vector<double>> LearnOnGpu(const LeNet& model,
                                                const penstock::DeviceElement& batch) {
-  ASSIGN_OR_RETURN(Gpu* const gpu, Gpu::Of(batch.device()));
+  PENSTOCK_ASSIGN_OR_RETURN(Gpu* const gpu, Gpu::Of(batch.device()));
   return gpu->Learn(model, batch);
 }

@@ -3,10 +3,10 @@
 // bytes to planes of numbers, padding of ragged rows, gathering of rows. The wire and the bus then
 // carry the smaller form.
 //
-//   RETURN_IF_ERROR(batch.ReadyOn(stream));
+//   PENSTOCK_RETURN_IF_ERROR(batch.ReadyOn(stream));
 //   ps::ImagesToPlanes images{.images = batch["image"].raw(), .batch = 64, .height = 224,
 //                             .width = 224, .dtype = ps::kFloat16, .planes = planes};
-//   RETURN_IF_ERROR(
+//   PENSTOCK_RETURN_IF_ERROR(
 //       ps::LaunchStage(batch.device(), stream, images.Normalized(mean, deviation)));
 //
 // Steps are plain values that hold addresses. The memory that they read and write belongs to the

@@ -3,9 +3,10 @@
 // of every global batch, as with tf.distribute's distributed datasets. docs/replicas.md explains
 // the rules with examples.
 //
-//   ASSIGN_OR_RETURN(ps::ReplicaGroup group, ps::ReplicaGroup::Mirrored({"CPU:0", "CPU:1"}));
-//   ASSIGN_OR_RETURN(ps::DistributedDataset batches, ps::DistributeDataset(group, dataset));
-//   for (absl::StatusOr<ps::DistributedValues>& values : batches.Elements()) …
+//   PENSTOCK_ASSIGN_OR_RETURN(ps::ReplicaGroup group, ps::ReplicaGroup::Mirrored({"CPU:0",
+//   "CPU:1"})); PENSTOCK_ASSIGN_OR_RETURN(ps::DistributedDataset batches,
+//   ps::DistributeDataset(group, dataset)); for (absl::StatusOr<ps::DistributedValues>& values :
+//   batches.Elements()) …
 //
 // All replicas make the same number of steps. If a process cannot know how many steps the others
 // make, the processes of a connected group (ReplicaGroup::Connect, FromNccl) agree on each step. In

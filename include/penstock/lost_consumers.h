@@ -3,7 +3,8 @@
 // blocked elsewhere. When a rank dies, the others wait in a collective that never ends and do not
 // call Next().
 //
-//   ASSIGN_OR_RETURN(auto on_lost, ps::OnLostConsumer::Start([&](const ps::LostConsumer& lost) {
+//   PENSTOCK_ASSIGN_OR_RETURN(auto on_lost, ps::OnLostConsumer::Start([&](const ps::LostConsumer&
+//   lost) {
 //     if (lost.state == ps::LostConsumer::State::kEnded) ncclCommAbort(communicator);
 //   }));
 #pragma once

@@ -44,11 +44,3 @@ absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
   auto holder = (expression);                                            \
   if (!holder.ok()) return std::move(holder).status();                   \
   declaration = *std::move(holder)
-
-// The short names, unless the including program has its own.
-#ifndef RETURN_IF_ERROR
-#define RETURN_IF_ERROR(expression) PENSTOCK_RETURN_IF_ERROR(expression)
-#endif
-#ifndef ASSIGN_OR_RETURN
-#define ASSIGN_OR_RETURN(declaration, expression) PENSTOCK_ASSIGN_OR_RETURN(declaration, expression)
-#endif

@@ -2,15 +2,15 @@
 // Gives all processes of a group the same number of steps, whatever data each has.
 // DistributedIterator does this itself. This class is for loops that read in a different way:
 //
-//   ASSIGN_OR_RETURN(ps::StepAligner aligner, ps::StepAligner::Make(group, {…}));
-//   ASSIGN_OR_RETURN(std::optional<Batch> next, Read());
-//   RETURN_IF_ERROR(aligner.Start(next.has_value()));
+//   PENSTOCK_ASSIGN_OR_RETURN(ps::StepAligner aligner, ps::StepAligner::Make(group, {…}));
+//   PENSTOCK_ASSIGN_OR_RETURN(std::optional<Batch> next, Read());
+//   PENSTOCK_RETURN_IF_ERROR(aligner.Start(next.has_value()));
 //   while (true) {
-//     ASSIGN_OR_RETURN(bool goes_on, aligner.Finish());
+//     PENSTOCK_ASSIGN_OR_RETURN(bool goes_on, aligner.Finish());
 //     if (!goes_on) break;
 //     Batch batch = next ? *next : Filler();  // as the policy says
-//     ASSIGN_OR_RETURN(next, Read());         // one step ahead: messages travel
-//     RETURN_IF_ERROR(aligner.Start(next.has_value()));  // while the ranks
+//     PENSTOCK_ASSIGN_OR_RETURN(next, Read());         // one step ahead: messages travel
+//     PENSTOCK_RETURN_IF_ERROR(aligner.Start(next.has_value()));  // while the ranks
 //     Step(batch);                            // compute
 //   }
 #pragma once

@@ -12,11 +12,11 @@
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/replica/device_reader.h"
+#include "include/status_macros.h"
 #include "penstock/explain.h"
 #include "penstock/fingerprint.h"
 #include "penstock/iterator.h"
 #include "penstock/states_of_ranks.h"
-#include "penstock/status.h"
 #include "penstock/step_token.h"
 #include "python/core/casters.h"
 #include "python/core/errors.h"
@@ -217,12 +217,12 @@ py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed,
   absl::StatusOr<std::unique_ptr<InterruptibleIterator>> iterator;
   const auto make = [&]() -> absl::Status {
     if (gpu.has_value()) {
-      PENSTOCK_ASSIGN_OR_RETURN(on_device, replica::DeviceReader::Make(*gpu));
+      ASSIGN_OR_RETURN(on_device, replica::DeviceReader::Make(*gpu));
     }
-    PENSTOCK_ASSIGN_OR_RETURN(
-        iterator, MakeInterruptible(on_device == nullptr ? dataset : on_device->Reading(dataset),
-                                    {.seed = seed}, epoch,
-                                    on_device == nullptr ? nullptr : &on_device->pool()));
+    ASSIGN_OR_RETURN(iterator,
+                     MakeInterruptible(on_device == nullptr ? dataset : on_device->Reading(dataset),
+                                       {.seed = seed}, epoch,
+                                       on_device == nullptr ? nullptr : &on_device->pool()));
     return absl::OkStatus();
   };
   absl::Status made;

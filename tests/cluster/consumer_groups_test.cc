@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "dataplane/memory/copied.h"
+#include "include/status_macros.h"
 #include "penstock/expr.h"
 #include "penstock/register.h"
 #include "penstock/states_of_ranks.h"
@@ -21,7 +22,7 @@ std::atomic<int64_t>& PreparedForGroups() {
 }
 absl::Status MakeLarge(CallContext& call) {
   ++PreparedForGroups();
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {kGroupsValues}));
+  ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {kGroupsValues}));
   std::iota(out.begin(), out.end(), call.inputs()[0].scalar<int64_t>());
   return absl::OkStatus();
 }

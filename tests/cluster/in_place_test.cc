@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/filled.h"
+#include "include/status_macros.h"
 #include "penstock/expr.h"
 #include "penstock/register.h"
 #include "tests/cluster/consumers.h"
@@ -25,7 +26,7 @@ constexpr int64_t kFirst = 80;  // elements
 constexpr int64_t kWindow = 4;
 
 absl::Status MakeRow(CallContext& call) {
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<uint8_t> out, call.OutputAs<uint8_t>(0, {kRowBytes}));
+  ASSIGN_OR_RETURN(absl::Span<uint8_t> out, call.OutputAs<uint8_t>(0, {kRowBytes}));
   std::fill(out.begin(), out.end(), static_cast<uint8_t>(call.inputs()[0].scalar<int64_t>()));
   return absl::OkStatus();
 }

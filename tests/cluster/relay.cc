@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/stub/target.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {
@@ -244,9 +244,9 @@ class RelayServer final : public Relay, private grpc::CallbackGenericService {
 
 absl::StatusOr<std::unique_ptr<Relay>> Relay::Start(const std::string& service,
                                                     RelayOptions options) {
-  PENSTOCK_ASSIGN_OR_RETURN(const control::Target target, control::ParseTarget(service));
+  ASSIGN_OR_RETURN(const control::Target target, control::ParseTarget(service));
   auto relay = std::make_unique<RelayServer>(target.address, std::move(options));
-  PENSTOCK_RETURN_IF_ERROR(relay->Listen());
+  RETURN_IF_ERROR(relay->Listen());
   return relay;
 }
 

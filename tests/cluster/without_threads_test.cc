@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "include/status_macros.h"
 #include "penstock/lost_consumers.h"
 #include "tests/cluster/cluster.h"
 #include "tests/cluster/temporary_folder.h"
@@ -59,8 +60,7 @@ absl::StatusOr<std::vector<int64_t>> Read(Iterator& it) {
   std::vector<int64_t> values;
   while (true) {
     // With a deadline, so that elements are made on a thread of their own.
-    PENSTOCK_ASSIGN_OR_RETURN(std::optional<Element> element,
-                              it.Next(absl::Now() + absl::Seconds(20)));
+    ASSIGN_OR_RETURN(std::optional<Element> element, it.Next(absl::Now() + absl::Seconds(20)));
     if (!element.has_value()) return values;
     values.push_back(element->tensor(0).scalar<int64_t>());
   }
@@ -69,17 +69,17 @@ absl::StatusOr<std::vector<int64_t>> Read(Iterator& it) {
 // Runs from the start of the servers to their end.
 absl::StatusOr<std::vector<int64_t>> RunJob(const std::string& protocol) {
   const TemporaryFolder folder;
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> dispatcher,
-                            DispatchServer::Start({.work_dir = folder.path(), .metrics_port = 0}));
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> worker,
-                            WorkerServer::Start({.dispatcher_address = dispatcher->target(),
-                                                 .data_transfer_protocol = protocol,
-                                                 .metrics_port = 0}));
+  ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> dispatcher,
+                   DispatchServer::Start({.work_dir = folder.path(), .metrics_port = 0}));
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> worker,
+                   WorkerServer::Start({.dispatcher_address = dispatcher->target(),
+                                        .data_transfer_protocol = protocol,
+                                        .metrics_port = 0}));
   const Dataset dataset =
       Dataset::Range(kElements).Prefetch(2).Distribute({.processing_mode = ShardingPolicy::kDynamic,
                                                         .service = dispatcher->target(),
                                                         .timeout = absl::Seconds(2)});
-  PENSTOCK_ASSIGN_OR_RETURN(Iterator it, dataset.Prefetch(2).MakeIterator());
+  ASSIGN_OR_RETURN(Iterator it, dataset.Prefetch(2).MakeIterator());
   return Read(it);
 }
 

@@ -12,17 +12,17 @@ absl::Status Run() {
     if (!element.ok()) return element.status();
     std::printf("%lld ", static_cast<long long>(element->tensor(0).scalar<int64_t>()));
   }
-  ASSIGN_OR_RETURN(auto dispatcher, ps::DispatchServer::Start());
-  ASSIGN_OR_RETURN(auto worker,
-                   ps::WorkerServer::Start({.dispatcher_address = dispatcher->target()}));
-  ASSIGN_OR_RETURN(ps::Iterator it,
-                   squares
-                       .Distribute({.processing_mode = ps::ShardingPolicy::kDynamic,
-                                    .service = dispatcher->target()})
-                       .MakeIterator());
+  PENSTOCK_ASSIGN_OR_RETURN(auto dispatcher, ps::DispatchServer::Start());
+  PENSTOCK_ASSIGN_OR_RETURN(auto worker,
+                            ps::WorkerServer::Start({.dispatcher_address = dispatcher->target()}));
+  PENSTOCK_ASSIGN_OR_RETURN(ps::Iterator it,
+                            squares
+                                .Distribute({.processing_mode = ps::ShardingPolicy::kDynamic,
+                                             .service = dispatcher->target()})
+                                .MakeIterator());
   int64_t sum = 0;
   while (true) {
-    ASSIGN_OR_RETURN(std::optional<ps::Element> element, it.Next());
+    PENSTOCK_ASSIGN_OR_RETURN(std::optional<ps::Element> element, it.Next());
     if (!element) break;
     sum += element->tensor(0).scalar<int64_t>();
   }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/soak/numbers.h"
 
 namespace penstock::soak {

@@ -13,8 +13,8 @@
 #include "dataplane/client/state.h"
 #include "dataplane/dataset/engine/state_sections.h"
 #include "dataplane/dataset/graph/state_bytes.h"
+#include "include/status_macros.h"
 #include "penstock/states_of_ranks.h"
-#include "penstock/status.h"
 #include "tools/soak/numbers.h"
 
 namespace penstock::soak {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/soak/numbers.h"
 
 namespace penstock::soak {

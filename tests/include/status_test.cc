@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "penstock/status.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
+
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/ucx/memory.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tools/soak/numbers.h"
 
 namespace penstock {

@@ -33,8 +33,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "include/status_macros.h"
 #include "penstock/plugin.h"
-#include "penstock/status.h"
 #include "tools/soak/numbers.h"
 
 namespace penstock::soak {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/env/remote/name.h"
 #include "control/sync/mutex.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::remote {
 namespace {

@@ -8,7 +8,7 @@
 #include "control/env/remote/name.h"
 #include "control/env/remote/s3_account.h"
 #include "control/env/remote/s3_listing.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::remote {
 namespace {

@@ -31,8 +31,8 @@
 #include "dataplane/dataset/graph/registry.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/catch_exhausted.h"
+#include "include/status_macros.h"
 #include "penstock/dataset.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

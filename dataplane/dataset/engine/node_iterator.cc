@@ -19,7 +19,7 @@
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/catch_exhausted.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/expr/output_checks.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -13,8 +13,8 @@
 #include "dataplane/dataset/expr/registered.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"
+#include "include/status_macros.h"
 #include "penstock/plugin.h"
-#include "penstock/status.h"
 
 namespace penstock {
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

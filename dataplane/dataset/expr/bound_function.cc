@@ -18,7 +18,7 @@
 #include "dataplane/dataset/expr/ops_file.h"
 #include "dataplane/dataset/expr/sliced_rows.h"
 #include "dataplane/memory/arena.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

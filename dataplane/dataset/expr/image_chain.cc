@@ -9,7 +9,7 @@
 #include "dataplane/dataset/image/color_steps.h"
 #include "dataplane/dataset/image/image_decoder.h"
 #include "dataplane/dataset/image/resize.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "dataplane/dataset/expr/numeric.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "dataplane/dataset/expr/elementwise.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -8,8 +8,8 @@
 #include "dataplane/dataset/expr/random.h"
 #include "dataplane/dataset/expr/registered.h"
 #include "dataplane/dataset/expr/run_outputs.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

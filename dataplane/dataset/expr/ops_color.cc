@@ -13,8 +13,8 @@
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/random.h"
 #include "dataplane/dataset/image/color_steps.h"
+#include "include/status_macros.h"
 #include "penstock/image.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

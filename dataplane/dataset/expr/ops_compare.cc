@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "dataplane/dataset/expr/elementwise.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

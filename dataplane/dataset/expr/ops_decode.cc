@@ -5,8 +5,8 @@
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/image/image_decoder.h"
+#include "include/status_macros.h"
 #include "penstock/image.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

@@ -13,9 +13,9 @@
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
+#include "include/status_macros.h"
 #include "penstock/example.h"
 #include "penstock/map.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

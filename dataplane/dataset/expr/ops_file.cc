@@ -10,8 +10,8 @@
 #include "control/env/files.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
+#include "include/status_macros.h"
 #include "penstock/map.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

@@ -13,8 +13,8 @@
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/image/resize.h"
+#include "include/status_macros.h"
 #include "penstock/image.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

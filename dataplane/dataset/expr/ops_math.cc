@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/elementwise.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

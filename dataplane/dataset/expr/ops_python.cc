@@ -10,7 +10,7 @@
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/expr/run_outputs.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 #include "dataplane/dataset/expr/moved_values.h"
 #include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/text.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -10,6 +10,7 @@
 #include "dataplane/dataset/expr/axes.h"
 #include "dataplane/dataset/expr/elementwise.h"
 #include "dataplane/dataset/expr/moved_values.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "dataplane/dataset/expr/text.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

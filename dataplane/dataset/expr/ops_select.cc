@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/broadcast.h"
 #include "dataplane/dataset/expr/elementwise.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

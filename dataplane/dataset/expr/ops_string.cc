@@ -11,6 +11,7 @@
 #include "dataplane/dataset/expr/elementwise.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/text.h"
+#include "include/status_macros.h"
 #include "penstock/map.h"
 
 namespace penstock {

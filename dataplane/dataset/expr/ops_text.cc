@@ -13,6 +13,7 @@
 #include "dataplane/dataset/expr/elementwise.h"
 #include "dataplane/dataset/expr/moved_values.h"
 #include "dataplane/dataset/expr/text.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/expr/op_run.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

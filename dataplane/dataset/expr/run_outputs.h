@@ -7,8 +7,8 @@
 
 #include "dataplane/dataset/expr/op_run.h"
 #include "dataplane/dataset/expr/output_checks.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock {
 
@@ -18,13 +18,13 @@ class RunOutputs final : public ElementOutputs {
   RunOutputs(OpRun& run, absl::Span<const TensorSpec> outputs) : run_(run), checks_(outputs) {}
 
   absl::StatusOr<absl::Span<std::byte>> Output(size_t i, absl::Span<const int64_t> dims) override {
-    PENSTOCK_RETURN_IF_ERROR(checks_.Give(i, dims, /*strings=*/false));
+    RETURN_IF_ERROR(checks_.Give(i, dims, /*strings=*/false));
     return run_.Place(i, dims);
   }
 
   absl::Status OutputStrings(size_t i, absl::Span<const int64_t> dims,
                              absl::Span<const std::string> values) override {
-    PENSTOCK_RETURN_IF_ERROR(checks_.GiveStrings(i, dims, values.size()));
+    RETURN_IF_ERROR(checks_.GiveStrings(i, dims, values.size()));
     return run_.Strings(i, dims, [&](int64_t n) -> std::string_view { return values[n]; });
   }
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

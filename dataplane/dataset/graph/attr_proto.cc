@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/expr/function.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -12,7 +12,7 @@
 #include "dataplane/dataset/graph/definition.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 #include "dataplane/dataset/graph/attr_proto.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/graph/fingerprint.h"
 #include "dataplane/dataset/graph/registry.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/graph/attr_proto.h"
 #include "dataplane/dataset/graph/definition.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "penstock/tensor.h"
 
 namespace penstock {

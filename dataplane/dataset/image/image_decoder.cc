@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/image/luma.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock {
 

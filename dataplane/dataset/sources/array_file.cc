@@ -11,7 +11,7 @@
 #include "dataplane/dataset/sources/npz_file.h"
 #include "dataplane/element/copy_bytes.h"
 #include "dataplane/memory/element_limit.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

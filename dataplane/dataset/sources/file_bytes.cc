@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/copy_bytes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -6,7 +6,7 @@
 
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/sources/file_nodes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -15,8 +15,8 @@
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/listed_names.h"
+#include "include/status_macros.h"
 #include "penstock/sources.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

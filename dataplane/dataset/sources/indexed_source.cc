@@ -7,7 +7,7 @@
 #include "dataplane/dataset/engine/element_views.h"
 #include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -4,7 +4,7 @@
 
 #include "dataplane/dataset/sources/record_reader.h"
 #include "dataplane/memory/element_limit.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

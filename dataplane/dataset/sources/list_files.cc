@@ -13,7 +13,7 @@
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/listed_names.h"
 #include "dataplane/dataset/sources/scalar_string.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/sources/file_nodes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

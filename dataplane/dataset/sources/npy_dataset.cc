@@ -17,7 +17,7 @@
 #include "dataplane/dataset/sources/numbered_files.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

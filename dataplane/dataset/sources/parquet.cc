@@ -13,8 +13,8 @@
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/numbered_files.h"
 #include "dataplane/dataset/sources/parquet_file.h"
+#include "include/status_macros.h"
 #include "penstock/sources.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

@@ -10,7 +10,7 @@
 #include "dataplane/dataset/expr/output_checks.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/sources/read_splits.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/indexed_source.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -12,7 +12,7 @@
 #include "dataplane/dataset/sources/file_source.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "dataplane/dataset/sources/scalar_string.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -14,7 +14,7 @@
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/sources/read_splits.h"
 #include "dataplane/dataset/sources/split_cursor.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

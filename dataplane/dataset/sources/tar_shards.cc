@@ -20,7 +20,7 @@
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/file_source.h"
 #include "dataplane/dataset/sources/tar_reader.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -11,7 +11,7 @@
 #include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/memory/pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

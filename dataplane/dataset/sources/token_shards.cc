@@ -16,7 +16,7 @@
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/npy_header.h"
 #include "dataplane/dataset/sources/numbered_files.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include "dataplane/dataset/transforms/batch_spec.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/map_batch.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -12,7 +12,7 @@
 #include "dataplane/dataset/transforms/static_batch.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/element_limit.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

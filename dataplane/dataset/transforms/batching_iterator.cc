@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 

@@ -11,7 +11,7 @@
 #include "dataplane/dataset/transforms/padding.h"
 #include "dataplane/dataset/transforms/scalar_function.h"
 #include "dataplane/dataset/transforms/stack_rows.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

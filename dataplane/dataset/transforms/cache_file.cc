@@ -18,7 +18,7 @@
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/sources/record_reader.h"
 #include "dataplane/dataset/sources/tfrecord_writer.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -15,8 +15,8 @@
 #include "dataplane/dataset/transforms/cache_file.h"
 #include "dataplane/dataset/transforms/cache_store.h"
 #include "dataplane/dataset/transforms/element_bytes.h"
+#include "include/status_macros.h"
 #include "penstock/fingerprint.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

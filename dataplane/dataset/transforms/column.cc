@@ -11,7 +11,7 @@
 #include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/transforms/padding.h"
 #include "dataplane/element/copy_bytes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

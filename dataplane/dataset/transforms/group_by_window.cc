@@ -9,7 +9,7 @@
 #include "dataplane/dataset/transforms/scalar_function.h"
 #include "dataplane/dataset/transforms/window_form.h"
 #include "dataplane/dataset/transforms/windowed_dataset.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -13,7 +13,7 @@
 #include "dataplane/dataset/transforms/column.h"
 #include "dataplane/dataset/transforms/component_name.h"
 #include "dataplane/element/copy_bytes.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -18,7 +18,7 @@
 #include "dataplane/dataset/transforms/ordered_calls.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/dataset/transforms/ring.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -18,7 +18,7 @@
 #include "dataplane/dataset/transforms/ring.h"
 #include "dataplane/dataset/transforms/row_errors.h"
 #include "dataplane/dataset/transforms/static_batch.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -11,7 +11,7 @@
 #include "dataplane/dataset/transforms/row_chunk.h"
 #include "dataplane/dataset/transforms/row_errors.h"
 #include "dataplane/dataset/transforms/static_batch.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -14,7 +14,7 @@
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/transforms/thread_pool.h"
 #include "dataplane/memory/catch_exhausted.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -12,7 +12,7 @@
 #include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/transforms/padding.h"
 #include "dataplane/dataset/transforms/static_batch.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

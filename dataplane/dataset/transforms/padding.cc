@@ -20,7 +20,7 @@
 #include "dataplane/dataset/transforms/component_name.h"
 #include "dataplane/element/copy_bytes.h"
 #include "dataplane/memory/pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/graph/decides_by_value.h"
 #include "dataplane/dataset/transforms/element_tensors.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

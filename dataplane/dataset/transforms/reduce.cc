@@ -9,8 +9,8 @@
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/dataset/engine/random_number.h"
 #include "dataplane/dataset/transforms/state_function.h"
+#include "include/status_macros.h"
 #include "penstock/dataset.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "dataplane/element/copy_bytes.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

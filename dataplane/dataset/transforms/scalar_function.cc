@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/graph/decides_by_value.h"
 #include "dataplane/dataset/transforms/element_tensors.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

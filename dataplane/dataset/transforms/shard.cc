@@ -10,8 +10,8 @@
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "include/status_macros.h"
 #include "penstock/sharding.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

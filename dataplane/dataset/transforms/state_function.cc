@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/transforms/common_spec.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

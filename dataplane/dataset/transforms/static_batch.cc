@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/element/copy_bytes.h"
 #include "dataplane/memory/catch_exhausted.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

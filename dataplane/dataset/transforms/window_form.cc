@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/transforms/batch_spec.h"
 #include "dataplane/dataset/transforms/stack_rows.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

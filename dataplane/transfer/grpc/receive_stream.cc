@@ -11,7 +11,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {
@@ -163,7 +163,7 @@ absl::Status ReceiveStream::Handle() {
 }
 
 absl::Status ReceiveStream::HandleOther() {
-  PENSTOCK_ASSIGN_OR_RETURN(std::string bytes, ToString(read_));
+  ASSIGN_OR_RETURN(std::string bytes, ToString(read_));
   absl::StatusOr<Message> message = Decode(bytes);
   if (!message.ok()) return absl::DataLossError(message.status().message());
   if (!open_ && std::holds_alternative<Welcome>(*message)) {
@@ -171,12 +171,12 @@ absl::Status ReceiveStream::HandleOther() {
     return absl::OkStatus();
   }
   if (auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(recalled->count));
+    RETURN_IF_ERROR(receiver_.Use(recalled->count));
     events_->OnRecalled({recalled->count});
     return absl::OkStatus();
   }
   if (auto* error = std::get_if<ErrorMessage>(&*message); open_ && error != nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
+    RETURN_IF_ERROR(receiver_.Use(1));
     events_->OnError(error->identity, error->error);
     ReportReceived(1);
     return absl::OkStatus();
@@ -186,9 +186,9 @@ absl::Status ReceiveStream::HandleOther() {
 
 absl::Status ReceiveStream::Receive(MessageType type) {
   const bool frame = type == MessageType::kFrame;
-  PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
-  PENSTOCK_ASSIGN_OR_RETURN(Gathered gathered,
-                            Gather(read_, frame ? kFrameBytes : options_.max_element_bytes, pool_));
+  RETURN_IF_ERROR(receiver_.Use(1));
+  ASSIGN_OR_RETURN(Gathered gathered,
+                   Gather(read_, frame ? kFrameBytes : options_.max_element_bytes, pool_));
   int64_t count = 0;
   absl::Status status;
   if (type == MessageType::kCompressed) {

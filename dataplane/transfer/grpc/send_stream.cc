@@ -10,7 +10,7 @@
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "dataplane/transfer/send_handle.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {
@@ -54,7 +54,7 @@ absl::Status SendStream::Send(Sent&& sent) {
                                                    kMaxBlockBytes, " bytes"));
   }
   MutexLock lock(mu_);
-  PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
+  RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   WriteNext();
   if (queue_.has_open_frame() && !alarm_set_) FlushLater();
   return absl::OkStatus();
@@ -101,7 +101,7 @@ void SendStream::OnReadDone(bool ok) {
 }
 
 absl::Status SendStream::Handle(const std::string& bytes) {
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(bytes, hello_received_));
+  ASSIGN_OR_RETURN(Message message, DecodeFromClient(bytes, hello_received_));
   if (auto* hello = std::get_if<Hello>(&message)) return Handle(std::move(*hello));
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
   MutexLock lock(mu_);
@@ -114,7 +114,7 @@ absl::Status SendStream::Handle(Hello hello) {
   hello_ = std::move(hello);
   codec_.SetCompression(hello_.compression);
   owner_.OnHelloReceived(*this);
-  PENSTOCK_ASSIGN_OR_RETURN(
+  ASSIGN_OR_RETURN(
       events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this())));
   MutexLock lock(mu_);
   queue_.Welcome();
@@ -125,7 +125,7 @@ absl::Status SendStream::Handle(Hello hello) {
 absl::Status SendStream::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, received_));
+    RETURN_IF_ERROR(queue_.Apply(update, received_));
     codec_.OnReceived(update.received);
     WriteNext();
   }

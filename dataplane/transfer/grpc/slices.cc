@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {
@@ -84,7 +84,7 @@ absl::StatusOr<Gathered> Gather(const grpc::ByteBuffer& buffer, int64_t max_byte
     return absl::DataLossError(
         absl::StrCat("an element of ", bytes, " bytes is above max_element_bytes = ", max_bytes));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(Loan loan, pool.Lend(bytes));
+  ASSIGN_OR_RETURN(Loan loan, pool.Lend(bytes));
   const size_t copied = CopyOut(SlicesOf(buffer), kMessageHeaderBytes,
                                 reinterpret_cast<char*>(loan.bytes().data()), bytes);
   return Gathered{std::move(loan), copied};

@@ -20,7 +20,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/grpc/receive_stream.h"
 #include "dataplane/transfer/grpc/send_stream.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {
@@ -106,7 +106,7 @@ class GrpcListener : public Listener {
     auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept), limits));
     const std::string wanted = control::JoinHostPort(options.host, options.port);
     int port = 0;
-    PENSTOCK_ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
+    ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
     control::PrepareGrpc();
     grpc::ServerBuilder builder;
     builder.AddListeningPort(wanted, credentials, &port);
@@ -190,7 +190,7 @@ class GrpcTransport : public Transport {
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
     if (address.starts_with(kTls)) {
       address.remove_prefix(sizeof kTls - 1);
-      PENSTOCK_ASSIGN_OR_RETURN(credentials, control::ChannelCredentials(options.tls));
+      ASSIGN_OR_RETURN(credentials, control::ChannelCredentials(options.tls));
     }
     const size_t colon = address.rfind(':');
     int port = 0;

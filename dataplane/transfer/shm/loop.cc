@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {

@@ -14,7 +14,7 @@
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/shm/send_end.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {

@@ -12,7 +12,7 @@
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/send_handle.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::transfer {
 namespace {

@@ -9,8 +9,8 @@
 #include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/heap_pool.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::transfer {
 namespace {

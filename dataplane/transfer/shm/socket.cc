@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 #ifndef SO_PEERPIDFD  // Linux 6.5
 #define SO_PEERPIDFD 77

@@ -20,7 +20,7 @@
 #include "dataplane/transfer/shm/receive_end.h"
 #include "dataplane/transfer/shm/send_end.h"
 #include "dataplane/transfer/shm/socket.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace {

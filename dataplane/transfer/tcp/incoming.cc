@@ -9,15 +9,15 @@
 #include <cstring>
 
 #include "dataplane/transfer/tcp/socket.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
 
 absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
   while (true) {
     if (!in_body_ && head_at_ == kHeadBytes) {
-      PENSTOCK_ASSIGN_OR_RETURN(fields_, ParseHead(head_));
+      ASSIGN_OR_RETURN(fields_, ParseHead(head_));
       body_ = {};
       body_at_ = 0;
       in_body_ = true;
@@ -34,7 +34,7 @@ absl::StatusOr<Incoming::Got> Incoming::Read(int fd) {
     }
     if (TakeAhead()) continue;
     if (std::exchange(drained_, false) && !end_expected_) return Got::kNothing;
-    PENSTOCK_ASSIGN_OR_RETURN(Got got, Receive(fd));
+    ASSIGN_OR_RETURN(Got got, Receive(fd));
     if (got != Got::kMessage) return got;
   }
 }

@@ -14,7 +14,7 @@
 #include "dataplane/transfer/tcp/send_socket.h"
 #include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/tcp/wire.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::tcp {
 namespace {
@@ -106,8 +106,7 @@ class Acceptor : public Loop::Member,
           absl::StrCat("a link has at most ", kMaxTcpConnections, " connections"));
     }
     while (stripe_loops_.size() <= stripe) {
-      PENSTOCK_ASSIGN_OR_RETURN(stripe_loops_.emplace_back(),
-                                Loop::Start(Loop::ServedBy::kOwnThread));
+      ASSIGN_OR_RETURN(stripe_loops_.emplace_back(), Loop::Start(Loop::ServedBy::kOwnThread));
     }
     return stripe_loops_[stripe];
   }
@@ -165,12 +164,12 @@ absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& opt
                                                         Listener::Accept accept,
                                                         UnauthenticatedLimits limits) {
   const HostAndPort where{.host = control::WithoutBrackets(options.host), .port = options.port};
-  PENSTOCK_ASSIGN_OR_RETURN(Bound bound, ListenAt(where));
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, Loop::Start());
+  ASSIGN_OR_RETURN(Bound bound, ListenAt(where));
+  ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, Loop::Start());
   const std::string address = control::JoinHostPort(where.host, bound.port);
   auto acceptor =
       std::make_shared<Acceptor>(loop, std::move(bound.socket), std::move(accept), limits);
-  PENSTOCK_RETURN_IF_ERROR(acceptor->Open());
+  RETURN_IF_ERROR(acceptor->Open());
   return std::make_unique<TcpListener>(std::move(loop), std::move(acceptor), address);
 }
 

@@ -9,8 +9,8 @@
 
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
 namespace {
@@ -23,8 +23,8 @@ absl::StatusOr<std::shared_ptr<Loop>> Loop::Start(ServedBy by) {
   Socket epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return BrokenBy("cannot create a descriptor for waiting on sockets", errno);
   std::shared_ptr<Loop> loop(new Loop(std::move(epoll)));
-  PENSTOCK_RETURN_IF_ERROR(loop->EventLoop::Start("penstock-tcp"));
-  if (by == ServedBy::kWaitingThreads) PENSTOCK_RETURN_IF_ERROR(AddPolledLoop(loop));
+  RETURN_IF_ERROR(loop->EventLoop::Start("penstock-tcp"));
+  if (by == ServedBy::kWaitingThreads) RETURN_IF_ERROR(AddPolledLoop(loop));
   return loop;
 }
 

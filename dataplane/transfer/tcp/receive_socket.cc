@@ -13,7 +13,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/tcp/wire.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::tcp {
 namespace {
@@ -228,8 +228,8 @@ absl::Status ReceiveSocket::MakeRoom() {
     return absl::DataLossError(
         absl::StrCat("a frame of ", bytes, " bytes exceeds the limit of ", kFrameBytes, " bytes"));
   }
-  PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
-  PENSTOCK_ASSIGN_OR_RETURN(loan_, pool_.Lend(bytes));
+  RETURN_IF_ERROR(receiver_.Use(1));
+  ASSIGN_OR_RETURN(loan_, pool_.Lend(bytes));
   incoming_.Into(loan_.bytes().first(bytes));
   return absl::OkStatus();
 }
@@ -310,18 +310,18 @@ absl::Status ReceiveSocket::Await(const Striped& striped) {
     return absl::DataLossError(
         "the worker announced an element on a connection that does not exist");
   }
-  PENSTOCK_RETURN_IF_ERROR(receiver_.UseInTurn());
+  RETURN_IF_ERROR(receiver_.UseInTurn());
   awaited_ = stripes_[striped.stripe].get();
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> ReceiveSocket::ReceiveAwaited() {
   if (awaited_ == nullptr) return true;
-  PENSTOCK_ASSIGN_OR_RETURN(std::optional<ReceiveStripe::Came> came, awaited_->Take());
+  ASSIGN_OR_RETURN(std::optional<ReceiveStripe::Came> came, awaited_->Take());
   if (!came.has_value()) return false;
   awaited_ = nullptr;
   incoming_.LookAgain();
-  PENSTOCK_RETURN_IF_ERROR(Receive(std::move(came->loan), MessageType::kElement, came->bytes));
+  RETURN_IF_ERROR(Receive(std::move(came->loan), MessageType::kElement, came->bytes));
   return true;
 }
 

@@ -12,7 +12,7 @@
 #include "control/observe/event_log.h"
 #include "dataplane/transfer/tcp/receive_socket.h"
 #include "dataplane/transfer/tcp/wire.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::tcp {
 namespace {
@@ -36,7 +36,7 @@ void ReceiveStripe::Start(const Endpoint& worker) {
 absl::StatusOr<std::optional<ReceiveStripe::Came>> ReceiveStripe::Take() {
   MutexLock lock(mu_);
   if (!came_.empty()) return came_.Pop();
-  PENSTOCK_RETURN_IF_ERROR(failure_);
+  RETURN_IF_ERROR(failure_);
   awaited_ = true;
   return std::nullopt;
 }
@@ -74,7 +74,7 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
   }
   if (!connected_) {
     if (events == 0) return absl::OkStatus();
-    PENSTOCK_RETURN_IF_ERROR(Connected(socket_));
+    RETURN_IF_ERROR(Connected(socket_));
     connected_ = true;
     // The join is the first message written, so there is room for it.
     const ssize_t put =
@@ -95,7 +95,7 @@ absl::Status ReceiveStripe::ReadOn() {
     if (!got.ok()) return Garbled(got.status());
     if (*got == Incoming::Got::kNothing) return absl::OkStatus();
     if (*got == Incoming::Got::kEnd) return absl::UnavailableError("the connection broke");
-    PENSTOCK_RETURN_IF_ERROR(*got == Incoming::Got::kHead ? MakeRoom() : Handle());
+    RETURN_IF_ERROR(*got == Incoming::Got::kHead ? MakeRoom() : Handle());
   }
   loop_->Call(shared_from_this());
   return absl::OkStatus();
@@ -111,8 +111,8 @@ absl::Status ReceiveStripe::MakeRoom() {
     return absl::OkStatus();
   }
   if (bytes > link_.max_element_bytes) return AboveLimit(bytes, link_.max_element_bytes);
-  PENSTOCK_RETURN_IF_ERROR(link_.receiver.BeginEarly());
-  PENSTOCK_ASSIGN_OR_RETURN(loan_, link_.pool.Lend(bytes));
+  RETURN_IF_ERROR(link_.receiver.BeginEarly());
+  ASSIGN_OR_RETURN(loan_, link_.pool.Lend(bytes));
   incoming_.Into(loan_.bytes().first(bytes));
   return absl::OkStatus();
 }

@@ -13,8 +13,8 @@
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/send_handle.h"
 #include "dataplane/transfer/unauthenticated_limits.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
 namespace {
@@ -60,7 +60,7 @@ int64_t SendSocket::credits() const {
 absl::Status SendSocket::Send(Sent&& sent) {
   MutexLock lock(mu_);
   const size_t bytes = sent.element ? sent.element.block().size() : kMinWriteBytes;
-  PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
+  RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   const bool holds = Holds(bytes);
   if ((queue_.has_open_frame() || holds) && !deadline_set_) FlushLater();
   if (!holds) Write();
@@ -116,13 +116,13 @@ absl::Status SendSocket::ReadOn() {
       loop_->Call(shared_from_this());
       return absl::OkStatus();
     }
-    PENSTOCK_ASSIGN_OR_RETURN(Incoming::Got got, incoming_.Read(fd));
+    ASSIGN_OR_RETURN(Incoming::Got got, incoming_.Read(fd));
     if (got == Incoming::Got::kNothing) return absl::OkStatus();
     if (got == Incoming::Got::kEnd) {
       Break(absl::UnavailableError("the client's connection broke"));
       return absl::OkStatus();
     }
-    PENSTOCK_RETURN_IF_ERROR(got == Incoming::Got::kHead ? MakeRoom() : Handle());
+    RETURN_IF_ERROR(got == Incoming::Got::kHead ? MakeRoom() : Handle());
     if (over_) return absl::OkStatus();  // handed over
   }
   switch (Discard(fd)) {
@@ -155,7 +155,7 @@ absl::Status SendSocket::MakeRoom() {
 
 absl::Status SendSocket::Handle() {
   if (!hello_received_ && incoming_.type() == MessageType::kJoin) return HandOver();
-  PENSTOCK_ASSIGN_OR_RETURN(Message message, DecodeFromClient(incoming_.text(), hello_received_));
+  ASSIGN_OR_RETURN(Message message, DecodeFromClient(incoming_.text(), hello_received_));
   if (auto* hello = std::get_if<Hello>(&message)) return HandleHello(std::move(*hello));
   if (auto* update = std::get_if<Update>(&message)) return Handle(*update);
   draining_ = true;  // a goodbye
@@ -169,7 +169,7 @@ absl::Status SendSocket::HandleHello(Hello hello) {
   sums_ = incoming_.flags() & kSumOfAll;
   codec_.SetCompression(hello_.compression);
   if ((incoming_.flags() & kWantsStripes) != 0) key_ = DrawKey();
-  PENSTOCK_ASSIGN_OR_RETURN(
+  ASSIGN_OR_RETURN(
       events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this())));
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   owner_.OnAuthenticated(*this);
@@ -180,11 +180,11 @@ absl::Status SendSocket::HandleHello(Hello hello) {
 
 // For a connection that joins a link as a further one: hands it to the link.
 absl::Status SendSocket::HandOver() {
-  PENSTOCK_ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
+  ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
   const auto& join = std::get<Join>(message);
   const std::shared_ptr<SendSocket> link = owner_.FindLink(join.key);
   if (link == nullptr) return absl::PermissionDeniedError("no link has this key");
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, owner_.LoopOf(join.stripe));
+  ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, owner_.LoopOf(join.stripe));
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   loop_->Remove(socket_, *this);
   Socket socket;
@@ -209,7 +209,7 @@ absl::Status SendSocket::AddStripe(uint32_t number, std::shared_ptr<Loop> loop, 
   }
   auto stripe =
       std::make_shared<SendStripe>(std::move(loop), std::move(socket), sums_, weak_from_this());
-  PENSTOCK_RETURN_IF_ERROR(stripe->Start());
+  RETURN_IF_ERROR(stripe->Start());
   stripes_.push_back({number, std::move(stripe)});
   return absl::OkStatus();
 }
@@ -217,7 +217,7 @@ absl::Status SendSocket::AddStripe(uint32_t number, std::shared_ptr<Loop> loop, 
 absl::Status SendSocket::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, received_));
+    RETURN_IF_ERROR(queue_.Apply(update, received_));
     codec_.OnReceived(update.received);
     if (update.recall) held_bytes_ = 0;  // the answer follows, at once
   }

@@ -13,7 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::tcp {
 namespace {
@@ -160,7 +160,7 @@ absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool nume
 }
 
 absl::StatusOr<Bound> ListenAt(const HostAndPort& where) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, LookUp(where, /*numeric=*/false));
+  ASSIGN_OR_RETURN(std::vector<Endpoint> endpoints, LookUp(where, /*numeric=*/false));
   absl::Status last = absl::UnavailableError("the host has no address");
   for (const Endpoint& endpoint : endpoints) {
     absl::StatusOr<Socket> socket = ListenAt(endpoint);

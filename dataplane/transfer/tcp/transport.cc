@@ -13,7 +13,7 @@
 #include "dataplane/transfer/tcp/receive_socket.h"
 #include "dataplane/transfer/tcp/resolver.h"
 #include "dataplane/transfer/tcp/wire.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace tcp {
@@ -53,9 +53,9 @@ class TcpTransport : public Transport {
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
       std::string_view address, DialOptions options,
       std::shared_ptr<ReceiveEvents> events) override {
-    PENSTOCK_ASSIGN_OR_RETURN(HostAndPort where, ParseAddress(address));
-    PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Loop>> loops,
-                              ClientLoops(options.tcp.connections));
+    ASSIGN_OR_RETURN(HostAndPort where, ParseAddress(address));
+    ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Loop>> loops,
+                     ClientLoops(options.tcp.connections));
     auto socket = std::make_shared<ReceiveSocket>(std::move(loops), std::string(address),
                                                   std::move(options), std::move(events));
     socket->Start();
@@ -72,9 +72,9 @@ class TcpTransport : public Transport {
     const auto count = static_cast<size_t>(std::clamp(connections, 1, kMaxTcpConnections));
     MutexLock lock(mu_);
     while (loops_.size() < count) {
-      PENSTOCK_ASSIGN_OR_RETURN(loops_.emplace_back(),
-                                Loop::Start(loops_.empty() ? Loop::ServedBy::kWaitingThreads
-                                                           : Loop::ServedBy::kOwnThread));
+      ASSIGN_OR_RETURN(loops_.emplace_back(),
+                       Loop::Start(loops_.empty() ? Loop::ServedBy::kWaitingThreads
+                                                  : Loop::ServedBy::kOwnThread));
     }
     return std::vector<std::shared_ptr<Loop>>(loops_.begin(), loops_.begin() + count);
   }

@@ -9,8 +9,8 @@
 #include "dataplane/element/block.h"
 #include "dataplane/element/crc32c.h"
 #include "dataplane/element/frame.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
-#include "penstock/status.h"
 
 namespace penstock::transfer::tcp {
 namespace {
@@ -83,7 +83,7 @@ absl::StatusOr<HeadFields> ParseHead(const Head& head) {
   char header[kMessageHeaderBytes];
   std::memcpy(header, head.data() + kPrefixBytes, sizeof header);
   fields.flags = static_cast<uint8_t>(std::exchange(header[1], 0));
-  PENSTOCK_ASSIGN_OR_RETURN(fields.type, TypeOf({header, sizeof header}));
+  ASSIGN_OR_RETURN(fields.type, TypeOf({header, sizeof header}));
   if (bytes < kMessageHeaderBytes) {
     return absl::InvalidArgumentError(absl::StrCat("a message of ", bytes, " bytes has no header"));
   }

@@ -11,7 +11,7 @@
 #include "control/sync/start_thread.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -79,10 +79,10 @@ Engine::~Engine() {
 absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lanes lanes,
                                                       LinkFactory link_factory) {
   std::shared_ptr<Engine> engine(new Engine(resources, lanes, std::move(link_factory)));
-  PENSTOCK_ASSIGN_OR_RETURN(engine->worker_, resources.fabric.MakeWorker(*engine));
+  ASSIGN_OR_RETURN(engine->worker_, resources.fabric.MakeWorker(*engine));
   engine->address_ = EncodeAddress(engine->worker_->address());
-  PENSTOCK_ASSIGN_OR_RETURN(engine->thread_, StartThread("serving links over ucx",
-                                                         [self = engine.get()] { self->Run(); }));
+  ASSIGN_OR_RETURN(engine->thread_,
+                   StartThread("serving links over ucx", [self = engine.get()] { self->Run(); }));
   Running::The().Add(engine);
   return engine;
 }

@@ -11,7 +11,7 @@
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
 #include "dataplane/transfer/ucx/lanes_used.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -49,7 +49,7 @@ absl::StatusOr<Worker::Peer> Engine::PeerAt(const std::string& name, std::string
   if (const auto found = open_.find(name); found != open_.end()) return found->second;
   // Such a peer could not be closed (MayClose).
   if (ports_.AllAreDown()) return absl::UnavailableError("no RDMA port of this machine is up");
-  PENSTOCK_ASSIGN_OR_RETURN(const Worker::Peer number, worker_->Connect(address));
+  ASSIGN_OR_RETURN(const Worker::Peer number, worker_->Connect(address));
   auto peer = std::make_unique<Peer>(*this);
   peer->number = number;
   peer->name = name;
@@ -148,8 +148,8 @@ void Engine::Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer pee
 
 absl::Status Engine::Dial(const std::shared_ptr<Link>& link, std::string_view address,
                           std::string_view hello, uint32_t greeting_flags) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, DecodeAddress(address));
-  PENSTOCK_ASSIGN_OR_RETURN(const Worker::Peer peer, PeerAt(std::string(address), bytes));
+  ASSIGN_OR_RETURN(const std::string bytes, DecodeAddress(address));
+  ASSIGN_OR_RETURN(const Worker::Peer peer, PeerAt(std::string(address), bytes));
   Attach(link, {number_, ++last_link_}, peer);
   Sending& sending = NewSending(*link, Head::kGreeting);
   sending.text = Encode(

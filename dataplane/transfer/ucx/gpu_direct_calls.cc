@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/memory/pool.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -36,9 +36,9 @@ class Loopback final : private Worker::Events {
  public:
   static absl::StatusOr<std::unique_ptr<Loopback>> Open(Fabric& fabric, const Now& now) {
     std::unique_ptr<Loopback> loopback(new Loopback(fabric, now));
-    PENSTOCK_ASSIGN_OR_RETURN(loopback->from_, fabric.MakeWorker(*loopback));
-    PENSTOCK_ASSIGN_OR_RETURN(loopback->to_, fabric.MakeWorker(*loopback));
-    PENSTOCK_ASSIGN_OR_RETURN(loopback->peer_, loopback->from_->Connect(loopback->to_->address()));
+    ASSIGN_OR_RETURN(loopback->from_, fabric.MakeWorker(*loopback));
+    ASSIGN_OR_RETURN(loopback->to_, fabric.MakeWorker(*loopback));
+    ASSIGN_OR_RETURN(loopback->peer_, loopback->from_->Connect(loopback->to_->address()));
     loopback->connected_ = true;
     return loopback;
   }
@@ -62,9 +62,9 @@ class Loopback final : private Worker::Events {
   };
   absl::StatusOr<const Buffer*> Lend(size_t bytes) {
     Buffer buffer;
-    PENSTOCK_ASSIGN_OR_RETURN(buffer.loan, DefaultPool().Lend(bytes));
+    ASSIGN_OR_RETURN(buffer.loan, DefaultPool().Lend(bytes));
     buffer.bytes = buffer.loan.bytes().first(bytes);
-    PENSTOCK_ASSIGN_OR_RETURN(buffer.handle, fabric_.Register(buffer.bytes, MemoryType::kHost));
+    ASSIGN_OR_RETURN(buffer.handle, fabric_.Register(buffer.bytes, MemoryType::kHost));
     return buffers_.emplace_back(std::make_unique<Buffer>(std::move(buffer))).get();
   }
 
@@ -75,21 +75,21 @@ class Loopback final : private Worker::Events {
     Awaited& sent = NewWork();
     Awaited& received = NewWork();
     offered_ = nullptr;
-    PENSTOCK_ASSIGN_OR_RETURN(
+    ASSIGN_OR_RETURN(
         const bool sent_already,
         from_->Send(peer_,
                     {.head = "trial", .data = data.bytes, .handle = data.handle, .announce = true},
                     sent));
-    PENSTOCK_RETURN_IF_ERROR(Await([this] { return offered_ != nullptr; }));
+    RETURN_IF_ERROR(Await([this] { return offered_ != nullptr; }));
     const absl::Time begin = now_();
-    PENSTOCK_ASSIGN_OR_RETURN(const bool received_already,
-                              to_->Receive(offered_, into, type, handle, received));
+    ASSIGN_OR_RETURN(const bool received_already,
+                     to_->Receive(offered_, into, type, handle, received));
     if (!received_already) {
-      PENSTOCK_RETURN_IF_ERROR(Await([&] { return received.done().has_value(); }));
-      PENSTOCK_RETURN_IF_ERROR(*received.done());
+      RETURN_IF_ERROR(Await([&] { return received.done().has_value(); }));
+      RETURN_IF_ERROR(*received.done());
     }
     const absl::Duration took = now_() - begin;
-    if (!sent_already) PENSTOCK_RETURN_IF_ERROR(Await([&] { return sent.done().has_value(); }));
+    if (!sent_already) RETURN_IF_ERROR(Await([&] { return sent.done().has_value(); }));
     return took;
   }
 
@@ -117,7 +117,7 @@ class Loopback final : private Worker::Events {
   template <class Condition>
   absl::Status Await(Condition condition) {
     if (ProgressUntil(condition, kTrialTimeout)) return absl::OkStatus();
-    PENSTOCK_RETURN_IF_ERROR(failed_);
+    RETURN_IF_ERROR(failed_);
     return absl::DeadlineExceededError(
         "a message to this process itself did not arrive within 10 s");
   }
@@ -173,12 +173,12 @@ class Loopback final : private Worker::Events {
 // True if device memory at `from` equals `expected`.
 absl::StatusOr<bool> Equal(DeviceBackend& backend, int device, const void* from,
                            absl::Span<const std::byte> expected) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceStream> stream, backend.MakeStream(device));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceEvent> copied, backend.MakeEvent(device));
-  PENSTOCK_ASSIGN_OR_RETURN(Loan host, DefaultPool().Lend(expected.size()));
-  PENSTOCK_RETURN_IF_ERROR(stream->CopyToHost(host.bytes().data(), from, expected.size()));
-  PENSTOCK_RETURN_IF_ERROR(stream->Record(*copied));
-  PENSTOCK_RETURN_IF_ERROR(copied->Wait());
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceStream> stream, backend.MakeStream(device));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceEvent> copied, backend.MakeEvent(device));
+  ASSIGN_OR_RETURN(Loan host, DefaultPool().Lend(expected.size()));
+  RETURN_IF_ERROR(stream->CopyToHost(host.bytes().data(), from, expected.size()));
+  RETURN_IF_ERROR(stream->Record(*copied));
+  RETURN_IF_ERROR(copied->Wait());
   return std::memcmp(host.bytes().data(), expected.data(), expected.size()) == 0;
 }
 
@@ -192,30 +192,27 @@ void FillPattern(absl::Span<std::byte> data, int round) {
 }  // namespace
 
 absl::StatusOr<bool> UcxGpuDirect::SaysCuda(Handle handle) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<MemoryType> type, fabric_.TypeOf(handle));
+  ASSIGN_OR_RETURN(const std::optional<MemoryType> type, fabric_.TypeOf(handle));
   return type == MemoryType::kCuda;
 }
 
 absl::StatusOr<GpuDirectTrial> UcxGpuDirect::Try(int device, absl::Span<std::byte> slots,
                                                  Handle handle, bool flush) {
   const absl::Span<std::byte> slot = slots.first(std::min(slots.size(), kMostTried));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Loopback> loopback,
-                            Loopback::Open(fabric_, now_));
-  PENSTOCK_ASSIGN_OR_RETURN(const Loopback::Buffer* pattern, loopback->Lend(slot.size()));
-  PENSTOCK_ASSIGN_OR_RETURN(const Loopback::Buffer* host, loopback->Lend(slot.size()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Loopback> loopback, Loopback::Open(fabric_, now_));
+  ASSIGN_OR_RETURN(const Loopback::Buffer* pattern, loopback->Lend(slot.size()));
+  ASSIGN_OR_RETURN(const Loopback::Buffer* host, loopback->Lend(slot.size()));
 
   GpuDirectTrial trial{.contents_equal = true};
   for (int round = 0; round < kRounds; ++round) {
     FillPattern(pattern->bytes, round);
-    PENSTOCK_ASSIGN_OR_RETURN(const absl::Duration to_gpu,
-                              loopback->Send(*pattern, slot, MemoryType::kCuda, handle));
-    if (flush) PENSTOCK_RETURN_IF_ERROR(driver_.FlushWrites(device));
-    PENSTOCK_ASSIGN_OR_RETURN(const bool equal,
-                              Equal(backend_, device, slot.data(), pattern->bytes));
+    ASSIGN_OR_RETURN(const absl::Duration to_gpu,
+                     loopback->Send(*pattern, slot, MemoryType::kCuda, handle));
+    if (flush) RETURN_IF_ERROR(driver_.FlushWrites(device));
+    ASSIGN_OR_RETURN(const bool equal, Equal(backend_, device, slot.data(), pattern->bytes));
     trial.contents_equal = trial.contents_equal && equal;
-    PENSTOCK_ASSIGN_OR_RETURN(
-        const absl::Duration to_host,
-        loopback->Send(*pattern, host->bytes, MemoryType::kHost, host->handle));
+    ASSIGN_OR_RETURN(const absl::Duration to_host,
+                     loopback->Send(*pattern, host->bytes, MemoryType::kHost, host->handle));
     if (round == 0) continue;
     const auto bytes = static_cast<double>(slot.size());
     trial.gpu_bytes_per_second =

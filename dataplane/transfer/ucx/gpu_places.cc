@@ -5,7 +5,7 @@
 
 #include "dataplane/transfer/ucx/gpu_direct.h"
 #include "dataplane/transfer/ucx/gpu_direct_calls.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 
@@ -16,7 +16,7 @@ GpuDirectPool::Open OpenGpuPlaces(const Resources& resources) {
         UcxGpuDirect calls(resources.fabric, backend, driver, *resources.gpu, resources.now);
         GpuDirectVerdict verdict;
         // UCX up to 1.17 needs the current context when it registers a GPU's memory.
-        PENSTOCK_RETURN_IF_ERROR(backend.WithContext(device, [&] {
+        RETURN_IF_ERROR(backend.WithContext(device, [&] {
           verdict = DecideGpuDirect(calls, device, places);
           return absl::OkStatus();
         }));

@@ -12,7 +12,7 @@
 #include "dataplane/transfer/ucx/compatibility.h"
 #include "dataplane/transfer/ucx/engine.h"
 #include "dataplane/transfer/ucx/send_end.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -28,8 +28,8 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   }
 
   absl::Status Start() {
-    PENSTOCK_ASSIGN_OR_RETURN(
-        engine_, Engine::Start(resources_, settings_.lanes, [this] { return LetIn(); }));
+    ASSIGN_OR_RETURN(engine_,
+                     Engine::Start(resources_, settings_.lanes, [this] { return LetIn(); }));
     MutexLock lock(mu_);
     begun_ = engine_;
     return absl::OkStatus();
@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Listener>> StartListener(Resources& resources,
                                                         const Settings& settings,
                                                         Listener::Accept accept) {
   auto listener = std::make_unique<UcxListener>(resources, settings, std::move(accept));
-  PENSTOCK_RETURN_IF_ERROR(listener->Start());
+  RETURN_IF_ERROR(listener->Start());
   return listener;
 }
 

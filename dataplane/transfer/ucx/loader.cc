@@ -14,7 +14,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/memory/device.h"
 #include "dataplane/transfer/ucx/settings.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -66,7 +66,7 @@ absl::StatusOr<Fabric*> Open() {
   if (open == nullptr) {
     return absl::NotFoundError(absl::StrCat(library, " is not a Penstock library"));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, SettleSettings());
+  ASSIGN_OR_RETURN(const Settings settings, SettleSettings());
   absl::Status status;
   Fabric* fabric = nullptr;
   const std::optional<int> device = LinkedDeviceBackend().InUse();
@@ -89,7 +89,7 @@ absl::StatusOr<Fabric*> OpenTheFabric() {
   static Fabric* fabric GUARDED_BY(mu) = nullptr;
   MutexLock lock(mu);
   if (fabric == nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(fabric, Open());
+    ASSIGN_OR_RETURN(fabric, Open());
   }
   return fabric;
 }

@@ -8,7 +8,7 @@
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/memory/heap_pool.h"
 #include "dataplane/transfer/ucx/loader.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 
@@ -34,7 +34,7 @@ class Memory::Registered final : public Registration {
 };
 
 absl::StatusOr<std::unique_ptr<Registration>> Memory::Register(absl::Span<std::byte> memory) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Handle handle, fabric_.Register(memory, MemoryType::kHost));
+  ASSIGN_OR_RETURN(const Handle handle, fabric_.Register(memory, MemoryType::kHost));
   auto registered = std::make_unique<Registered>(memory, shared_from_this(), handle);
   std::lock_guard lock(mu_);
   regions_.emplace(memory.data(), Region{memory.size(), handle});
@@ -59,7 +59,7 @@ absl::StatusOr<Resources*> TheResources() {
         "this process was forked from one that used 'ucx', and UCX does not work in the child");
   }
   if (resources == nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(Fabric * fabric, OpenTheFabric());
+    ASSIGN_OR_RETURN(Fabric * fabric, OpenTheFabric());
     in_creator = new ForkGuard;
     auto memory = std::make_shared<Memory>(*fabric);
     resources = new Resources{*fabric, memory, RegisteredPool({}, memory)};

@@ -10,7 +10,7 @@
 #include "dataplane/element/block_head.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/gpu_places.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -181,12 +181,12 @@ std::optional<absl::Status> ReceiveEnd::Handle(Engine::Incoming& incoming) {
 
 absl::Status ReceiveEnd::HandleOpen(const Message& message) {
   if (const auto* recalled = std::get_if<Recalled>(&message)) {
-    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(recalled->count));
+    RETURN_IF_ERROR(receiver_.Use(recalled->count));
     events_->OnRecalled({recalled->count});
     return absl::OkStatus();
   }
   if (const auto* error = std::get_if<ErrorMessage>(&message)) {
-    PENSTOCK_RETURN_IF_ERROR(receiver_.Use(1));
+    RETURN_IF_ERROR(receiver_.Use(1));
     events_->OnError(error->identity, error->error);
     {
       MutexLock lock(mu_);

@@ -6,7 +6,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/send_handle.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -37,7 +37,7 @@ int64_t SendEnd::credits() const {
 
 absl::Status SendEnd::Send(Sent&& sent) {
   MutexLock lock(mu_);
-  PENSTOCK_RETURN_IF_ERROR(queue_.Send(std::move(sent)));
+  RETURN_IF_ERROR(queue_.Send(std::move(sent)));
   Ask();
   return absl::OkStatus();
 }
@@ -95,7 +95,7 @@ void SendEnd::OnIncoming(Engine::Incoming incoming) {
 }
 
 absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
-  PENSTOCK_RETURN_IF_ERROR(incoming.status);
+  RETURN_IF_ERROR(incoming.status);
   if (incoming.head.kind == Head::kBroken) {
     End(absl::UnavailableError("the client aborted the link"));
     return absl::OkStatus();
@@ -110,12 +110,12 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
     return absl::OkStatus();
   }
   if (draining_) return absl::OkStatus();
-  PENSTOCK_RETURN_IF_ERROR(message.status());
+  RETURN_IF_ERROR(message.status());
   if (auto* hello = std::get_if<Hello>(&*message)) return HandleHello(std::move(*hello));
   const auto& update = std::get<Update>(*message);
   {
     MutexLock lock(mu_);
-    PENSTOCK_RETURN_IF_ERROR(queue_.Apply(update, received_));
+    RETURN_IF_ERROR(queue_.Apply(update, received_));
   }
   // A client that still receives what was sent is not silent.
   if (close_sent_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
@@ -126,7 +126,7 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
 absl::Status SendEnd::HandleHello(Hello hello) {
   hello_received_ = true;
   hello_ = std::move(hello);
-  PENSTOCK_ASSIGN_OR_RETURN(events_, owner_.OnHello(hello_, std::make_shared<UcxSendLink>(self())));
+  ASSIGN_OR_RETURN(events_, owner_.OnHello(hello_, std::make_shared<UcxSendLink>(self())));
   MutexLock lock(mu_);
   queue_.Welcome();
   return absl::OkStatus();

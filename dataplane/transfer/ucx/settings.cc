@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -65,7 +65,7 @@ std::string_view NameOf(Lanes lanes) {
 absl::Status Set(const Settings& settings) {
   Chosen& chosen = TheChosen();
   MutexLock lock(chosen.mu);
-  PENSTOCK_ASSIGN_OR_RETURN(const Settings current, Current(chosen));
+  ASSIGN_OR_RETURN(const Settings current, Current(chosen));
   if (chosen.settled && current.lanes != settings.lanes) {
     return absl::FailedPreconditionError(absl::StrCat(
         "'ucx' already runs with lanes '", std::string(NameOf(current.lanes)),
@@ -77,8 +77,8 @@ absl::Status Set(const Settings& settings) {
 
 absl::Status SetLanes(std::string_view name) {
   if (name.empty()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(Settings settings, CurrentSettings());
-  PENSTOCK_ASSIGN_OR_RETURN(settings.lanes, ParseLanes(name));
+  ASSIGN_OR_RETURN(Settings settings, CurrentSettings());
+  ASSIGN_OR_RETURN(settings.lanes, ParseLanes(name));
   return Set(settings);
 }
 
@@ -91,7 +91,7 @@ absl::StatusOr<Settings> CurrentSettings() {
 absl::StatusOr<Settings> SettleSettings() {
   Chosen& chosen = TheChosen();
   MutexLock lock(chosen.mu);
-  PENSTOCK_ASSIGN_OR_RETURN(chosen.settings, Current(chosen));
+  ASSIGN_OR_RETURN(chosen.settings, Current(chosen));
   chosen.settled = true;
   return *chosen.settings;
 }

@@ -17,7 +17,7 @@
 #include "dataplane/transfer/ucx/receive_end.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "dataplane/transfer/verbs/devices.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer {
 namespace ucx {
@@ -47,9 +47,9 @@ absl::Status CheckDevices() {
 // NotFound if this process cannot use UCX, for any reason. After a first success, ports that go
 // down only fail their links, which may be tried again.
 absl::StatusOr<Ready> GetReady() {
-  PENSTOCK_ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
+  ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
   static std::atomic<bool> could{false};
-  if (settings.lanes == Lanes::kRdma && !could) PENSTOCK_RETURN_IF_ERROR(CheckDevices());
+  if (settings.lanes == Lanes::kRdma && !could) RETURN_IF_ERROR(CheckDevices());
   const absl::StatusOr<Resources*> resources = TheResources();
   if (!resources.ok()) return absl::NotFoundError(resources.status().message());
   could = true;
@@ -90,21 +90,21 @@ class UcxTransport final : public Transport {
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions&,
                                                    Listener::Accept accept) override {
-    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, ready_());
+    ASSIGN_OR_RETURN(const Ready ready, ready_());
     return StartListener(*ready.resources, ready.settings, std::move(accept));
   }
 
   absl::Status Check(std::string_view, std::string_view compatibility) override {
-    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, ready_());
+    ASSIGN_OR_RETURN(const Ready ready, ready_());
     return CheckCompatibility(compatibility, ready.resources->fabric.release(), ready.settings);
   }
 
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(
       std::string_view address, DialOptions options,
       std::shared_ptr<ReceiveEvents> events) override {
-    PENSTOCK_RETURN_IF_ERROR(DecodeAddress(address).status());
-    PENSTOCK_ASSIGN_OR_RETURN(const Ready ready, ready_());
-    PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, ClientEngine(ready));
+    RETURN_IF_ERROR(DecodeAddress(address).status());
+    ASSIGN_OR_RETURN(const Ready ready, ready_());
+    ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine, ClientEngine(ready));
     auto end =
         std::make_shared<ReceiveEnd>(std::move(engine), *ready.resources, std::string(address),
                                      std::move(options), std::move(events));
@@ -123,8 +123,8 @@ class UcxTransport final : public Transport {
       return true;
     });
     if (engines_.empty() || engines_.back()->unusable()) {
-      PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
-                                Engine::Start(*ready.resources, ready.settings.lanes, nullptr));
+      ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+                       Engine::Start(*ready.resources, ready.settings.lanes, nullptr));
       engines_.push_back(std::move(engine));
     }
     return engines_.back();

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/transfer/verbs/library.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::verbs {
 namespace {
@@ -144,7 +144,7 @@ absl::StatusOr<std::vector<Device>> ListDevices(const Library& library) {
 }
 
 absl::StatusOr<std::vector<Device>> ListDevices() {
-  PENSTOCK_ASSIGN_OR_RETURN(const Library* library, OpenLibrary());
+  ASSIGN_OR_RETURN(const Library* library, OpenLibrary());
   return ListDevices(*library);
 }
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/transfer/verbs/library.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::verbs {
 namespace {
@@ -64,7 +64,7 @@ class DeviceEvents : public PortWatch {
 
 absl::StatusOr<std::unique_ptr<PortWatch>> PortWatch::Open(const std::string& device,
                                                            const Library& library) {
-  PENSTOCK_ASSIGN_OR_RETURN(Context context, OpenDevice(device, library));
+  ASSIGN_OR_RETURN(Context context, OpenDevice(device, library));
   const int flags = fcntl(context->async_fd, F_GETFL);
   if (flags < 0 || fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
     return absl::InternalError(
@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<PortWatch>> PortWatch::Open(const std::string& de
 }
 
 absl::StatusOr<std::unique_ptr<PortWatch>> PortWatch::Open(const std::string& device) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Library* library, OpenLibrary());
+  ASSIGN_OR_RETURN(const Library* library, OpenLibrary());
   return Open(device, *library);
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "include/status_macros.h"
 #include "penstock/penstock.h"
 
 namespace penstock {
@@ -14,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 absl::Status Clock(CallContext& call) {
-  PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
+  ASSIGN_OR_RETURN(const absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
   out[0] = 1;
   return absl::OkStatus();
 }

@@ -18,10 +18,10 @@
 #include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"
+#include "include/status_macros.h"
 #include "penstock/dataset.h"
 #include "penstock/expr.h"
 #include "penstock/iterator.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {

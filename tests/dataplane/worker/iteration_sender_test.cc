@@ -11,7 +11,7 @@
 #include "dataplane/memory/pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 #include "tests/dataplane/worker/fake_link.h"
 #include "tests/dataplane/worker/placed_elements.h"
 
@@ -335,7 +335,7 @@ TEST_F(IterationSenderTest, ReceiptsCountForThePartitionThatSent) {
     link->Grant(2 * kElements);
     const auto send_all = [&](int i) -> absl::Status {
       for (Index index = 0; index < kElements; ++index) {
-        PENSTOCK_RETURN_IF_ERROR(partitions[i]->Send(ElementAt(index, placed[i])));
+        RETURN_IF_ERROR(partitions[i]->Send(ElementAt(index, placed[i])));
         ++returned;
       }
       return absl::OkStatus();

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/transfer/ucx/module/status.h"
 #include "dataplane/transfer/ucx/module/worker.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -44,24 +44,24 @@ bool UserHasSet(const char* name) {
 absl::Status Apply(ucp_config_t* config, std::initializer_list<Default> defaults) {
   for (const Default& one : defaults) {
     if (UserHasSet(one.name)) continue;
-    PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_config_modify(config, one.name, one.value.c_str()),
-                                      absl::StrCat("UCX rejected the setting ", one.name)));
+    RETURN_IF_ERROR(ToStatus(ucp_config_modify(config, one.name, one.value.c_str()),
+                             absl::StrCat("UCX rejected the setting ", one.name)));
   }
   return absl::OkStatus();
 }
 
 absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
-  PENSTOCK_RETURN_IF_ERROR(
+  RETURN_IF_ERROR(
       Apply(config, {{"RNDV_SCHEME", "get_zcopy"},  // the receiver reads, if the lane can
                      {"KEEPALIVE_INTERVAL", "2s"}}));
   if (lanes != Lanes::kTcp && !ClosesUnanswered()) {
-    PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
+    RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
   }
   if (gpu) {
     // Use only the NIC nearest to the GPU, which UCX knows if the GPU's context is current while it
     // starts. A second NIC may be on the far side of the processors, and is the nearest to a
     // different rank's GPU.
-    PENSTOCK_RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
+    RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
   }
   // UCX distinguishes GPU memory from host memory only with this transport. A UCX that was built
   // without this transport continues without it.
@@ -117,8 +117,8 @@ class UcxFabric final : public Fabric {
   absl::StatusOr<std::optional<MemoryType>> TypeOf(Handle handle) override {
     ucp_mem_attr_t attributes{};
     attributes.field_mask = UCP_MEM_ATTR_FIELD_MEM_TYPE;
-    PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_mem_query(static_cast<ucp_mem_h>(handle), &attributes),
-                                      "UCX cannot describe the memory that it registered"));
+    RETURN_IF_ERROR(ToStatus(ucp_mem_query(static_cast<ucp_mem_h>(handle), &attributes),
+                             "UCX cannot describe the memory that it registered"));
     for (const MemoryType type : {MemoryType::kHost, MemoryType::kCuda}) {
       if (attributes.mem_type == ToUcx(type)) return type;
     }
@@ -158,10 +158,10 @@ class UcxFabric final : public Fabric {
 
 absl::StatusOr<ucp_context_h> Start(Lanes lanes, bool gpu) {
   ucp_config_t* config = nullptr;
-  PENSTOCK_RETURN_IF_ERROR(
+  RETURN_IF_ERROR(
       ToStatus(ucp_config_read(kPrefix, nullptr, &config), "UCX cannot read its settings"));
   const std::unique_ptr<ucp_config_t, void (*)(ucp_config_t*)> owner(config, &ucp_config_release);
-  PENSTOCK_RETURN_IF_ERROR(ApplyDefaults(config, lanes, gpu));
+  RETURN_IF_ERROR(ApplyDefaults(config, lanes, gpu));
 
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
@@ -172,13 +172,13 @@ absl::StatusOr<ucp_context_h> Start(Lanes lanes, bool gpu) {
   if (status == UCS_ERR_NO_DEVICE) {
     return absl::NotFoundError("UCX finds no device on this machine for the requested lanes");
   }
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(status, "UCX could not start"));
+  RETURN_IF_ERROR(ToStatus(status, "UCX could not start"));
   return context;
 }
 
 absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   BeQuiet();
-  PENSTOCK_ASSIGN_OR_RETURN(const ucp_context_h plain, Start(lanes, /*gpu=*/false));
+  ASSIGN_OR_RETURN(const ucp_context_h plain, Start(lanes, /*gpu=*/false));
   auto fabric = std::make_unique<UcxFabric>(plain);
   if (!gpu) return fabric.release();
   // The GPU is added only now: UCX counts it as a device too, and would otherwise not report a

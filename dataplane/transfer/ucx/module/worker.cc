@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "dataplane/transfer/ucx/module/status.h"
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -74,8 +74,8 @@ absl::Status UcxWorker::Open(ucp_context_h context) {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // made by one thread, used by another
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_worker_create(context, &params, &worker_),
-                                    "UCX could not create a worker object"));
+  RETURN_IF_ERROR(ToStatus(ucp_worker_create(context, &params, &worker_),
+                           "UCX could not create a worker object"));
 
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -83,15 +83,14 @@ absl::Status UcxWorker::Open(ucp_context_h context) {
   handler.id = kMessageId;
   handler.cb = &UcxWorker::OnActiveMessage;
   handler.arg = this;
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(ucp_worker_set_am_recv_handler(worker_, &handler),
-                                    "UCX rejected the message handler"));
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(ucp_worker_get_efd(worker_, &event_fd_), "UCX has no event descriptor"));
+  RETURN_IF_ERROR(ToStatus(ucp_worker_set_am_recv_handler(worker_, &handler),
+                           "UCX rejected the message handler"));
+  RETURN_IF_ERROR(ToStatus(ucp_worker_get_efd(worker_, &event_fd_), "UCX has no event descriptor"));
 
   ucp_worker_attr_t attributes{};
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER |
                           UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
-  PENSTOCK_RETURN_IF_ERROR(
+  RETURN_IF_ERROR(
       ToStatus(ucp_worker_query(worker_, &attributes), "UCX did not return its address"));
   address_.assign(reinterpret_cast<const char*>(attributes.address), attributes.address_length);
   ucp_worker_release_address(worker_, attributes.address);
@@ -116,8 +115,7 @@ absl::StatusOr<Worker::Peer> UcxWorker::Connect(std::string_view address) {
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.cb = &UcxWorker::OnError;
   params.err_handler.arg = endpoint.get();
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(ucp_ep_create(worker_, &params, &endpoint->ep), "UCX cannot reach it"));
+  RETURN_IF_ERROR(ToStatus(ucp_ep_create(worker_, &params, &endpoint->ep), "UCX cannot reach it"));
   const Peer number = endpoint->number;
   endpoints_.emplace(number, std::move(endpoint));
   return number;
@@ -241,7 +239,7 @@ void UcxWorker::OnReceived(void* request, ucs_status_t status, size_t, void* wor
 absl::StatusOr<std::unique_ptr<Worker>> MakeUcxWorker(ucp_context_h context,
                                                       Worker::Events& events) {
   auto worker = std::make_unique<UcxWorker>(events);
-  PENSTOCK_RETURN_IF_ERROR(worker->Open(context));
+  RETURN_IF_ERROR(worker->Open(context));
   return worker;
 }
 

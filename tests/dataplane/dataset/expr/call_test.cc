@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "include/status_macros.h"
 #include "penstock/register.h"
 #include "tests/dataplane/dataset/expr/run_function.h"
 

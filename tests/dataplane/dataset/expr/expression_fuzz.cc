@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataplane/dataset/expr/op_registry.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
 #include "penstock/register.h"
 #include "tests/dataplane/dataset/expr/run_function.h"

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "include/status_macros.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/run_function.h"
 

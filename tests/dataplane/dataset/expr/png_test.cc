@@ -5,6 +5,7 @@
 
 #include "dataplane/dataset/image/png_decoder.h"
 #include "dataplane/memory/arena.h"
+#include "include/status_macros.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/make_png.h"
 #include "tests/dataplane/dataset/expr/run_function.h"

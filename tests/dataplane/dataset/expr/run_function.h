@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/function.h"
+#include "include/status_macros.h"
 #include "penstock/map.h"
-#include "penstock/status.h"
 #include "penstock/tensor.h"
 
 namespace penstock {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/python/process_host.h"
+#include "include/status_macros.h"
 #include "penstock/check.h"
 #include "penstock/plugin.h"
 #include "tests/dataplane/dataset/suite.h"

@@ -16,8 +16,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 
 namespace penstock::tensorflow {

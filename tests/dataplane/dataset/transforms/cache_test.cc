@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/memory/pool.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 #include "tests/dataplane/dataset/suite.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 

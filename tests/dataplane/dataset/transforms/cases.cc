@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 #include "tests/dataplane/dataset/suite.h"
 #include "tests/dataplane/dataset/transforms/calls_of_cases.h"
 

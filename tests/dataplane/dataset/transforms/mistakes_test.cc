@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "include/status_macros.h"
 #include "penstock/plugin.h"
-#include "penstock/status.h"
 #include "tests/dataplane/dataset/transforms/of_the_moment.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 #include "tests/dataplane/dataset/transforms/vectors.h"

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "penstock/status.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {

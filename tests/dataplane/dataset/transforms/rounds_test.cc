@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dataplane/dataset/transforms/cost_buckets.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 #include "tests/dataplane/dataset/transforms/vectors.h"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "include/status_macros.h"
 #include "penstock/plugin.h"
-#include "penstock/status.h"
 #include "tests/dataplane/dataset/suite.h"
 
 namespace penstock {
@@ -26,7 +26,7 @@ class CountedNumbers final : public SourceReader {
   absl::StatusOr<bool> Next(ElementOutputs& out) override {
     if (next_ == count_) return false;
     ++numbers_read;
-    PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> value, out.OutputAs<int64_t>(0, {}));
+    ASSIGN_OR_RETURN(absl::Span<int64_t> value, out.OutputAs<int64_t>(0, {}));
     value[0] = next_++;
     return true;
   }
@@ -45,11 +45,11 @@ Dataset Counted(int64_t count) {
   static const absl::Status registered = RegisterSource(
       "test.counted_numbers",
       {.describe = [](const Params& params) -> absl::StatusOr<SourceInfo> {
-         PENSTOCK_ASSIGN_OR_RETURN(const int64_t n, ParamOf<int64_t>(params, "count"));
+         ASSIGN_OR_RETURN(const int64_t n, ParamOf<int64_t>(params, "count"));
          return SourceInfo{.spec = Spec(Scalar(kInt64)), .cardinality = n};
        },
        .open = [](const Params& params) -> absl::StatusOr<std::unique_ptr<SourceReader>> {
-         PENSTOCK_ASSIGN_OR_RETURN(const int64_t n, ParamOf<int64_t>(params, "count"));
+         ASSIGN_OR_RETURN(const int64_t n, ParamOf<int64_t>(params, "count"));
          return std::make_unique<CountedNumbers>(n);
        }});
   EXPECT_TRUE(registered.ok()) << registered;

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "dataplane/dataset/expr/python_host.h"
+#include "include/status_macros.h"
 #include "penstock/dataset.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 
 namespace penstock {
 namespace {
@@ -34,7 +34,7 @@ void WaitForAnAnswer() {
 
 absl::Status AskAServer(CallContext& call) {
   WaitForAnAnswer();
-  PENSTOCK_ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
+  ASSIGN_OR_RETURN(absl::Span<int64_t> out, call.OutputAs<int64_t>(0, {}));
   out[0] = call.inputs()[0].scalar<int64_t>();
   return absl::OkStatus();
 }
@@ -69,7 +69,7 @@ class Processes final : public PythonHost {
   absl::Status Call(const std::shared_ptr<const PythonFunction>&, absl::Span<const Tensor> inputs,
                     absl::Span<const TensorSpec>, ElementOutputs& out) override {
     WaitForAnAnswer();
-    PENSTOCK_ASSIGN_OR_RETURN(absl::Span<std::byte> to, out.Output(0, {}));
+    ASSIGN_OR_RETURN(absl::Span<std::byte> to, out.Output(0, {}));
     const int64_t value = inputs[0].scalar<int64_t>();
     std::memcpy(to.data(), &value, sizeof value);
     return absl::OkStatus();

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "dataplane/dataset/graph/graph.h"
+#include "include/status_macros.h"
 #include "penstock/register.h"
-#include "penstock/status.h"
 #include "tests/dataplane/dataset/transforms/of_the_moment.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 #include "tests/dataplane/dataset/transforms/vectors.h"
