@@ -2,8 +2,6 @@
 """The datasets and jobs of the recordings. Every release from 0.1 on has these names, so that record.py runs with the
 release that it records and releases_test.py with the current one. A recorded dataset must not change: a new one gets a
 new name."""
-import os
-
 import numpy as np
 import penstock as ps
 
@@ -84,9 +82,19 @@ def _random():
     return ps.Dataset.range(30).map(lambda x: x + ps.ops.cast(ps.ops.random_uniform([], 0.0, 1000.0), ps.int64))
 
 
-LOCAL = {name[1:]: make for name, make in list(globals().items())
-         if name in ("_batches", "_files", "_cached", "_kept", "_nested", "_mixed", "_strings", "_windows", "_sums",
-                     "_parallel", "_random")}
+LOCAL = {
+    "batches": _batches,
+    "files": _files,
+    "cached": _cached,
+    "kept": _kept,
+    "nested": _nested,
+    "mixed": _mixed,
+    "strings": _strings,
+    "windows": _windows,
+    "sums": _sums,
+    "parallel": _parallel,
+    "random": _random,
+}
 SEED = 17  # of every iterator over these
 
 

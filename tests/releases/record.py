@@ -22,7 +22,7 @@ import pipelines
 from pipelines import service
 
 _DISPATCHER = """
-import sys, penstock as ps
+import penstock as ps
 service = ps.data.service
 config = service.DispatcherConfig(work_dir="journal", fault_tolerant_mode=True, heartbeat_interval_ms=200)
 with service.DispatchServer(config) as dispatcher:
@@ -50,10 +50,9 @@ def main(folder):
         shutil.rmtree(folder / "journal", ignore_errors=True)
         shutil.copytree("journal", folder / "journal")
         with open(folder / "states.json", "w") as out:
-            json.dump(states, out, indent=1)
+            json.dump(states, out, separators=(",", ":"))
             out.write("\n")
-        sys.stdout.flush()
-        os._exit(0)  # without a goodbye to the dispatcher, as a killed trainer
+    os._exit(0)  # this process cannot leave its jobs: their dispatcher is gone
 
 
 def text(state):
