@@ -171,7 +171,7 @@ absl::StatusOr<ReplicaGroup> ReplicaGroup::Subsample(int n) const {
   }
   for (size_t i = 0; i < devices_.size(); i += static_cast<size_t>(n))
     of.devices.push_back(devices_[i].ToString());
-  ASSIGN_OR_RETURN(ReplicaGroup group, Of(std::move(of)));
+  ASSIGN_OR_RETURN(ReplicaGroup group, Create(std::move(of)));
   group.collective_ = collective_;
   return group;
 }

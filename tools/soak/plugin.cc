@@ -3,15 +3,16 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "include/status_macros.h"
 #include "penstock/penstock.h"
+#include "penstock/status.h"
 
 namespace ps = penstock;
 
 namespace {
 
 absl::StatusOr<ps::Spec> SpecOfNumber(const ps::Spec& input) {
-  RETURN_IF_ERROR(ps::Spec::Tuple({ps::Scalar(ps::kInt64), ps::Scalar(ps::kInt64)}).Admits(input));
+  PENSTOCK_RETURN_IF_ERROR(
+      ps::Spec::Tuple({ps::Scalar(ps::kInt64), ps::Scalar(ps::kInt64)}).Admits(input));
   return ps::Spec(ps::Scalar(ps::kInt64));
 }
 
@@ -19,7 +20,7 @@ absl::StatusOr<ps::Spec> SpecOfNumber(const ps::Spec& input) {
 absl::Status EndProcessAt(ps::CallContext& call) {
   const int64_t number = call.inputs()[0].scalar<int64_t>();
   if (number == call.inputs()[1].scalar<int64_t>()) std::abort();
-  ASSIGN_OR_RETURN(const absl::Span<int64_t> same, call.OutputAs<int64_t>(0, {}));
+  PENSTOCK_ASSIGN_OR_RETURN(const absl::Span<int64_t> same, call.OutputAs<int64_t>(0, {}));
   same[0] = number;
   return absl::OkStatus();
 }
