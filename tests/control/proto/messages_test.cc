@@ -258,9 +258,9 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   terms.set_mode(77);
   EXPECT_EQ(Decode<JobTerms>(terms).status().code(), absl::StatusCode::kInternal);
   terms.set_mode(0);
-  terms.set_rests(3);
+  terms.set_remainder_policy(3);
   EXPECT_EQ(Decode<JobTerms>(terms).status().code(), absl::StatusCode::kInvalidArgument);
-  terms.set_rests(0);
+  terms.set_remainder_policy(0);
   terms.set_num_consumers(1'000'000'000'000);
   EXPECT_THAT(Decode<JobTerms>(terms).status().message(),
               ::testing::HasSubstr("the maximum is 65536"));

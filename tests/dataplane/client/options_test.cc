@@ -143,8 +143,7 @@ TEST(MovedFields, AreTheDeliveryThatReplacesThem) {
   EXPECT_EQ(delivery([](auto& o) { o.visitation = Visitation::kAtLeastOnce; }),
             DeliveryMode(FirstComeFirstServed{.visitation = Visitation::kAtLeastOnce}));
   EXPECT_EQ(delivery([](auto& o) {
-              o.consumer_index = 1, o.num_consumers = 2,
-              o.remainder_policy = RemainderPolicy::kDrop;
+              o.consumer_index = 1, o.num_consumers = 2, o.rests = RemainderPolicy::kDrop;
               o.on_error = RoundErrorPolicy::kStop, o.consumer_group = ConsumerGroup{3, 2};
             }),
             DeliveryMode(CoordinatedRounds{.consumer_index = 1,
@@ -190,9 +189,8 @@ TEST(MovedFields, ThatExcludeEachOtherAreNamed) {
               }),
               HasSubstr("set num_consumers"));
   const DeterministicOrder ordered{.num_consumers = 4};
-  EXPECT_THAT(
-      refused([&](auto& o) { o.delivery = ordered, o.remainder_policy = RemainderPolicy::kDrop; }),
-      HasSubstr("remainder_policy and on_error"));
+  EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.rests = RemainderPolicy::kDrop; }),
+              HasSubstr("remainder_policy and on_error"));
   EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.on_error = RoundErrorPolicy::kStop; }),
               HasSubstr("remainder_policy and on_error"));
   EXPECT_THAT(refused([&](auto& o) { o.delivery = ordered, o.visitation = kAtLeastOnce; }),

@@ -151,10 +151,14 @@ std::vector<Pipeline> Folds() {
 
 std::vector<Pipeline> Nested() {
   return {
-      {"flat_map_rows", [] { return Dataset::Range(9).Batch(3).FlatMap(TensorSlicesOf); }},
+      {"flat_map_rows",
+       [] {
+         return Dataset::Range(9).Batch(3).FlatMap(
+             [](Expr x) { return Dataset::FromTensorSlices(x); });
+       }},
       {"flat_map_ranges",
        [] {
-         return Numbers({0, 2, 0, 0, 1}).FlatMap(RangeOf);
+         return Numbers({0, 2, 0, 0, 1}).FlatMap([](Expr x) { return Dataset::Range(x); });
        }},
       {"flat_map_of_repeats",
        [] {
@@ -179,15 +183,20 @@ std::vector<Pipeline> Nested() {
              {.cycle_length = 2, .block_length = 4});
        }},
       {"interleave_cycle_1",
-       [] { return Dataset::Range(5).Interleave(RangeOf, {.cycle_length = 1}); }},
+       [] {
+         return Dataset::Range(5).Interleave([](Expr x) { return Dataset::Range(x); },
+                                             {.cycle_length = 1});
+       }},
       {"interleave_cycle_2",
        [] {
-         return Numbers({2, 3, 2}).Interleave(RangeOf, {.cycle_length = 2});
+         return Numbers({2, 3, 2}).Interleave([](Expr x) { return Dataset::Range(x); },
+                                              {.cycle_length = 2});
        }},
       {"interleave_cycle_3_block_2",
        [] {
          return Numbers({5, 1, 4, 0, 3, 2})
-             .Interleave(RangeOf, {.cycle_length = 3, .block_length = 2});
+             .Interleave([](Expr x) { return Dataset::Range(x); },
+                         {.cycle_length = 3, .block_length = 2});
        }},
       {"interleave_block_3",
        [] {
@@ -197,11 +206,13 @@ std::vector<Pipeline> Nested() {
        }},
       {"interleave_more_places_than_elements",
        [] {
-         return Numbers({2, 3}).Interleave(RangeOf, {.cycle_length = 9});
+         return Numbers({2, 3}).Interleave([](Expr x) { return Dataset::Range(x); },
+                                           {.cycle_length = 9});
        }},
       {"interleave_of_empty",
        [] {
-         return Numbers({0, 0, 2, 0}).Interleave(RangeOf, {.cycle_length = 2});
+         return Numbers({0, 0, 2, 0})
+             .Interleave([](Expr x) { return Dataset::Range(x); }, {.cycle_length = 2});
        }},
       {"interleave_many",
        [] {

@@ -67,8 +67,10 @@ TEST(Mistakes, NondeterminismIsRefusedBelowNodesThatDecideByValue) {
   for (const Dataset& data : {of_a_map, of_a_source}) {
     const auto small = [](Expr x) { return x < 3; };
     for (const Dataset& deciding :
-         {data.Filter(small), data.TakeWhile(small), data.FlatMap(RangeOf),
-          data.Interleave(RangeOf), data.IgnoreErrors(), ApplyTransform(data, "mistakes.transform"),
+         {data.Filter(small), data.TakeWhile(small),
+          data.FlatMap([](Expr x) { return Dataset::Range(x); }),
+          data.Interleave([](Expr x) { return Dataset::Range(x); }), data.IgnoreErrors(),
+          ApplyTransform(data, "mistakes.transform"),
           Dataset::ChooseFromDatasets({Dataset::Range(3), Dataset::Range(3)}, data)}) {
       EXPECT_THAT(Mistake(deciding), HasSubstr("not deterministic"));
     }
@@ -88,10 +90,12 @@ TEST(Mistakes, NameTheNodeAndTheArgument) {
   EXPECT_THAT(Mistake(ten.Shard(0, 0)), HasSubstr("Shard#1: num_shards"));
   EXPECT_THAT(Mistake(ten.Shard(3, 3)), HasSubstr("Shard#1: index"));
   EXPECT_THAT(Mistake(ten.Prefetch(-2)), HasSubstr("Prefetch#1: buffer_size"));
-  EXPECT_THAT(Mistake(ten.Interleave(RangeOf, {.cycle_length = 0})),
-              HasSubstr("Interleave#2: cycle_length"));
-  EXPECT_THAT(Mistake(ten.Interleave(RangeOf, {.block_length = 0})),
-              HasSubstr("Interleave#2: block_length"));
+  EXPECT_THAT(
+      Mistake(ten.Interleave([](Expr x) { return Dataset::Range(x); }, {.cycle_length = 0})),
+      HasSubstr("Interleave#2: cycle_length"));
+  EXPECT_THAT(
+      Mistake(ten.Interleave([](Expr x) { return Dataset::Range(x); }, {.block_length = 0})),
+      HasSubstr("Interleave#2: block_length"));
   EXPECT_THAT(Mistake(ten.WithOptions({.threads = 0})), HasSubstr("Options#1: threads"));
   EXPECT_THAT(Mistake(ten.Filter([](Expr x) { return x; })),
               HasSubstr("Filter#1: predicate must return a bool scalar"));
@@ -115,7 +119,7 @@ TEST(Mistakes, NothingDecidesByAValueThatIsNotDeterministic) {
               HasSubstr("Filter#1: predicate calls a function that is registered as not"));
   EXPECT_THAT(Mistake(ten.Map(OfTheMoment).Filter([](Expr x) { return x > 3; })),
               HasSubstr("Filter#2: Map#1 calls a function"));
-  EXPECT_THAT(Mistake(ten.Map(OfTheMoment).FlatMap(RangeOf)),
+  EXPECT_THAT(Mistake(ten.Map(OfTheMoment).FlatMap([](Expr x) { return Dataset::Range(x); })),
               HasSubstr("FlatMap#3: Map#1 calls a function"));
   EXPECT_TRUE(ten.Map(OfTheMoment).Batch(2).status().ok());
 }

@@ -53,12 +53,14 @@ TEST(Filter, KeepsElementsThatSatisfyThePredicate) {
 
 TEST(FlatMap, ReadsTheDatasetsOneAfterTheOther) {
   // tf.data: flat_map(Dataset.from_tensor_slices) over rows.
-  EXPECT_THAT(ReadAll(Dataset::Range(9).Batch(3).FlatMap(TensorSlicesOf)),
+  EXPECT_THAT(ReadAll(Dataset::Range(9).Batch(3).FlatMap(
+                  [](Expr x) { return Dataset::FromTensorSlices(x); })),
               ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8"));
 }
 
 TEST(FlatMap, PassesOverEmptyDatasets) {
-  EXPECT_THAT(ReadAll(Numbers({0, 2, 0, 0, 1}).FlatMap(RangeOf)), ElementsAre("0", "1", "0"));
+  EXPECT_THAT(ReadAll(Numbers({0, 2, 0, 0, 1}).FlatMap([](Expr x) { return Dataset::Range(x); })),
+              ElementsAre("0", "1", "0"));
 }
 
 TEST(Interleave, IsTheDocumentedExample) {
@@ -82,13 +84,15 @@ TEST(Interleave, TakesTurnsByOneUnlessToldOtherwise) {
 
 TEST(Interleave, OpensTheNextWhereOneEnded) {
   // Two slots have 2 and 3 elements; the third dataset takes the first slot.
-  EXPECT_THAT(ReadAll(Numbers({2, 3, 2}).Interleave(RangeOf, {.cycle_length = 2})),
+  EXPECT_THAT(ReadAll(Numbers({2, 3, 2}).Interleave([](Expr x) { return Dataset::Range(x); },
+                                                    {.cycle_length = 2})),
               ElementsAre("0", "0", "1", "1", "2", "0", "1"));
 }
 
 TEST(Interleave, WithACycleOfOneIsFlatMap) {
-  EXPECT_EQ(ReadAll(Dataset::Range(6).Interleave(RangeOf, {.cycle_length = 1})),
-            ReadAll(Dataset::Range(6).FlatMap(RangeOf)));
+  EXPECT_EQ(ReadAll(Dataset::Range(6).Interleave([](Expr x) { return Dataset::Range(x); },
+                                                 {.cycle_length = 1})),
+            ReadAll(Dataset::Range(6).FlatMap([](Expr x) { return Dataset::Range(x); })));
 }
 
 TEST(Batch, KeepsTheRemainderUnlessToldToDropIt) {
@@ -321,7 +325,7 @@ TEST(Cardinality, IsKnownWhereItCanBe) {
   EXPECT_EQ(ten.Concatenate(ten).cardinality(), 20);
   EXPECT_EQ(ten.Enumerate().Prefetch().Shuffle(3).cardinality(), 10);
   EXPECT_EQ(some.cardinality(), kUnknown);
-  EXPECT_EQ(ten.FlatMap(RangeOf).cardinality(), kUnknown);
+  EXPECT_EQ(ten.FlatMap([](Expr x) { return Dataset::Range(x); }).cardinality(), kUnknown);
 }
 
 }  // namespace
