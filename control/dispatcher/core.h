@@ -104,7 +104,7 @@ class Core {
   mutable Mutex mu_;
   SharedState shared_ GUARDED_BY(mu_);
   Replies replies_ GUARDED_BY(mu_);
-  // The parts. Each uses only parts above it, or those that a Transaction brings.
+  // The parts. A part gets the parts that it uses when it is made, or with a call.
   Scaling scaling_ GUARDED_BY(mu_);
   Liveness liveness_ GUARDED_BY(mu_);
   Lives lives_ GUARDED_BY(mu_);

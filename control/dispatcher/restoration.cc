@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
-#include "control/dispatcher/restoration.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/sharding.h"
 #include "include/status_macros.h"

@@ -19,6 +19,7 @@
 namespace penstock::control {
 
 Transaction::~Transaction() {
+  if (std::uncaught_exceptions() > exceptions_ && !changes_.empty()) AbortWithoutMemory();
   for (IterationId id : notified_iterations_) {
     if (const IterationState* iteration = shared_.state.FindIteration(id)) {
       SendToSessions(id, MembershipOf(*iteration));
@@ -97,6 +98,11 @@ void Transaction::Append() {
   }
 }
 
+void Transaction::AbortWithoutMemory() {
+  std::fputs("out of memory while the dispatcher handled an event\n", stderr);
+  std::abort();
+}
+
 void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
   const IterationId around = std::exchange(at_work_, IterationId());
   std::string what;
@@ -107,9 +113,8 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
     return;
   } catch (const std::logic_error& broken) {  // includes std::out_of_range
     what = broken.what();
-  } catch (const std::bad_alloc&) {  // half an event must not be journaled
-    std::fputs("out of memory while the dispatcher handled an event\n", stderr);
-    std::abort();
+  } catch (const std::bad_alloc&) {
+    AbortWithoutMemory();
   }
   const IterationId id = std::exchange(at_work_, around);
   const IterationState* iteration = id ? shared_.state.FindIteration(id) : nullptr;
@@ -131,6 +136,8 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
 
 void Transaction::Apply(Change change) {
   if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
+  // Memory first: what was applied must be appended.
+  if (changes_.size() == changes_.capacity()) changes_.reserve(2 * changes_.size() + 1);
   shared_.state.Apply(change);
   changes_.push_back(std::move(change));
 }

@@ -4,6 +4,7 @@
 // messages leave once that is durable.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
@@ -94,11 +95,14 @@ class ABSL_SCOPED_LOCKABLE Transaction {
     return core;
   }
   void Append();
+  // Half an event must not be journaled.
+  [[noreturn]] static void AbortWithoutMemory();
   // Returns the changes as one record. If that is too large, returns several, where changes may be
   // separated.
   absl::StatusOr<std::vector<std::string>> Records() const;
 
   Core& core_;
+  const int exceptions_ = std::uncaught_exceptions();  // when it began
   IterationId at_work_;  // in Guard(): the iteration last asked for or changed
   MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()
   SharedState& shared_;

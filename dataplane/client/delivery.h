@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How received elements become the results of Next(). One class for each kind of reading: shared
 // and cached (unordered_delivery.h), in a fixed order (ordered_delivery.h), in rounds
-// (rounds_delivery.h). Only Make() and MakeCredits() ask which kind a session is; all else that
-// differs is a method here. Changes when the kinds differ in something new. Guarded by the
-// session's lock (session_parts.h).
+// (rounds_delivery.h). Most of what differs is a method here. Changes when the kinds differ in
+// something new. Guarded by the session's lock (session_parts.h).
 #pragma once
 
 #include <chrono>

@@ -30,6 +30,7 @@ void Into(const DeterministicOrder& from, DeliveryFields& to) {
 }
 
 void Into(const CrossTrainerCache& from, DeliveryFields& to) {
+  to.order = from.fair ? MergeOrder::kFair : MergeOrder::kAny;
   to.cross_trainer_cache = from;
 }
 
@@ -78,6 +79,19 @@ const char* Mixture(const DeliveryFields& fields) {
              "kDeterministic";
     }
   }
+  const bool rounds = fields.num_consumers && !deterministic;
+  if (fields.early_end && (fields.num_consumers || deterministic || fields.cross_trainer_cache)) {
+    return "early_end is for readers that share a job without num_consumers, order kDeterministic "
+           "or "
+           "cross_trainer_cache: leave out either";
+  }
+  if (!rounds && (fields.remainder_policy != RemainderPolicy::kPad ||
+                  fields.on_error != RoundErrorPolicy::kSkipRound)) {
+    return "remainder_policy and on_error require num_consumers";
+  }
+  if (rounds && fields.order == MergeOrder::kFair) {
+    return "order kFair is for readers without num_consumers: leave out either";
+  }
   if (fields.num_consumers && at_least_once) {
     return "visitation kAtLeastOnce: a round of a coordinated read cannot be given out twice";
   }
@@ -115,7 +129,10 @@ DeliveryFields OfMember(DeliveryFields fields) {
 
 absl::StatusOr<DeliveryMode> ToDelivery(const DeliveryFields& fields) {
   if (const char* mixture = Mixture(fields)) return absl::InvalidArgumentError(mixture);
-  if (fields.cross_trainer_cache) return *fields.cross_trainer_cache;
+  if (fields.cross_trainer_cache) {
+    return CrossTrainerCache{.trainer_id = fields.cross_trainer_cache->trainer_id,
+                             .fair = fields.order == MergeOrder::kFair};
+  }
   if (fields.order == MergeOrder::kDeterministic) {
     return DeterministicOrder{.partitions = fields.partitions,
                               .consumer_index = fields.consumer_index.value_or(0),

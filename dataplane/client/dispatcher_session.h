@@ -25,7 +25,7 @@ class DispatcherSession {
   // Opens a stream. Returns the stream that it replaces, if any, to be destroyed without the lock.
   using Stream = std::unique_ptr<control::ReconnectingClientSession>;
   absl::StatusOr<Stream> Open(control::ReconnectingClientEvents& events);
-  void Stop();  // without the lock, after all other calls
+  void Stop();  // without the lock, after the agent has ended
   // REQUIRES: it was opened. Dropped while there is no stream.
   void Send(control::ClientUp message) { stream_->Send(std::move(message)); }
   const std::string& address() const { return stub_.address(); }
@@ -58,9 +58,8 @@ class DispatcherSession {
   bool for_good() const { return for_good_; }
   void Abandon() { abandoned_ = true; }
   // `owes`: something is delivered that a commit must commit.
-  bool MayLeave(bool owes) const {
-    return !left_ && !over_ && !abandoned_ && welcome_.has_value() && (for_good_ || !owes);
-  }
+  bool IsOpen() const { return !left_ && !over_ && !abandoned_ && welcome_.has_value(); }
+  bool for_good() const { return for_good_; }  // nobody will call Commit()
   bool TakeLastBeat() { return !std::exchange(last_beat_sent_, true); }  // true once
   bool leave_sent() const { return leave_sent_; }                        // on the present stream
   void SendLeave(const IndicesByPartition& delivered);

@@ -50,7 +50,8 @@ bool SessionParts::Owes() const {
 
 bool SessionParts::MayLeave() const {
   // A commit names other repetitions too.
-  return error.ok() && !commits.awaited().has_value() && dispatcher.MayLeave(Owes());
+  return error.ok() && !commits.awaited().has_value() && dispatcher.IsOpen() &&
+         (dispatcher.for_good() || !Owes());
 }
 
 bool SessionParts::WantsNoLinks() const {

@@ -61,7 +61,7 @@ class WorkerLinks {
   void OnDialled(WorkerId worker, absl::StatusOr<transfer::TransportSelection> begun);
   // Takes links into use that have opened, and returns events about them for the log.
   std::vector<Event> TakeOpened(IterationId iteration);
-  // Closes all links. Call it without the lock, after all other calls.
+  // Closes all links. Call it without the lock, after the agent and the stream have ended.
   void CloseAll();
 
   // --- Credits ---

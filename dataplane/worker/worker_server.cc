@@ -234,8 +234,11 @@ absl::Status Server::Open() {
           }});
   tasks_ = std::make_shared<Tasks>(context_);
   RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
-  RETURN_IF_ERROR(
-      LoadPlugins(config_.plugins, config_.allowed_plugins.given().value_or(config_.plugin_allow)));
+  const std::vector<std::string>& allowed =
+      config_.plugin_allow.empty() && config_.allowed_plugins.given().has_value()
+          ? *config_.allowed_plugins.given()
+          : config_.plugin_allow;
+  RETURN_IF_ERROR(LoadPlugins(config_.plugins, allowed));
   RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
     ASSIGN_OR_RETURN(status_server_,

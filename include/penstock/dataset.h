@@ -208,7 +208,7 @@ class Dataset {
   // one bucket or of about the same cost, so that no trainer waits for another's longer batch. Put
   // it last before Distribute. An error takes the place of an element in the next round. At the end
   // of the input the remaining elements are sorted by bucket or cost, in rounds of neighbors;
-  // DistributeOptions::remainder_policy says what happens to those that fill no round. Holds fewer
+  // CoordinatedRounds::remainder_policy says what happens to those that fill no round. Holds fewer
   // than `num_consumers` elements of each bucket.
   Dataset Rounds(int64_t num_consumers, RoundsOptions options) const;
   // Packs dense sequences, along their first dimension, one after another into rows of a fixed

@@ -3,8 +3,9 @@
 // (penstock/distributed_dataset.h). Needs no CUDA header: a CUDA stream (cudaStream_t) is passed as
 // the pointer that it is.
 //
-//   PENSTOCK_RETURN_IF_ERROR(batch.ReadyOn(stream));  // work queued on `stream` after this sees
-//   the values Launch<<<…, stream>>>(batch["image"].raw(), …);
+//   // Work queued on `stream` after this sees the values.
+//   PENSTOCK_RETURN_IF_ERROR(batch.ReadyOn(stream));
+//   Launch<<<…, stream>>>(batch["image"].raw(), …);
 //                                            // destroying `batch` frees its place after that work
 #pragma once
 

@@ -132,6 +132,7 @@ struct DeterministicOrder {
 // job_name and an infinite dataset; not with ack_mode = on_commit.
 struct CrossTrainerCache {
   std::string trainer_id;  // readers of one id share its elements
+  bool fair = false;       // as in FirstComeFirstServed
   friend bool operator==(const CrossTrainerCache&, const CrossTrainerCache&) = default;
 };
 

@@ -148,6 +148,10 @@ class DistributedValues {
   // FailedPrecondition unless is_on_device() is `expected` for every replica. The message names the
   // replica and `what`, the caller that needs it.
   absl::Status CheckOnDevice(bool expected, std::string_view what) const;
+  [[deprecated("CheckOnDevice")]] absl::Status CheckLanded(bool landed,
+                                                           std::string_view what) const {
+    return CheckOnDevice(landed, what);
+  }
   PerReplica<Tensor> tensor(size_t leaf) const;               // valid while the elements live
   PerReplica<Tensor> operator[](std::string_view key) const;  // as Element's
   // Returns the weight of each row (PartialBatches::kPad); empty: all rows count 1.

@@ -131,7 +131,7 @@ struct WorkerConfig {
   // partitions together; 0: a quarter of the memory, shared with all other reading in this process.
   int64_t ram_budget_bytes = 0;
   // Bytes of the elements in each window that trainers share
-  // (DistributeOptions::cross_trainer_cache); 0: an eighth of the memory, at most 10 GiB.
+  // (CrossTrainerCache); 0: an eighth of the memory, at most 10 GiB.
   int64_t cross_trainer_cache_size_bytes = 0;
   // Elements that several readers on this host read in place, in such windows and in consumer
   // groups, are in segments of the worker. This is how many bytes of them one reader may have at a

@@ -86,6 +86,8 @@ struct TextLineSource {
 };
 
 // --- Names before 0.9, until the next release ---------------------------------
+using TFRecordDatasetMaker [[deprecated("TFRecordSource")]] = TFRecordSource;
+using TextLineDatasetMaker [[deprecated("TextLineSource")]] = TextLineSource;
 [[deprecated("Dataset::TFRecord")]] inline constexpr TFRecordSource TFRecordDataset;
 [[deprecated("Dataset::TextLine")]] inline constexpr TextLineSource TextLineDataset;
 [[deprecated("Dataset::FixedLengthRecord")]] Dataset FixedLengthRecordDataset(
@@ -105,3 +107,5 @@ struct TextLineSource {
 [[deprecated("Dataset::FromTensorSlices")]] Dataset TensorSlicesOf(const Expr& element);
 
 }  // namespace penstock
+
+#include "penstock/dataset.h"  // so that this header alone is enough, as before 0.9

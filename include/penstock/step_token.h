@@ -13,7 +13,7 @@ namespace PENSTOCK_EXPORT penstock {
 //
 // In a coordinated read, all elements of one round have the same `round`. They also have the same
 // partition, except in the last rounds, which are made of leftovers
-// (DistributeOptions::remainder_policy).
+// (CoordinatedRounds::remainder_policy).
 //
 // In order kDeterministic with num_consumers there are no rounds, and `round` is a step. In step t,
 // consumer i of C gets element tC + i of the order. Elements sorted by (round, consumer) are

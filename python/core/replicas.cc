@@ -414,7 +414,7 @@ HeldDistributed FromFunction(const ReplicaGroup& group, const py::function& func
 void BindDistributed(py::module_& module) {
   py::class_<HeldSteps>(module, "DistributedIterator")
       .def("next", &HeldSteps::Next, arg("step") = py::none())
-      .def("copy_stats", &HeldSteps::LandingStats)
+      .def("copy_stats", &HeldSteps::CopyStats)
       .def("save", &HeldSteps::Save)
       .def("restore", &HeldSteps::Restore)
       .def("commit", &HeldSteps::Commit)

@@ -187,11 +187,11 @@ void SetByKey(const std::vector<Setting>& settings, const std::string& what,
     return KeyOf(known.name) == name;
   });
   if (setting == settings.end()) {
-    throw py::value_error(absl::StrCat(
-        what, " has no '", name, "'; there is ",
-        absl::StrJoin(settings, ", ", [](std::string* out, const Setting& known) {
-          out->append(KeyOf(known.name));
-        })));
+    throw py::value_error(
+        absl::StrCat(what, " has no '", name, "'; there is ",
+                     absl::StrJoin(settings, ", ", [](std::string* out, const Setting& known) {
+                       out->append(KeyOf(known.name));
+                     })));
   }
   try {
     SetFrom(*setting, value);
@@ -201,7 +201,18 @@ void SetByKey(const std::vector<Setting>& settings, const std::string& what,
   }
 }
 
-// Returns the config with these fields. `tls` is a dict of the settings that begin with "tls_".
+// Sets the settings that begin with "tls_" from a dict.
+void SetTls(const std::vector<Setting>& settings, const std::string& what, py::handle tls) {
+  if (!py::isinstance<py::dict>(tls)) {
+    throw py::type_error(absl::StrCat(what, ": tls must be a dict, not ",
+                                      std::string(py::repr(tls.cast<py::object>()))));
+  }
+  for (const auto& [name, value] : tls.cast<py::dict>()) {
+    SetByKey(settings, what, absl::StrCat("tls_", py::cast<std::string>(name)), value);
+  }
+}
+
+// Returns the config with these fields.
 template <class Config>
 Config ConfigFrom(const py::dict& arguments, const char* what) {
   Config config;
@@ -209,13 +220,7 @@ Config ConfigFrom(const py::dict& arguments, const char* what) {
   for (const auto& [key, value] : arguments) {
     const auto name = py::cast<std::string>(key);
     if (name == "tls") {
-      if (!py::isinstance<py::dict>(value)) {
-        throw py::type_error(absl::StrCat(what, ": tls must be a dict, not ",
-                                          std::string(py::repr(value.cast<py::object>()))));
-      }
-      for (const auto& [part, of_tls] : value.cast<py::dict>()) {
-        SetByKey(settings, what, absl::StrCat("tls_", py::cast<std::string>(part)), of_tls);
-      }
+      SetTls(settings, what, value);
     } else if (!SetOther(config, name, value)) {
       SetByKey(settings, what, name, value);
     }

@@ -272,6 +272,11 @@ class DistributedIterator:
         except StopIteration:
             return Optional()
 
+    def landing_stats(self):
+        """The name of `copy_stats` before 0.9."""
+        moved.warn("landing_stats", "copy_stats")
+        return self.copy_stats()
+
     def copy_stats(self):
         """Returns a dict for each replica whose values go to a device: the number of elements that were copied there or
         written by a NIC (`direct`), how often `next` found no free place (`waits`), whether memory is page-locked,

@@ -18,7 +18,13 @@ def find(module, name, names):
 
 
 def keywords(given, names):
-    """Returns the keyword arguments `given` with the new ones of `names`, {old: new}."""
+    """Returns the keyword arguments `given` with the new ones of `names`, {old: new}. None means not given."""
+    new = {name: value for name, value in given.items() if name not in names}
     for old in names.keys() & given.keys():
         warn(f"argument {old}", names[old], stacklevel=5)
-    return {names.get(name, name): value for name, value in given.items()}
+        if given[old] is None:
+            continue
+        if new.get(names[old]) is not None:
+            raise TypeError(f"{old} and {names[old]} are the same argument; give {names[old]} only")
+        new[names[old]] = given[old]
+    return new

@@ -192,6 +192,15 @@ class WorkerConfig:
     tls: Optional[dict] = None
     allowed_plugins: Optional[list] = None  # plugin_allow before 0.9
 
+    def __post_init__(self):
+        if self.allowed_plugins is None:
+            return
+        moved.warn("WorkerConfig.allowed_plugins", "plugin_allow", stacklevel=4)
+        if self.plugin_allow is not None:
+            raise TypeError("allowed_plugins and plugin_allow are the same field; give plugin_allow only")
+        object.__setattr__(self, "plugin_allow", self.allowed_plugins)
+        object.__setattr__(self, "allowed_plugins", None)
+
 
 DispatcherConfig.__doc__ += _help(_core.dispatcher_settings())
 WorkerConfig.__doc__ += _help(_core.worker_settings())
@@ -317,8 +326,7 @@ _NOT_OURS = {"job_gc_check_interval_ms", "worker_max_concurrent_snapshots"}
 
 def _given(config):
     fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    given = {name: value for name, value in fields.items() if value is not None and name not in _NOT_OURS}
-    return moved.keywords(given, {"allowed_plugins": "plugin_allow"})
+    return {name: value for name, value in fields.items() if value is not None and name not in _NOT_OURS}
 
 
 def _options(processing_mode, service, cross_trainer_cache=None, target_workers="AUTO", **others):

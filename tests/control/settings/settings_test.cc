@@ -29,7 +29,7 @@ std::vector<Setting> SettingsOf(Config& config) {
   return {{"data-transfer-protocol", &config.protocol, ""},
           {"fallback", &config.fallback, ""},
           {"port", &config.port, ""},
-          {"budget-bytes", &config.bytes, ""},
+          {"budget-bytes", &config.bytes, "", "budget"},
           {"journal", &config.journal, ""},
           {"patience-ms", &config.patience, ""}};
 }
@@ -125,6 +125,20 @@ TEST_F(SettingsTest, TheProgramCountsBeforeTheEnvironmentBeforeTheFile) {
   EXPECT_EQ(config_.patience, absl::Seconds(1));
   EXPECT_THAT(*sources, ElementsAre(Pair("budget-bytes", "PENSTOCK_WORKER_BUDGET_BYTES"),
                                     Pair("patience-ms", Place(4))));
+}
+
+TEST_F(SettingsTest, TheNameInTheReleaseBeforeIsAcceptedToo) {
+  WriteFile("[worker]\nbudget = 7\n");
+  ASSERT_TRUE(SettleIt({}, path_).ok());
+  EXPECT_EQ(config_.bytes, 7);
+  environment_ = {{"PENSTOCK_WORKER_BUDGET", "8"}};
+  auto sources = SettleIt({}, path_);
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  EXPECT_EQ(config_.bytes, 8);
+  EXPECT_THAT(*sources, ElementsAre(Pair("budget-bytes", "PENSTOCK_WORKER_BUDGET")));
+  environment_["PENSTOCK_WORKER_BUDGET_BYTES"] = "9";
+  ASSERT_TRUE(SettleIt({}, path_).ok());
+  EXPECT_EQ(config_.bytes, 9);
 }
 
 TEST_F(SettingsTest, AFileThatIsNamedCountsBeforeThatOfTheEnvironment) {

@@ -7,12 +7,17 @@
 #include "gtest/gtest.h"
 #include "penstock/dataset.h"
 #include "penstock/register.h"
+#include "penstock/server.h"
 #include "penstock/sharding.h"
+#include "penstock/step_aligner.h"
 
 namespace penstock::client {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Optional;
+using ::testing::Pair;
 
 DistributeOptions Good() {
   return {.service = "grpc://localhost:5050", .job_name = "j"};
@@ -155,6 +160,25 @@ TEST(MovedFields, AreTheDeliveryThatReplacesThem) {
             DeliveryMode(DeterministicOrder{.partitions = 4}));
   EXPECT_EQ(delivery([](auto& o) { o.cross_trainer_cache = CrossTrainerCache{"a"}; }),
             DeliveryMode(CrossTrainerCache{"a"}));
+  EXPECT_EQ(delivery([](auto& o) { o.cross_trainer_cache = {"a"}, o.order = MergeOrder::kFair; }),
+            DeliveryMode(CrossTrainerCache{.trainer_id = "a", .fair = true}));
+  EXPECT_EQ(
+      delivery([](auto& o) {
+        o.consumer_index = std::optional<int64_t>(1), o.num_consumers = std::optional(2);
+        o.consumer_group = {3, 2}, o.on_error = std::nullopt;
+      }),
+      DeliveryMode(CoordinatedRounds{.consumer_index = 1, .num_consumers = 2, .group = {3, 2}}));
+}
+
+TEST(MovedFields, AreSetAsTheOldFieldsWere) {
+  const WorkerConfig worker{.allowed_plugins = {"/opt/a", "/opt/b"}};
+  EXPECT_THAT(worker.allowed_plugins.given(), Optional(ElementsAre("/opt/a", "/opt/b")));
+  StepAlignerOptions aligner;
+  aligner.alike = {{"model", "7"}};
+  EXPECT_THAT(aligner.alike.given(), Optional(ElementsAre(Pair("model", "7"))));
+  const DistributeOptions options{.keep = Keep::kCommitted, .consumer_group = {2, 1}};
+  EXPECT_EQ(options.keep.given(), AckMode::kOnCommit);
+  EXPECT_EQ(options.consumer_group.given(), (ConsumerGroup{2, 1}));
 }
 
 TEST(MovedFields, ThatExcludeEachOtherAreNamed) {
@@ -202,6 +226,13 @@ TEST(MovedFields, ThatExcludeEachOtherAreNamed) {
   EXPECT_THAT(
       refused([](auto& o) { o.delivery = CoordinatedRounds(), o.visitation = kAtLeastOnce; }),
       HasSubstr("coordinated read"));
+  EXPECT_THAT(refused([](auto& o) { o.rests = RemainderPolicy::kDrop; }),
+              HasSubstr("require num_consumers"));
+  EXPECT_THAT(refused([](auto& o) { o.delivery = CoordinatedRounds(), o.early_end = true; }),
+              HasSubstr("early_end"));
+  EXPECT_THAT(
+      refused([](auto& o) { o.delivery = CoordinatedRounds(), o.order = MergeOrder::kFair; }),
+      HasSubstr("kFair"));
 }
 
 #pragma GCC diagnostic pop
