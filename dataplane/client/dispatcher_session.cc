@@ -45,8 +45,8 @@ control::ClientUp DispatcherSession::Hello() {
 absl::Status DispatcherSession::OnWelcome(const control::Welcome& welcome) {
   if (welcome.token != options_.job.token || welcome.life.term < heard_.life.term) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the dispatcher at ", stub_.address(), " took this reader of ", ToString(options_.job.job),
-        " into a different job, or runs from an older journal than before"));
+        "the dispatcher at ", stub_.address(), " assigned this reader of ",
+        ToString(options_.job.job), " to a different job, or was restarted from an older journal"));
   }
   heard_.life = welcome.life;
   welcome_ = welcome;

@@ -9,7 +9,7 @@ namespace {
 std::shared_ptr<Counter> CounterOf(const std::string& client, const char* waits_for) {
   return ProcessMetrics().ShareCounter(
       "penstock_worker_link_seconds_total",
-      "Microseconds that links to clients waited for production, transport, or the trainer.",
+      "Seconds that links to clients waited for production, transport, or the trainer, by cause.",
       {{"client", client}, {"waits_for", waits_for}});
 }
 
