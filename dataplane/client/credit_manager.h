@@ -41,10 +41,10 @@ class CreditManager {
     WorkerId worker;
     int64_t count;
   };
-  // The most elements that one worker is asked for at a time, however large the window. Received
-  // elements that the worker may not know of go into a Hello (unacked_receives.h), at up to 40
-  // bytes each. That must fit in what every transport accepts from an unauthenticated client (tcp
-  // and ucx: 1 MiB).
+  // The maximum number of elements that one worker is asked for at a time, however large the
+  // window. Received elements that the worker may not know of go into a Hello (unacked_receives.h),
+  // at up to 40 bytes each. That must fit in what every transport accepts from an unauthenticated
+  // client (tcp and ucx: 1 MiB).
   static constexpr int64_t kMostAskedOfOne = 1 << 14;
   using Grants = absl::InlinedVector<Grant, 4>;
   // Returns the elements to ask for now, and counts them as asked for. Grants are made in portions,

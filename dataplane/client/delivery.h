@@ -29,7 +29,7 @@ namespace penstock::client {
 
 class Delivery {
  public:
-  // Parts of the session, which outlive the Delivery.
+  // Parts of the session. They outlive the Delivery.
   struct Parts {
     const SessionOptions& options;
     DispatcherSession& dispatcher;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's stream to the dispatcher: how it begins, what was last heard on it, and how it ends.
-// Changes with the messages that open, keep and end a session. Guarded by the session's lock
+// A session's stream to the dispatcher: how it begins, what was last received on it, and how it
+// ends. Changes with the messages that open, keep and end a session. Guarded by the session's lock
 // (session_parts.h), except where noted; its events are stream_events.h.
 #pragma once
 

@@ -40,7 +40,7 @@ class JobReader {
   // Returns true if `pass` has ended without an element, because others took all elements.
   bool OthersTookAll(int64_t pass);
   // FailedPrecondition for a job whose elements are committed on delivery. The contents of a state
-  // that may be committed go to the run's StateExchange.
+  // that may be committed are passed to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
   // REQUIRES: nothing of `pass` has been read.
   absl::Status Restore(int64_t pass, StateReader& reader);

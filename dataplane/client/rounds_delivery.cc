@@ -12,7 +12,8 @@ namespace {
 // How many errors are kept to be reported again to a restarted dispatcher. They belong to rounds
 // that another consumer may not know of, which are fewer than may be ahead.
 constexpr size_t kErrorsKept = 256;
-// The most elements ahead of the trainer. More gain nothing, however small they are.
+// The maximum number of elements ahead of the trainer. More would gain nothing, however small they
+// are.
 constexpr int64_t kMaxReceiveBudget = 256;
 
 int64_t RoundsIn(const std::optional<IndicesByPartition>& state) {

@@ -87,8 +87,8 @@ struct LeafLayout {
   absl::InlinedVector<int64_t, 2> part_counts;
 };
 
-// The offsets of a block's parts. A value type. Made once if all elements of a dataset have the
-// same shapes.
+// The offsets of a block's parts. A value type. If all elements of a dataset have the same shapes,
+// one layout serves them all.
 class BlockLayout {
  public:
   BlockLayout() = default;
@@ -120,7 +120,7 @@ class BlockLayout {
 
 // Writes one block into memory of exactly its size. The constructor writes the prefix, the table,
 // the dims, and zeros into all padding. The caller then fills every leaf, in any order, from any
-// thread (one thread per leaf, or per row of one).
+// thread (one thread per leaf, or per row of a leaf).
 class BlockWriter {
  public:
   // REQUIRES: memory is 64 B aligned and ≥ layout.bytes(); `spec` has as many
@@ -139,8 +139,8 @@ class BlockWriter {
   // Writes string number `s` of leaf `i`. Strings are written in order from 0; the offsets are
   // complete after the last one. Aborts on more than the layout's string_bytes.
   void SetString(size_t i, int64_t s, std::string_view value);
-  // Returns memory of `bytes` bytes for string number `s`, for writing in place. Otherwise as
-  // SetString.
+  // Returns memory of `bytes` bytes for string number `s`, to be written in place. Otherwise the
+  // same as SetString().
   absl::Span<char> OpenString(size_t i, int64_t s, size_t bytes);
   // Copies a whole leaf. REQUIRES: `value` has the dims and parts of the layout.
   void Copy(size_t i, const Tensor& value);
@@ -159,11 +159,11 @@ class BlockWriter {
 absl::StatusOr<BlockLayout> LayoutOf(absl::Span<const Tensor> tensors);
 LeafLayout LayoutOfLeaf(const Tensor& tensor);
 
-// Checks bytes from outside: every offset, count and alignment, row splits, string offsets, sparse
-// indices and bools, so that no read through the block is outside it. Also checks that `spec`
+// Checks untrusted bytes (every offset, count and alignment, row splits, string offsets, sparse
+// indices and bools), so that no read through the block goes out of bounds. Also checks that `spec`
 // admits the leaves. DataLoss names the wrong field; InvalidArgument names the leaf that `spec`
-// does not admit. Returns the number of bytes of the block. `memory` may be longer than the block
-// and starts 64 B aligned. An END or ERROR block has no leaves and fits any spec.
+// does not admit. Returns the number of bytes of the block. `memory` may be longer than the block,
+// and must be 64-byte aligned. An END or ERROR block has no leaves and fits any spec.
 absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec);
 
 inline const HeadPrefix& PrefixOf(const std::byte* block) {
@@ -172,7 +172,7 @@ inline const HeadPrefix& PrefixOf(const std::byte* block) {
 inline HeadPrefix& MutablePrefixOf(std::byte* block) {
   return *reinterpret_cast<HeadPrefix*>(block);
 }
-// Writes the element's identity into the block's head. REQUIRES: partition and placement fit 32
+// Writes the element's identity into the block's head. REQUIRES: partition and placement fit in 32
 // bits.
 void SetIdentity(std::byte* block, const Identity& identity);
 

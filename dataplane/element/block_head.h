@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// As CheckBlock(), for a block whose head is all of `head` and whose body has `body_bytes`: no read
-// through the block is outside it. Also returns InvalidArgument for a leaf of bools, because the
-// host cannot read its values.
+// The same as CheckBlock(), for a block whose head is all of `head` and whose body has
+// `body_bytes`: no read through the block goes out of bounds. Also returns InvalidArgument for a
+// leaf of bools, because the host cannot read its values.
 absl::Status CheckBlockHead(absl::Span<const std::byte> head, size_t body_bytes, const Spec& spec);
 
 // True if CheckBlockHead() can check elements of `spec`.

@@ -12,7 +12,7 @@ namespace PENSTOCK_EXPORT penstock {
 
 // Returns the CRC of `bytes`. `before` is the CRC of the bytes that precede them.
 uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);
-// As Crc32c(), without the instruction; tests compare the two.
+// The same as Crc32c(), without the CPU's CRC instruction; tests compare the two.
 uint32_t Crc32cPortable(std::string_view bytes, uint32_t before = 0);
 
 // Returns the CRC as TFRecord files store it: rotated and offset, since a CRC over bytes that

@@ -15,7 +15,7 @@ namespace PENSTOCK_EXPORT penstock {
 // Longer messages are cut; readers need only a line or two.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;
 
-// The most bytes that a block of an error has.
+// The maximum size of an error's block in bytes.
 inline constexpr size_t kMaxErrorBlockBytes = kMaxErrorMessageBytes + 256;
 
 // Returns the size of the block for `error`, in bytes.

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Gives out memory until it is rewound to a mark. One thread only.
+// Gives out memory until it is rewound to a mark. Used on one thread.
 class Arena {
  public:
   struct Mark {
@@ -24,7 +24,7 @@ class Arena {
   }
 
   Mark Save() const { return {current_, used_}; }
-  // Frees everything given out since `mark`.
+  // Frees everything that was given out since `mark`.
   void Rewind(Mark mark);
 
   static Arena& OfThisThread();

@@ -22,11 +22,11 @@ absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error
 // Returns true for one of these errors. They end reading: it is unknown how far the interrupted
 // call of a node got, and a different process may get further.
 bool IsExhausted(const absl::Status& status);
-// Returns `status` with IsExhausted() false: for a call for one element that leaves no partial
-// state.
+// Returns `status` with IsExhausted() false. Use it for a call that concerns one element and leaves
+// no partial state.
 absl::Status OfElement(absl::Status status);
-// Returns a ResourceExhausted `status` with IsExhausted() true, and other statuses unchanged: for a
-// node that cannot say where its next element begins.
+// Returns a ResourceExhausted `status` with IsExhausted() true, and other statuses unchanged. Use
+// it for a node that does not know where its next element begins.
 absl::Status OfReading(absl::Status status);
 
 // Returns the result of `call`, a Status or StatusOr. If `call` throws because the process has no

@@ -10,7 +10,7 @@
 
 namespace PENSTOCK_EXPORT penstock {
 
-// Copies as memcpy does, and counts the bytes.
+// The same as memcpy(), but also counts the bytes.
 void CopyCounted(void* to, const void* from, size_t bytes);
 // Returns the bytes that CopyCounted() has copied since the process began.
 int64_t BytesCopied();

@@ -79,7 +79,7 @@ inline void* PerThreadDefaultStream() {
 }
 
 enum class MemoryKind {
-  kHost,        // memory of any program
+  kHost,        // ordinary host memory
   kPageLocked,  // host memory that the device reads directly
   kDevice,      // plain device memory, from cudaMalloc()
   kManaged,     // moves between host and device on access; a NIC cannot write to it

@@ -307,7 +307,8 @@ DeviceCopyEngineCounters CopyPlaces::counters() const {
 
 namespace {
 
-// Places of engines that ended before their copies. Kept until the device is done.
+// Places of engines that were destroyed before their copies were done. They are kept until the
+// device is done.
 struct LeftOver {
   Mutex mu;
   std::vector<std::unique_ptr<CopyPlaces>> places GUARDED_BY(mu);

@@ -39,7 +39,7 @@ class DevicePrefetchQueue {
       : backend_(backend), options_(options) {}
   const DevicePrefetchQueueOptions& options() const { return options_; }
 
-  // Elements in places of `gpu_direct_pool` are already on the device and are not copied. Call it
+  // Elements in places of `gpu_direct_pool` are already on the device and are not copied. Call this
   // before the first such element.
   void UseGpuDirect(std::unique_ptr<GpuDirectPool> gpu_direct_pool) {
     gpu_direct_pool_ = std::move(gpu_direct_pool);
@@ -51,7 +51,7 @@ class DevicePrefetchQueue {
   void Prefetch(const Element& element);
 
   // Returns the values of `element`, whose copy began at Prefetch() or begins now. Drops elements
-  // that were announced before it and not taken. nullopt if no place on the device is free yet: try
+  // that were announced earlier but not taken. nullopt if no place on the device is free yet: try
   // again. ResourceExhausted if no place can become free, because all are held.
   absl::StatusOr<std::optional<DeviceElement>> TryTake(const Element& element);
 
@@ -72,7 +72,7 @@ class DevicePrefetchQueue {
   };
 
   int places() const { return options_.depth + options_.held; }
-  // As GpuDirectPool::Take(), and counts the element.
+  // The same as GpuDirectPool::Take(); also counts the element.
   DeviceElement TakeDirect(const Element& element) REQUIRES(mu_);
   absl::Status MakeRoom(const Element& element) REQUIRES(mu_);
   absl::StatusOr<DeviceElement> StartCopy(const Element& element) REQUIRES(mu_);

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// The most values of a step. Below it no product of sizes overflows.
+// The maximum number of values in a step. Below it no product of sizes overflows.
 constexpr int64_t kMostValues = int64_t{1} << 48;
 
 absl::Status CheckSizes(std::initializer_list<int64_t> sizes, std::string_view what) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large one element may become in this process. An element that no budget has room for is an
-// error before memory is allocated for it.
+// How large one element may become in this process. An element that no budget has room for is
+// refused with an error before memory is allocated for it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Returns the most bytes that an element, or an input of it (a record, a value of a function), may
-// take. This is half of UsableMemory(), or in a worker its memory budget. Any thread.
+// Returns the maximum size in bytes of an element, or of an input of it (a record, a value of a
+// function). This is half of UsableMemory(), or in a worker its memory budget. Any thread.
 int64_t MostElementBytes();
 
 // Sets the limit for the whole process, from now on. Any thread.

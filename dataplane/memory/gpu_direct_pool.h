@@ -67,7 +67,7 @@ class GpuDirectPool final : public Pool {
  public:
   // Registers places of the device's memory for a writer such as a NIC; slow. An error gives the
   // reason why this is impossible. DeadlineExceeded means that the writer may still write to the
-  // places later: they are kept for good.
+  // places later: they are never freed.
   using Open = std::function<absl::StatusOr<std::unique_ptr<Registration>>(
       DeviceBackend& backend, GpuDirectDriver& driver, int device, absl::Span<std::byte> places)>;
 

@@ -35,8 +35,7 @@ constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
 // Slots of at least this size rest when another thread returns them. Smaller slots are used so
 // briefly that resting would cost more than it saves.
 constexpr size_t kSmallestResting = size_t{16} << 10;  // bytes
-constexpr size_t kBeyondAnyMachine = size_t{1}
-                                     << 40;  // bytes; a size from outside may be any number
+constexpr size_t kBeyondAnyMachine = size_t{1} << 40;  // bytes; an untrusted size may be any number
 
 // Identifies the thread among those that run now.
 const void* ThisThread() {

@@ -16,8 +16,8 @@ namespace penstock {
 // known, which is usual on machines with one node.
 int NodeOfPci(const std::string& address);
 
-// Declares that this process uses a device next to `node`. A second node removes the preference for
-// good, because memory then serves devices of both. -1 (node not known) changes nothing. Any
+// Declares that this process uses a device next to `node`. A second node removes the preference
+// permanently, because memory then serves devices of both. -1 (node not known) changes nothing. Any
 // thread.
 void UseMemoryNode(int node);
 // Returns the node for new memory, or -1 for no preference.
@@ -25,7 +25,7 @@ int MemoryNode();
 
 // Places the pages of `memory`, none of which has been touched yet, on MemoryNode(), or elsewhere
 // once that node is full. Does nothing where the system has no NUMA or a container's profile
-// forbids it. `memory` must begin at a page.
+// forbids it. `memory` must begin on a page boundary.
 void PreferMemoryNode(absl::Span<std::byte> memory);
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ namespace penstock {
 
 enum class PageLockMode {
   kAuto,  // once this process uses a device; a missing device is not reported
-  kOn,    // from the first segment on; an event reports why it cannot
+  kOn,    // from the first segment on; an event reports why it is impossible
   kOff,
 };
 // Parses "auto", "on" or "off"; InvalidArgument lists them.

@@ -18,7 +18,7 @@
 namespace PENSTOCK_EXPORT penstock {
 
 struct PoolOptions {
-  // The most bytes of all slots of the pool together, both lent and free. 0: no bound.
+  // The maximum total size of the pool's slots in bytes, both lent and free. 0: no bound.
   size_t max_bytes = 0;
 };
 
@@ -47,14 +47,14 @@ class Pool {
   // max_bytes. Does not wait.
   virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
   // The same for a block with a head and a body of those sizes. The block must begin where the
-  // loan's bytes do, because a pool may need the body to begin at a page boundary.
+  // loan's bytes do, because a pool may need the body to start on a page boundary.
   virtual absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) {
     return Lend(head_bytes + body_bytes);
   }
   // For a pool whose memory depends on the element. Returns the place of the element that the
   // pool's user will return `ahead` elements after the one that is requested now. Called by the
-  // thread that serves that request. The place stays valid forever, on any thread. kNoPlace if all
-  // elements are treated alike.
+  // thread that serves that request. The place remains valid forever, on any thread. kNoPlace if
+  // all elements are treated alike.
   virtual int64_t PlaceOf(int64_t /*ahead*/) const { return kNoPlace; }
   // The same as LendBlock(head_bytes, body_bytes), for the element at a place of PlaceOf().
   virtual absl::StatusOr<Loan> LendBlockAt(int64_t /*place*/, size_t head_bytes,

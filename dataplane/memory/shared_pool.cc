@@ -50,7 +50,7 @@ struct SharedPool::SharedSlot : Slot {
   std::byte* body = nullptr;
   Owned* of = nullptr;
   SharedSlot* next_free = nullptr;
-  size_t present = 0;  // bytes of its body; the code that was lent the slot may raise it
+  size_t present = 0;  // bytes of its body; the borrower may raise it
 };
 
 struct SharedPool::Owned {
@@ -97,7 +97,8 @@ std::optional<SharedPool::Place> SharedPool::Find(absl::Span<const std::byte> bl
 }
 
 absl::StatusOr<Loan> SharedPool::Lend(size_t bytes) {
-  return DefaultPool().Lend(bytes);  // only for a block is it known where its body begins
+  // A shared slot needs the position of the body, which is known only for a block.
+  return DefaultPool().Lend(bytes);
 }
 
 absl::StatusOr<Loan> SharedPool::LendBlock(size_t head_bytes, size_t body_bytes) {

@@ -3,8 +3,8 @@
 // segments; their writes to the mapping stay private to them.
 //
 // An element made here exists once for all its readers. Code that names a slot to another process
-// keeps a loan on it until that process has returned it or is dead. So a slot is free only when no
-// process reads it any more.
+// keeps a loan on it until that process has returned it or is dead. So a slot becomes free only
+// when no process reads it any more.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,9 @@ class SharedPool final : public Pool, public SlotOwner {
  public:
   struct Options {
     size_t max_bytes = size_t{1} << 30;  // of its segments together
-    // The most bytes of slots that one reader in another process may hold at a time, so that a
-    // reader that keeps elements, or has stopped, takes no more of the pool. Above that it gets
-    // copies. One slot is always allowed.
+    // The maximum total size in bytes of the slots that one reader in another process may hold at a
+    // time, so that a reader that keeps elements, or has stopped, cannot use up the pool. Above
+    // that it gets copies. One slot is always allowed.
     int64_t max_loan_bytes = int64_t{256} << 20;
   };
 
@@ -43,9 +43,9 @@ class SharedPool final : public Pool, public SlotOwner {
     std::atomic<bool> given_up{false};
   };
 
-  // Creates a pool. DefaultPool() lends the slot instead for a block that finds no room below
-  // max_bytes or in the process's bound for shared memory, for a block below kFrameBelow (it
-  // travels in a frame), and for a block with a head above kHeadRoom. The first loan of a slot
+  // Creates a pool. DefaultPool() lends the slot instead for a block that does not fit within
+  // max_bytes or the process's bound for shared memory, for a block below kFrameBelow (it travels
+  // in a frame), and for a block whose head is larger than kHeadRoom. The first loan of a slot
   // waits until the pages of its block are present, but not for the pages of other slots. If the
   // machine has no pages left, DefaultPool() lends the slot as well.
   static std::shared_ptr<SharedPool> Create(const Options& options);
@@ -56,8 +56,8 @@ class SharedPool final : public Pool, public SlotOwner {
     uint32_t slot = 0;        // in the segment
     uint32_t head_bytes = 0;  // before the body
   };
-  // Returns the place of `block`; nullopt if no SharedPool of this process lent its room, or if it
-  // is not laid out as for LendBlock(). Any thread; one load in a process without such a pool.
+  // Returns the place of `block`; nullopt if no SharedPool of this process lent its memory, or if
+  // it is not laid out as for LendBlock(). Any thread; one load in a process without such a pool.
   static std::optional<Place> Find(absl::Span<const std::byte> block);
 
   absl::StatusOr<Loan> Lend(size_t bytes) override;
@@ -73,7 +73,7 @@ class SharedPool final : public Pool, public SlotOwner {
   ~SharedPool();
   void Close();  // the pool deletes itself when the last slot has returned
 
-  // An empty loan if no slot is free, or if there are no pages for it.
+  // Returns an empty loan if no slot is free, or if there are no pages for it.
   Loan LendFree(size_t head_bytes, size_t body_bytes);
   // Makes the first `body_bytes` of the body present. REQUIRES: `slot` is being lent.
   static absl::Status MakePresent(SharedSlot& slot, size_t body_bytes);
@@ -83,7 +83,7 @@ class SharedPool final : public Pool, public SlotOwner {
   SharedSlot* TakeFree(size_t body_bytes) REQUIRES(mu_);
   void PutFree(SharedSlot& slot) REQUIRES(mu_);
   // Returns the layout of a new segment, counted as reserved; it has no slots if there is no room.
-  // Segments without a lent slot make room: they are moved to `gone`, to be destroyed outside the
+  // To make room, segments without a lent slot are moved to `gone`, to be destroyed outside the
   // lock.
   SlotLayout Reserve(size_t body_bytes, std::vector<std::unique_ptr<Owned>>& gone) REQUIRES(mu_);
 

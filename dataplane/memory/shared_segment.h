@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that several processes of one host have mapped. It is a memfd: it has no name that could
-// remain, and is freed with the last process that maps it or holds its descriptor.
+// Memory that several processes on one host map. It is a memfd: it has no name in a file system,
+// and is freed when no process maps it or holds its descriptor.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class SharedSegment {
     // Every process that has the descriptor. All pages are present from the start, so that the
     // first touch costs nothing.
     kAll,
-    // The process that created it; others can map it for reading only. A page becomes present when
-    // it is first touched, or by MakePresent(): the owner has many pages, most of them for later.
+    // The process that created it; others can map it for reading only. Pages become present when
+    // first touched or by MakePresent(), because the owner needs most of its many pages only later.
     kOwner,
   };
 
@@ -36,10 +36,10 @@ class SharedSegment {
   // Writers::kAll, for the reasons of MakePresent().
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
   // Maps a segment that another process created and passed on; the descriptor is not needed
-  // afterwards. InvalidArgument unless it is a segment of exactly `bytes` whose size is sealed and,
-  // with Writers::kAll, all of whose pages are present: this process would otherwise make, and pay
-  // for, the missing pages. PermissionDenied if it was created with Writers::kOwner and is opened
-  // with Writers::kAll. Memory that any process may write counts towards this process's bound:
+  // afterwards. InvalidArgument unless the segment has exactly `bytes` and a sealed size. With
+  // Writers::kAll all its pages must also be present; otherwise this process would be charged for
+  // the missing ones. PermissionDenied if it was created with Writers::kOwner and is opened with
+  // Writers::kAll. Memory that any process may write counts towards this process's bound:
   // ResourceExhausted above it.
   static absl::StatusOr<SharedSegment> Open(const Descriptor& fd, size_t bytes,
                                             Writers writers = Writers::kAll);
@@ -51,8 +51,8 @@ class SharedSegment {
 
   // Makes those pages present, zeroed if they are new: about a millisecond per megabyte of new
   // pages. ResourceExhausted if the machine, or a control group's limit (UnusedMemory), has no room
-  // for them. For the owner. REQUIRES: `pages` is a part of memory() that begins at a page. Any
-  // thread.
+  // for them. Only the owner may call it. REQUIRES: `pages` is part of memory() and begins on a
+  // page boundary. Any thread.
   absl::Status MakePresent(absl::Span<std::byte> pages) const;
 
  private:
@@ -67,10 +67,9 @@ class SharedSegment {
 
 inline constexpr size_t kPageBytes = 4096;
 
-// Sets the most bytes that segments which this process created, or opened with Writers::kAll, may
-// take together. The default is half of UsableMemory(), divided by the number of processes that
-// were started together on this machine, according to LOCAL_WORLD_SIZE or
-// OMPI_COMM_WORLD_LOCAL_SIZE.
+// Limits the total size of the segments that this process created, or opened with Writers::kAll.
+// The default is half of UsableMemory(), divided by the number of processes that were started
+// together on this machine, according to LOCAL_WORLD_SIZE or OMPI_COMM_WORLD_LOCAL_SIZE.
 void SetMaxSharedBytes(int64_t bytes);
 
 struct SharedCounters {

@@ -7,26 +7,27 @@
 
 namespace penstock {
 
-// Bytes: the machine's memory, the lowest limit of the control groups (v1 and v2) that the process
-// is in, as in a container, or the limit of its address space (RLIMIT_AS); the least of these. Read
-// at the first call. Any thread.
+// Returns, in bytes, the least of the machine's memory, the limits of the control groups (v1 and
+// v2) that the process is in, as in a container, and the limit of its address space (RLIMIT_AS).
+// Determined at the first call. Any thread.
 int64_t UsableMemory();
 
 // The same for a machine with `machine_bytes` whose files are below `root`: proc/self/cgroup, and
 // the limits in sys/fs/cgroup. A file that cannot be read sets no limit.
 int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes);
 
-// Bytes that this process can still take: the memory that the machine has available, or the rest
-// below the limit of one of those control groups, if that is less. Pages of files count as
-// available, because the system reclaims them on demand. INT64_MAX if it is not known. Reads the
-// current value from some files. Any thread.
+// Returns the number of bytes that this process can still allocate: the memory that the machine has
+// available, or the rest below the limit of one of those control groups, if that is less. Pages of
+// files count as available, because the system reclaims them on demand. INT64_MAX if it is not
+// known. Reads the current value from some files. Any thread.
 int64_t UnusedMemory();
 
 // The same for a machine whose files are below `root`.
 int64_t UnusedMemoryOf(const std::string& root);
 
-// Bytes of address space that this process has left below RLIMIT_AS; INT64_MAX where there is no
-// such limit. Reads the current value from a file if there is a limit. Any thread.
+// Returns the number of bytes of address space that this process has left below RLIMIT_AS;
+// INT64_MAX where there is no such limit. Reads the current value from a file if there is a limit.
+// Any thread.
 int64_t UnusedAddressSpace();
 
 }  // namespace penstock

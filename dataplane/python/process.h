@@ -58,7 +58,7 @@ class Process {
   // Waits until the process can be used. FailedPrecondition if it ends first, for example because
   // NumPy is missing.
   absl::Status AwaitReady();
-  // As PythonHost::Call.
+  // The same as PythonHost::Call().
   absl::Status Call(const PythonFunction& function, absl::Span<const Tensor> inputs,
                     absl::Span<const TensorSpec> outputs, ElementOutputs& out);
   // Begins a generator under the number `session`.

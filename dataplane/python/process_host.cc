@@ -26,7 +26,7 @@ absl::Status Stopped() {
 
 // A place for a process. If the process ends, a new one takes the place.
 struct Place {
-  // Used by the thread that has taken the place. Set and removed under the host's lock.
+  // Used by the thread that has taken the place. It is set and removed under the host's lock.
   std::unique_ptr<Process> process;
   uint64_t life = 0;   // number of the process; 0: none so far
   bool taken = false;  // guarded by the host's lock, as are all below

@@ -17,7 +17,7 @@
 
 namespace penstock::replica {
 
-// The most bytes that the results of an all-gather have in total; all-gathers are for small values.
+// The maximum total size of an all-gather's results in bytes; all-gathers are for small values.
 inline constexpr size_t kMostGatheredBytes = size_t{512} << 20;
 
 // A rank's connection to the collective server, which matches its calls with those of the other

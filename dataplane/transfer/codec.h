@@ -4,7 +4,7 @@
 //   u8 type = compressed, seven zeros | u8 codec, u8 type of the content, six zeros |
 //   u64 bytes of the content | output of the codec
 //
-// Little endian. It is sent only if it is shorter than the content.
+// Little endian. Such a message is sent only if it is shorter than the content.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class Codec : uint8_t { kNone = 0, kSnappy = 1, kLz4 = 2 };
 const char* NameOf(Codec codec);
 
 inline constexpr size_t kCompressedPrefixBytes = 16;
-// The most bytes that a codec takes; a larger body is sent uncompressed. LZ4 counts in an int.
+// The maximum input of a codec in bytes; a larger body is sent uncompressed. LZ4 counts in an int.
 inline constexpr size_t kMaxCodecBytes = size_t{0x7E000000};
 
 struct CompressedPrefix {
@@ -39,7 +39,7 @@ size_t CompressedBound(Codec codec, size_t bytes);
 size_t Compress(Codec codec, MessageType type, absl::Span<const std::byte> from,
                 absl::Span<std::byte> into);
 
-// Reads the prefix of a body from outside. DataLoss for a prefix that Compress() does not write.
+// Reads the prefix of an untrusted body. DataLoss for a prefix that Compress() does not write.
 absl::StatusOr<CompressedPrefix> ReadCompressedPrefix(absl::Span<const std::byte> body);
 // Writes the content to `into`. REQUIRES: `into` has exactly prefix.bytes bytes. DataLoss if the
 // body does not decompress to exactly that many.

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace PENSTOCK_EXPORT transfer {
 
-// The receiver of one link. Not thread-safe except for Grant(). Keeps its memory, so that it
+// The receiver of one link. Not thread-safe except for Grant(). Reuses its memory, so that it
 // allocates nothing in a steady state.
 class ElementReceiver {
  public:

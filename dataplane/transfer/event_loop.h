@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transport's event loop, and the choice of the thread that runs it. A thread that waits for
 // elements or credits polls the loop and serves the links itself (polling.h), so that no other
-// thread need be woken. While no thread polls, the loop's own thread serves.
+// thread has to be woken. While no thread polls, the loop's own thread serves.
 //
 // One thread at a time serves: it has the lock. The loop's thread backs off while others poll, and
 // checks every 2 ms whether they still do. It always serves a Wake() and a WakeAt().
@@ -39,7 +39,7 @@ class EventLoop {
   // True if there is no link to serve.
   virtual bool idle() const = 0;
 
-  // False in a forked child: there the loop has no thread.
+  // False in a forked child, where the loop has no thread.
   bool runs() const { return static_cast<bool>(in_creator_); }
 
  protected:

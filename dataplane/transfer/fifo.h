@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue that keeps its memory: in a steady state it allocates nothing, which
-// std::deque does not promise.
+// A queue that reuses its memory: unlike std::deque, it allocates nothing in a steady state.
 #pragma once
 
 #include <cstddef>

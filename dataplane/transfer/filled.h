@@ -15,8 +15,8 @@ namespace PENSTOCK_EXPORT transfer {
 enum class Filled : uint8_t {
   kInPlace = 0,     // made in that memory
   kNoSlot = 1,      // copied by the worker: no slot was free when it was made
-  kForAnother = 2,  // copied: made in memory of a different client
-  kElsewhere = 3,   // copied: made in memory of a node that holds elements
+  kForAnother = 2,  // copied: made in the memory of a different client
+  kElsewhere = 3,   // copied: made in the memory of a node that keeps elements, such as a cache
 };
 inline constexpr size_t kWaysFilled = 4;
 
@@ -24,7 +24,7 @@ inline constexpr size_t kWaysFilled = 4;
 // thread.
 int64_t FilledOfProcess(Filled how);
 
-// Counts of elements by how they were filled. Any thread.
+// Counts elements by how they got into shared memory. Any thread.
 class FilledCounts {
  public:
   // Counts the element for the process as well.

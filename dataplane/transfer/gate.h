@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops events for good: after Close() no event begins. Close() waits for an event that runs,
+// Stops events permanently: after Close() no event begins. Close() waits for a running event,
 // unless it is called from inside that event.
 #pragma once
 

@@ -11,8 +11,8 @@
 // A link over several connections (tcp) also has
 //
 //   client to worker   join, the first and only message on a further connection
-//   worker to client   stripes, after the welcome; striped, in the place of an element
-//                      that goes over a further connection, which carries elements only
+//   worker to client   stripes, after the welcome; striped, in place of an element that is
+//                      sent on a further connection; such connections carry only elements
 //
 // A worker closes a link, or refuses a hello, with the gRPC status of the call or with `closed`,
 // the last message.
@@ -34,9 +34,9 @@ namespace PENSTOCK_EXPORT transfer {
 
 inline constexpr uint32_t kLinkVersion = 1;
 inline constexpr size_t kMessageHeaderBytes = 8;
-// The most bytes of a frame. A block that does not fit is sent alone.
+// The maximum size of a frame in bytes. A block that does not fit is sent alone.
 inline constexpr size_t kFrameBytes = 256 << 10;
-// The most bytes of a message that is not an element or a frame. Some protocols allow a client less
+// The maximum size of any other message, in bytes. Some protocols allow clients less
 // (unauthenticated_limits.h, tcp/wire.h).
 inline constexpr int kMaxControlBytes = 16 << 20;
 
@@ -77,8 +77,8 @@ struct Closed {
   absl::Status reason;  // may be OK
 };
 
-// The secret that a further connection presents to join a link. The worker draws it and sends it on
-// the link.
+// The secret that a further connection presents to join a link. The worker generates it at random
+// and sends it on the link.
 struct StripeKey {
   uint64_t high = 0, low = 0;
   friend bool operator==(const StripeKey&, const StripeKey&) = default;
@@ -119,11 +119,11 @@ std::string EncodeHeader(MessageType type);
 absl::StatusOr<MessageType> TypeOf(std::string_view header);
 
 // Decodes any message but an element or a frame, header included. InvalidArgument for a message
-// that no side of this version sends: numbers below 0, bytes left over, an unknown type.
+// that neither side sends in this version: numbers below 0, bytes left over, an unknown type.
 // FailedPrecondition for a hello of a different version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
-// Decodes a client's message: its hello if not `hello_received`, then updates and a goodbye.
+// Decodes a client's message: a hello unless `hello_received`; after that, updates and a goodbye.
 // InvalidArgument for any other.
 absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received);
 

@@ -25,7 +25,7 @@
 namespace penstock {
 namespace PENSTOCK_EXPORT transfer {
 
-// The least time that a frame which is not full waits for more elements.
+// The minimum time that a partly filled frame waits for more elements.
 inline constexpr std::chrono::milliseconds kFrameFlushDelay(1);
 
 // Not thread-safe.
@@ -36,15 +36,15 @@ class SendQueue {
 
   int64_t credits() const { return credits_; }
   // Queues `sent` against one credit. FailedPrecondition without a credit, Unavailable after
-  // Close(); then `sent` stays the caller's.
+  // Close(); in both cases the caller keeps `sent`.
   absl::Status Send(Sent&& sent);
   // True if a frame that is not full waits for more elements. frame() changes with each frame.
   bool has_open_frame() const { return frame_.has_value(); }
   uint64_t frame() const { return opened_; }
   // Ends the wait of the open frame.
   void Seal();
-  // Stops sending. After everything sent before, the client gets the reason; if there are several,
-  // the first.
+  // Stops sending. The client gets the reason after everything that was queued before; the first
+  // reason wins.
   void Close(const absl::Status& reason);
   bool closed() const { return closed_; }
   const absl::Status& reason() const { return reason_; }
@@ -54,8 +54,8 @@ class SendQueue {
   // Queues the answer to the client's hello. Nothing is sent before it.
   void Welcome();
   bool answered() const { return answered_; }
-  // Closes because the client's message was invalid or the client is not admitted. As Close(), but
-  // in answer to the hello this reason replaces that of an earlier Close().
+  // Closes because the client's message was invalid or the client is not admitted. Same as Close(),
+  // but if the hello has not been answered yet, this reason replaces that of an earlier Close().
   void Refuse(const absl::Status& reason);
   // InvalidArgument if the credits overflow.
   absl::Status Grant(int64_t count);
@@ -64,7 +64,8 @@ class SendQueue {
   absl::Status OnReceived(int64_t count, std::vector<Acknowledged>& received);
   // Takes back the unused credits. The answer is queued after everything sent before.
   void Recall();
-  // Applies a whole update. NotifyUpdate() must follow, without the lock around this.
+  // Applies a whole update. The caller must then call NotifyUpdate(), after releasing the lock that
+  // guards this queue.
   absl::Status Apply(const Update& update, std::vector<Acknowledged>& received);
 
   // --- To the client ---
@@ -79,12 +80,13 @@ class SendQueue {
   bool empty() const { return !answered_ || close_sent_ || (size() == 0 && !closed_); }
   // Returns true once the message that closes the link, which is the last, has been taken.
   bool close_sent() const { return close_sent_; }
-  // Returns the number of messages, without the last.
+  // Returns the number of queued messages, excluding kClosed.
   size_t size() const { return entries_.size() - taken_ - (has_open_frame() ? 1 : 0); }
   // REQUIRES: not empty().
   OutgoingMessage Take();
 
-  // Takes all that was not received, in the order of sending. Elements of a frame share its loan.
+  // Takes everything that was not received, in the order of sending. Elements of a frame share its
+  // loan.
   std::vector<Sent> TakeUnconfirmed();
 
  private:
@@ -116,9 +118,9 @@ class SendQueue {
   absl::Status reason_;
   Fifo<Entry> entries_;         // the last is the open frame, if there is one
   size_t taken_ = 0;            // of entries_, from the front
-  Fifo<Acknowledged> members_;  // of all entries, without those received
+  Fifo<Acknowledged> members_;  // of all entries, excluding those received
   std::optional<FrameWriter> frame_;
-  uint64_t opened_ = 0;  // frames so far
+  uint64_t opened_ = 0;  // number of frames so far
 };
 
 // Returns the whole message; empty for an element and a frame, whose body is separate.

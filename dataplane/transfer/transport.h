@@ -6,8 +6,8 @@
 // A link joins one client session to one worker for one iteration. The client dials, authorises
 // itself with the job's token, offers credits and receives; the worker sends elements against
 // credits. Elements arrive in the order they were sent, each once, unless the link breaks. Elements
-// that were sent and not confirmed by then are in doubt (docs/exactly_once.md, rule 5). The layers
-// above settle them when the client dials again: its Hello lists what it has.
+// that were sent but not confirmed before the break are in doubt (docs/exactly_once.md, rule 5).
+// The layers above settle them when the client dials again: its Hello lists what it has.
 //
 // Threads: methods of links are for any thread and do not wait. Events come one at a time per link,
 // from the transport's threads, from a thread that waits (polling.h) or from one inside a method of
@@ -55,8 +55,8 @@ struct Hello {
   ClientId client;
   Incarnation incarnation;
   IterationId iteration;
-  // Elements that the client has received from this worker, as far as the worker may not know of
-  // it. Collected after the client's earlier link to this worker (if any) was destroyed, so that
+  // Elements that the client has received from this worker, where the worker may not know this.
+  // Collected after the client's earlier link to this worker (if any) was destroyed, so that
   // nothing more can arrive on that link meanwhile.
   std::vector<Holding> holdings;
   // For the data that the worker sends, if the protocol uses a network.
@@ -96,16 +96,16 @@ class SendLink {
  public:
   virtual ~SendLink() = default;
   virtual const Hello& hello() const = 0;
-  // Returns the credits not used yet. Only Send() and a client's recall reduce them.
+  // Returns the unused credits. Only Send() and a client's recall reduce them.
   virtual int64_t credits() const = 0;
   // Sends `sent` against one credit. FailedPrecondition without a credit, Unavailable on a closed
-  // link, InvalidArgument above the size that the protocol can carry; then `sent` stays the
-  // caller's. The link keeps it, or a copy, until it has been received. An element below 256 KiB
-  // may wait up to 2 ms for others to share its message.
+  // link, InvalidArgument above the size that the protocol can carry; in these cases the caller
+  // keeps `sent`. Otherwise the link keeps it, or a copy, until it has been received. An element
+  // below 256 KiB may wait up to 2 ms for others to share its message.
   virtual absl::Status Send(Sent&& sent) = 0;
   // Returns the pool in which a block for this link is best made (Pool::LendBlock): the client's
   // memory, if some is free, from which Send() moves the block without a copy. The block may still
-  // be sent on any link. nullptr: any memory is as good.
+  // be sent on any link. nullptr: any memory is equally good.
   virtual std::shared_ptr<Pool> pool() { return nullptr; }
   // Sends a frame that waits for more elements. Call it when no more elements follow at once.
   virtual void Flush() = 0;
@@ -161,7 +161,7 @@ class ReceiveEvents {
   // The callee must move from all of them, even if it closes the link inside: they count as
   // received when this begins (`shm`) or, at the latest, when it returns.
   virtual void OnElements(absl::Span<Element> elements) = 0;
-  // An error in the place of an element.
+  // An error in place of an element.
   virtual void OnError(const Identity& identity, const absl::Status& error) = 0;
   // The answer to Recall(): `credits` were returned unused. Elements sent before the answer have
   // arrived before it.
@@ -226,7 +226,7 @@ struct TransportOffer {
   std::string protocol;
   std::string address;
   std::string compatibility;
-  int preference = 0;    // 1, 2, …: its place in the worker's config; 0: not named there
+  int preference = 0;    // 1, 2, …: its position in the worker's config; 0: not named there
   std::string given_up;  // why this client no longer tries it; empty: it may
 };
 

@@ -7,8 +7,8 @@
 
 namespace penstock::transfer {
 
-// The most bytes that a worker reads from a client before it is authenticated: a hello, which may
-// list many holdings.
+// The maximum number of bytes that a worker reads from a client before the client is authenticated:
+// a hello, which may list many holdings.
 inline constexpr uint64_t kMaxHelloBytes = 1 << 20;
 
 // Bounds on unauthenticated clients. Together with kMaxHelloBytes they bound the cost of such

@@ -26,9 +26,9 @@ class GroupOutput {
   // `index` is a multiple of `size`.
   GroupOutput(NodeIterator& iterator, int64_t size, Index index, Finish finish);
 
-  // Returns the element of the next index; as NodeIterator::Next().
+  // Returns the element of the next index; otherwise the same as NodeIterator::Next().
   absl::StatusOr<std::optional<Element>> Next();
-  // As NodeIterator::Skip(), in indices.
+  // The same as NodeIterator::Skip(), but counts indices.
   absl::StatusOr<int64_t> Skip(int64_t count);
   // Returns true if no member still lacks the current element. The iterator is then just after the
   // elements returned.

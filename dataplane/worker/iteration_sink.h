@@ -55,7 +55,7 @@ class PartitionSink {
   virtual void Linger() = 0;
   // Returns where the element of that index is best made; nullptr: anywhere. Any thread.
   virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;
-  // Announces that `index` is made next, as far as is known.
+  // Announces that `index` will probably be made next.
   virtual void Produces(Index index) = 0;
   // Returns the index of the element that is made `elements` later.
   virtual Index ProducesAfter(int64_t elements) const = 0;

@@ -19,9 +19,9 @@
 
 namespace penstock::worker {
 
-// Sends each element to one reader with a credit. In a coordinated read, and in the order of
-// several consumers, it goes to the reader that the index belongs to. What must be sent again goes
-// first.
+// Sends each element to one reader that has a credit. In a coordinated read, and in the order of
+// several consumers, this is the reader that the index belongs to. Elements that must be sent again
+// are sent first.
 class IterationSender::PartitionSender final : public PartitionSink {
  public:
   PartitionSender(std::shared_ptr<IterationSender> parent, const PartitionSinkOptions& options);

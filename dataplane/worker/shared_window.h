@@ -7,7 +7,7 @@
 // place (shm). The oldest elements fall out when the window exceeds its size in bytes. A trainer
 // that is slower continues with the oldest element left, and the elements that it missed are
 // counted. A new trainer also begins with the oldest element. No trainer waits for another, and
-// nothing is delivered again except what a broken link leaves in doubt. An error goes to the one
+// nothing is delivered again except what a broken link leaves in doubt. An error is sent to the one
 // trainer whose request it answers, and is not kept.
 //
 // Threads: one lock, and one thread that sends on all links. No method of a link is called under

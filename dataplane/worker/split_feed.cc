@@ -12,7 +12,7 @@ namespace {
 // How far ahead to ask for splits. Many times the dispatcher's response time, and short enough to
 // wait for a slow worker at the end of an epoch.
 constexpr absl::Duration kAhead = absl::Milliseconds(100);
-// The most splits per question; the dispatcher gives fewer where splits are few.
+// The maximum number of splits per request; the dispatcher gives fewer if few are left.
 constexpr int32_t kMostWanted = 16;
 
 int32_t GoneThroughAhead(int64_t splits, absl::Duration in) {

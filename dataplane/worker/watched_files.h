@@ -12,10 +12,10 @@
 
 namespace penstock::worker {
 
-// Forwards to `files`, which outlive it; it outlives the files it opens. A different replay meets
-// different transient errors, or none. So the effect of such an error on a dataset (an error in an
-// element's place, a file left out, an order drawn over the remaining files) has no index of its
-// own.
+// Forwards to `files`, which must outlive it; it must outlive the files that it opens. A different
+// replay meets different transient errors, or none. So the effect of such an error on a dataset (an
+// error in an element's place, a file left out, an order drawn over the remaining files) has no
+// index of its own.
 class WatchedFiles final : public Files {
  public:
   explicit WatchedFiles(Files& files) : files_(files) {}

@@ -137,7 +137,7 @@ class AbortOnLoss:
         self._job_name = job_name
         self._grace = grace
         self._changed = threading.Condition()
-        self._ended = {}  # (loss, timer) by job and consumer, for those that may come back
+        self._ended = {}  # (loss, timer) by job and consumer, for those that may return
         self._lost = None
         self._closed = False
         self._aborted = threading.Event()

@@ -16,7 +16,7 @@ namespace penstock {
 
 // Writes results in place into the element's block if its layout is known when they arrive: if all
 // leaves are static, or if there is only one leaf. Otherwise it keeps the results until all sizes
-// are known, and takes no block of the pool for them. One thread.
+// are known, and takes no block from the pool for them. Used on one thread.
 class ElementSink final : public ResultSink {
  public:
   // `place`: from Pool::PlaceOf().

@@ -151,7 +151,7 @@ class ProfiledIterator final : public NodeIterator, public ReadyHint {
   ReadyHint* const ready_;  // iterator_, if it is a ReadyHint
   NodeProfile& node_;
   absl::Status ended_;  // the error, once it is exhausted
-  int64_t every_ = 1;   // one of this many calls is timed
+  int64_t every_ = 1;   // one in this many calls is timed
   int64_t until_timed_ = 1;
   int64_t elements_ = 0;  // not yet flushed, as is bytes_
   int64_t bytes_ = 0;

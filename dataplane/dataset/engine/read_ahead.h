@@ -13,7 +13,7 @@ namespace penstock {
 // Bytes that nodes may hold ready or in work beyond their least depth. Any thread.
 class ReadAheadBudget {
  public:
-  // Claims here also claim from `within`, which outlives this.
+  // Claims here also claim from `within`, which must outlive this.
   explicit ReadAheadBudget(int64_t limit, ReadAheadBudget* within = nullptr)
       : limit_(limit), within_(within) {}
   ReadAheadBudget(const ReadAheadBudget&) = delete;

@@ -26,8 +26,8 @@ using Attr = std::variant<int64_t, double, bool, std::string, DType, std::vector
                           std::shared_ptr<const FunctionDef>, ConstantElement>;
 using Attrs = std::map<std::string, Attr>;
 
-// Returns the attribute `name` of type T. REQUIRES: it exists and has that type; definitions from
-// outside are checked against the registry when they are parsed.
+// Returns the attribute `name` of type T. REQUIRES: it exists and has that type; untrusted
+// definitions are checked against the registry when they are parsed.
 template <class T>
 const T& Get(const Attrs& attrs, std::string_view name) {
   return std::get<T>(attrs.at(std::string(name)));

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// As BoundFunction::Bind(), but the operations use `means` instead of the process's.
+// The same as BoundFunction::Bind(), but the operations use `means` instead of the process's.
 absl::StatusOr<std::shared_ptr<const BoundFunction>> BindWith(
     std::shared_ptr<const FunctionDef> def, OpMeans means);
 

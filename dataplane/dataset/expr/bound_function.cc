@@ -31,7 +31,7 @@ struct Step {
   std::optional<uint32_t> file;  // names the file whose contents are the input
 };
 
-// Result `result` is value `value`. Not for the results that are written in place.
+// Result `result` is value `value`. Results that are written in place have no entry.
 struct Handed {
   size_t result;
   uint32_t value;

@@ -18,8 +18,8 @@ using Dims = absl::InlinedVector<int64_t, 6>;
 absl::StatusOr<Dims> BroadcastDims(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
-// A walk over up to three operands under one result. It visits the result row by row, row_length_
-// values each; operand k moves by step(k) (0 or 1) within a row.
+// A walk over up to three operands under one result. It visits the result row by row, each of
+// row_length_ values; operand k moves by step(k) (0 or 1) within a row.
 class BroadcastWalk {
  public:
   static constexpr int kMaxOperands = 3;

@@ -52,8 +52,8 @@ absl::Status RunBinary(OpRun& run, F f) {
   return absl::OkStatus();
 }
 
-// Infer the result of two tensors of one dtype, or of one tensor. The result has the dtype `out`
-// (kInvalid: the inputs').
+// Infer the result for two tensors of the same dtype, or for one tensor. The result has the dtype
+// `out` (kInvalid: that of the inputs).
 absl::StatusOr<std::vector<TensorSpec>> InferBinary(InputSpecs inputs, Takes takes,
                                                     DType out = DType::kInvalid);
 absl::StatusOr<std::vector<TensorSpec>> InferUnary(InputSpecs inputs, Takes takes,

@@ -22,15 +22,15 @@
 namespace penstock {
 
 // One feature: the kind that is last in the message, and the bytes of that kind's lists, which
-// together have the feature's values.
+// together contain the feature's values.
 struct WireFeature {
   enum class Kind : uint8_t { kNone = 0, kBytes = 1, kFloats = 2, kInts = 3 };
   Kind kind = Kind::kNone;
   absl::InlinedVector<std::string_view, 1> lists;
 };
 
-// Calls feature(name, value bytes) for every entry of the map, in the order of the bytes; of equal
-// names the last counts. DataLoss names the offset.
+// Calls feature(name, value bytes) for every entry of the map, in the order of the bytes; if a name
+// occurs several times, the last entry counts. DataLoss names the offset.
 absl::Status ForEachFeature(std::string_view example,
                             absl::FunctionRef<void(std::string_view, std::string_view)> feature);
 

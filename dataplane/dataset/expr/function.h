@@ -41,14 +41,14 @@ struct FunctionDef {
 // the operation and the argument that does not fit.
 absl::StatusOr<std::shared_ptr<const FunctionDef>> Trace(const MapFunction& fn, const Spec& input);
 
-// The two halves of Trace, for callers that have an Expr in hand (the arguments of a dataset made
-// inside FlatMap): SymbolicInput() makes a symbolic element, and TraceTo() traces what was made of
-// it. InvalidArgument if `result` uses a value of another function's element.
+// The two halves of Trace(), for callers that already have an Expr (the arguments of a dataset made
+// inside FlatMap): SymbolicInput() makes a symbolic element, and TraceTo() traces what was computed
+// from it. InvalidArgument if `result` uses a value of another function's element.
 Expr SymbolicInput(const Spec& spec);
 absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceTo(const Expr& input, const Expr& result);
 
-// Checks a definition that came from outside: operations are known, value numbers are in range and
-// in order, and inference confirms the specs.
+// Checks an untrusted definition: operations are known, value numbers are in range and in order,
+// and inference confirms the specs.
 absl::Status CheckFunction(const FunctionDef& function);
 
 // Identifies random bits for one element. They are counter-based (Philox 4x32-10), so that they
@@ -64,8 +64,8 @@ struct RandomKey {
 uint64_t RandomBits(const RandomKey& key, uint32_t draw);
 double RandomUnit(const RandomKey& key, uint32_t draw);  // [0, 1)
 
-// Receives results. A function asks for the memory of a result when it knows its dims; the memory
-// may be a row of a batch's block.
+// Receives results. A function asks for a result's memory when it knows the result's dims; the
+// memory may be a row of a batch's block.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;

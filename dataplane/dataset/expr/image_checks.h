@@ -23,7 +23,7 @@ absl::StatusOr<Shape> TargetShape(const Attrs& attrs, const TensorSpec& image);
 
 // InvalidArgument unless an operation can compute with pixels of this dtype.
 absl::Status CheckPixels(const TensorSpec& spec);
-// InvalidArgument unless an operation can move pixels of this dtype.
+// InvalidArgument unless an operation can copy pixels of this dtype.
 absl::Status CheckFixedSize(const TensorSpec& spec);
 
 // Checks the attribute "probability".

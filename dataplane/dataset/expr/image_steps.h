@@ -57,7 +57,7 @@ Normalization NormalizationOf(const Attrs& attrs);
 
 // Returns a region of between `min_area` and `max_area` of the image and an aspect of 3/4 to 4/3
 // (logarithmically uniform). After ten misses it is the largest centred region with an aspect in
-// these bounds. As torchvision's RandomResizedCrop.
+// these bounds. The same as torchvision's RandomResizedCrop.
 Region RandomRegion(const RandomKey& key, int64_t image_height, int64_t image_width,
                     double min_area, double max_area);
 

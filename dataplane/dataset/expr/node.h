@@ -58,7 +58,7 @@ Expr Mistake(absl::Status status);
 // Returns the outputs of an operation on leaves, or one Mistake if it does not fit them. REQUIRES:
 // `op` is in the registry.
 std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inputs);
-// As Apply(), for operations with one output.
+// The same as Apply(), for operations with one output.
 Expr Apply1(absl::string_view op, Attrs attrs, std::vector<Expr> inputs);
 
 // Returns the nest of `spec` over these leaves. REQUIRES: as many as spec.leaves().

@@ -31,7 +31,7 @@ ComputedIn<T> Load(T value) {
   return static_cast<ComputedIn<T>>(value);
 }
 
-// A bool in memory. From outside the byte may have any value, which a C++ bool may not.
+// A bool in memory. In untrusted data the byte may have any value, which a C++ bool may not.
 struct BoolByte {
   uint8_t byte = 0;
 };
@@ -116,7 +116,7 @@ auto ForWidth(DType dtype, F&& f) {
 template <class T>
 using Wrapping = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 
-// Sums of integers are 64 bits wide and wrap around; floats add up in double.
+// Sums of integers are 64 bits wide and wrap around; floats are summed in double.
 inline DType SumDType(DType dtype) {
   if (dtype == kBool) return kInt64;
   if (!IsInteger(dtype)) return dtype;

@@ -59,10 +59,10 @@ using InputSpecs = absl::Span<const TensorSpec>;
 // How an operation changes if it gets all rows of a batch at once, as inputs with one more
 // dimension in front (over_rows.h).
 enum class OverRows : uint8_t {
-  kNever,        // it would compute something else
-  kElementwise,  // unchanged, if shorter inputs get ones after that dimension
-  kTrailing,     // unchanged: it looks at each value of its one input alone
-  kView,         // gives the values of its one input other dims
+  kNever,        // the result would differ
+  kElementwise,  // unchanged, if inputs of lower rank get dimensions of 1 after that dimension
+  kTrailing,     // unchanged: it treats each value of its one input separately
+  kView,         // gives the values of its one input different dims
 };
 
 struct OpRow {

@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// No value may take more memory than this, nor than one element may (element_limit.h). A larger
-// request gets ResourceExhausted and allocates nothing.
+// No value may take more memory than this, nor more than one element may take (element_limit.h). A
+// larger request gets ResourceExhausted and allocates nothing.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
 uint64_t MostValueBytes();
 // Returns the error for strings that together take `bytes`, more than MostValueBytes().
@@ -47,7 +47,7 @@ class OpRun {
   const Tensor& input(size_t i) const { return values_[inputs_[i]]; }
   size_t output_count() const { return outputs_.size(); }
 
-  // Returns memory for dense output `i`, not written yet. Not for strings.
+  // Returns uninitialised memory for dense output `i`, which must not have dtype string.
   absl::StatusOr<absl::Span<std::byte>> Place(size_t i, absl::Span<const int64_t> dims);
   template <class T>
   absl::StatusOr<T*> PlaceAs(size_t i, absl::Span<const int64_t> dims) {
@@ -57,7 +57,7 @@ class OpRun {
   }
   // Makes output `i` a view of memory that an input or Scratch() holds. `dims` are copied.
   absl::Status View(size_t i, const Tensor& value);
-  // As View(), for a ragged output: `flat` has its values, `splits` are copied.
+  // The same as View(), for a ragged output: `flat` has its values, `splits` are copied.
   absl::Status ViewRagged(size_t i, const Tensor& flat,
                           absl::Span<const absl::Span<const int64_t>> splits);
   // Makes output `i` of strings: at(n) returns string n.

@@ -99,7 +99,7 @@ absl::StatusOr<Kernel> MakeSize(const OpDef&, InputSpecs) {
 
 // --- Slice -------------------------------------------------------------------
 
-// Returns the dims of a slice of `dims`; a size of -1 goes to the end.
+// Returns the dims of a slice of `dims`; a size of -1 extends to the end.
 absl::StatusOr<Dims> SlicedDims(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin,
                                 absl::Span<const int64_t> size) {
   if (dims.size() != begin.size()) {

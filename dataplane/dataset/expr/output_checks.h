@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// For one element; one thread.
+// For one element. Used on one thread.
 class OutputChecks {
  public:
   explicit OutputChecks(absl::Span<const TensorSpec> leaves)
@@ -26,7 +26,7 @@ class OutputChecks {
   // was given before, if strings are given for a different dtype or vice versa, or if the spec
   // excludes the dims.
   absl::Status Give(size_t i, absl::Span<const int64_t> dims, bool strings);
-  // As Give(), for strings; `count` must also be the product of the dims.
+  // The same as Give(), for strings; `count` must also be the product of the dims.
   absl::Status GiveStrings(size_t i, absl::Span<const int64_t> dims, size_t count);
   // Internal if a leaf was not given; the message names `who`.
   absl::Status AllGiven(std::string_view who) const;

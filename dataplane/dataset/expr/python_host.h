@@ -35,8 +35,8 @@ struct PythonFunction {
 void AddTo(Attrs& attrs, PythonFunction function);
 PythonFunction PythonFunctionOf(const Attrs& attrs);
 
-// Returns how the function gets to the process that runs it, for people: "Python 'augment:crop' by
-// import path".
+// Returns a description, for messages, of how the function reaches the process that runs it:
+// "Python 'augment:crop' by import path".
 std::string WayOf(const PythonFunction& function);
 
 // Runs Python functions. Any thread, several at once.
@@ -46,9 +46,9 @@ class PythonHost {
 
   // PermissionDenied if Python functions, or this one, may not run.
   virtual absl::Status Admit(const PythonFunction& function) const = 0;
-  // Calls the function on the leaves of one element, all dense. An error of the function's own is
-  // Unknown, or InvalidArgument for a ValueError or TypeError, with its traceback. Cancelled after
-  // Stop().
+  // Calls the function on the leaves of one element, all dense. An error raised by the function is
+  // returned with its traceback as Unknown, or as InvalidArgument if it is a ValueError or
+  // TypeError. Returns Cancelled after Stop().
   virtual absl::Status Call(const std::shared_ptr<const PythonFunction>& function,
                             absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
                             ElementOutputs& out) = 0;
@@ -57,25 +57,26 @@ class PythonHost {
       std::shared_ptr<const PythonFunction> function, Spec spec) = 0;
   // How many calls run at a time, at least 1; others wait.
   virtual int CallsAtOnce() const = 0;
-  // Returns a host for one run of a dataset. Its calls, and calls that wait to run, end with
-  // Cancelled soon after `cancelled` is set, which outlives them. nullptr: use this host.
+  // Returns a host for one run of a dataset. Running and waiting calls end with Cancelled soon
+  // after the flag is set. The flag must outlive them. nullptr: use this host.
   virtual std::shared_ptr<PythonHost> Until(CancelFlag) { return nullptr; }
   // Ends the calls under way and refuses further ones. Idempotent, bounded.
   virtual void Stop() = 0;
 
   // Returns a host that refuses all functions with PermissionDenied(reason).
   static std::shared_ptr<PythonHost> Refusing(std::string reason);
-  // The host for datasets that this process reads itself. It was set in this process, not in one
-  // that this process was forked from; otherwise it is a host that refuses.
+  // Returns the host that this process set with SetOfProcess(), for datasets that it reads itself.
+  // If none was set, or only before a fork, returns a host that refuses.
   static std::shared_ptr<PythonHost> OfProcess();
   static void SetOfProcess(std::shared_ptr<PythonHost> host);
 };
 
-// Applies the function to `x`. Its results have the spec `output`, dense leaves. `deterministic` is
-// as for RegisteredMap.
+// Applies the function to `x`. Its results have the spec `output`, whose leaves are all dense.
+// `deterministic` is as for RegisteredMap.
 Expr CallPython(PythonFunction function, const Spec& output, bool deterministic, const Expr& x);
 
-// Makes a source of the generator's elements, in one split. Otherwise as RegisteredSource.
+// Makes a source of the generator's elements, in one split. Otherwise the same as
+// RegisteredSource().
 Dataset FromPythonGenerator(PythonFunction generator, const Spec& spec, bool deterministic);
 
 }  // namespace penstock

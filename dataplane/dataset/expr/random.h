@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Ten rounds. The result is the same on every machine.
+// Runs ten rounds. The result is the same on every machine.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 // Returns the key of random operation `number` of a function, so that each has its own draws. Nodes

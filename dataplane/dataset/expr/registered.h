@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps, sources and transforms that programs and plug-ins register by name and version. Rows stay
-// for the life of the program.
+// Maps, sources and transforms that programs and plug-ins register by name and version. They remain
+// registered for the life of the program.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ class Registered {
                                                  found->second->version, ", not ", value.version));
   }
 
-  // NotFound says how to register it.
+  // NotFound explains how to register it.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name) const {
     MutexLock lock(mu_);
     const auto found = values_.find(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns Exprs into a FunctionDef, and checks one from outside. Operations are in the order in which
+// Turns Exprs into a FunctionDef, and checks an untrusted one. Operations are in the order in which
 // a depth-first walk from the results completes them. Operations that no result needs are not
 // visited; equal operations are written once.
 #include <algorithm>

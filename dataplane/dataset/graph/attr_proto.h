@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts the parts of a definition to and from the messages of control/proto/dataset.proto.
-// Messages come from outside and are checked: InvalidArgument names the fault.
+// Messages are untrusted and are checked: InvalidArgument names the fault.
 #pragma once
 
 #include <memory>

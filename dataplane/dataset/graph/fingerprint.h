@@ -12,12 +12,12 @@
 
 namespace penstock {
 
-// Returns the fingerprint of a node and all below it: operation, version, attributes and inputs. It
-// is the same on every machine and release. Constants enter by their values.
+// Returns the fingerprint of a node and everything below it: operation, version, attributes and
+// inputs. It is the same on every machine and release. Constants enter by their values.
 uint64_t FingerprintOf(std::string_view op, int version, const Attrs& attrs,
                        const std::vector<NodePtr>& inputs);
 
-// Returns the attributes that tell one node from another. REQUIRES: they were checked.
+// Returns the attributes that distinguish one node from another. REQUIRES: they were checked.
 Attrs Identifying(const NodeKind& kind, Attrs attrs);
 
 // Returns the fingerprint of a node alone, without its inputs.

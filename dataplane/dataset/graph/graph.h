@@ -57,8 +57,8 @@ NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs,
 // Returns a node whose attributes could not be made (a lambda that does not trace).
 NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status status);
 
-// Returns the dataset's status, or InvalidArgument if it was made inside a function and takes
-// values of an outer element.
+// Returns the dataset's status, or InvalidArgument if it was made inside a function and uses values
+// of an outer element.
 absl::Status CheckStandsAlone(const Dataset& dataset);
 
 // Returns "Map#3". Nodes are numbered from 0 in topological order, inputs before their users.

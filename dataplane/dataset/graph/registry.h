@@ -41,7 +41,7 @@ struct AttrRule {
   AttrType type;
   bool required = true;
   // Enters the fingerprint: a different value produces different elements. False for attributes
-  // that only say how elements are made or fetched.
+  // that only determine how elements are made or fetched.
   bool identifies = true;
 };
 
@@ -70,9 +70,8 @@ struct NodeKind {
   // Takes an argument from the element that opens it (RangeOf …); the attribute "argument" is its
   // Spec. Only inside a body.
   bool takes_argument = false;
-  // Gives elements of its inputs unchanged, in the inputs' memory (Take, Prefetch, Interleave). It
-  // may leave some out. If it has bodies, only their elements are meant; undivided inputs never
-  // are.
+  // Returns elements of its inputs unchanged, in the inputs' memory (Take, Prefetch, Interleave).
+  // It may skip some. If it has bodies, only their elements are meant; undivided inputs never are.
   bool hands_on = false;
   // Takes further attributes, under names that begin with kParamPrefix: the params of a registered
   // source or transform. They enter the fingerprint.
@@ -82,7 +81,7 @@ struct NodeKind {
   // checked before. InvalidArgument (OutOfRange …) names the argument; the caller puts the node's
   // name in front.
   absl::StatusOr<Inferred> (*infer)(const Attrs& attrs, absl::Span<const NodePtr> inputs) = nullptr;
-  // Builds the iterator. It builds inputs by site.BuildInput(i).
+  // Builds the iterator. It builds inputs with site.BuildInput(i).
   absl::StatusOr<std::unique_ptr<NodeIterator>> (*build)(const BuildSite& site) = nullptr;
   // Plans the splits of a source that can be divided; nullptr for all other nodes. PlanSplits fills
   // in the plan's `node`.
@@ -92,8 +91,8 @@ struct NodeKind {
   std::string (*explain_details)(const Dataset::Node& node) = nullptr;
 };
 
-// Returns the kinds of nodes that the library has itself (built_in_kinds.cc). This folder knows
-// neither sources nor transforms.
+// Returns the kinds of nodes that the library has itself (built_in_kinds.cc). This folder depends
+// on neither sources nor transforms.
 std::vector<NodeKind> BuiltInKinds();
 
 // Returns the row of that operation; nullptr if it is unknown. Any thread.

@@ -30,8 +30,8 @@ struct SplitPlan {
   std::vector<SplitProviderPlan> providers;
 };
 
-// Resolves file patterns and counts splits. NotFound names a pattern that matches nothing. Runs
-// where the files are.
+// Resolves file patterns and counts splits. NotFound names a pattern that matches nothing. Runs on
+// a machine that can read the files.
 absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files = DefaultFiles());
 
 // Split `n` of a source of `count` elements that is cut into `splits` parts, whose sizes differ by

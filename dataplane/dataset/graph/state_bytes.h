@@ -29,7 +29,7 @@ class StateWriter {
   uint64_t save_number() const { return save_number_; }
 
   // Bytes may be kept to become part of a later state (save_number() 0). A node attaches here what
-  // it must do when that happens. Called any time later, on the thread that saves.
+  // it must do when that happens. It may be called at any later time, on the thread that saves.
   using WhenPartOf = std::function<absl::Status(StateWriter& state)>;
   void Attach(WhenPartOf when) { attached_.push_back(std::move(when)); }
   std::vector<WhenPartOf> TakeAttached() { return std::exchange(attached_, {}); }

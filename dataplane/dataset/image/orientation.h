@@ -22,7 +22,7 @@ struct Turn {
 // Returns the turn that the tag 0x0112 of an EXIF block ("II*" or "MM*" first) asks for; none if
 // the tag is missing or invalid (EXIF 2.32, 4.6.4).
 Turn TurnOfExif(std::string_view tiff);
-// As TurnOfExif(), for the APP1 segment of a JPEG file.
+// The same as TurnOfExif(), for the APP1 segment of a JPEG file.
 Turn TurnOfJpeg(std::string_view file);
 
 // Returns where a region of the upright image is in the stored one. `size` is the upright image's.

@@ -69,7 +69,7 @@ double ReachOf(const ResizeOptions& options, double scale) {
   return options.antialias ? reach * std::max(scale, 1.0) : reach;
 }
 
-// Returns the most values that one result is a sum of.
+// Returns the maximum number of values that are summed for one result.
 int64_t MostTaps(const ResizeOptions& options, int64_t from, int64_t to) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const double reach = std::max(ReachOf(options, scale), scale / 2);

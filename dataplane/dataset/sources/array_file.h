@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-// One thread.
+// Used on one thread.
 class ArrayFile {
  public:
   // Opens an .npy file if `spec` is a leaf, or an .npz file and the members that `spec` names if it

@@ -26,8 +26,8 @@ class BufferedFile {
 
   const std::string& name() const { return name_; }
   int64_t position() const { return position_; }
-  // Bytes from the position to the end. nullopt while that is unknown, as in a compressed file
-  // whose end was not read yet.
+  // Bytes from the position to the end. nullopt while that is unknown, as in a compressed file that
+  // has not been read to its end.
   std::optional<int64_t> left() const;
 
   // The next `bytes` bytes, or more; fewer only at the end of the file. Valid until the next call.
@@ -38,9 +38,9 @@ class BufferedFile {
   void Advance(int64_t bytes) { position_ += bytes; }
   // Advances to the end of the file. A reader that starts at the resulting position finds no bytes.
   void AdvanceToEnd() { position_ = kBehindAll; }
-  // Advances to the end of the file because of `why`. Returns `why` with the note that the rest of
-  // the file is left out. If `why` is Cancelled or IsExhausted(), returns it unchanged and keeps
-  // the position.
+  // Advances to the end of the file because of `why`. Returns `why` with a note that the rest of
+  // the file is skipped. If `why` is Cancelled or IsExhausted(), returns it unchanged and keeps the
+  // position.
   absl::Status GiveUp(const absl::Status& why);
 
  private:

@@ -17,12 +17,12 @@ class ElementReader {
  public:
   virtual ~ElementReader() = default;
 
-  // The next element; nullopt at the end. An error takes the place of one element. Reading
+  // Returns the next element; nullopt at the end. An error takes the place of one element. Reading
   // continues after it where possible; otherwise the file ends there.
   virtual absl::StatusOr<std::optional<Element>> Next() = 0;
-  // Skips the next element and examines as little of it as possible. false at the end.
+  // Skips the next element and examines as little of it as possible. Returns false at the end.
   virtual absl::StatusOr<bool> Skip() = 0;
-  // The position in the file of the next element.
+  // Returns the position in the file of the next element.
   virtual int64_t position() const = 0;
 };
 

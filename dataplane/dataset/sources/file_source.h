@@ -29,8 +29,8 @@ class FileSource final : public NodeIterator {
   absl::Status Restore(StateReader& reader) override;
 
  private:
-  // Opens the next file unless one is open. false after the last file. The error of a file that
-  // does not open takes the place of its elements.
+  // Opens the next file unless one is open. Returns false after the last file. If a file cannot be
+  // opened, its error takes the place of its elements.
   absl::StatusOr<bool> Advance();
   absl::Status Open(const std::string& name, int64_t position);
 

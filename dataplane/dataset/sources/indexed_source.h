@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source whose elements are numbered, and each made from its number alone. The position is a
+// A source whose elements are numbered, and each is made from its number alone. The position is a
 // number, so skipping elements costs nothing.
 #pragma once
 
@@ -34,14 +34,14 @@ class IndexedSource : public NodeIterator {
   virtual absl::StatusOr<Element> Make(int64_t n) = 0;
   // Does the same and writes it into `sink`.
   virtual absl::Status MakeInto(int64_t n, ResultSink& sink);
-  // Does the same and adds it as views.
+  // Does the same and adds it to `views`.
   virtual absl::Status MakeViews(int64_t n, ElementViews& views);
   const BuildSite& site() const { return site_; }
 
  private:
-  // The elements of the next split; nullopt after the last split.
+  // Returns the elements of the next split; nullopt after the last split.
   absl::StatusOr<std::optional<Span64>> NextSplit();
-  // Calls make(n) for the next element. false after the last element.
+  // Calls make(n) for the next element. Returns false after the last element.
   absl::StatusOr<bool> MakeNext(absl::FunctionRef<absl::Status(int64_t n)> make);
   // Returns whether there is a next element. Gets the next split when the current one is used up.
   absl::StatusOr<bool> Advance();

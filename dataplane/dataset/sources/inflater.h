@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// One thread.
+// Used on one thread.
 class Inflater {
  public:
   // REQUIRES: `compression` is not kNone.
@@ -29,7 +29,7 @@ class Inflater {
 
   // Copies the bytes at `position` into `into`: at least one byte, and as many as are available at
   // once; 0 at the end. A forward skip decompresses the bytes in between. A step back starts again
-  // at the front.
+  // at the beginning.
   //
   // DataLoss if the bytes are not in this format or the stream is cut off. It is returned where the
   // damage is found, so all bytes before it can be read. Later calls return it too.

@@ -18,7 +18,7 @@ struct NpyHeader {
   DType dtype = DType::kInvalid;
   std::vector<int64_t> dims;
   int64_t data_offset = 0;  // from the start of the file to the values
-  int64_t data_bytes = 0;   // of all values; fits int64
+  int64_t data_bytes = 0;   // of all values; fits in int64
 
   // "float32 [7,2,3]"
   std::string ToString() const;

@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// One thread. Errors name the file and the member.
+// Used on one thread. Errors name the file and the member.
 class NpzFile {
  public:
   static absl::StatusOr<std::unique_ptr<NpzFile>> Open(std::unique_ptr<File> file);

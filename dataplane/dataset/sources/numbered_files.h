@@ -18,7 +18,7 @@ struct NumberedFile {
 // Maps the number of an element to its file. A value type.
 class NumberedFiles {
  public:
-  // ResourceExhausted if the number of elements does not fit int64.
+  // ResourceExhausted if the number of elements does not fit in int64.
   static absl::StatusOr<NumberedFiles> Of(std::vector<NumberedFile> files);
 
   int64_t count() const { return begins_.back(); }  // elements

@@ -18,7 +18,7 @@ namespace penstock {
 // numbers. InvalidArgument otherwise.
 absl::Status CheckParquetLeaf(const TensorSpec& leaf);
 
-// One thread. Errors name the file and the column.
+// Used on one thread. Errors name the file and the column.
 class ParquetFile {
  public:
   // `columns` is a dict of leaves that CheckParquetLeaf() allows. NotFound lists the columns that
@@ -29,8 +29,8 @@ class ParquetFile {
 
   const std::vector<int64_t>& group_rows() const { return group_rows_; }  // of each row group
 
-  // Reads the columns of the row group, which replaces the one before. If that failed, a second
-  // call for the same group returns the same error without a new try.
+  // Reads the columns of the row group, which replaces the previous one. If that failed, a second
+  // call for the same group returns the same error without trying again.
   absl::Status Load(int64_t group);
   // Copies row `row` of the loaded group to `sink`. InvalidArgument for a null if the leaf is not
   // optional.

@@ -17,17 +17,17 @@ class RecordReader {
  public:
   virtual ~RecordReader() = default;
 
-  // The next record, valid until the next call; nullopt at the end. An error takes the place of one
-  // record. Reading continues after it where possible; otherwise the file ends there.
+  // Returns the next record, valid until the next call; nullopt at the end. An error takes the
+  // place of one record. Reading continues after it where possible; otherwise the file ends there.
   virtual absl::StatusOr<std::optional<std::string_view>> Next() = 0;
-  // Skips the next record without examining its contents. false at the end.
+  // Skips the next record without examining its contents. Returns false at the end.
   virtual absl::StatusOr<bool> Skip() = 0;
-  // The position in the file of the next record.
+  // Returns the position in the file of the next record.
   virtual int64_t position() const = 0;
 };
 
-// Makes a reader that starts at the position of the file, which is 0 or a value that position() of
-// a reader returned.
+// Makes a reader that starts at the file's position, which is 0 or a value that a reader's
+// position() returned.
 using MakeRecordReader = std::function<std::unique_ptr<RecordReader>(BufferedFile file)>;
 
 // Reads TFRecord files. A record is: length (uint64), its masked CRC-32C, data, the masked CRC-32C

@@ -70,8 +70,8 @@ class RegisteredSourceIterator final : public RegisteredIterator {
   }
 
  private:
-  // Opens the next split unless one is open. false after the last split. The error of a split that
-  // cannot be opened takes its place.
+  // Opens the next split unless one is open. Returns false after the last split. If a split cannot
+  // be opened, its error takes its place.
   absl::StatusOr<bool> OpenSplit() {
     if (open_) return true;
     if (span_.begin == span_.end) {

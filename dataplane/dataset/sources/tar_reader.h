@@ -4,7 +4,7 @@
 //
 // libarchive is not used for two reasons. After a restore at a position, reading must continue
 // exactly as before, but libarchive applies different rules to the first header than to later ones.
-// It also copies the contents of files once more.
+// It also makes an additional copy of the files' contents.
 #pragma once
 
 #include <cstdint>

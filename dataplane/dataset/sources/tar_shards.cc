@@ -73,7 +73,7 @@ std::optional<SampleName> SplitName(std::string_view name) {
   const size_t base = slash == std::string_view::npos ? 0 : slash + 1;
   const size_t dot = name.find('.', base);
   if (dot == std::string_view::npos || dot == base) return std::nullopt;
-  // Such a file describes the whole archive.
+  // A top-level file named __…__ describes the whole archive.
   if (base == 0 && name.starts_with("__") && name.ends_with("__")) return std::nullopt;
   return SampleName{.key = name.substr(0, dot),
                     .extension = absl::AsciiStrToLower(std::string(name.substr(dot + 1)))};
@@ -114,8 +114,8 @@ class SampleReader final : public ElementReader {
     }
   }
 
-  // Reads files while they belong to one sample. false at the end. An error of the archive after
-  // the sample is kept in failure_.
+  // Reads the files of one sample. Returns false at the end. An error of the archive after the
+  // sample is kept in failure_.
   absl::StatusOr<bool> ReadSample(bool contents) {
     if (!failure_.ok()) return tar_.GiveUp(std::exchange(failure_, absl::OkStatus()));
     if (!ahead_.has_value()) {
@@ -225,7 +225,7 @@ absl::StatusOr<Inferred> InferTarShards(const Attrs& attrs, absl::Span<const Nod
   return Inferred{Spec::Dict(std::move(members)), nothing ? 0 : kUnknown};
 }
 
-// No tar header starts like gzip, because a file name would have to.
+// A tar archive begins with a file name, and no file name begins with gzip's magic bytes.
 absl::StatusOr<Compression> CompressionOfFile(File& file) {
   char magic[2] = {};
   ASSIGN_OR_RETURN(const size_t got, file.ReadAt(0, absl::MakeSpan(magic)));

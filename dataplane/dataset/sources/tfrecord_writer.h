@@ -14,7 +14,7 @@ namespace penstock {
 // The bytes of one record as stored in a file.
 std::string TFRecordBytes(std::string_view data);
 
-// One thread at a time. The file is complete when Close() has returned OK.
+// For one thread at a time. The file is complete once Close() has returned OK.
 class TFRecordWriter {
  public:
   // Creates the file, or truncates it.

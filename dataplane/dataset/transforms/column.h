@@ -18,7 +18,7 @@ struct ColumnPadding {
   Tensor value;  // a scalar
 };
 
-// Returns for example "[2,3]".
+// Returns the dimensions as text: "[2,3]".
 std::string ShapeText(absl::Span<const int64_t> dims);
 
 // Returns the layout of the leaf of a batch that `spec` describes. A dense leaf has rows of one

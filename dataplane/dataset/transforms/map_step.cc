@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-// One of this many calls is timed, because reading the clock costs as much as a short call.
+// One in this many calls is timed, because reading the clock costs as much as a short call.
 constexpr int64_t kTimed = 8;
 // Shorter calls are not checked for waiting, because the check takes a microsecond.
 constexpr int64_t kWorthAskingNs = 100'000;
@@ -28,7 +28,7 @@ constexpr int64_t kWorthAskingNs = 100'000;
 class Waiting {
  public:
   Waiting() : switches_(Switches()), cpu_ns_(CpuNs()) {}
-  // Returns the share of waiting in the `wall_ns` since the construction.
+  // Returns the fraction of `wall_ns`, the wall time since construction, that was spent waiting.
   double Share(int64_t wall_ns) const {
     if (Switches() == switches_) return 0;
     return 1 - std::min(1.0, static_cast<double>(CpuNs() - cpu_ns_) / static_cast<double>(wall_ns));

@@ -43,7 +43,7 @@ void ThreadPool::Grow(int threads) {
   threads_.reserve(static_cast<size_t>(threads));
   while (static_cast<int>(threads_.size()) < threads) {
     absl::StatusOr<std::thread> thread = StartThread("parallel calls", [this] { Run(); });
-    if (!thread.ok()) return;  // OrderedCalls go on with fewer threads, or alone
+    if (!thread.ok()) return;  // OrderedCalls continue with fewer threads, or without any
     threads_.push_back(*std::move(thread));
   }
 }

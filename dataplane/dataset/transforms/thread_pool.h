@@ -26,7 +26,8 @@ class ThreadPool {
   // (Grow). It is created at first use and never destroyed.
   static ThreadPool& OfProcess();
 
-  // Starts threads until there are `threads`, or until the process gets no more. Any thread.
+  // Starts threads until there are `threads`, or until the system refuses to start another. Any
+  // thread.
   void Grow(int threads);
 
   // Runs `work` soon on one of the threads. Any thread; never waits.

@@ -32,7 +32,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
 
   void Grant(Credits credits);
   void Recall();
-  // No event after it returns. Tells the worker, if it still listens.
+  // No event begins after it returns. Notifies the worker if the link is still open.
   void Close();
 
  private:

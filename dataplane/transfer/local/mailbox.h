@@ -37,7 +37,7 @@ class Mailbox {
     return true;
   }
 
-  // No event begins after this. Waits for an event that runs, unless it is the caller. Returns the
+  // No event begins after this. Waits for a running event, unless called from it. Returns the
   // events that never ran.
   Fifo<Event> Close() {
     MutexLock lock(mu_);

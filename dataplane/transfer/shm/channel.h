@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two rings of a link, one each way, and the wake-ups between its sides. A side announces its
-// sleep and then checks its ring once more. A side that writes checks for that announcement after
-// the write.
+// The two rings of a link, one each way, and the wake-ups between its sides. A side announces that
+// it will sleep and then checks its ring once more. A side that writes checks for that announcement
+// after the write.
 #pragma once
 
 #include <atomic>

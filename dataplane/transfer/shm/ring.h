@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A queue of words from one process to another in shared memory: one side writes, the other reads.
-// Neither side trusts the memory: an impossible number is noticed and does no harm.
+// Neither side trusts the memory: an impossible number is detected and does no harm.
 #pragma once
 
 #include <atomic>

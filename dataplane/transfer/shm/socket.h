@@ -3,8 +3,8 @@
 // when the other one ends. Traffic for every element goes through the rings (channel.h), not
 // through here.
 //
-// Unix sockets in the abstract namespace: no file remains. Only processes of the same user are
-// accepted.
+// Unix sockets in the abstract namespace: no file remains. Only connections from processes of the
+// same user are accepted.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +75,7 @@ class PacketSocket {
   static absl::StatusOr<PacketSocket> Connect(std::string_view name);
 
   int fd() const { return fd_.get(); }
-  // Unavailable if the other side is gone, or does not read.
+  // Unavailable if the other side is gone or does not read.
   absl::Status Send(PacketKind kind, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
                     std::string_view text = {}, std::initializer_list<int> descriptors = {}) const;
   // NotFound if there is none now, Unavailable if the other side is gone, DataLoss if it is

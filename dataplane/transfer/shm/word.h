@@ -15,16 +15,16 @@ namespace penstock::transfer {
 // Numbers are never reused for a different word.
 enum class WordKind : uint8_t {
   // Worker to client. A slot that is now the client's:
-  kElement = 1,   // head before the body's place, body in it
-  kBlock = 2,     // head and body in the body's place: the head is too large to go before
+  kElement = 1,   // the head before the body's place, the body in it
+  kBlock = 2,     // head and body in the body's place: the head is too large to precede it
   kFrame = 3,     // a frame in the body's place
   kError = 4,     // the block of an error in the body's place
   kRecalled = 5,  // this many credits are returned unused
-  kShared = 6,    // as kElement, in a segment of the worker's, which the client only reads
-  // As kElement, but the worker copied the block into the slot, because:
+  kShared = 6,    // same as kElement, in a segment of the worker's, which the client only reads
+  // Same as kElement, but the worker copied the block into the slot, because:
   kCopiedNoSlot = 7,       // no slot was free when it was made
-  kCopiedForAnother = 13,  // it was made in memory of a different client
-  kCopiedElsewhere = 14,   // it was made in memory of a node that holds elements
+  kCopiedForAnother = 13,  // it was made in the memory of a different client
+  kCopiedElsewhere = 14,   // it was made in the memory of a node that keeps elements
   // Client to worker.
   kReturn = 8,         // the slot is the worker's again
   kReceived = 9,       // this many of the oldest were received
@@ -41,7 +41,7 @@ inline constexpr int64_t kMaxCount = (int64_t{1} << 60) - 1;
 inline constexpr uint32_t kHeadUnit = 64;  // bytes
 
 // A slot's number on its link (slots of the worker's segments have numbers of their own), how often
-// it has changed sides (so that an old word is recognized), and the size of the head before its
+// it has changed sides (so that a stale word is recognized), and the size of the head before its
 // body.
 struct SlotWord {
   uint32_t slot = 0;
@@ -59,7 +59,7 @@ inline uint64_t Pack(WordKind kind, int64_t count) {
          static_cast<uint64_t>(std::min(count, kMaxCount));
 }
 
-// May return an unknown kind: words arrive from outside.
+// May return an unknown kind: words are untrusted.
 inline WordKind KindOf(uint64_t word) {
   return static_cast<WordKind>(word >> 60);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that arrive over a connection. A body is read straight to its final place: the head
-// comes first, then the caller names the place of the body.
+// Messages that arrive over a connection. A body is read directly to its final place: the head
+// arrives first, then the caller chooses the place of the body.
 #pragma once
 
 #include <cstddef>

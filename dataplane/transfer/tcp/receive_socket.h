@@ -21,7 +21,7 @@
 
 namespace penstock::transfer::tcp {
 
-// The most bytes that one connection may receive before others are served.
+// The maximum number of bytes that one connection may receive before others are served.
 inline constexpr uint64_t kMaxReceiveBytesAtOnce = 4 << 20;
 
 absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes);
@@ -44,7 +44,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // As in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
-  // No event after it returns. Tells the worker, if it still listens.
+  // No event begins after it returns. Notifies the worker if the link is still open.
   void Close();
 
  private:
@@ -60,7 +60,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   absl::Status Receive(Loan loan, MessageType type, size_t bytes);
   absl::Status OpenStripes(const StripeKey& key);
   absl::Status Await(const Striped& striped);
-  // Receives the awaited element, if there is one; false if it has not arrived yet.
+  // Receives the awaited element, if there is one; returns false if it has not arrived yet.
   absl::StatusOr<bool> ReceiveAwaited();
   void ReportSoon();
   void Open();

@@ -22,7 +22,7 @@ namespace {
 // How long a client may take to close after it has received the end of the link.
 constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
-// The most bytes that one client may send before others are served.
+// The maximum number of bytes that one client may send before others are served.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
 // Less than kMinWriteBytes waits for more if the previous element was sent this recently.

@@ -2,8 +2,8 @@
 // The worker's end of a link: an accepted connection, unauthenticated until its hello has been
 // accepted. The thread that sends writes to the socket at once, and the loop continues when the
 // socket was full. A frame that is not full waits until it has been open for 1 to 2 ms, or until
-// Flush(). So do elements that follow each other fast, until they are worth a system call and its
-// packets.
+// Flush(). Elements that follow each other quickly also wait, until together they are worth a
+// system call and its packets.
 #pragma once
 
 #include <chrono>
@@ -48,8 +48,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // Starts the time limit for the hello. Call once, on the serving thread.
   absl::Status Start(std::chrono::milliseconds hello_timeout);
 
-  // On the serving thread. Returns the key for further connections, once it has been drawn; zeros
-  // until then.
+  // On the serving thread. Returns the key for further connections, once it has been generated;
+  // zeros until then.
   const StripeKey& key() const { return key_; }
   // On the serving thread. Adds a further connection to this link.
   absl::Status AddStripe(uint32_t number, std::shared_ptr<Loop> loop, Socket socket);

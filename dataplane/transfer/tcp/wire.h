@@ -36,8 +36,8 @@ enum Flag : uint8_t {
   kWantsStripes = 2,
 };
 
-// The most bytes of a message that a worker reads from a client after its hello: these have known
-// sizes.
+// The maximum size in bytes of a message that a worker reads from a client after its hello: these
+// have known sizes.
 inline constexpr uint64_t kMaxRequestBytes = 256;
 
 using Head = std::array<char, kHeadBytes>;

@@ -69,8 +69,8 @@ class Engine final : private Worker::Events {
     // blocks both are called inside Progress().
     virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
     virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
-    // Returns a place on a device for an announced body; nullopt: it goes into Room(), after its
-    // head.
+    // Returns a place on a device for an announced body; nullopt: it is received in Room(), after
+    // its head.
     virtual std::optional<DevicePlace> RoomOnDevice(size_t /*head_bytes*/, size_t /*body_bytes*/) {
       return std::nullopt;
     }
@@ -92,21 +92,21 @@ class Engine final : private Worker::Events {
     bool called_ GUARDED_BY(&Engine::mu_) = false;
   };
 
-  // Makes the link for a greeting, whose first message is the hello. Called on the thread.
+  // Makes the link for a greeting, whose first message is the hello. Called on the engine's thread.
   using LinkFactory = std::function<std::shared_ptr<Link>()>;
 
   // Without `link_factory` no client is accepted.
   static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
                                                        LinkFactory link_factory);
   ~Engine() override;
-  // Closes all peers and ends the thread; on that thread it only requests its end. Later requests
-  // do nothing. All engines are stopped at the program's end.
+  // Closes all peers and ends the thread. If called on that thread, only requests its end. Later
+  // requests do nothing. All engines are stopped at the program's end.
   void Stop();
   bool stopped();
 
   uint64_t number() const { return number_; }              // random
   const std::string& address() const { return address_; }  // as text
-  // True if a receive has not ended, so that UCX may be in an undefined state: dial with a
+  // True if a receive did not end in time, so that UCX may be in an undefined state: dial with a
   // different engine.
   bool unusable() const { return unusable_; }
 
@@ -210,7 +210,7 @@ class Engine final : private Worker::Events {
   Clock::time_point next_deadline_ = Clock::time_point::max();
   Clock::time_point busy_at_;
   int under_way_ = 0;     // sends and receives
-  int wasted_spins_ = 0;  // in a row, that ended in sleep
+  int wasted_spins_ = 0;  // in a row, which ended in sleep
 
   Mutex mu_;
   Fifo<std::shared_ptr<Link>> calls_ GUARDED_BY(mu_);

@@ -17,7 +17,7 @@ namespace {
 // ends, the limit is shorter (kLastFetchTimeout).
 constexpr std::chrono::seconds kFetchTimeout(60);
 
-// The most messages of a link that may be ahead of a missing one.
+// The maximum number of messages of a link that may arrive ahead of a missing one.
 constexpr uint64_t kMostWaiting = 1 << 16;
 
 // False for a head that Penstock does not send.

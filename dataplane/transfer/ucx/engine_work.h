@@ -19,7 +19,7 @@ struct Engine::Sending final : Work {
   std::array<char, sizeof(Head) + kMaxInlineText> head;
   size_t head_bytes = 0;
   std::string long_head;  // in place of `head`, followed by a block's head
-  std::string text;       // does not fit after the head
+  std::string text;       // text that does not fit after the head
   Loan loan;
   bool announced = false;
 };

@@ -42,8 +42,8 @@ enum class MemoryType { kHost, kCuda };
 // A message that was announced and whose data is still at its sender.
 using Offered = void*;
 
-// One UCX worker object: an address, and the peers that it exchanges messages with. All methods but
-// Wake() are for one thread at a time. Every peer has UCX's peer-failure mode.
+// One UCX worker object: an address, and the peers with which it exchanges messages. All methods
+// except Wake() are for one thread at a time. Every peer has UCX's peer-failure mode.
 class Worker {
  public:
   using Peer = uint32_t;
@@ -57,7 +57,7 @@ class Worker {
     // If true, Receive() or Release() follows. If false, the message is dropped, and its sender
     // sees success.
     virtual bool OnOffered(std::string_view head, size_t bytes, Offered offered) = 0;
-    // Nothing more can be sent to the peer. Close it.
+    // Nothing more can be sent to the peer, which must then be closed.
     virtual void OnFailed(Peer peer, const absl::Status& status) = 0;
   };
 
@@ -66,7 +66,7 @@ class Worker {
   virtual ~Worker() = default;
 
   virtual const std::string& address() const = 0;  // bytes for a peer's Connect()
-  // Returns the most bytes of a message's head.
+  // Returns the maximum size of a message's head in bytes.
   virtual size_t max_head_bytes() const = 0;
 
   // Any thread. Ends a Sleep(), or the next one.

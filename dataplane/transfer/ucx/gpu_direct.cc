@@ -43,7 +43,7 @@ std::string WhyNotOrdered(const GpuDirectFacts& facts) {
   return "";
 }
 
-// Climbs rungs 3 to 6, once the driver allows it.
+// Makes checks 3 to 6, once the driver allows it.
 GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots,
                        const GpuDirectFacts& facts, Handle& handle) {
   const absl::StatusOr<MemoryKind> kind = calls.KindOf(slots.data());
@@ -85,7 +85,8 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
   return verdict;
 }
 
-// True if the release ("1.18.1") keeps several GPUs' memory apart, by the notes of release 1.19.
+// Returns whether the release ("1.18.1") supports several GPUs, according to the notes of release
+// 1.19.
 bool ServesSeveralGpus(std::string_view release) {
   int major = 0, minor = 0;
   const std::vector<std::string> numbers = absl::StrSplit(std::string(release), '.');

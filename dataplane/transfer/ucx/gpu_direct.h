@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether a NIC writes bodies of elements into a GPU's memory itself. The decision has
-// seven rungs, climbed for the places in which a replica's elements are received; the last is the
-// report. At the first rung that does not hold, bodies are staged instead: received in a host slot
-// and copied by the device (dataplane/memory/device_copy_engine.h). Nothing fails because of it.
+// seven checks, called rungs, made in order on the slots that receive a replica's elements; the
+// last reports the result. At the first check that fails, bodies are staged instead: received in a
+// host slot and copied by the device (dataplane/memory/device_copy_engine.h). Nothing fails because
+// of it.
 //
 // GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
 // CUDA's driver. Bodies are then received in engine_messages.cc.
@@ -30,7 +31,7 @@ struct GpuDirectTrial {
 };
 
 // The one GPU that UCX before 1.19 serves in a process: the first whose memory is registered.
-// Releases from 1.19 on keep the memory of several GPUs apart. Any thread.
+// Releases from 1.19 on support several GPUs. Any thread.
 class ServedGpu {
  public:
   // FailedPrecondition, naming both devices, if UCX of that release ("1.18.1") serves a different
@@ -74,18 +75,19 @@ struct GpuDirectVerdict {
   std::string reason;       // why it stopped, and the remedy; empty if on
   Handle handle = nullptr;  // of the slots, if on; the caller deregisters it
   bool flush = false;       // after each receive
-  // The slots may still be written: they must stay, and stay registered, until the process ends.
+  // The NIC may still write to the slots: they must stay allocated and registered until the process
+  // ends.
   bool in_doubt = false;
   GpuDirectTrial trial;  // if it got that far
   // "gpu_direct=off: stopped at rung 2 of 7 (the driver allows it): …"
   std::string ToString() const;
 };
 
-// Climbs the rungs with the slots in which a GPU's elements are received. If it ends in staging,
-// the registration is undone, unless the result is in doubt.
+// Makes the checks on the slots that receive a GPU's elements. If the result is staging, the
+// registration is undone, unless the result is in doubt.
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots);
 
-// Climbs only the first two rungs, from facts known without a link (penstock doctor).
+// Makes only the first two checks, which need no link (penstock doctor).
 GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& facts);
 
 }  // namespace penstock::transfer::ucx

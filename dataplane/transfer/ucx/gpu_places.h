@@ -40,7 +40,7 @@ class GpuPlaces final : public Registration {
   const int device_;
 };
 
-// Returns a function that climbs the rungs of gpu_direct.h; its error is the verdict. `resources`
+// Returns a function that makes the checks of gpu_direct.h; its error is the verdict. `resources`
 // must outlive all places.
 GpuDirectPool::Open OpenGpuPlaces(const Resources& resources);
 

@@ -31,7 +31,7 @@ class ReceiveEnd final : public Engine::Link {
   // As in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
-  // No event after it returns. Tells the worker, if it still listens.
+  // No event begins after it returns. Notifies the worker if the link is still open.
   void Close();
 
  private:

@@ -13,7 +13,7 @@
 //   kind 17, 18     an element, a frame: the data is its block
 //   kind 60         an element in two pieces: its block's head follows, the data is its body, so
 //                   that the head is on the host before the receiver chooses the body's place.
-//                   Only to a client whose greeting asks for it. Any element may still come in
+//                   Only to a client whose greeting asks for it. Any element may still arrive in
 //                   one piece, as all do from workers that do not know this kind
 //   kind 2          the client ends the link because of an error; nothing follows
 //   kind 1          a greeting, the client's first message; the data is
@@ -48,7 +48,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 32);
 
-// The most bytes of text after the head; all text of a steady state fits.
+// The maximum length of the text after the head, in bytes; all text of a steady state fits.
 inline constexpr size_t kMaxInlineText = 96;
 
 // From this size on the data is announced and the receiver fetches it into its slot. Smaller data
