@@ -19,7 +19,7 @@ namespace penstock::tools {
 // Adds the settings as options of `command`: from flags, else from the environment. The targets
 // must outlive it. An invalid value throws CLI::ParseError. May be called once for a command.
 void AddOptions(CLI::App& command, std::vector<Setting> settings);
-// As AddOptions(), but values may also come from the command's section of the settings file,
+// Same as AddOptions(), but values may also come from the command's section of the settings file,
 // --config.
 void AddServerOptions(CLI::App& command, std::vector<Setting> settings);
 

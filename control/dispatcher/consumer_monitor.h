@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of coordinated reads: which ones are no longer heard, and whether all return the same
-// steps. The core's lock guards it. Changes when the rules for consumers that differ or are silent
-// do.
+// Consumers of coordinated reads: which ones are no longer heard from, and whether all return the
+// same steps. The core's lock guards it. Changes when the rules for consumers that differ or are
+// silent do.
 #pragma once
 
 #include "control/dispatcher/liveness.h"
@@ -16,7 +16,7 @@ class ConsumerMonitor {
   ConsumerMonitor(const SharedState& shared, const Liveness& liveness)
       : shared_(shared), liveness_(liveness) {}
 
-  // Tells the other consumers that the consumer of that session is not heard.
+  // Tells the other consumers that the consumer of that session is no longer heard from.
   void Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause);
   void SuspectSilent(Transaction& txn, absl::Time now);
   void DeclareDead(Transaction& txn, const SessionKey& key, absl::Time heard);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dispatcher counts of itself (control/observe/metrics.h).
+// The counters of a dispatcher (control/observe/metrics.h).
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 namespace penstock::control {
 
 // Returns whether a named job that was read, and is not over, may be forgotten once nobody reads
-// it. False if a trainer may come back for its part: with ack_mode = on_commit, and in mode DYNAMIC
+// it. False if a trainer may return for its part: with ack_mode = on_commit, and in mode DYNAMIC
 // (except with cross_trainer_cache) unless gc_dynamic_sharding_jobs.
 bool JobRegistry::Collectable(const JobRecord& job) const {
   const JobTerms& terms = job.terms;

@@ -26,7 +26,7 @@ void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCount
   for (const LinkCounts& link : counts) {
     if (link.protocol.empty()) continue;  // it was never open
     const LinkCounts before = CountsOf(session.last.counts, link.worker);
-    // The numbers come from outside: a decrease counts as nothing new.
+    // The numbers are not trusted: a decrease counts as nothing new.
     CountLink(link.protocol, std::max<int64_t>(0, link.elements - before.elements),
               std::max<int64_t>(0, link.bytes - before.bytes));
   }

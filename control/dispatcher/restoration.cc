@@ -33,7 +33,7 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
   return positions;
 }
 
-// Returns the index below which every active reader has received all, as far as is known.
+// Returns the index below which every active reader has received all, according to the reports.
 Index ReceivedBelow(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, size_t p) {
   const auto& readers = context.partitions[p].readers;

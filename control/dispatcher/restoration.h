@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saves what the states of a job's readers need to continue without this dispatcher, and begins
-// jobs from such states, which come from outside. In the new job, the elements committed before
+// jobs from such states, which are untrusted input. In the new job, the elements committed before
 // belong to a reader that has left.
 #pragma once
 

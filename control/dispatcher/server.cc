@@ -196,7 +196,7 @@ class Server final : public DispatchServer {
     return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
   }
 
-  // Calls `what` at each interval until the server stops or cannot write.
+  // Calls `what` at each interval until the server stops or the journal fails.
   void Repeat(void (Core::*what)()) {
     MutexLock lock(mu_);
     while (!changed_.wait_for(lock, kInterval,
@@ -217,10 +217,10 @@ class Server final : public DispatchServer {
   const DispatcherConfig config_;
   const protocol::Broken broken_;
 
-  // The core's last callback from its journal may still use these.
+  // The journal's last callback to the core may still use these.
   mutable Mutex mu_;
   std::condition_variable changed_;
-  absl::Status status_ GUARDED_BY(mu_);  // why it ended by itself
+  absl::Status status_ GUARDED_BY(mu_);  // why the dispatcher stopped by itself
   bool stopping_ GUARDED_BY(mu_) = false;
   bool stopped_ GUARDED_BY(mu_) = false;
 

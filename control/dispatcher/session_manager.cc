@@ -13,7 +13,7 @@
 namespace penstock::control {
 namespace {
 
-// Refuses partitions that do not exist: their numbers come from outside.
+// Refuses partitions that do not exist: their numbers are not trusted.
 absl::StatusOr<protocol::ReceivedSets> ToReceivedSets(const std::vector<PartitionIndices>& from,
                                                       const IterationState& iteration) {
   protocol::ReceivedSets sets;
@@ -82,7 +82,7 @@ void SessionManager::OnConsumerBeat(Transaction& txn, const ClientPeer& peer, co
 }
 
 void SessionManager::AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter) {
-  const bool on_its_way = shared_.sequence > peer.waiting.behind;
+  const bool on_its_way = shared_.sequence > peer.waiting.last_record;
   if (on_its_way) {
     counter = peer.waiting.counter;
   } else {
@@ -146,7 +146,7 @@ void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>&
 
 bool SessionManager::NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const {
   ClientPeer::Beat& waiting = peer.waiting;
-  if (waiting.counter != 0 && shared_.durable > waiting.behind) {
+  if (waiting.counter != 0 && shared_.durable > waiting.last_record) {
     peer.renewed = waiting.counter;
     waiting = {};
   }
@@ -413,7 +413,8 @@ void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Lea
                                peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
-    liveness_.Heard(key, options_.now());  // how long another process may come with its state
+    // From now on: another process may resume from its state until the timeout.
+    liveness_.Heard(key, options_.now());
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the core share: its options, the peers, the dispatcher's state. The core's lock
-// guards it, and the parts: they have no lock of their own, and only code that holds the core's
-// lock reaches them.
+// The state that the parts of the core share: its options, the peers, the dispatcher's state. The
+// core's lock guards this state and the parts, which have no locks of their own: hold it to access
+// them.
 #pragma once
 
 #include <atomic>
@@ -37,17 +37,17 @@ struct CoreOptions {
   std::vector<std::string> worker_addresses;
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   bool gc_dynamic_sharding_jobs = false;
-  // How long a job that job_gc_timeout spares is kept while nobody reads it, and how long a dataset
+  // How long an unread job is kept if job_gc_timeout does not apply to it, and how long a dataset
   // is kept while no job reads it.
   absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
   absl::Duration dataset_ttl = absl::InfiniteDuration();
   // A longer time between two sweeps means that the dispatcher itself was stalled. For short
   // timeouts the bound is lower: Liveness::Stall().
   absl::Duration stall = absl::Seconds(3);
-  // After a reader could not reach a worker for this long, its partitions move to other workers, if
-  // there are any.
+  // Once a reader has been unable to reach a worker for this long, that worker's partitions move to
+  // other workers, if there are any.
   absl::Duration unreached_timeout = absl::Seconds(15);
-  // Records after which the journal gets a snapshot, and the most bytes of one record.
+  // The number of records between snapshots, and the maximum size of a record in bytes.
   uint64_t records_per_snapshot = 20'000;
   size_t record_bytes = kMostRecordBytes;
   // A rule to break, for the test that counts losses (control/protocol/rules.h).
@@ -56,7 +56,7 @@ struct CoreOptions {
   std::function<absl::Time()> now;
   std::function<uint64_t()> random;
   // Returns whether a connection to "host:port" is refused: no process listens there any more. May
-  // take long, as a look-up of a name does. Only ProbeBrokenWorkers() calls it.
+  // block, for example while it resolves the host name. Only ProbeBrokenWorkers() calls it.
   std::function<bool(const std::string& address)> port_refuses;
   // Called once when the journal cannot be written; the dispatcher answers nothing afterwards.
   std::function<void(const absl::Status&)> on_failure;
@@ -81,7 +81,7 @@ class Arriving {
 struct ClientPeer {
   std::shared_ptr<ClientStreamWriter> writer;
   // Messages that wait for the lock. While there are any, the sender is alive, however long ago it
-  // was last heard. Not guarded by the lock.
+  // was last heard from. Not guarded by the lock.
   std::atomic<int> arriving = 0;
   IterationId iteration;  // none before its hello and after its end
   ClientId client;
@@ -91,12 +91,12 @@ struct ClientPeer {
   bool at_quota = false;  // according to its last heartbeat
 
   // A heartbeat renews the lease once the journal has stored a record that was appended after it.
-  // So a dispatcher whose work_dir another one has taken over gives no client more time than the
-  // other one counts.
+  // So a dispatcher that has lost its work_dir to another grants no client a lease longer than the
+  // other one waits for.
   uint64_t renewed = 0;  // the last such heartbeat
   struct Beat {
-    uint64_t counter = 0;  // 0: none waits
-    uint64_t behind = 0;   // sequence of the last record when it came
+    uint64_t counter = 0;      // 0: none waits
+    uint64_t last_record = 0;  // sequence of the last record when the heartbeat arrived
     absl::Time since;
   } waiting;
 };

@@ -26,7 +26,7 @@ class StepAudit {
   // is over.
   void Forget(IterationId iteration) { of_.erase(iteration); }
 
-  // The iterations of which something was heard.
+  // The iterations whose consumers have sent marks.
   std::vector<IterationId> Iterations() const;
 
   // How many marks were found equal to another consumer's so far.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of coordinated reads that are no longer heard: first suspected, then dead, until they
-// return or nobody needs them. Not journaled: a restarted dispatcher suspects the consumers that it
-// does not hear. A value without a clock.
+// Consumers of coordinated reads that are no longer heard from: first suspected, then dead, until
+// they return or nobody needs them. Not journaled: a restarted dispatcher suspects the consumers
+// that it does not hear. A value without a clock.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Suspicions {
     std::string text;
     bool ended = false;  // its connection ended, which overrides silence as a cause
   };
-  // `heard`: when it was last heard. These three return false if they change nothing.
+  // `heard`: when it was last heard from. These three return false if they change nothing.
   bool Suspect(IterationId iteration, int64_t consumer, absl::Time heard, Cause cause);
   // The consumer may be suspected already, or not.
   bool DeclareDead(IterationId iteration, int64_t consumer, absl::Time heard);

@@ -37,13 +37,13 @@ class File {
   virtual std::optional<absl::Span<const char>> Map() { return std::nullopt; }
 };
 
-// A place where files are. Any thread.
+// A file system, local or remote. Any thread.
 class Files {
  public:
   virtual ~Files() = default;
   // NotFound, PermissionDenied …; InvalidArgument for a directory; Unavailable if a server has not
-  // answered for FilesConfig::retry_for. `cancelled` must outlive the file, and also ends its
-  // reads.
+  // answered for FilesConfig::retry_for. `cancelled` must outlive the file; setting it also cancels
+  // the file's reads.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
                                                      CancelFlag cancelled) = 0;
   // Returns the names of the files (not directories) that match a shell pattern (* ? []), sorted by
@@ -62,8 +62,8 @@ class Files {
 // This machine's file system.
 Files& LocalFiles();
 
-// All files, by the scheme of the name. Names without a scheme, or with file://, are those of
-// LocalFiles(); http://, https:// and s3://bucket/key are remote (docs/files.md).
+// Opens files according to the scheme of their name. Names without a scheme, or with file://, are
+// those of LocalFiles(); http://, https:// and s3://bucket/key are remote (docs/files.md).
 Files& DefaultFiles();
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries outside the tree that add something: transports, plug-ins. Each has a stamp that
+// Shared libraries, built outside the tree, that add transports or plug-ins. Each has a stamp that
 // names what it was built against. The stamp is checked before anything else is called; then the
 // library registers what it adds.
 #pragma once
@@ -15,7 +15,7 @@ struct LibraryKind {
   const char* what;   // "transport library", in messages
   const char* stamp;  // its C function const char*(): what it was built against
   const char* enter;  // its C function void(absl::Status*): registers
-  const char* macro;  // defines both; in messages
+  const char* macro;  // the macro that defines `stamp` and `enter`, for messages
   std::string ours;   // the stamp of this program
 };
 

@@ -37,7 +37,7 @@ struct Recovered {
   std::vector<std::string> snapshot;  // in pieces; empty: none, and records start at 1
   uint64_t snapshot_sequence = 0;     // contains the records up to this one
   std::vector<Record> records;        // the records after it, without gaps
-  std::string cut;                    // describes what was cut from a torn end; empty: nothing
+  std::string cut;                    // describes the incomplete record cut off; empty: none
   uint64_t last_sequence() const {
     return records.empty() ? snapshot_sequence : records.back().sequence;
   }
@@ -75,8 +75,8 @@ std::unique_ptr<Journal> OpenMemoryJournal();
 
 // Opens the journal in the directory `work_dir`, which is made if missing. FailedPrecondition, with
 // the directory, if another process (or this one) has it open, or if a newer release wrote it.
-// DataLoss, with the record or the snapshot, if it is damaged. A torn end is cut, and Recovered
-// describes it.
+// DataLoss, with the record or the snapshot, if it is damaged. An incomplete record at the end is
+// cut off, and Recovered describes it.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir);
 
 }  // namespace penstock::control

@@ -30,14 +30,14 @@ void AppendMark(uint64_t sequence, std::string& log);
 
 struct ParsedLog {
   std::vector<Recovered::Record> records;
-  size_t valid_bytes = 0;  // the rest is a torn end
-  std::string cut;         // describes the torn end; empty: there is none
+  size_t valid_bytes = 0;  // the rest is an incomplete record
+  std::string cut;         // describes the incomplete record; empty: none
 };
 
 // Reads a log whose first record should be number `first`. The next file begins with record `next`;
 // nullopt: there is no next file. `name` is for messages.
-// - A record that is cut short is a torn end, which was never durable. So is a damaged record
-//   without a whole record of a later group and without a mark after it.
+// - A record that is cut short was never durable, and is cut off. So is a damaged record without a
+//   whole record of a later group and without a mark after it.
 // - If the next file begins with the number of the record that is cut short or damaged, that was a
 //   mark and not a record, and nothing is lost.
 // - Any other damage is DataLoss with the record.

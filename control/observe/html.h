@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages for people, plain and without scripts. Text from outside is escaped.
+// Plain pages without scripts, for people. All untrusted text is escaped.
 #pragma once
 
 #include <string>

@@ -37,9 +37,9 @@ class PartitionCounts {
   std::unordered_map<uint64_t, int32_t> of_all_;
 };
 
-// The most partitions of an iteration that a worker gets per permit, if partitions may wait for
-// others to end. All partitions of a worker are open at once. Without this bound, a few surviving
-// workers would hold the pipelines of all that were lost.
+// The maximum number of partitions of an iteration that a worker gets per permit, if partitions may
+// wait for others to end. All partitions of a worker are open at once. Without this bound, a few
+// surviving workers would hold the pipelines of all that were lost.
 inline constexpr int64_t kMostPerPermit = 2;
 // Returns whether partitions of `iteration` may wait for others to end: each of them is certain to
 // end, and no order among them is promised.
@@ -49,8 +49,8 @@ bool SomebodyHasRoom(const State& state, const IterationState& iteration,
                      const PartitionCounts& counts, absl::Span<const WorkerId> usable);
 
 // Returns the worker that gets `partition` of `iteration`. A shard goes to the worker whose place
-// in the list is its number; under target LOCAL to no other. Otherwise the partition goes to the
-// worker that then has the fewest of the iteration's partitions per permit, not counting ended
+// in the list is its number; under target LOCAL to no other. Otherwise the partition is placed on
+// the worker that then has the fewest of the iteration's partitions per permit, not counting ended
 // ones; among equals, to the one with the fewest partitions of all iterations. A worker in `avoid`
 // is chosen only if there is no other. Returns none if no worker is usable or none has room; with a
 // nonempty `avoid` room is not required.

@@ -67,7 +67,7 @@ void Pace::Heard(uint64_t source, int64_t elements, absl::Duration time, absl::T
     time_ = time;
     return;
   }
-  if (elements == elements_) return;  // its time goes to the next element
+  if (elements == elements_) return;  // its time counts for the next element
   const double seconds =
       absl::ToDoubleSeconds(time - time_) / static_cast<double>(elements - elements_);
   elements_ = elements;

@@ -39,7 +39,7 @@ class Pace {
     double seconds;
   };
   uint64_t source_ = 0;
-  int64_t elements_ = -1;  // as last heard; -1: nothing yet
+  int64_t elements_ = -1;  // as last reported; -1: no report yet
   absl::Duration time_;
   std::deque<Sample> samples_;
   double seconds_ = 0;

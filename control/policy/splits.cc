@@ -26,7 +26,7 @@ int HalfBits(int64_t count) {
   return (bits + 1) / 2;
 }
 
-// The most splits that are given out at a time.
+// The maximum number of splits that are given out at a time.
 constexpr int64_t kMostSplits = 1 << 12;
 
 // Enough for a permutation without visible order (Luby, Rackoff: four make it

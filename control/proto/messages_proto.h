@@ -2,8 +2,8 @@
 // Converts requests, answers and stream messages to and from their wire form. For the
 // implementation files of stub and service; no other file sees Protobuf.
 //
-// ToWire cannot fail. FromWire checks what comes from outside: InvalidArgument names the wrong
-// field. An empty or unknown stream message is InvalidArgument: the peer speaks another version.
+// ToWire cannot fail. FromWire checks its untrusted input: InvalidArgument names the wrong field.
+// An empty or unknown stream message is InvalidArgument: the peer speaks another version.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -65,8 +65,8 @@ void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
   if (record_.coordinated() && consumer >= 0) {
     RoundsContext& rounds = context_.rounds;
     rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
-    // The other consumers report their positions again: a consumer that comes back alone must not
-    // be let in at a round before theirs.
+    // The other consumers report their positions again: a consumer that returns alone must not be
+    // let in at a round before theirs.
     for (ConsumerContext& other : rounds.consumers) {
       if (!record_.rounds.schedule.joined.empty()) other.reported = false;
     }

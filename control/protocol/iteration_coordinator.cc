@@ -172,7 +172,7 @@ bool Holds(const IterationRecord& record, const IterationContext& context, size_
   return !held.empty();
 }
 
-// Returns whether the reader waits and, as far as is known, has nothing.
+// Returns whether the reader waits and, according to the reports, has nothing.
 bool Starves(const IterationRecord& record, const IterationContext& context, size_t reader) {
   if (!context.waits[reader] || !context.present[reader] || !record.readers[reader].reads())
     return false;

@@ -60,7 +60,7 @@ struct PartitionContext {
   bool gives_back = false;  // readers that answer for this placement must give back what they can
 };
 
-// The state of a consumer of a coordinated read, as far as it is known.
+// The state of a consumer of a coordinated read, as far as the dispatcher knows it.
 struct ConsumerContext {
   bool reported = false;       // reported all it has, since this dispatcher or its process began
   int64_t delivered = 0;       // rounds
@@ -96,7 +96,7 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
 
 // --- Clients -------------------------------------------------------------------
 
-// A client opens its stream: it joins, comes back, or takes up its session from a state. Decides
+// A client opens its stream: it joins, reconnects, or takes up its session from a state. Decides
 // Welcome, with the fences and the end that apply; or Refused.
 Decision OnConnect(const IterationRecord& record, IterationContext& context,
                    const Connect& connect);

@@ -33,8 +33,9 @@ using ReceivedSets = absl::InlinedVector<IndexSet, 1>;
 // Returns the set of `partition`, or an empty one.
 const IndexSet& Of(const ReceivedSets& sets, PartitionId partition);
 IndexSet& At(ReceivedSets& sets, PartitionId partition);  // grows `sets`
-// Return whether each set of `a` contains that of `b`; whether all are equal.
+// Returns whether each set of `a` contains that of `b`.
 bool Contains(const ReceivedSets& a, const ReceivedSets& b);
+// Returns whether each set of `a` equals that of `b`.
 bool Equal(const ReceivedSets& a, const ReceivedSets& b);
 
 // A saved position of a partition: what a runner needs to start at `index`.
@@ -214,7 +215,8 @@ using IterationChange =
                  ConsumersFormed, RoundsRescheduled, RemaindersPlanned, RoundsForgotten>;
 
 // The only way to change a record. Aborts on a change that no coordinator makes (unknown partition
-// or client, a placement that does not rise): check changes read from outside with Fits first.
+// or client, a placement that does not rise): check changes that were read or received with Fits
+// first.
 void Apply(IterationRecord& record, const IterationChange& change);
 bool Fits(const IterationRecord& record, const IterationChange& change);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages between the parties of one iteration, as plain values. session_messages.h has the
-// messages on the wire: some are those of this file, others add the iteration, tokens, addresses
+// messages on the wire: some are defined in this file, others add the iteration, tokens, addresses
 // and definitions.
 #pragma once
 
@@ -19,9 +19,9 @@ namespace penstock::protocol {
 
 // --- Client → dispatcher ---------------------------------------------------------
 
-// The first message on every stream. Until it has been welcomed, a restarted process reports what
-// the state that it resumed from contains (nothing, if it found no state). A process that only lost
-// its stream reports no state.
+// The first message on every stream. A restarted process reports the contents of the state that it
+// resumed from (empty if it found none) until it has been welcomed. A process that only lost its
+// stream reports no state.
 struct Connect {
   ClientId client;
   Incarnation incarnation;
@@ -31,14 +31,13 @@ struct Connect {
 };
 
 // Reports a client's elements of a partition: the answer to a fence, and the report between fences.
-// Contains what is new since the client last connected. Receiver makes it.
+// Contains what is new since the client last connected. Created by Receiver.
 struct Report {
   PartitionId partition;
   Placement placement;  // the lowest that the client accepts
   IndexSet delivered;   // returned by the outermost Next()
   IndexSet received;    // not delivered yet
-  // Received, now or in an earlier report, and held by nodes after Distribute, which have not
-  // passed it on.
+  // Reported as received, now or earlier, and still held by nodes after Distribute.
   IndexSet handed = {};
   // Received, not delivered, and given back: the client no longer has these.
   IndexSet returned = {};
@@ -58,7 +57,7 @@ struct RoundError {
 struct RoundsReport {
   int64_t delivered = 0;           // rounds
   int64_t known = 0;               // rounds that it knows to be agreed on
-  int64_t receive_budget = 0;      // elements it will hold, received, not delivered; 0: unknown
+  int64_t receive_budget = 0;      // received but undelivered elements it will hold; 0: unknown
   std::vector<RoundError> errors;  // all received errors of rounds that may still be asked about
   friend bool operator==(const RoundsReport&, const RoundsReport&) = default;
 };
@@ -69,7 +68,7 @@ struct Commit {
 };
 
 struct Leave {
-  ReceivedSets delivered;  // final; may come back in a state if some are not committed
+  ReceivedSets delivered;  // final; a state may report them again if some are not committed
 };
 
 // --- Dispatcher → client ---------------------------------------------------------
@@ -79,7 +78,7 @@ struct Placed {
   Placement placement;
 };
 
-// The session is in force. The client accepts nothing below these placements.
+// The session is open. The client accepts nothing below these placements.
 struct Welcome {
   ClientId client;
   Incarnation incarnation;
@@ -109,12 +108,13 @@ struct ToClient : Payload {
   Incarnation incarnation;
 };
 
-// Accept nothing below `placement` any more, fix in the same step what you have, and report it.
-// Repeated until answered.
+// From now on accept nothing below `placement`; in the same step record what you have, and report
+// it. Repeated until answered.
 struct Fence {
   PartitionId partition;
   Placement placement;
-  bool give_back = false;  // another reader waits for elements received and not delivered
+  // Another reader waits for elements that this one has received but not delivered.
+  bool give_back = false;
   friend bool operator==(const Fence&, const Fence&) = default;
 };
 // No new element will arrive: the session ends when what was received is delivered.
@@ -123,8 +123,8 @@ struct End {
   int64_t elements = 0;  // in all partitions, for all clients; added where it is sent
   friend bool operator==(const End&, const End&) = default;
 };
-// Rounds of which every consumer has received its element, so that they may be returned. A consumer
-// that already knows some of them goes on after those.
+// Rounds for which every consumer has received its element, and which may therefore be returned. A
+// consumer that already knows some of them continues after those.
 struct Agreed {
   struct Round {
     std::optional<PartitionRow> row;  // nullopt: the last round is not filled and has none
@@ -177,7 +177,8 @@ struct Assign {
   int64_t rows = 0;                    // how many may be sent so far, in a coordinated read
   std::optional<Remainder> remainder;  // once it is known
   std::optional<Positions> positions;  // order kDeterministic: which consumer an element is for
-  // Produced although it is sent to no reader, because pads are copies of it. Not in `skip`.
+  // An element that is produced but sent to no reader, because pads are copies of it. It is not in
+  // `skip`.
   std::optional<Index> copied;
 };
 struct AddReader {

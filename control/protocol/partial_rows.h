@@ -9,9 +9,9 @@
 
 namespace penstock::protocol {
 
-// How many rows one consumer may be ahead of another, as far as both are known. Rows beyond that
+// How many rows one consumer may be ahead of another, according to their reports. Rows beyond that
 // count as missing: they are sent again, and consumers that have them drop them. Readers that wait
-// for each other never get nearly that far apart, and a wrong report costs no more.
+// for each other never get nearly that far apart; the limit bounds the cost of a wrong report.
 inline constexpr int64_t kMaxPartialRows = 1 << 20;
 
 // Returns index_of(row) for the lowest of `rows`, at most kMaxPartialRows; index_of ascends.

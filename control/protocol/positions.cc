@@ -24,7 +24,7 @@ int64_t InverseOf(int64_t number, int64_t modulus) {
 
 }  // namespace
 
-// Reduces before multiplying, because an index may come from outside.
+// Reduces before multiplying, because an index may be untrusted.
 int64_t Positions::ConsumerOf(PartitionId partition, Index index) const {
   const int64_t at = (index % consumers) * (partitions % consumers) +
                      (static_cast<Index>(partition.value()) - 1) % consumers - first % consumers;

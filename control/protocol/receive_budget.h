@@ -18,8 +18,8 @@ int64_t MinReceiveBudget(const IterationRecord& record, const IterationContext& 
 // For a partition that has no further row: its last elements go where the remainders go.
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-// Returns the rows of each partition ([0] is partition 1) that may be sent, as far as is known now.
-// Never fewer than before, unless consumers went back.
+// Returns the rows of each partition ([0] is partition 1) that may be sent, according to the
+// reports so far. Never fewer than before, unless consumers went back.
 std::vector<int64_t> RowsWithinBudget(const IterationRecord& record,
                                       const IterationContext& context);
 

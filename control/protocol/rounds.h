@@ -6,8 +6,8 @@
 // consumer i gets tC + i. So a replay sends each index to the same consumer as before. Sets of a
 // consumer's elements are kept as rows (index / C), which are adjacent where indices are not.
 //
-// Partitions take rounds in rotation. The partition of round r follows from the journaled Schedule
-// alone; a dispatcher that restarts names the same rounds again.
+// Partitions take rounds in rotation. The journaled Schedule alone determines the partition of
+// round r, so a restarted dispatcher gives out the same rounds.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@
 
 namespace penstock::protocol {
 
-// A partition whose row not all consumers have received is skipped once they have received this
-// many later rounds of the other partitions.
+// A partition is skipped if some consumer lacks its row after all have received this many later
+// rounds of the other partitions.
 inline constexpr int64_t kRoundsBeforeSkip = 2;
-// Rows of each partition for a consumer that states no receive budget.
+// Rows of each partition for a consumer that reports no receive budget.
 inline constexpr int64_t kRowsAhead = 4;
 
 struct PartitionRow {
@@ -37,7 +37,7 @@ struct PartitionRow {
 struct RoundEvent {
   enum class Kind : uint8_t {
     kJoins = 0,   // after the others
-    kSkips = 1,   // its round goes to the next partition, its row comes later
+    kSkips = 1,   // the next partition gets its round; its row is given out later
     kLeaves = 2,  // it has no further row
   };
   int64_t round = 0;
@@ -55,14 +55,14 @@ struct Schedule {
   std::vector<PartitionId> joined;     // partitions that ever joined
   bool Knows(PartitionId partition) const;
   void Add(const RoundEvent& event);
-  // Returns whether it can be followed: events ascend, and partitions that skip or leave are in
-  // rotation. A schedule from outside, as from a journal, may not be sound.
+  // Returns whether the schedule is valid: events ascend, and partitions that skip or leave are in
+  // rotation. A schedule that was read from a journal may not be.
   bool IsSound() const;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// A place in a sound schedule, which moves forward. Stays valid when events are added, and when
-// events before it are forgotten.
+// A cursor that moves forward through a sound schedule. It stays valid when events are added, and
+// when events before it are forgotten.
 class RoundCursor {
  public:
   explicit RoundCursor(const Schedule& schedule)
@@ -96,8 +96,9 @@ void ForgetBefore(Schedule& schedule, int64_t round);
 // --- Remainders ------------------------------------------------------------------
 
 // The remainder of a partition is its last elements after the whole rows, fewer than C. The
-// remainders of all partitions, one after the other, make the last rounds. Copies of the last
-// element fill the very last round (RemainderPolicy::kPad); they come after it in its partition.
+// remainders of all partitions, one after the other, make up the last rounds. Copies of the last
+// element fill the very last round (RemainderPolicy::kPad); the copies follow that element in its
+// partition.
 using Ends = absl::InlinedVector<Index, 1>;  // elements by partition; [0] is partition 1
 
 struct Remainder {
@@ -108,9 +109,9 @@ struct Remainder {
 Remainder ComputeRemainder(const Ends& ends, int64_t consumers, RemainderPolicy policy,
                            PartitionId partition);
 
-// Return the number of rounds with whole rows; the number of all rounds, with those of the
-// remainders.
+// Returns the number of rounds made of whole rows.
 int64_t WholeRounds(const Ends& ends, int64_t consumers);
+// Returns the number of all rounds, including those made of remainders.
 int64_t AllRounds(const Ends& ends, int64_t consumers);
 // Returns how many elements the last of all rounds lacks; 0: none.
 int64_t LacksInLast(const Ends& ends, int64_t consumers);
@@ -119,8 +120,8 @@ int64_t LacksInLast(const Ends& ends, int64_t consumers);
 std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers,
                                          RemainderPolicy policy, int64_t round, int64_t consumer);
 
-// Return the consumer of an index; the index of a consumer's row. `remainder` counts from row `end`
-// / C on, once it is known.
+// ConsumerOf() returns the consumer that gets an index; IndexOf() returns the index of a consumer's
+// row. Once `end` is known, `remainder` applies from row `end` / C on.
 int64_t ConsumerOf(Index index, int64_t consumers, std::optional<Index> end,
                    const Remainder& remainder);
 Index IndexOf(int64_t row, int64_t consumer, int64_t consumers, std::optional<Index> end,

@@ -36,7 +36,7 @@ enum class Broken : uint8_t {
   kAgreeOnSome,            // rule 19: agrees when only some have received   → torn
   kAgreeBeforeReports,     // rule 20: agrees before all have reported       → torn
   kReschedulePast,         // rule 20: changes rounds that a consumer knows  → torn
-  kRejoinAnywhere,         // rule 21: a consumer comes back at any round    → torn
+  kRejoinAnywhere,         // rule 21: a consumer returns at any round       → torn
 };
 
 }  // namespace penstock::protocol

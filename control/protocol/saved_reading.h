@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The position of a job's reading, in a form that outlives its dispatcher: the part of it that a
-// state holds, and the part that a job begins with when it resumes from the states of all ranks.
-// docs/exactly_once.md, "States of all ranks".
+// How far a job has been read, in a form that outlives its dispatcher: what a state contains, and
+// what a job begins with when it resumes from the states of all ranks. See docs/exactly_once.md,
+// "States of all ranks".
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace penstock::control {
 
-// By provider: the repetitions below this one are over. All their splits were given and are no
-// longer needed.
+// By provider: the first repetition that is not over. All splits of earlier repetitions were given
+// out and are no longer needed.
 using PassesOver = std::map<int32_t, int64_t>;
 
 // The position of one repetition, as its dispatcher knew it.
@@ -43,7 +43,7 @@ struct SavedRepetition {
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   int64_t repetition = 0;
-  uint64_t version = 0;       // of two from one job, the higher one knows more
+  uint64_t version = 0;       // of two from the same job, the one with the higher version is newer
   bool finished = false;      // all is committed; it is not read again
   Division division;          // in a static mode
   int64_t num_consumers = 0;  // of a coordinated read; then sets hold rows
@@ -59,7 +59,9 @@ struct SavedRepetition {
 struct GetReadingRequest {
   JobId job;
   int64_t repetition = 0;
-  Heard heard;  // by the requesting reader; the answer of a different life would not fit
+  // The newest dispatcher start that the requesting reader has heard from. An answer from a
+  // different start would not match the reader's state.
+  Heard heard;
 };
 
 // The merged states of all ranks (restore.h makes it).

@@ -29,8 +29,8 @@ class Sender {
 
   // --- What to send ---
 
-  // Returns whether a produced index goes to a reader: it is outside skip and was not sent yet. The
-  // runner produces indices in order and calls OnPassed for an index that no reader gets.
+  // Returns whether a produced index must be sent to a reader: it is outside skip and was not sent
+  // yet. The runner produces indices in order and calls OnPassed for an index that no reader gets.
   bool Wants(Index index) const;
   // Indices to send a second time, because they were never received; they are sent before new ones.
   const IndexSet& again() const { return again_; }

@@ -5,8 +5,7 @@
 //
 // A worker and each client session have one stream to the dispatcher. "Up" messages go to the
 // dispatcher, "down" messages come from it. Every message may be lost with its stream. A peer that
-// reconnects sends a hello and receives everything that is in force again, so each message is safe
-// to repeat.
+// reconnects sends a hello and is sent the current state again, so each message is safe to repeat.
 #pragma once
 
 #include <compare>
@@ -273,8 +272,8 @@ struct LinkCounts {
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 
-// The time of a session's user since its first element. Taken at a call of Next(), so that whole
-// steps are counted.
+// The time of a session's user since its first element. It is taken at a call of Next(), so that
+// whole steps are counted.
 struct StepCounts {
   int64_t elements = 0;   // returned by Next()
   absl::Duration own;     // between a return of Next() and the next call
@@ -473,8 +472,8 @@ struct Membership {
   std::vector<Partition> partitions;
   std::vector<Worker> workers;
   bool closed = false;  // all is read: no partition waits for a worker
-  // The most bytes of elements that this client may have requested or hold: its share of the job's
-  // quota; 0: no bound.
+  // The maximum total size of the elements that this client may have requested or hold: its share
+  // of the job's quota in bytes; 0: no bound.
   int64_t max_bytes_in_flight = 0;
   friend bool operator==(const Membership&, const Membership&) = default;
 };
@@ -489,12 +488,12 @@ using protocol::Committed;
 using protocol::End;
 using protocol::Left;
 
-// The consumers of the same coordinated read that are no longer heard. Sent in full at each change,
-// to all other consumers.
+// The consumers of the same coordinated read that are no longer heard from. Sent in full at each
+// change, to all other consumers.
 struct ConsumersLost {
   struct Consumer {
     int64_t consumer = 0;
-    absl::Duration silent;  // since it was last heard
+    absl::Duration silent;  // since it was last heard from
     bool dead = false;      // declared dead; else suspected, perhaps only late
     std::string why;        // "its connection to the dispatcher ended"
     bool ended = false;     // its connection ended; else it was silent

@@ -2,11 +2,12 @@
 // Everything that a dispatcher must still know after it has been killed, as one value.
 //
 //   state.Apply(change)   the only way to change it
-//   Fits(state, change)   whether Apply may be called, for changes read from outside
+//   Fits(state, change)   whether Apply may be called, for changes read from a journal
 //
 // No lock, no clock, no I/O. The dispatcher decides under its lock, applies the changes, and
 // journals what it applied. Recovery applies the same changes to the last snapshot and gets the
-// same state. Facts that need not survive (who is connected, when it was last heard) are elsewhere.
+// same state. Facts that need not survive (who is connected, when it was last heard from) are
+// elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -179,7 +180,7 @@ struct SplitsGiven {
 struct BookmarkMarked {
   PartitionKey partition;
   MarkedBookmark bookmark;
-};  // comes after BookmarkAdded
+};  // follows BookmarkAdded
 struct WorkerRegistered {
   WorkerRecord worker;
 };  // also when the data of a known worker change

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session has received and delivered of each partition, and what the dispatcher does not
-// know of yet. Changes with the reports about elements. A value, guarded by the session's lock
-// (session_parts.h).
+// The elements of each partition that a session has received and delivered, and those that the
+// dispatcher does not know of yet. Changes with the reports about elements. A value, guarded by the
+// session's lock (session_parts.h).
 #pragma once
 
 #include <cstdint>

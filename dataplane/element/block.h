@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The block of an element: head and body, in the layout of
-// docs/element.md. A BlockLayout has the size of a block and the offset of each of its parts; a
-// BlockWriter then writes into memory of that size.
+// SPDX-License-Identifier: Apache-2.0
+// The block of an element: head and body, in the layout of docs/element.md. A BlockLayout has the
+// size of a block and the offset of each of its parts; a BlockWriter then writes into memory of
+// that size.
 #pragma once
 
 #include <cstddef>

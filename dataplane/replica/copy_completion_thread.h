@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Returns host slots as soon as their copies to devices are
-// done, even if the trainer makes no calls, because the producer of the elements may be waiting for
-// these slots.
+// SPDX-License-Identifier: Apache-2.0
+// Returns host slots as soon as their copies to devices are done, even if the trainer makes no
+// calls, because the producer of the elements may be waiting for these slots.
 #pragma once
 
 #include <condition_variable>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Copies the elements of one reader to a device, and begins to
-// copy the next ones while the reader uses one. A distributed iterator does the same for its
-// replicas; this class is for an iterator without a group.
+// SPDX-License-Identifier: Apache-2.0
+// Copies the elements of one reader to a device, and begins to copy the next ones while the reader
+// uses one. A distributed iterator does the same for its replicas; this class is for an iterator
+// without a group.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Communicators of ranks on hosts, with NCCL's rules: for the
-// threads of a process, as in tests, and for the processes of a launch (rank_processes.h).
+// SPDX-License-Identifier: Apache-2.0
+// Communicators of ranks on hosts, with NCCL's rules: for the threads of a process, as in tests,
+// and for the processes of a launch (rank_processes.h).
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Rows from the start of the data, which fill a pipeline's last
-// batches.
+// SPDX-License-Identifier: Apache-2.0
+// Rows from the start of the data, which fill a pipeline's last batches.
 #pragma once
 
 #include <cstdint>

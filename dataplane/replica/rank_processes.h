@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0 A host communicator of the processes of a launch. Rank 0's
-// end has the server; the other ranks connect to it over TCP. If a process is killed, its
-// connection ends at once; the loss of a machine is noticed after `silence`. If rank 0 is lost, the
-// communicator ends for all ranks. Any process that can reach the address may join: use it only on
-// a trainer's own network, as with NCCL's rendezvous.
+// SPDX-License-Identifier: Apache-2.0
+// A host communicator of the processes of a launch. Rank 0's end has the server; the other ranks
+// connect to it over TCP. If a process is killed, its connection ends at once; the loss of a
+// machine is noticed after `silence`. If rank 0 is lost, the communicator ends for all ranks. Any
+// process that can reach the address may join: use it only on a trainer's own network, as with
+// NCCL's rendezvous.
 #pragma once
 
 #include <memory>

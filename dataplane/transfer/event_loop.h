@@ -86,7 +86,7 @@ class EventLoop {
   Mutex serving_mu_;
   bool ended_ GUARDED_BY(serving_mu_) = false;
   Sleeper sleeper_ GUARDED_BY(serving_mu_) = Sleeper::kNobody;  // which thread announced its sleep
-  bool descriptors_ready_ GUARDED_BY(serving_mu_) = true;       // as far as is known
+  bool descriptors_ready_ GUARDED_BY(serving_mu_) = true;       // they may be ready
   Nanoseconds descriptors_at_ GUARDED_BY(serving_mu_) = 0;      // checked again then, at the latest
 
   std::thread thread_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a link to a client waits for while its client waits. At each moment it waits for exactly one
-// thing, so that the times add up to the link's life. Metric
+// The reason why a link to a client waits while its client waits. At each moment it waits for
+// exactly one thing, so that the times add up to the link's life. Metric
 // penstock_worker_link_seconds_total{client, waits_for}.
 #pragma once
 

@@ -341,7 +341,7 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
   Say(std::move(bookmark));
 }
 
-// --- From outside --------------------------------------------------------------------
+// --- Calls from other threads --------------------------------------------------------
 
 void PartitionRunner::Say(control::WorkerUp message) {
   if (!cancelled_) context_->Say(std::move(message));

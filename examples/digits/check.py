@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts lost and doubled rows from the trainers' logs and the TFRecord files.
+"""Counts lost and duplicated rows from the trainers' logs and the TFRecord files.
 
     check.py --files 'train-*.tfrecord' --epochs N LOG…
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 One trainer of the demo: reads its share of a job, trains,
-// logs every trained row, and commits its state every few steps. After kill -9 and a start with the
-// same arguments it continues from the last state that it wrote.
+// SPDX-License-Identifier: Apache-2.0
+// One trainer of the demo: reads its share of a job, trains, logs every trained row, and commits
+// its state every few steps. After kill -9 and a start with the same arguments it continues from
+// the last state that it wrote.
 //
 // The log, one record a line, is check.py's only source:
 //   batch PASS NUMBER…   these rows of that pass were trained on

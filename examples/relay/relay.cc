@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 A protocol outside of Penstock's tree: `relay` hands every
-// link on to `tcp` and counts the elements received. It is written against the installed package
-// alone and shows everything that a transport has to provide; docs/transports.md walks through it.
+// SPDX-License-Identifier: Apache-2.0
+// A protocol outside of Penstock's tree: `relay` hands every link on to `tcp` and counts the
+// elements received. It is written against the installed package alone and shows everything that a
+// transport has to provide; docs/transports.md walks through it.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>

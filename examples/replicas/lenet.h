@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 A convolutional network of LeNet's shape (LeCun et al.,
-// "Gradient-based learning applied to document recognition", 1998) for images of 8 × 8: two
-// convolutions of 3 × 3 with rectified linear units, each pooled by 2, and three full layers. Runs
-// forward and back, row by row. GPUs run the same code, compiled by nvcc.
+// SPDX-License-Identifier: Apache-2.0
+// A convolutional network of LeNet's shape (LeCun et al., "Gradient-based learning applied to
+// document recognition", 1998) for images of 8 × 8: two convolutions of 3 × 3 with rectified linear
+// units, each pooled by 2, and three full layers. Runs forward and back, row by row. GPUs run the
+// same code, compiled by nvcc.
 #pragma once
 
 #include <algorithm>

@@ -63,7 +63,7 @@ using Rests [[deprecated("RemainderPolicy")]] = RemainderPolicy;
 
 // What all consumers do when a round contains an error.
 enum class RoundErrorPolicy : uint8_t {
-  kSkipRound = 0,  // Next() returns the error; the next call goes on with the next round
+  kSkipRound = 0,  // Next() returns the error; the next call continues with the next round
   kStop = 1,       // reading ends with it
 };
 using RoundErrors [[deprecated("RoundErrorPolicy")]] = RoundErrorPolicy;
@@ -160,7 +160,7 @@ struct DistributeOptions {
   std::string job_name;
   // A job_name whose job has finished can be read again under a different run_id.
   std::string run_id;
-  // The most elements requested or held; 0: AUTO. Bounds the client's memory.
+  // The maximum number of elements requested or held; 0: AUTO. Bounds the client's memory.
   int64_t max_outstanding_requests = 0;
   int64_t max_outstanding_bytes = 256 << 20;
   // "local", "shm", "tcp", "grpc", a protocol that a library registers, or "auto": the protocols

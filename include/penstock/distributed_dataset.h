@@ -73,8 +73,8 @@ struct InputOptions {
   // the data has.
   std::optional<int64_t> steps;
   int64_t per_replica_buffer_size = 1;  // batches prepared in advance; 0: none
-  // Values of replicas on GPUs go to the GPU (DistributedValues::on_device); false leaves them in
-  // host memory. FailedPrecondition if this process has no such GPU.
+  // Values of replicas on GPUs are copied to the GPU (DistributedValues::on_device); false leaves
+  // them in host memory. FailedPrecondition if this process has no such GPU.
   bool fetch_to_device = true;
   // This many consecutive replicas of a process get the same element (ranks of tensor or pipeline
   // parallelism). The element is read once for them. Each device copies it from the same slot in
@@ -202,19 +202,19 @@ class DistributedIterator {
       : impl_(std::move(impl)) {}
 
   // Returns the next step's values, or nullopt at the end and ever after. The end comes at the same
-  // step for all replicas. An error of one replica is the error of the step; reading may go on
+  // step for all replicas. An error of one replica is the error of the step; reading may continue
   // after it under the rules of Iterator::Next().
   absl::StatusOr<std::optional<DistributedValues>> Next() { return impl_->Next(std::nullopt); }
   // Also checks that this is step `step`: OutOfRange otherwise.
   absl::StatusOr<std::optional<DistributedValues>> Next(int64_t step) { return impl_->Next(step); }
-  // As Next(), but OutOfRange at the end.
+  // Same as Next(), but OutOfRange at the end.
   absl::StatusOr<DistributedValues> GetNext();
 
   // Returns the position of all local replicas after the last step, as one state.
   absl::StatusOr<State> Save() { return impl_->Save(); }
   // InvalidArgument for a state of a different dataset or group.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
-  // As Iterator::Commit(), for all local replicas.
+  // Same as Iterator::Commit(), for all local replicas.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
   // Returns the stats of the local replicas whose values go to a device, in the replicas' order.

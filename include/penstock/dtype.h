@@ -78,8 +78,7 @@ const std::string& Name(DType dtype);
 // Returns the dtype of that name; InvalidArgument lists the known names.
 absl::StatusOr<DType> DTypeFromName(std::string_view name);
 
-// Returns true for the listed dtypes other than kInvalid. Use it for numbers from outside the
-// program.
+// Returns true for the listed dtypes other than kInvalid. Use it for untrusted numbers.
 bool IsKnown(DType dtype);
 
 bool IsInteger(DType dtype);   // signed and unsigned, not bool

@@ -61,7 +61,7 @@ class Element {
   // Returns leaf number `i` in the order of spec().leaves(). REQUIRES: i < size().
   Tensor tensor(size_t i) const;
   // Returns the leaf of that key of a dict; aborts on a missing key, which is a bug in the program
-  // since the spec is known. Use Find() for keys from outside.
+  // since the spec is known. Use Find() for keys that are not known to exist.
   Tensor operator[](std::string_view key) const;
   absl::StatusOr<Tensor> Find(std::string_view key) const;
 

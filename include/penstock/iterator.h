@@ -63,7 +63,7 @@ class Iterator {
   explicit Iterator(std::unique_ptr<IteratorImpl> impl) : impl_(std::move(impl)) {}
 
   // Returns the next element, or nullopt at the end and ever after. An error takes the place of one
-  // element; reading may go on after it, unless it is Cancelled (after Stop()) or
+  // element; reading may continue after it, unless it is Cancelled (after Stop()) or
   // FailedPrecondition (the session is lost). DeadlineExceeded loses nothing.
   absl::StatusOr<std::optional<Element>> Next() { return Next(absl::InfiniteFuture()); }
   absl::StatusOr<std::optional<Element>> Next(absl::Time deadline) {
@@ -78,7 +78,7 @@ class Iterator {
   // Returns the position after the last element that Next() returned. Exact: an iterator of an
   // equal dataset that restores it continues with the next element.
   absl::StatusOr<State> Save() { return impl_->Save(); }
-  // Goes to a saved position. InvalidArgument if the state is of a different dataset (naming the
+  // Moves to a saved position. InvalidArgument if the state is of a different dataset (naming the
   // first node that differs) or is not a state at all.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
   // Declares a saved state durable: the elements it contains are never delivered again, to any

@@ -35,7 +35,7 @@ struct LostConsumer {
   std::string job;
   int64_t consumer = 0;
   State state = State::kSilent;
-  absl::Time heard;  // when the dispatcher last heard it
+  absl::Time heard;  // when the dispatcher last heard from it
   std::string why;   // "its connection to the dispatcher ended"
   friend bool operator==(const LostConsumer&, const LostConsumer&) = default;
 };
@@ -43,7 +43,7 @@ std::string_view LostConsumerStateName(LostConsumer::State state);  // "silent",
 
 // A queue of the changes, in order, in all jobs that this process reads while the watch exists. A
 // consumer that was lost before this process joined the job is not reported, since it may be coming
-// back. If it is later declared dead or comes back, that is reported. If this process is several
+// back. If it is later declared dead or returns, that is reported. If this process is several
 // consumers of a job, each of them reports the others separately. Any thread.
 class LostConsumerWatch {
  public:

@@ -22,7 +22,8 @@ namespace PENSTOCK_EXPORT penstock {
 
 class Dataset;
 
-// A function over elements that is not bound to a spec yet. Made from any callable Expr → Expr.
+// A function over elements that is not bound to a spec yet. It is made from any callable Expr →
+// Expr.
 class MapFunction {
  public:
   // clang-format off

@@ -61,17 +61,17 @@ struct SourceInfo {
 class SourceReader {
  public:
   virtual ~SourceReader() = default;
-  // Goes to the first element of split `split`, 0 ≤ split < splits. May be called again, for any
+  // Moves to the first element of split `split`, 0 ≤ split < splits. May be called again, for any
   // split.
   virtual absl::Status Open(int64_t split) = 0;
   // Writes the next element's leaves to `out`; returns false at the end of the split. An error
-  // takes the place of one element: the next call goes on after it.
+  // takes the place of one element: the next call continues after it.
   virtual absl::StatusOr<bool> Next(ElementOutputs& out) = 0;
   // Returns the position after the last element given, in the open split. A position holds counts
   // and offsets, not elements.
   virtual absl::StatusOr<std::string> Save() = 0;
-  // Goes to a saved position, whose split was opened just before. DataLoss for bytes that are not a
-  // position.
+  // Moves to a saved position, whose split was opened just before. DataLoss for bytes that are not
+  // a position.
   virtual absl::Status Restore(std::string_view position) = 0;
 };
 

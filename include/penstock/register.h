@@ -24,7 +24,7 @@ class ElementOutputs {
  public:
   virtual ~ElementOutputs() = default;
   // Returns memory for leaf `i` with these dims, to be written before the call returns. It may
-  // already be inside the batch's block. Not for strings.
+  // already be inside the batch's block. String leaves have OutputStrings() instead.
   virtual absl::StatusOr<absl::Span<std::byte>> Output(size_t i,
                                                        absl::Span<const int64_t> dims) = 0;
   virtual absl::Status OutputStrings(size_t i, absl::Span<const int64_t> dims,

@@ -32,13 +32,13 @@ struct DispatcherConfig {
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
   // After this long without a reader, a job's ended iterations give up the elements that they still
-  // owe, except under ack_mode = on_commit. The job is forgotten, unless a trainer may come back
-  // for its part: under ack_mode = on_commit, and in mode DYNAMIC unless gc_dynamic_sharding_jobs
-  // is true.
+  // owe, except under ack_mode = on_commit. The job is forgotten, unless a trainer may return for
+  // its part: under ack_mode = on_commit, and in mode DYNAMIC unless gc_dynamic_sharding_jobs is
+  // true.
   absl::Duration job_gc_timeout = absl::Minutes(5);
   bool gc_dynamic_sharding_jobs = false;
   // How long unread jobs that job_gc_timeout does not remove, and datasets that no job reads, are
-  // remembered; 0: for ever. Such jobs may owe elements to a trainer that comes back, so by default
+  // remembered; 0: for ever. Such jobs may owe elements to a trainer that returns, so by default
   // they stay. A dataset that was forgotten is registered again by the next job that reads it.
   absl::Duration abandoned_job_ttl = absl::ZeroDuration();
   absl::Duration dataset_ttl = absl::Hours(7 * 24);

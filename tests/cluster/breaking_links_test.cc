@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links that break over and over, each with elements on their way. A client and a worker last heard
-// different things of each other, and yet each element comes once.
+// Links that break over and over, each with elements on their way. A client and a worker then know
+// different things about each other, and yet each element is delivered once.
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>

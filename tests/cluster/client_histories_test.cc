@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers that come and go on a shared job, over each transport. The tests count lost and doubled
-// elements.
+// Readers that come and go on a shared job, over each transport. The tests count lost and
+// duplicated elements.
 #include <atomic>
 #include <functional>
 #include <map>

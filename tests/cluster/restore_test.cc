@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class RestoreRounds : public RestoreOnOthers {
  protected:
-  // As Live(), in rounds: all ranks read the same number.
+  // Same as Live(), but in rounds: all ranks read the same number.
   std::vector<State> LiveInRounds(int workers, int ranks, const std::vector<State>& states,
                                   bool to_end) {
     const std::string run_id = absl::StrCat("launch ", ++launches_);

@@ -4,7 +4,7 @@
 
 A slow trainer reads numbers with 64 KiB each from two workers. After a third of them one
 process is killed, and is started again 2 s later or not. Each row ends, or gives an error
-within the trainer's time-out; nothing is lost or doubled. Prints a line for each row with what
+within the trainer's time-out; nothing is lost or duplicated. Prints a line for each row with what
 the trainer saw; docs/testing.md has the table.
 """
 import collections

@@ -38,8 +38,8 @@ bool HasCapability(const Probe& probe, int bit);
 // Returns whether that namespace is the machine's own. Some rights count only there.
 bool InFirstUserNamespace(const Probe& probe);
 
-// Return the tightest limit of this process's control group and its ancestors (version 1 or 2);
-// nothing if none is set.
+// Return the tightest limit of this process's control group and its ancestors (version 1 or 2),
+// or nullopt if none is set.
 std::optional<int64_t> GroupMemoryBytes(const Probe& probe);
 std::optional<double> GroupCpus(const Probe& probe);
 

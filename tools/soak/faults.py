@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults of a soak, and how soon reading goes on after them."""
+"""The faults of a soak, and how soon reading continues after them."""
 import shutil
 import signal
 import statistics

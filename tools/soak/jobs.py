@@ -178,7 +178,7 @@ class Job:
         return self.fleet.folder / f"{self.name}-{i}.state{step}"
 
     def _read(self, i):
-        """Reads with one trainer, which goes on from its own state after a kill."""
+        """Reads with one trainer, which continues from its own state after a kill."""
         seat = self.seats[i]
         while not seat.ended:
             try:
@@ -260,7 +260,7 @@ class Job:
     def _all_hear(self, *answers, again=""):
         """Returns the answers of all, and takes them all even if one is refused.
 
-        If all were dead, the first that comes back gets the error that the others are. It then gets the order again.
+        If all were dead, the first that reconnects gets the error that the others are. It then gets the order again.
         """
         heard, refused, until = {}, None, time.monotonic() + PATIENCE
         while pending := [i for i in range(len(self.seats)) if i not in heard]:

@@ -124,7 +124,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   size_t held_bytes_ GUARDED_BY(mu_) = 0;      // waiting for more to share the write
   Loop::Clock::time_point last_send_ GUARDED_BY(mu_);
   bool writing_ GUARDED_BY(mu_) = false;    // by some thread
-  bool writable_ GUARDED_BY(mu_) = true;    // as far as is known
+  bool writable_ GUARDED_BY(mu_) = true;    // according to the last write or event
   bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more is written; waits for the client's end
   bool broken_ GUARDED_BY(mu_) = false;     // to be ended at once
   std::vector<Stripe> stripes_ GUARDED_BY(mu_);

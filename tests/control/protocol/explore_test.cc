@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Two dispatchers are alive. One that has taken over the other's folder, or has a copy of it,
 // sooner or later hears from the processes that are with the other. Scenes without an expected
-// error lose and double nothing in the end.
+// error lose and duplicate nothing in the end.
 INSTANTIATE_TEST_SUITE_P(UnitTwo, Exploring,
                          testing::Values(Named{"TakenOver",
                                                {.workers = 1,

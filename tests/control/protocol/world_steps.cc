@@ -316,8 +316,8 @@ void World::Next(Steps& steps) const {
       }
 }
 
-// Beside an idle client, it sends Waits whenever the last one was not heard, or something was given
-// back for it.
+// Beside an idle client, it sends Waits whenever the last one was not received, or something was
+// given back for it.
 bool World::MayWait(int c) const {
   const Client& client = clients_[c];
   if (client.end || record_.closed || HasReceived(c) || IsIdle(c)) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definitions from outside are parsed or refused; a parsed one is written again as an equal one.
+// Untrusted definitions are parsed or refused; a parsed one is written again as an equal one.
 // Nothing is read: a pattern might name any file.
 #include <cstddef>
 #include <cstdint>

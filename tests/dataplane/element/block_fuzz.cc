@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from outside as a block and as a frame: a block that passes the check is read in full. The
+// Untrusted bytes as a block and as a frame: a block that passes the check is read in full. The
 // corpus has the output of block_corpus.cc and the findings of earlier runs.
 #include <cstdint>
 #include <cstring>

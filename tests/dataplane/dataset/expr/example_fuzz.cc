@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tf.train.Example from outside is parsed or refused; a parsed one has the promised dims.
+// An untrusted tf.train.Example is parsed or refused; a parsed one has the promised dims.
 #include <cstddef>
 #include <cstdint>
 #include <string>
