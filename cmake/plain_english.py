@@ -42,7 +42,24 @@ TELLS = [
     Tell(r"\bin words\b", "FailedPrecondition in words.", "FailedPrecondition with the reason."),
     Tell(r"\b(of|for|to|by|with|from|what) who\b", "The token of who asks for a page.", "The token of the client that asks for a page."),
     Tell(r"\bthat (is|are) none\b", "A mode that is none.", "An unknown mode."),
+    Tell(r"^The (most|least) (?!of\b)\w+s\b", "The most bytes of a frame.", "The maximum size of a frame in bytes."),
+    Tell(r"\bfrom outside\b", "The number comes from outside.", "The number is not trusted."),
+    Tell(r"^(As|Otherwise as) [A-Z]\w+(::\w+)?\(\)", "As Next(), but OutOfRange at the end.", "Same as Next(), but OutOfRange at the end."),
+    Tell(r"\b(last|no longer) heard\b(?! (from|of)\b)", "Counts from when it was last heard.", "Counts from when it was last heard from."),
+    Tell(r"\b(lost|loses?|losing) (n?or|and) doubl|\bdoubl(ed|es?) (n?or|and) los",
+         "Nothing is lost or doubled.", "Nothing is lost or duplicated."),
+    Tell(r"\b(everything|all|session|placements?)( \w+){0,2} in force\b",
+         "The session is in force.", "The session is open."),
+    Tell(r"\bone of this many\b", "One of this many calls is timed.", "One in this many calls is timed."),
+    Tell(r"\b(wheel|hello|message|file|package)s? (has|have) (at most |about )?\d\S* (MB|GB|KiB|MiB|GiB|bytes)\b",
+         "The wheel has 22 MB.", "The wheel is 22 MB."),
+    Tell(r"\bgiv(es?|en|ing) up (a|the|its|such a) (peer|worker|link)\b(?!')",
+         "UCX gives up such a peer.", "UCX gives up on such a peer."),
+    Tell(r"\bas far as ((both|it|this|that) )?(is|are) known\b",
+         "The reader has nothing, as far as is known.", "The reader has nothing, according to the reports."),
+    Tell(r"\b(whose \w+|which|that) not all\b", "A row that not all have received.", "A row that some lack."),
 ]
+LICENCE = re.compile(r"\s*(//|#)?\s*SPDX-License-Identifier:")
 
 
 def prose_of(path, text):
@@ -56,7 +73,7 @@ def prose_of(path, text):
             if inside or fence or line.startswith(("    ", "#")):  # headings are no sentences
                 lines[i] = ""
     else:
-        lines = [(re.search(r"(?<![:\"])//+ ?(.*)", line) or [None, ""])[1] for line in lines]
+        lines = ["" if LICENCE.match(line) else (re.search(r"(?<![:\"])//+ ?(.*)", line) or [None, ""])[1] for line in lines]
     paragraph, begin = "", 0
     for number, line in enumerate([*lines, ""], 1):
         starts = re.match(r"\s*([-*|]|\d+\.)\s|   ", line)  # a list, a table, a heading, sample code
@@ -80,13 +97,31 @@ def tells_in(path, text):
             for tell in TELLS if re.search(tell.pattern, sentence, re.I if tell.pattern[0] != "^" else 0)]
 
 
+def licences_in(text):
+    """Lines of licences with more after the licence: a comment that was wrapped together with it."""
+    return [line for line in text.split("\n")
+            if LICENCE.match(line) and not re.fullmatch(r"(//|#) SPDX-License-Identifier: [\w.-]+", line)]
+
+
+def tracked(*patterns):
+    files = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True)
+    return files.stdout.split()
+
+
 def finished_files():
-    files = subprocess.run(["git", "ls-files", "*.h", "*.cc", "*.cu", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True)
-    return [name for name in files.stdout.split() if name.startswith(FINISHED)]
+    return [name for name in tracked("*.h", "*.cc", "*.cu", "*.md") if name.startswith(FINISHED)]
+
+
+def licensed_files():
+    return tracked("*.h", "*.cc", "*.cu", "*.proto", "*.py", "*.sh", "*.cmake", "*CMakeLists.txt")
 
 
 def main(names):
     found = 0
+    for name in names or licensed_files():
+        for line in licences_in((ROOT / name).read_text()):
+            print(f'{name}: "{line}"\n    begin the comment on the line after the licence')
+            found += 1
     for name in names or finished_files():
         for line, tell, sentence in tells_in(name, (ROOT / name).read_text()):
             print(f'{name}:{line}: "{sentence}"\n    like "{tell.before}"; better: "{tell.after}"')

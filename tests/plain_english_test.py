@@ -36,6 +36,17 @@ class PlainEnglish(unittest.TestCase):
         self.assertEqual(found("a.h", "int behind = 0;\n"), [])
         self.assertEqual(found("a.md", "```\nbehind\n```\n\n    behind\n\nThe flag `behind` is set.\n"), [])
 
+    def test_nothing_follows_a_licence_on_its_line(self):
+        for name in plain_english.licensed_files():
+            with self.subTest(name):
+                self.assertEqual(plain_english.licences_in((ROOT / name).read_text()), [])
+        joined = "// SPDX-License-Identifier: Apache-2.0 Reads a file."
+        self.assertEqual(plain_english.licences_in(joined), [joined])
+        self.assertEqual(plain_english.licences_in("// SPDX-License-Identifier: Apache-2.0\n// Reads a file."), [])
+
+    def test_a_licence_is_not_part_of_a_sentence(self):
+        self.assertEqual(found("a.h", "// SPDX-License-Identifier: Apache-2.0\n// Of all readers."), ["Of all readers."])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
