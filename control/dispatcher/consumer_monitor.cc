@@ -12,8 +12,8 @@ namespace penstock::control {
 namespace {
 
 // Returns the silence after which a consumer is suspected. It is less than two heartbeats, so that
-// a dead consumer is noticed within two seconds. It is never less than for the default interval,
-// because messages are a little late on a busy machine.
+// a dead consumer is noticed within two seconds. It is never less than with the default interval,
+// because messages may be slightly late on a busy machine.
 absl::Duration SuspectAfter(absl::Duration heartbeat_interval) {
   return std::max(absl::Milliseconds(1750), heartbeat_interval * 7 / 4);
 }

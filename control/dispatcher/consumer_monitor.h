@@ -21,7 +21,8 @@ class ConsumerMonitor {
   void SuspectSilent(Transaction& txn, absl::Time now);
   void DeclareDead(Transaction& txn, const SessionKey& key, absl::Time heard);
   void Heard(Transaction& txn, const ClientPeer& peer);
-  // The consumer's new process may have restarted at an earlier step. It gets the lost consumers.
+  // Forgets the steps that the consumer reported before, because its process may have restarted at
+  // an earlier step. Sends it the lost consumers.
   void Joined(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
   bool IsLost(const ClientPeer& peer) const {
     return suspicions_.Knows(peer.iteration, peer.consumer);

@@ -76,7 +76,7 @@ class Core {
   void OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why);
 
   // --- Time ---
-  // Finds dead clients and workers, and jobs that nobody needs. To be called several times a
+  // Finds dead clients and workers, and jobs that no process needs. To be called several times a
   // second, by one thread.
   void Sweep();
   // Finds dead workers before their lease ends. To be called as often as Sweep(), by another

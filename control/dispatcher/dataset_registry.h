@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets: registers, looks up and forgets them. The core's lock guards it. Changes when the rules
-// do by which a definition gets an id, or loses it.
+// Datasets: registers, looks up and forgets them. The core's lock guards it. Its one reason to
+// change: the rules by which a definition gets an id, or loses it.
 #pragma once
 
 #include "control/dispatcher/shared_state.h"
@@ -13,12 +13,13 @@ class DatasetRegistry {
 
   absl::StatusOr<RegisterDatasetAnswer> Register(Transaction& txn,
                                                  const RegisterDatasetRequest& request);
-  // Null if there is none. The caller is about to read it.
+  // Returns null if there is none. A client is about to read it, so it counts as used.
   std::shared_ptr<const DatasetRecord> Find(const std::string& id, uint64_t edition);
   absl::Status Unregister(Transaction& txn, const std::string& id);
   // Forgets datasets that no job has read for dataset_ttl.
   void CollectUnused(Transaction& txn, absl::Time now);
-  // How long until the dataset is forgotten if nobody uses it.
+  // Returns the time until the dataset is forgotten unless a job reads it; infinite if it is in
+  // use.
   absl::Duration GoesIn(const std::string& id, absl::Time now) const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs: made or joined by name, restored, divided into shards, cancelled, kept while nobody reads
-// them, forgotten. The core's lock guards it. Changes when the rules for the life of a job do.
+// them, forgotten. The core's lock guards it. Its one reason to change: the rules for the life of a
+// job.
 #pragma once
 
 #include <optional>
@@ -39,9 +40,9 @@ class JobRegistry {
   // Retires finished iterations that no client is connected to.
   void RetireIterations(Transaction& txn);
   void Collect(Transaction& txn, absl::Time now);
-  // How long nobody has read the job; none: it is read.
+  // Returns how long nobody has read the job; none if it is being read.
   std::optional<absl::Duration> UnreadFor(JobId job, absl::Time now) const;
-  // How long the job is kept while nobody reads it.
+  // Returns how long the job is kept while nobody reads it.
   absl::Duration TimeToLive(const JobRecord& job) const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The links between readers and workers, and the workers that a reader cannot reach. The core's
-// lock guards it. Changes when the rule does by which a worker counts as unreachable.
+// lock guards it. Its one reason to change: the rule by which a worker counts as unreachable.
 #pragma once
 
 #include <set>
@@ -22,16 +22,16 @@ class LinkMonitor {
   void Heard(const ClientPeer& peer, std::vector<LinkCounts> links, absl::Time now);
   void Forget(const SessionKey& key);
   void Forget(IterationId iteration);
-  // The dispatcher was stalled: the times for which links are down count again.
+  // The dispatcher was stalled: the time for which a link has been down starts again.
   void OnStall() { down_.clear(); }
 
   std::vector<LinkStatus> Of(const SessionKey& key) const { return links_.Of(key); }
-  // The workers that partitions of the iteration avoid because a reader cannot reach them.
+  // Returns the workers that partitions of the iteration avoid because a reader cannot reach them.
   std::set<WorkerId> Unreached(IterationId iteration) const;
 
-  // Handles links on which a reader could not reach a worker for a while. The worker's partitions
-  // are placed again: on another worker if the reader reaches others; otherwise so that other
-  // readers get the elements in doubt.
+  // Handles links on which a reader has been unable to reach a worker for unreached_timeout. The
+  // worker's partitions are placed again: on another worker if the reader reaches others; otherwise
+  // so that other readers get the elements in doubt.
   void MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, absl::Time now);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which clients and workers have been silent for too long. The core's lock guards it. Changes when
-// the rule does by which a silent peer counts as dead.
+// Which clients and workers have been silent for too long. The core's lock guards it. Its one
+// reason to change: the rule by which a silent peer counts as dead.
 #pragma once
 
 #include <set>
@@ -13,7 +13,7 @@ namespace penstock::control {
 class Liveness {
  public:
   explicit Liveness(const SharedState& shared) : shared_(shared) {}
-  // After a recovery: all leases begin again.
+  // Starts all leases again after a recovery.
   void Begin();
 
   void Joined(const SessionKey& key);  // with an accepted hello
@@ -24,7 +24,7 @@ class Liveness {
   void Forget(WorkerId worker);
 
   // Restarts all leases if the dispatcher itself was stalled or is overloaded. Returns whether it
-  // was stalled. `idles`: how often it had no event to handle.
+  // was stalled. `idles`: how often the dispatcher has had no event to handle.
   bool NoteSweep(Transaction& txn, uint64_t idles, absl::Time now);
 
   // Zero if unknown.
@@ -37,7 +37,7 @@ class Liveness {
   std::vector<SessionKey> SilentClients(absl::Duration bound, absl::Time now) const {
     return clients_.Expired(now, bound);
   }
-  // Those whose lease has expired. They stay until they are forgotten.
+  // Return the peers whose lease has expired. They stay until Forget().
   std::vector<SessionKey> ExpiredClients(absl::Time now) const;
   std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
   // Returns whether an expired peer is spared: a message from it waits for the lock, or it has not
@@ -57,13 +57,13 @@ class Liveness {
   uint64_t idles_ = 0;  // at the last sweep
   absl::Time idle_at_ = absl::InfinitePast();
   bool overloaded_ = false;
-  // Workers and clients that the journal names and that have not said hello yet. They may all come
-  // at once, which takes time: their leases begin at the first hello of all, and again at each
-  // hello of one of them.
+  // Workers and clients that the journal names and that have not said hello yet. They may all
+  // connect at once, which takes time: their leases begin at the first hello from any peer, and
+  // again at each hello from one of them.
   std::set<WorkerId> workers_to_come_;
   std::set<SessionKey> clients_to_come_;
   absl::Time to_come_since_ = absl::InfiniteFuture();
-  // Until then clients may rely on a lease that an earlier life gave them.
+  // Until this time, clients may rely on a lease from an earlier life.
   absl::Time leases_of_earlier_lives_ = absl::InfinitePast();
 };
 

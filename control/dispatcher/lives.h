@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives: identifies this start of this journal, and handles processes that heard of another one.
-// The core's lock guards it. Changes when the rules do by which a journal is recognized.
+// Lives: identifies this start of this journal, and handles processes that have heard from a
+// different one. The core's lock guards it. Its one reason to change: the rules by which a journal
+// is recognized.
 #pragma once
 
 #include "control/dispatcher/shared_state.h"
@@ -13,13 +14,13 @@ class Lives {
 
   void Begin(Transaction& txn);
 
-  // The error for a process that has heard of records that this journal lacks.
+  // Returns the error for a process that has heard of records that this journal lacks.
   absl::Status Beyond(const Heard& heard) const;
   // Fails all iterations, in all jobs, that began in an earlier life: the elements given out
   // according to the records that this journal lacks would be given out again. `heard` shows that
   // records are missing.
   void EndEarlier(Transaction& txn, const Heard& heard);
-  // Checks that this journal has what was heard of that job.
+  // Checks that this journal has all records of the job that the process has heard of.
   absl::Status CheckHeard(const JobRecord& job, const Heard& heard) const;
   // Checks that the hello is for that job, as this journal has it.
   absl::Status Check(Transaction& txn, const JobRecord& job, const ClientHello& hello);

@@ -15,11 +15,12 @@ namespace {
 // itself. After kDeathsAlone deaths of such workers its iteration fails.
 constexpr int kDeathsAmongOthers = 2;
 constexpr int kDeathsAlone = 2;
-// Deaths in all after which the iteration fails, if no worker can be spared for the partition.
+// The total number of deaths after which the iteration fails, if no worker can be spared for the
+// partition.
 constexpr int kMostDeaths = 8;
 // If no worker can be spared, partitions whose workers died are tried on a worker one at a time,
-// each until it makes progress or for this long. So partitions that only died along with others get
-// away from the one that kills.
+// each until it makes progress or for this long. So a partition whose workers died only because of
+// another partition gets away from that one.
 constexpr absl::Duration kTrial = absl::Seconds(5);
 // A partition that fails with an error is tried at least this often, even if there are fewer
 // workers.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where partitions run: opens them, chooses their workers, and keeps a partition that may be what
-// ends its workers away from others. The core's lock guards it. Changes when the rules for choosing
-// a worker do; their arithmetic is in control/policy/placing.h.
+// ends its workers away from others. The core's lock guards it. Its one reason to change: the rules
+// for choosing a worker, with the arithmetic of control/policy/placing.h.
 #pragma once
 
 #include "control/dispatcher/link_monitor.h"
@@ -39,7 +39,7 @@ class PartitionPlacer {
   void ForgetFailures(const PartitionKey& key) { failures_.erase(key); }
   void Forget(IterationId iteration);
   // Returns whether some worker may still run a partition that failed this often. True while no
-  // worker is usable, because one may come.
+  // worker is usable, because one may connect later.
   bool SomebodyMayRun(const IterationState& iteration, const protocol::IterationContext& context,
                       PartitionId partition) const;
 
@@ -49,7 +49,7 @@ class PartitionPlacer {
 
  private:
   // Failures of a partition since it last made progress: how often it failed and which workers it
-  // avoids therefore; how often its worker died, and how often one died that ran nothing else.
+  // therefore avoids; how often its worker died, and how often a worker died that ran nothing else.
   struct Failures {
     int count = 0;
     std::vector<WorkerId> on;  // each once
@@ -65,8 +65,8 @@ class PartitionPlacer {
   // Reserves a worker for each partition that must run alone and has no worker yet, and moves all
   // other partitions off it.
   void Reserve(Transaction& txn, const IterationState& iteration);
-  // IsTrying: whether a partition that should run alone was placed on the worker beside others a
-  // short while ago. WorkersToTry: the workers of `usable` on which a failed partition may be
+  // IsTrying: whether a partition that should run alone was placed on the worker beside others,
+  // less than kTrial ago. WorkersToTry: the workers of `usable` on which a failed partition may be
   // placed beside others.
   bool IsTrying(WorkerId worker) const;
   std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;

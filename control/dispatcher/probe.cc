@@ -17,7 +17,7 @@ namespace {
 constexpr int kPatienceMs = 200;
 
 // Returns the error of a connection after at most kPatienceMs; 0: it was accepted, EINPROGRESS: no
-// reply came.
+// reply arrived.
 int ErrorOf(const addrinfo& at) {
   const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds whether a process listens at an address.
+// Checks whether a process listens at an address.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of refused clients, with a remedy.
+// Errors for refused clients, with their remedies.
 #pragma once
 
 #include <string_view>

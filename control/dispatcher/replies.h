@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies and messages that wait until their records are durable, in the order of the decisions.
-// The core's lock guards it. Changes when the order or the condition of sending does.
+// The core's lock guards it. Its one reason to change: the order of sending, and its condition.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ class Replies {
   };
 
   void Add(uint64_t sequence, Send send) { pending_.push_back({sequence, std::move(send)}); }
-  // The reason why nothing is journaled any more; OK: none.
+  // From now on nothing is journaled, for this reason: all replies get it.
   void Fail(absl::Status why) { failed_ = std::move(why); }
   const absl::Status& failed() const { return failed_; }
 
   // Returns false if another thread delivers: it also sends what is here.
   bool BeginDelivery() { return !std::exchange(delivering_, true); }
   void EndDelivery() { delivering_ = false; }
-  // Takes those whose records are durable; all, after Fail().
+  // Takes the replies whose records are durable, or all of them after Fail().
   std::deque<Pending> TakeReady(uint64_t durable) {
     std::deque<Pending> ready;
     while (!pending_.empty() && (pending_.front().sequence <= durable || !failed_.ok())) {

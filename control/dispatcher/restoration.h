@@ -18,8 +18,8 @@ void Save(const IterationState& iteration, const protocol::IterationContext& con
           SavedRepetition& saved);
 
 // InvalidArgument names partition and repetition: for splits that the dataset does not have or that
-// two partitions claim, for bookmarks out of order, and for another number of partitions than in
-// the terms.
+// two partitions claim, for bookmarks out of order, and for a number of partitions that differs
+// from the terms.
 absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset,
                               const JobTerms& terms);
 

@@ -274,7 +274,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   }
 
   const SessionKey key{iteration->id, hello.client};
-  // The session has this stream from here on: closing the stream before it disconnects no client.
+  // From here on the session has this stream: closing the previous one disconnects no client.
   if (const std::shared_ptr<ClientPeer> old = std::exchange(shared_.sessions[key], peer);
       old != nullptr) {
     if (old->incarnation != hello.incarnation) {
@@ -311,7 +311,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   if (peer->consumer >= 0) consumers_.Joined(txn, peer);
 }
 
-// Returns whether the report names elements that were not known so far. Elements received before a
+// Returns whether the report names elements that were unknown so far. Elements received before a
 // death may be reported as delivered long after it.
 static bool HasNews(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, ClientId client,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client sessions: which clients read, and the messages that they send. The core's lock guards it.
-// Changes when the protocol between clients and dispatcher does.
+// Its one reason to change: the protocol between clients and the dispatcher.
 #pragma once
 
 #include "absl/types/span.h"
@@ -52,9 +52,9 @@ class SessionManager {
   };
   // REQUIRES: the peer has a session.
   Beat OnHeartbeat(ClientPeer& peer, ClientHeartbeat heartbeat);
-  // If consumers differ, or a lost one is back.
+  // To be called if the beat says that consumers differ, or that a lost one is back.
   void OnConsumerBeat(Transaction& txn, const ClientPeer& peer, const Beat& beat);
-  // If the answer is due.
+  // To be called if the answer is due.
   void AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter);
 
  private:

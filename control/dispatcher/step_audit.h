@@ -17,19 +17,19 @@ namespace penstock::control {
 // Not thread-safe.
 class StepAudit {
  public:
-  // Takes the marks of steps that `consumer` reports it returned. Steps from `remainders_begin` on
-  // consist of elements of several rows and are not compared. Returns, as text, which consumers
+  // Takes the marks of the steps that `consumer` reports as returned. Steps from `remainders_begin`
+  // on consist of elements of several rows and are not compared. Returns, as text, which consumers
   // differ in which step, if any do.
   std::optional<std::string> Hear(IterationId iteration, int64_t consumer,
                                   absl::Span<const StepMark> marks, int64_t remainders_begin);
-  // Forgets what was heard: a process has restarted, perhaps at an earlier step, or the iteration
-  // is over.
+  // Forgets the reports: a process has restarted, perhaps at an earlier step, or the iteration is
+  // over.
   void Forget(IterationId iteration) { of_.erase(iteration); }
 
   // The iterations whose consumers have sent marks.
   std::vector<IterationId> Iterations() const;
 
-  // How many marks were found equal to another consumer's so far.
+  // How many marks have matched another consumer's so far.
   int64_t compared() const { return compared_; }
 
  private:

@@ -24,14 +24,14 @@ class Suspicions {
   };
   // `heard`: when it was last heard from. These three return false if they change nothing.
   bool Suspect(IterationId iteration, int64_t consumer, absl::Time heard, Cause cause);
-  // The consumer may be suspected already, or not.
+  // The consumer need not be suspected yet.
   bool DeclareDead(IterationId iteration, int64_t consumer, absl::Time heard);
   bool Returns(IterationId iteration, int64_t consumer);
   void Forget(IterationId iteration) { of_.erase(iteration); }
 
   bool Knows(IterationId iteration, int64_t consumer) const;
 
-  // The iterations of which at least one consumer is lost.
+  // Returns the iterations with at least one lost consumer.
   std::vector<IterationId> Iterations() const;
   // Returns the lost consumers by number, which is what the other consumers get.
   ConsumersLost Of(IterationId iteration, absl::Time now) const;

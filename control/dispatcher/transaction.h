@@ -38,14 +38,14 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // Makes a record even if nothing changes, so that the messages come from a dispatcher that still
   // has its journal.
   void AppendAnyway() { appends_anyway_ = true; }
-  // Applies what the protocol decided and sends its messages, then does what follows: closes the
-  // iteration. `marks`: of splits that came with a bookmark, or null.
+  // Applies what the protocol decided and sends its messages, then applies the consequences, such
+  // as closing the iteration. `marks`: of splits that came with a bookmark, or null.
   void Apply(IterationId iteration, protocol::Decision decision,
              const MarkedBookmark* marks = nullptr);
   // Also opens partitions, and places those that wait for a worker.
   void Settle(IterationId iteration, protocol::Decision decision,
               const MarkedBookmark* marks = nullptr);
-  // Returns the context of an iteration, and makes it at first need.
+  // Returns the context of an iteration, and makes it if needed.
   protocol::IterationContext& GetContext(IterationId iteration);
 
   // --- Sending ---
@@ -69,7 +69,8 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // Sends the reason and ends the stream.
   void Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason);
   void Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason);
-  // All readers of this iteration, or this one alone, get its membership when the transaction ends.
+  // All readers of the iteration, or only `client`, get the iteration's membership when the
+  // transaction ends.
   void NotifyMembership(IterationId iteration) { notified_iterations_.insert(iteration); }
   void NotifyMembership(IterationId iteration, ClientId client) {
     notified_readers_.insert({iteration, client});

@@ -186,7 +186,8 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   txn.Send(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
 
   // Placements that the worker holds in iterations that are gone are unassigned here; the protocol
-  // handles the rest. The worker drops the placements of another journal when it gets the welcome.
+  // handles the rest. The worker drops the placements of a different journal when it gets the
+  // welcome.
   std::map<IterationId, std::vector<protocol::HeldPlacement>> held;
   for (const PlacedPartition& of : hello.held) {
     if (of.journal != state_.lives.back().life.journal) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workers: which ones work, on what, and the messages that they send. The core's lock guards it.
-// Changes when the protocol between workers and dispatcher does.
+// Its one reason to change: the protocol between workers and the dispatcher.
 #pragma once
 
 #include "control/dispatcher/liveness.h"
@@ -24,7 +24,7 @@ class WorkerManager {
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
   void OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                     const absl::Status& why);
-  // Declares those dead whose lease has expired.
+  // Declares workers dead whose lease has expired.
   void Expire(Transaction& txn, absl::Time now);
   // Returns the workers whose stream broke, with their addresses.
   std::vector<std::pair<WorkerId, std::string>> Broken() const;
