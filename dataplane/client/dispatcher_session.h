@@ -57,9 +57,7 @@ class DispatcherSession {
   void LeaveForGood() { for_good_ = true; }
   bool for_good() const { return for_good_; }
   void Abandon() { abandoned_ = true; }
-  // `owes`: something is delivered that a commit must commit.
   bool IsOpen() const { return !left_ && !over_ && !abandoned_ && welcome_.has_value(); }
-  bool for_good() const { return for_good_; }  // nobody will call Commit()
   bool TakeLastBeat() { return !std::exchange(last_beat_sent_, true); }  // true once
   bool leave_sent() const { return leave_sent_; }                        // on the present stream
   void SendLeave(const IndicesByPartition& delivered);
