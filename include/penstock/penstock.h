@@ -8,6 +8,7 @@
 #include "penstock/distribute.h"           // IWYU pragma: export
 #include "penstock/distributed_dataset.h"  // IWYU pragma: export
 #include "penstock/element.h"              // IWYU pragma: export
+#include "penstock/example.h"              // IWYU pragma: export
 #include "penstock/explain.h"              // IWYU pragma: export
 #include "penstock/expr.h"                 // IWYU pragma: export
 #include "penstock/files.h"                // IWYU pragma: export
@@ -21,6 +22,7 @@
 #include "penstock/server.h"               // IWYU pragma: export
 #include "penstock/sharding.h"             // IWYU pragma: export
 #include "penstock/sources.h"              // IWYU pragma: export
+#include "penstock/states_of_ranks.h"      // IWYU pragma: export
 #include "penstock/status.h"               // IWYU pragma: export
 #include "penstock/step_aligner.h"         // IWYU pragma: export
 #include "penstock/step_token.h"           // IWYU pragma: export
