@@ -340,7 +340,8 @@ std::string Spec::ToString() const {
   return text + (kind() == Kind::kDict ? "}" : ")");
 }
 
-bool operator==(const Spec& a, const Spec& b) {
+// A friend does not take the visibility of its namespace.
+PENSTOCK_EXPORT bool operator==(const Spec& a, const Spec& b) {
   const Spec::Rep& left = a.rep();
   const Spec::Rep& right = b.rep();
   return &left == &right ||

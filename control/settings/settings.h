@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "penstock/export.h"
 
 namespace penstock {
 
@@ -35,7 +36,7 @@ struct Setting {
 };
 
 // Returns the key in a file, such as client_timeout_ms.
-std::string KeyOf(std::string_view name);
+PENSTOCK_EXPORT std::string KeyOf(std::string_view name);
 // Returns PENSTOCK_<SECTION>_<NAME>. The section is left out if the name begins with it
 // (PENSTOCK_WORKER_TAGS), and for settings that all programs share: PENSTOCK_DISPATCHER_ADDRESS,
 // PENSTOCK_DATA_TRANSFER_PROTOCOL, the other settings of the transfer of elements, those of TLS,

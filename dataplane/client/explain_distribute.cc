@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/explain_distribute.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -84,6 +85,7 @@ std::string ExplainDistribute(const Dataset::Node& node) {
       said.push_back(TextOf(OptionOf(attr), value));
     }
   }
+  std::sort(said.begin(), said.end());
   const Dataset::Node* last = node.inputs.empty() ? nullptr : node.inputs[0].get();
   while (last != nullptr && last->op == "Options") last = last->inputs[0].get();
   if (last != nullptr && last->op == "Prefetch") {

@@ -10,11 +10,12 @@
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
 #include "dataplane/replica/device_prefetch.h"
+#include "penstock/export.h"
 
 namespace penstock::replica {
 
 // Runs a thread for as long as the object exists.
-class CopyCompletionThread {
+class PENSTOCK_EXPORT CopyCompletionThread {
  public:
   // ResourceExhausted if the process cannot start a thread.
   static absl::StatusOr<std::unique_ptr<CopyCompletionThread>> Start(

@@ -51,7 +51,7 @@ Dataset ZippedBehind(const Dataset& it) {
 
 class ReadAhead : public testing::TestWithParam<Node> {
  protected:
-  static Dataset Job(const Cluster& cluster, Delivery delivery = DeterministicOrder()) {
+  static Dataset Job(const Cluster& cluster, DeliveryMode delivery = DeterministicOrder()) {
     DistributeOptions options = cluster.Options(ShardingPolicy::kDynamic, "read ahead");
     options.delivery = delivery;
     options.ack_mode = AckMode::kOnCommit;

@@ -40,7 +40,7 @@ PythonFunction PythonFunctionOf(const Attrs& attrs);
 std::string WayOf(const PythonFunction& function);
 
 // Runs Python functions. Any thread, several at once.
-class PythonHost {
+class PENSTOCK_EXPORT PythonHost {
  public:
   virtual ~PythonHost() = default;
 

@@ -319,6 +319,7 @@ int Remove(const char* name, const char* path) {
 
 }  // namespace
 
+#pragma GCC visibility push(default)  // they replace functions of the C library
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -387,3 +388,4 @@ int mkdir(const char* path, mode_t mode) noexcept {
 }
 
 }  // extern "C"
+#pragma GCC visibility pop

@@ -127,8 +127,7 @@ TEST(OrderedMergeTest, WaitsForTheEndOfAPartitionAndLeavesItOut) {
 
 TEST(OrderedMergeTest, GoesOnInTheMiddleOfARow) {
   OrderedMerge merge;
-  merge.Open({.partitions = 3}, 0,
-                       {IndexSet::Of(0, 5), IndexSet::Of(0, 5), IndexSet::Of(0, 4)});
+  merge.Open({.partitions = 3}, 0, {IndexSet::Of(0, 5), IndexSet::Of(0, 5), IndexSet::Of(0, 4)});
   EXPECT_FALSE(merge.Expects(PartitionId(1), 4));
   EXPECT_FALSE(merge.Expects(PartitionId(4), 5));
   for (uint64_t partition : {1, 2, 3}) merge.Push(At(partition, 5));
@@ -151,8 +150,7 @@ TEST(OrderedMergeTest, MissingIndicesAtTheEndDoNotExist) {
 TEST(OrderedMergeTest, OfOneConsumerHasItsElementsAlone) {
   OrderedMerge merge;
   // Positions 3, 4, 5 … belong to consumers 0, 1, 0 …; 5, of partition 2, was delivered before.
-  merge.Open({.partitions = 3, .consumers = 2, .first = 3}, 0,
-                       {{}, IndexSet::Of(0, 1), {}});
+  merge.Open({.partitions = 3, .consumers = 2, .first = 3}, 0, {{}, IndexSet::Of(0, 1), {}});
   EXPECT_FALSE(merge.Expects(PartitionId(2), 1));
   merge.Push(At(3, 1));
   EXPECT_FALSE(merge.ready());

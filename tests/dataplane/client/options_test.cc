@@ -63,8 +63,8 @@ TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndUnusualOptions) {
   options.fallback = {"shm", "tcp"};
   options.quota.max_permits = 2;
   EXPECT_THAT(numbers.Distribute(options).Explain(),
-              HasSubstr("  | compression=LZ4 fallback=[\"shm\", \"tcp\"] job_name=\"j\" "
-                        "keep=COMMITTED max_permits=2 order=FAIR processing_mode=FILE_OR_DATA "
+              HasSubstr("  | ack_mode=ON_COMMIT compression=LZ4 fallback=[\"shm\", \"tcp\"] "
+                        "job_name=\"j\" max_permits=2 order=FAIR processing_mode=FILE_OR_DATA "
                         "service=\"grpc://localhost:5050\" timeout=1m30s\n"));
   for (const Dataset& last :
        {numbers.Prefetch(2), numbers.Prefetch(2).WithOptions({.threads = 1})}) {
@@ -160,7 +160,9 @@ TEST(MovedFields, AreTheDeliveryThatReplacesThem) {
             DeliveryMode(DeterministicOrder{.partitions = 4}));
   EXPECT_EQ(delivery([](auto& o) { o.cross_trainer_cache = CrossTrainerCache{"a"}; }),
             DeliveryMode(CrossTrainerCache{"a"}));
-  EXPECT_EQ(delivery([](auto& o) { o.cross_trainer_cache = {"a"}, o.order = MergeOrder::kFair; }),
+  EXPECT_EQ(delivery([](auto& o) {
+              o.cross_trainer_cache = CrossTrainerCache{"a"}, o.order = MergeOrder::kFair;
+            }),
             DeliveryMode(CrossTrainerCache{.trainer_id = "a", .fair = true}));
   EXPECT_EQ(
       delivery([](auto& o) {
@@ -368,7 +370,7 @@ TEST(DistributeOptionsTest, ACrossTrainerCacheNamesItsRequirements) {
   };
   EXPECT_THAT(refused([](auto& o) { o.delivery = CrossTrainerCache(); }), HasSubstr("trainer_id"));
   EXPECT_THAT(refused([](auto& o) { o.job_name = ""; }), HasSubstr("job_name"));
-  EXPECT_THAT(refused([](auto& o) { o.ack_mode = AckMode::kOnCommit; }), HasSubstr("kCommitted"));
+  EXPECT_THAT(refused([](auto& o) { o.ack_mode = AckMode::kOnCommit; }), HasSubstr("kOnCommit"));
 }
 
 TEST(DistributeOptionsTest, AFixedOrderSaysWhereItCannotHold) {

@@ -18,6 +18,7 @@
 #include "dataplane/transfer/ucx/module/status.h"
 #include "dataplane/transfer/ucx/module/worker.h"
 #include "include/status_macros.h"
+#include "penstock/export.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -192,9 +193,8 @@ absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
 }  // namespace
 }  // namespace penstock::transfer::ucx
 
-extern "C" penstock::transfer::ucx::Fabric* penstock_open_ucx(uint32_t version,
-                                                              penstock::transfer::ucx::Lanes lanes,
-                                                              bool gpu, absl::Status* status) {
+extern "C" PENSTOCK_EXPORT penstock::transfer::ucx::Fabric* penstock_open_ucx(
+    uint32_t version, penstock::transfer::ucx::Lanes lanes, bool gpu, absl::Status* status) {
   using namespace penstock::transfer::ucx;
   if (version != kFabricVersion) {
     *status = absl::FailedPreconditionError(

@@ -165,7 +165,7 @@ TEST(HttpFiles, GivesUpWhenNoByteComesForLong) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(server.Url("/a")), HasSubstr("503 Slow Down"),
-                    HasSubstr("without a byte for 300ms (retry_for of [files])")));
+                    HasSubstr("without receiving a byte for 300ms (retry_for of [files])")));
 }
 
 TEST(HttpFiles, AServerThatIsNotThereIsUnavailable) {

@@ -57,7 +57,7 @@ TEST(Language, RefusesInWords) {
       {[](auto x) { return Squeeze(x, {0}); }, floats,
        "dimension 0 is 2; only a dimension of size 1"},
       {[](auto x) { return BroadcastTo(x, {4}); }, ints, "[3] cannot be broadcast to [4]"},
-      {[](auto x) { return Tile(x, {1}); }, floats, "Tile: 1 multiples for rank 2"},
+      {[](auto x) { return Tile(x, {1}); }, floats, "Tile: got 1 multiples for rank 2"},
       {[](auto x) {
          return Tile(x, {1, int64_t{1} << 40});
        },

@@ -193,7 +193,7 @@ const std::map<std::string, Function>& Composed() {
        [](auto& x, auto& axes) { return std::vector<Expr>{Stack(x, static_cast<int>(axes[0]))}; }},
       {"Unstack", [](auto& x, auto& axes) { return Unstack(x[0], static_cast<int>(axes[0])); }},
       {"StringJoin", [](auto& x, auto&) { return std::vector<Expr>{StringJoin(x, ", ")}; }},
-      {"ReduceSum.ack_mode",
+      {"ReduceSum.keep",
        [](auto& x, auto& axes) {
          return std::vector<Expr>{ReduceSum(x[0], {axes.begin(), axes.end()}, /*keep_dims=*/true)};
        }},

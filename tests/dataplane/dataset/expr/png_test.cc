@@ -144,7 +144,7 @@ TEST(DecodePng, TakesTheFormsItHas) {
   };
   EXPECT_TRUE(inferred({.channels = 2, .dtype = kUInt16}).ok());
   EXPECT_THAT(inferred({.channels = 5}).message(), HasSubstr("channels must be 1 to 4, not 5"));
-  EXPECT_THAT(inferred({.dtype = kFloat32}).message(), HasSubstr("dtype is float32"));
+  EXPECT_THAT(inferred({.dtype = kFloat32}).message(), HasSubstr("not float32"));
   EXPECT_THAT(
       Trace([](auto x) { return DecodeImage(x, {.dtype = kUInt16}); }, Bytes()).status().message(),
       HasSubstr("only DecodePng"));
