@@ -31,11 +31,13 @@ from ._core import (  # noqa: F401
 
 
 def _of(devices=("CPU:0",), replicas_of_process=(), process=0, launch=""):
+    """The name of `create` before 0.9."""
     moved.warn("ReplicaGroup.of", "ReplicaGroup.create")
     return ReplicaGroup.create(devices, replicas_of_process, process, launch)
 
 
 def _launch(self):
+    """The name of `launch_id` before 0.9."""
     moved.warn("ReplicaGroup.launch", "ReplicaGroup.launch_id")
     return self.launch_id
 
