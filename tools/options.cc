@@ -14,10 +14,9 @@ namespace penstock::tools {
 namespace {
 
 void AddFlag(CLI::App& command, const std::string& section, const Setting& setting) {
-  const std::string flag =
-      setting.old_name == nullptr
-          ? absl::StrCat("--", setting.name)
-          : absl::StrCat("--", setting.name, ",--", setting.old_name);
+  const std::string flag = setting.old_name == nullptr
+                               ? absl::StrCat("--", setting.name)
+                               : absl::StrCat("--", setting.name, ",--", setting.old_name);
   const std::string help = absl::StrCat(setting.help, " (", VariableOf(section, setting.name), ")");
   if (auto* const* on = std::get_if<bool*>(&setting.target)) {
     command.add_flag(flag, **on, help);

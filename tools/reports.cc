@@ -113,9 +113,10 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
          OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
          DurationOrDash(job.goes_in)});
   }
-  return FormatTable({"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "RECEIVED",
-                      "COMMITTED", "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN"},
-                     rows);
+  return FormatTable(
+      {"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "RECEIVED", "COMMITTED",
+       "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN"},
+      rows);
 }
 
 std::string ReportDatasets(const control::DispatcherStatus& status) {

@@ -138,7 +138,8 @@ std::string StatusPage(const DispatcherStatus& status) {
                     {"job", "phase", "dataset", "iterations", "readers", "partitions", "received",
                      "committed", "waits for", "goes in"},
                     JobsOf(status)),
-          "<p>received: elements that readers have, returned by Next() or received for it · committed: of "
+          "<p>received: elements that readers have, returned by Next() or received for it · "
+          "committed: of "
           "them, those in a trainer's history for good · waits for: who is missing for the latest "
           "pass to go on</p>\n",
           HtmlTable(
