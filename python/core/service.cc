@@ -361,7 +361,7 @@ void BindEnumerations(py::module_& module) {
       .value("SKIP_ROUND", RoundErrorPolicy::kSkipRound)
       .value("STOP", RoundErrorPolicy::kStop);
   py::enum_<TargetWorkers>(module, "TargetWorkers");
-  py::enum_<LinkCompression>(module, "Compression")
+  py::enum_<LinkCompression>(module, "Compression", "The compression of links to workers.")
       .value("NONE", LinkCompression::kNone)
       .value("AUTO", LinkCompression::kAuto)
       .value("SNAPPY", LinkCompression::kSnappy)
