@@ -252,7 +252,7 @@ class Strikes:
                              f"got no error in {DOOMED_IN} s")
             return
         answers = trainer.hear(0), trainer.hear(0)
-        if not any(words in answers[1] for words in (" ended ", *OF_ANOTHER_LIFE)):
+        if not any(words in answers[1] for words in ("workers died while they ran it", *OF_ANOTHER_LIFE)):
             raise Failed(f"{trainer.name}, whose job has an element that crashes its workers, "
                          f"got unexpected answers: {answers}")
         trainer.kill()
