@@ -25,8 +25,9 @@ TEST(ChangesOfReleases, ApplyAsTheyWereMade) {
     State read;
     for (const auto& [name, record] : ReadRecording(release + "/changes.txt")) {
       SCOPED_TRACE(absl::StrCat(release, " ", name));
-      const auto expected = std::find_if(changes.begin(), changes.end(),
-                                         [&](const auto& change) { return change.name == name; });
+      const auto expected =
+          std::find_if(changes.begin(), changes.end(),
+                       [&, &name = name](const auto& change) { return change.name == name; });
       ASSERT_NE(expected, changes.end());
       made.Apply(expected->change);
       const absl::Status applied = ApplyRecord(record, read);
