@@ -37,63 +37,53 @@ void Into(const CrossTrainerCache& from, DeliveryFields& to) {
 // Returns why `fields` do not belong together; nullptr if they do.
 const char* Mixture(const DeliveryFields& fields) {
   const bool deterministic = fields.order == MergeOrder::kDeterministic;
+  const bool cached = fields.cross_trainer_cache.has_value();
+  const bool consumers = fields.num_consumers.has_value();
+  const bool rounds = consumers && !deterministic;
   const bool at_least_once = fields.visitation != Visitation::kExactlyOnce;
-  if (fields.order > MergeOrder::kDeterministic) return "order must be ANY, FAIR or DETERMINISTIC";
-  if (fields.consumer_index.has_value() != fields.num_consumers.has_value()) {
-    return "consumer_index and num_consumers go together: give both, or neither";
-  }
-  if (fields.num_consumers && *fields.num_consumers < 1) return "num_consumers must be at least 1";
-  if (fields.cross_trainer_cache) {
-    if (fields.num_consumers) {
-      return "cross_trainer_cache and coordinated reads exclude each other: a coordinated read "
-             "gives each element to one consumer, cross_trainer_cache gives it to all";
-    }
-    if (deterministic) {
-      return "cross_trainer_cache skips elements that a slow trainer misses, which order "
-             "kDeterministic does not allow";
-    }
-    if (at_least_once) {
-      return "visitation kAtLeastOnce: elements of a cross_trainer_cache never come again";
-    }
-  }
-  if (fields.partitions != 0 && !deterministic) {
-    return "partitions requires order kDeterministic; set that order, or leave partitions out";
-  }
-  if (fields.consumer_group && !fields.num_consumers) {
-    return "consumer_group requires a coordinated read; set num_consumers, the number of groups, "
-           "and "
-           "consumer_index";
-  }
-  if (deterministic) {
-    if (fields.consumer_group) {
-      return "consumer_group requires rounds, which order kDeterministic does not have: leave out "
-             "one";
-    }
-    if (fields.remainder_policy != RemainderPolicy::kPad ||
-        fields.on_error != RoundErrorPolicy::kSkipRound) {
-      return "remainder_policy and on_error apply to the rounds of a coordinated read, which order "
-             "kDeterministic does not have: leave out the order or these options";
-    }
-    if (at_least_once) {
-      return "visitation kAtLeastOnce: an element that is sent again has no place in order "
-             "kDeterministic";
-    }
-  }
-  const bool rounds = fields.num_consumers && !deterministic;
-  if (fields.early_end && (fields.num_consumers || deterministic || fields.cross_trainer_cache)) {
-    return "early_end is for readers that share a job without num_consumers, order kDeterministic "
-           "or "
-           "cross_trainer_cache: leave out either";
-  }
-  if (!rounds && (fields.remainder_policy != RemainderPolicy::kPad ||
-                  fields.on_error != RoundErrorPolicy::kSkipRound)) {
-    return "remainder_policy and on_error require num_consumers";
-  }
-  if (rounds && fields.order == MergeOrder::kFair) {
-    return "order kFair is for readers without num_consumers: leave out either";
-  }
-  if (fields.num_consumers && at_least_once) {
-    return "visitation kAtLeastOnce: a round of a coordinated read cannot be given out twice";
+  const bool of_rounds = fields.remainder_policy != RemainderPolicy::kPad ||
+                         fields.on_error != RoundErrorPolicy::kSkipRound;
+  struct Rule {
+    bool broken;
+    const char* why;
+  };
+  const Rule rules[] = {
+      {fields.order > MergeOrder::kDeterministic, "order must be ANY, FAIR or DETERMINISTIC"},
+      {fields.consumer_index.has_value() != consumers,
+       "consumer_index and num_consumers go together: give both, or neither"},
+      {consumers && *fields.num_consumers < 1, "num_consumers must be at least 1"},
+      {cached && consumers,
+       "cross_trainer_cache and coordinated reads exclude each other: a coordinated read gives "
+       "each element to one consumer, cross_trainer_cache gives it to all"},
+      {cached && deterministic,
+       "cross_trainer_cache skips elements that a slow trainer misses, which order kDeterministic "
+       "does not allow"},
+      {cached && at_least_once,
+       "visitation kAtLeastOnce: elements of a cross_trainer_cache are never sent again"},
+      {fields.partitions != 0 && !deterministic,
+       "partitions requires order kDeterministic; set that order, or leave partitions out"},
+      {fields.consumer_group && !consumers,
+       "consumer_group requires a coordinated read; set num_consumers, the number of groups, and "
+       "consumer_index"},
+      {fields.consumer_group && deterministic,
+       "consumer_group requires rounds, which order kDeterministic does not have: leave out one"},
+      {of_rounds && deterministic,
+       "remainder_policy and on_error apply to the rounds of a coordinated read, which order "
+       "kDeterministic does not have: leave out the order or these options"},
+      {of_rounds && !consumers, "remainder_policy and on_error require num_consumers"},
+      {at_least_once && deterministic,
+       "visitation kAtLeastOnce: an element that is sent again has no place in order "
+       "kDeterministic"},
+      {at_least_once && consumers,
+       "visitation kAtLeastOnce: a round of a coordinated read cannot be given out twice"},
+      {fields.early_end && (consumers || deterministic || cached),
+       "early_end is for readers that share a job without num_consumers, order kDeterministic or "
+       "cross_trainer_cache: leave out either"},
+      {rounds && fields.order == MergeOrder::kFair,
+       "order kFair is for readers without num_consumers: leave out either"},
+  };
+  for (const Rule& rule : rules) {
+    if (rule.broken) return rule.why;
   }
   return nullptr;
 }
