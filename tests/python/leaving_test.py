@@ -148,7 +148,8 @@ class Leaving(unittest.TestCase):
                     [sys.executable, "-c", HEAD + SOURCES[source] + program], env=dict(os.environ),
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                 ) as process:
-                    said = "".join(iter(process.stdout.readline, "ready\n"))
+                    lines = iter(process.stdout.readline, "")  # ends with the process
+                    said = "".join(itertools.takewhile(lambda line: line != "ready\n", lines))
                     process.kill()
                     self.assertEqual(process.wait(BOUND), -signal.SIGKILL)
                 self.await_end_of(children_in(said))
