@@ -73,6 +73,8 @@ inline uint64_t SumOf(std::span<const std::byte> bytes, Touch touch) {
     return sum;
   }
   const auto* words = reinterpret_cast<const uint64_t*>(bytes.data());
+  // Not unrolled, the loop takes a quarter longer where a cache line of code ends inside it.
+#pragma GCC unroll 8
   for (size_t i = 0; i < bytes.size() / 8; ++i) sum += words[i];
   return sum;
 }
