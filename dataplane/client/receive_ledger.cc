@@ -14,16 +14,6 @@ constexpr uint64_t kMostUnheard = 1024;
 
 }  // namespace
 
-control::PartitionReport ToMessage(protocol::Report report) {
-  return {.partition = report.partition,
-          .placement = report.placement,
-          .delivered = std::move(report.delivered),
-          .received = std::move(report.received),
-          .handed = std::move(report.handed),
-          .returned = std::move(report.returned),
-          .whole = report.whole};
-}
-
 ReceiveLedger::ReceiveLedger(const std::optional<IndicesByPartition>& restored) {
   if (!restored.has_value()) return;
   for (const auto& [partition, delivered] : *restored)
@@ -75,7 +65,7 @@ std::vector<control::PartitionReport> ReceiveLedger::TakeNews(News news) {
   for (auto& [partition, receiver] : receivers_) {
     std::optional<protocol::Report> its =
         news == News::kAll ? receiver.News() : receiver.ReceivedNews();
-    if (its.has_value()) reports.push_back(ToMessage(*std::move(its)));
+    if (its.has_value()) reports.push_back(*std::move(its));
   }
   news_ = false;
   return reports;

@@ -55,6 +55,4 @@ class ReceiveLedger {
   bool at_once_ = false;
 };
 
-control::PartitionReport ToMessage(protocol::Report report);
-
 }  // namespace penstock::client

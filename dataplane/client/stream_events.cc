@@ -86,8 +86,7 @@ void StreamEvents::Handle(const control::Fence& fence) {
   if (fence.give_back && parts_.delivery->shared() && !parts_.options.delivery.early_end &&
       fence.placement > receiver.lowest())
     returns = GiveBack(fence.partition);
-  parts_.dispatcher.Send(
-      control::FenceAnswer{ToMessage(receiver.OnFence(fence.placement, returns))});
+  parts_.dispatcher.Send(control::FenceAnswer{receiver.OnFence(fence.placement, returns)});
 }
 
 IndexSet StreamEvents::GiveBack(PartitionId partition) {
