@@ -96,6 +96,9 @@ set(PENSTOCK_COMMON_HEADERS
 # Clang writes the path by which it was called into precompiled headers, so ccache would treat those of another checkout
 # as different. With CCACHE_PCH_EXTSUM, which ./run sets, ccache compares the file of the same name with .sum: a hash of
 # the preprocessed headers. The headers themselves never come from the cache.
+#
+# GCC reads a precompiled header that is already there while it makes the next one. The next one would differ from the
+# one of a fresh build folder, and so would the cache's key of every file that uses it. So the old one is removed first.
 function(penstock_precompiles target kind)
   if(NOT PENSTOCK_UNITY)
     return()
@@ -119,6 +122,9 @@ function(penstock_precompiles target kind)
     add_custom_target(${target}_sum DEPENDS "${headers}.pch.sum")
     cmake_path(RELATIVE_PATH headers BASE_DIRECTORY "${PROJECT_BINARY_DIR}")  # Ninja calls the compiler in that folder
     set_target_properties(${target} PROPERTIES PENSTOCK_HEADERS "${headers}.pch")
+  else()
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+      "sh;${PROJECT_SOURCE_DIR}/cmake/without_old_output.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
   endif()
 endfunction()
 
