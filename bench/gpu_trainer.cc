@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/measure.h"
 #include "bench/trainer.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "dataplane/transfer/ucx/lanes_used.h"
 #include "include/status_macros.h"
 #include "penstock/distributed_dataset.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "cuda/context.h"
 #include "cuda/error.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "dataplane/memory/fork_guard.h"
 #include "include/status_macros.h"
 

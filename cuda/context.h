@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 
 namespace penstock::cuda {
 

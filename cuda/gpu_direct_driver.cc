@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/memory/device/gpu_direct_driver.h"
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

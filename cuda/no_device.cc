@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend of a build without the toolkit: it has no device, and its errors give the reason.
 #include "absl/status/status.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 
 namespace penstock {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GpuDirectDriver of a build without the toolkit.
-#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/memory/device/gpu_direct_driver.h"
 
 namespace penstock {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of a stage in a build without kernels. The error reports that there is no device or, if
 // there is one, that this build has no kernels.
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "include/status_macros.h"
 #include "penstock/device_stage.h"
 

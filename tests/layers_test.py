@@ -136,7 +136,7 @@ def self_test():
         (root / "dataplane/transfer/grpc/b.h").write_text("#include <grpcpp/grpcpp.h>\n")
         (root / "include/penstock/c.h").write_text("#include <google/protobuf/message.h>\n")
         (root / "dataplane/worker/a.h").write_text(
-            '#include "dataplane/client/session.h"\n#include "tests/x.h"\n'
+            '#include "dataplane/client/session/session.h"\n#include "tests/x.h"\n'
             '#include "dataplane/transfer/grpc/b.h"\n#include "dataplane/dataset/graph/graph.h"\n')
         found = [p.split(":")[0:2] for p in check_includes(root)]
     worker, public = "dataplane/worker/a.h", "include/penstock/c.h"

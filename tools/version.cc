@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "control/protocol/session_messages.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "dataplane/transfer/transport.h"
 #include "tools/commands.h"
 

@@ -2,8 +2,8 @@
 // slot → client: received elements are put in order, and credits follow the taken ones.
 #include <benchmark/benchmark.h>
 
-#include "dataplane/client/credit_manager.h"
-#include "dataplane/client/merge.h"
+#include "dataplane/client/delivery/merge.h"
+#include "dataplane/client/session_state/credit_manager.h"
 
 namespace penstock::client {
 namespace {

@@ -14,7 +14,7 @@
 #include "bench/slot_limit.h"
 #include "bench/workload.h"
 #include "bench/workloads/files.h"
-#include "dataplane/dataset/sources/tfrecord_writer.h"
+#include "dataplane/dataset/sources/formats/tfrecord_writer.h"
 #include "dataplane/element/crc32c.h"
 #include "include/status_macros.h"
 #include "penstock/sources.h"

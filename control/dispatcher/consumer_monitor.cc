@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/counters.h"
+#include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/transaction.h"
 
 namespace penstock::control {

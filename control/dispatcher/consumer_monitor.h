@@ -5,9 +5,9 @@
 #pragma once
 
 #include "control/dispatcher/liveness.h"
+#include "control/dispatcher/monitoring/step_audit.h"
+#include "control/dispatcher/monitoring/suspicions.h"
 #include "control/dispatcher/shared_state.h"
-#include "control/dispatcher/step_audit.h"
-#include "control/dispatcher/suspicions.h"
 
 namespace penstock::control {
 

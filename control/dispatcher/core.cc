@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/counters.h"
+#include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/transaction.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/fail_point.h"

@@ -3,8 +3,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/counters.h"
 #include "control/dispatcher/differences.h"
+#include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/restoration.h"
 #include "control/dispatcher/transaction.h"

@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "control/dispatcher/links.h"
 #include "control/dispatcher/liveness.h"
+#include "control/dispatcher/monitoring/links.h"
 #include "control/dispatcher/shared_state.h"
 
 namespace penstock::control {

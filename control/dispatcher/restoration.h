@@ -5,7 +5,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/saved_reading.h"
 #include "control/state/state.h"
 

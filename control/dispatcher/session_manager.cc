@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/counters.h"
+#include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/transaction.h"
 

@@ -19,7 +19,7 @@
 #include "control/dispatcher/stream_writer.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/event_log.h"
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/session_messages.h"
 #include "control/state/state.h"
 #include "penstock/server.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/counters.h"
+#include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/observe/fail_point.h"
 #include "control/protocol/invariant.h"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/counters.h"
+#include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/splits.h"

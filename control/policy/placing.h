@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/state/state.h"
 
 namespace penstock::control {

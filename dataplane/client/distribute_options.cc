@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/protocol/positions.h"
 #include "control/stub/target.h"
-#include "dataplane/client/delivery_fields.h"
+#include "dataplane/client/session_state/delivery_fields.h"
 #include "include/status_macros.h"
 #include "penstock/sharding.h"
 

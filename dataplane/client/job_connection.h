@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
 #include "control/stub/dispatcher_stub.h"
-#include "dataplane/client/state.h"
+#include "dataplane/client/session_state/state.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/distribute.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "dataplane/client/state.h"
+#include "dataplane/client/session_state/state.h"
 
 namespace penstock::client {
 

@@ -18,12 +18,12 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/image_chain.h"
-#include "dataplane/dataset/expr/ops_python.h"
+#include "dataplane/dataset/expr/ops/python.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"
-#include "dataplane/dataset/transforms/map_batch.h"
-#include "dataplane/dataset/transforms/map_over_rows.h"
+#include "dataplane/dataset/transforms/batch/map_batch.h"
+#include "dataplane/dataset/transforms/batch/map_over_rows.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "dataplane/dataset/graph/graph.h"
-#include "dataplane/dataset/transforms/batch_spec.h"
+#include "dataplane/dataset/transforms/batch/batch_spec.h"
 
 namespace penstock::replica {
 namespace {

@@ -12,7 +12,7 @@
 #include "dataplane/dataset/graph/registry.h"
 #include "dataplane/dataset/graph/split.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "dataplane/dataset/transforms/join_rows.h"
+#include "dataplane/dataset/transforms/batch/join_rows.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "include/status_macros.h"
 

@@ -12,9 +12,9 @@
 #include "dataplane/dataset/graph/registry.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
-#include "dataplane/memory/gpu_direct_driver.h"
-#include "dataplane/memory/gpu_direct_pool.h"
-#include "dataplane/memory/page_locked_pool.h"
+#include "dataplane/memory/device/gpu_direct_driver.h"
+#include "dataplane/memory/device/gpu_direct_pool.h"
+#include "dataplane/memory/device/page_locked_pool.h"
 #include "include/status_macros.h"
 
 namespace penstock::replica {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "dataplane/memory/device_prefetch_queue.h"
+#include "dataplane/memory/device/device_prefetch_queue.h"
 #include "penstock/dataset.h"
 
 namespace penstock::replica {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "dataplane/memory/device.h"
-#include "dataplane/memory/gpu_direct_pool.h"
-#include "dataplane/memory/page_locking.h"
+#include "dataplane/memory/device/device.h"
+#include "dataplane/memory/device/gpu_direct_pool.h"
+#include "dataplane/memory/device/page_locking.h"
 #include "dataplane/replica/input_plan.h"
 #include "include/status_macros.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "dataplane/dataset/transforms/join_rows.h"
+#include "dataplane/dataset/transforms/batch/join_rows.h"
 #include "penstock/dataset.h"
 #include "penstock/iterator.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "dataplane/dataset/engine/iterator_output.h"
-#include "dataplane/dataset/transforms/batch_rows.h"
+#include "dataplane/dataset/transforms/batch/batch_rows.h"
 #include "include/status_macros.h"
 #include "penstock/step_token.h"
 

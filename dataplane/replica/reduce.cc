@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "dataplane/dataset/transforms/join_rows.h"
+#include "dataplane/dataset/transforms/batch/join_rows.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
 #include "include/status_macros.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "control/env/launchers.h"
 #include "control/protocol/host_port.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/parallel_for.h"
 #include "dataplane/replica/rank_processes.h"

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "dataplane/dataset/sources/tfrecord_writer.h"
+#include "dataplane/dataset/sources/formats/tfrecord_writer.h"
 #include "penstock/status.h"
 
 namespace digits {

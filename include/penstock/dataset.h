@@ -324,7 +324,7 @@ class WindowedDataset {
   // after another. Components with more than one unknown dimension are passed as ragged tensors.
   Dataset FlatMap(std::function<Dataset(const Dataset& window)> fn) const;
 
-  struct Windows;  // dataplane/dataset/transforms/windowed_dataset.h
+  struct Windows;  // dataplane/dataset/transforms/window/windowed_dataset.h
   explicit WindowedDataset(std::shared_ptr<const Windows> windows) : windows_(std::move(windows)) {}
 
  private:

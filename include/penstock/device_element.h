@@ -24,8 +24,8 @@
 
 namespace PENSTOCK_EXPORT penstock {
 
-class DeviceCopyState;  // dataplane/memory/device_copy_engine.cc
-class DeviceStream;     // dataplane/memory/device.h
+class DeviceCopyState;  // dataplane/memory/device/device_copy_engine.cc
+class DeviceStream;     // dataplane/memory/device/device.h
 
 // An element whose values are on a device, or on their way there. Shapes, strings, row splits and
 // sparse indices are on the host. The host never waits for the copy or for the work that reads the

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/settings/server_settings.h"
-#include "dataplane/client/delivery_fields.h"
+#include "dataplane/client/session_state/delivery_fields.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/fork_guard.h"
 #include "penstock/dataset.h"

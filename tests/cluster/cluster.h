@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/dispatcher/server.h"
+#include "control/dispatcher/server/server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"

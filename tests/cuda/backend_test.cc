@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "penstock/device_stage.h"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 
 namespace penstock {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "dataplane/memory/copied.h"
-#include "dataplane/memory/device_copy_engine.h"
-#include "dataplane/memory/page_locking.h"
+#include "dataplane/memory/device/device_copy_engine.h"
+#include "dataplane/memory/device/page_locking.h"
 #include "tests/dataplane/memory/device_conformance.h"
 #include "tests/dataplane/transfer/ends.h"
 

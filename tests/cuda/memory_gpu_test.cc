@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "tests/dataplane/memory/device_conformance.h"
 
 namespace penstock {

@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "dataplane/replica/collective.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "control/observe/event_log.h"
-#include "dataplane/memory/device_copy_engine.h"
-#include "dataplane/memory/device_prefetch_queue.h"
-#include "dataplane/memory/page_locked_pool.h"
-#include "dataplane/memory/page_locking.h"
+#include "dataplane/memory/device/device_copy_engine.h"
+#include "dataplane/memory/device/device_prefetch_queue.h"
+#include "dataplane/memory/device/page_locked_pool.h"
+#include "dataplane/memory/device/page_locking.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/element.h"
 #include "tests/cuda/pretended_cuda.h"

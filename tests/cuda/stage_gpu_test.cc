@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "penstock/device_stage.h"
 #include "tests/dataplane/memory/device_conformance.h"
 #include "tests/dataplane/memory/stage_samples.h"

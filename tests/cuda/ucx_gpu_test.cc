@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dataplane/element/block.h"
-#include "dataplane/memory/gpu_direct_pool.h"
+#include "dataplane/memory/device/gpu_direct_pool.h"
 #include "dataplane/memory/heap_pool.h"
 #include "dataplane/transfer/ucx/loader.h"
 #include "dataplane/transfer/ucx/transport.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/client/state.h"
+#include "dataplane/client/session_state/state.h"
 #include "dataplane/dataset/engine/state_sections.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "include/status_macros.h"

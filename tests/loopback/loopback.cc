@@ -17,7 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
-#include "control/dispatcher/listener.h"
+#include "control/dispatcher/server/listener.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/retry.h"
 #include "control/stub/target.h"

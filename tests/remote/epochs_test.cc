@@ -19,7 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "control/env/scheme_files.h"
 #include "control/observe/metrics.h"
-#include "dataplane/dataset/sources/tfrecord_writer.h"
+#include "dataplane/dataset/sources/formats/tfrecord_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/sources.h"

@@ -15,7 +15,7 @@
 #include "dataplane/dataset/expr/image_chain.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
-#include "dataplane/dataset/expr/ops_file.h"
+#include "dataplane/dataset/expr/ops/file.h"
 #include "dataplane/dataset/expr/sliced_rows.h"
 #include "dataplane/memory/arena.h"
 #include "include/status_macros.h"

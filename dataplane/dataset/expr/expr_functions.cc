@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/expr/dtype_dispatch.h"
 #include "dataplane/dataset/expr/literals.h"
 #include "dataplane/dataset/expr/node.h"
-#include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "penstock/expr.h"
 

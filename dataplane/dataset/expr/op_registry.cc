@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "dataplane/dataset/expr/ops_python.h"
+#include "dataplane/dataset/expr/ops/python.h"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-struct CachedElements;  // transforms/cache_store.h
+struct CachedElements;  // transforms/cache/cache_store.h
 
 // State of a node that this process keeps beyond the node's iterators. It is not part of the node's
 // definition, and is destroyed with the last Dataset and iterator that have the node.

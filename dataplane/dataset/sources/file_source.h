@@ -10,7 +10,7 @@
 
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/node_iterator.h"
-#include "dataplane/dataset/sources/element_reader.h"
+#include "dataplane/dataset/sources/formats/element_reader.h"
 #include "dataplane/dataset/sources/split_cursor.h"
 
 namespace penstock {

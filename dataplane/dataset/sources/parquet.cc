@@ -10,9 +10,9 @@
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/sources/file_nodes.h"
+#include "dataplane/dataset/sources/formats/parquet_file.h"
 #include "dataplane/dataset/sources/indexed_source.h"
 #include "dataplane/dataset/sources/numbered_files.h"
-#include "dataplane/dataset/sources/parquet_file.h"
 #include "include/status_macros.h"
 #include "penstock/sources.h"
 

@@ -10,7 +10,7 @@
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/file_source.h"
-#include "dataplane/dataset/sources/record_reader.h"
+#include "dataplane/dataset/sources/formats/record_reader.h"
 #include "dataplane/dataset/sources/scalar_string.h"
 #include "include/status_macros.h"
 

@@ -19,7 +19,7 @@
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/file_source.h"
-#include "dataplane/dataset/sources/tar_reader.h"
+#include "dataplane/dataset/sources/formats/tar_reader.h"
 #include "include/status_macros.h"
 
 namespace penstock {

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/build_site.h"
-#include "dataplane/dataset/sources/file_bytes.h"
 #include "dataplane/dataset/sources/file_nodes.h"
+#include "dataplane/dataset/sources/formats/file_bytes.h"
+#include "dataplane/dataset/sources/formats/npy_header.h"
 #include "dataplane/dataset/sources/indexed_source.h"
-#include "dataplane/dataset/sources/npy_header.h"
 #include "dataplane/dataset/sources/numbered_files.h"
 #include "include/status_macros.h"
 

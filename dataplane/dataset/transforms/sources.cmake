@@ -1,62 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the transforms add to the component dataplane/dataset.
 set(PENSTOCK_DATASET_TRANSFORMS
-  transforms/batch.cc
-  transforms/batch_iterator.cc
-  transforms/batch_rows.cc
-  transforms/batch_spec.cc
-  transforms/batching_iterator.cc
-  transforms/bucket_by_sequence_length.cc
-  transforms/cache.cc
-  transforms/cache_file.cc
-  transforms/cache_on_disk.cc
-  transforms/choose_from_datasets.cc
-  transforms/chosen_inputs.cc
-  transforms/column.cc
+  transforms/batch/batch.cc
+  transforms/batch/batch_iterator.cc
+  transforms/batch/batch_rows.cc
+  transforms/batch/batch_spec.cc
+  transforms/batch/batching_iterator.cc
+  transforms/window/bucket_by_sequence_length.cc
+  transforms/cache/cache.cc
+  transforms/cache/cache_file.cc
+  transforms/cache/cache_on_disk.cc
+  transforms/combine/choose_from_datasets.cc
+  transforms/combine/chosen_inputs.cc
+  transforms/batch/column.cc
   transforms/common_spec.cc
-  transforms/concatenate.cc
+  transforms/combine/concatenate.cc
   transforms/element_bytes.cc
   transforms/enumerate.cc
-  transforms/filter.cc
-  transforms/group_by_window.cc
+  transforms/map/filter.cc
+  transforms/window/group_by_window.cc
   transforms/ignore_errors.cc
-  transforms/interleave.cc
-  transforms/join_rows.cc
-  transforms/keyed_windows.cc
+  transforms/combine/interleave.cc
+  transforms/batch/join_rows.cc
+  transforms/window/keyed_windows.cc
   transforms/kinds.cc
-  transforms/map.cc
-  transforms/map_batch.cc
-  transforms/map_over_rows.cc
-  transforms/map_step.cc
+  transforms/map/map.cc
+  transforms/batch/map_batch.cc
+  transforms/batch/map_over_rows.cc
+  transforms/map/map_step.cc
   transforms/options.cc
-  transforms/ordered_calls.cc
-  transforms/pack.cc
-  transforms/pack_rows.cc
-  transforms/padded_row.cc
-  transforms/padding.cc
+  transforms/map/ordered_calls.cc
+  transforms/window/pack.cc
+  transforms/window/pack_rows.cc
+  transforms/batch/padded_row.cc
+  transforms/batch/padding.cc
   transforms/positioned_input.cc
-  transforms/predicate.cc
+  transforms/map/predicate.cc
   transforms/prefetch.cc
-  transforms/rebatch.cc
-  transforms/reduce.cc
+  transforms/batch/rebatch.cc
+  transforms/map/reduce.cc
   transforms/registered_transform.cc
   transforms/repeat.cc
-  transforms/rounds.cc
-  transforms/row_chunk.cc
-  transforms/sample_from_datasets.cc
-  transforms/scalar_function.cc
-  transforms/scan.cc
+  transforms/window/rounds.cc
+  transforms/batch/row_chunk.cc
+  transforms/combine/sample_from_datasets.cc
+  transforms/map/scalar_function.cc
+  transforms/map/scan.cc
   transforms/shard.cc
   transforms/shuffle.cc
   transforms/shuffle_order.cc
-  transforms/stack_rows.cc
-  transforms/state_function.cc
-  transforms/static_batch.cc
+  transforms/batch/stack_rows.cc
+  transforms/map/state_function.cc
+  transforms/batch/static_batch.cc
   transforms/take_skip.cc
-  transforms/take_while.cc
-  transforms/thread_pool.cc
-  transforms/unbatch.cc
-  transforms/window.cc
-  transforms/window_form.cc
-  transforms/windowed_dataset.cc
-  transforms/zip.cc)
+  transforms/map/take_while.cc
+  transforms/map/thread_pool.cc
+  transforms/batch/unbatch.cc
+  transforms/window/window.cc
+  transforms/window/window_form.cc
+  transforms/window/windowed_dataset.cc
+  transforms/combine/zip.cc)

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/page_locking.h"
+#include "dataplane/memory/device/page_locking.h"
 #include "dataplane/memory/slot_segment.h"
 #include "dataplane/transfer/shm/channel.h"
 #include "dataplane/transfer/shm/word.h"

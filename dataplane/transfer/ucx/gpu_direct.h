@@ -2,8 +2,8 @@
 // Decides whether a NIC writes bodies of elements into a GPU's memory itself. The decision has
 // seven checks, called rungs, made in order on the slots that receive a replica's elements; the
 // last reports the result. At the first check that fails, bodies are staged instead: received in a
-// host slot and copied by the device (dataplane/memory/device_copy_engine.h). Nothing fails because
-// of it.
+// host slot and copied by the device (dataplane/memory/device/device_copy_engine.h). Nothing fails
+// because of it.
 //
 // GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
 // CUDA's driver. Bodies are then received in engine_messages.cc.
@@ -17,8 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/device.h"
-#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/memory/device/device.h"
+#include "dataplane/memory/device/gpu_direct_driver.h"
 #include "dataplane/transfer/ucx/fabric.h"
 
 namespace penstock::transfer::ucx {

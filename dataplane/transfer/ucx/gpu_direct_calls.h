@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "control/sync/boot_time.h"
-#include "dataplane/memory/device.h"
-#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/memory/device/device.h"
+#include "dataplane/memory/device/gpu_direct_driver.h"
 #include "dataplane/transfer/ucx/fabric.h"
 #include "dataplane/transfer/ucx/gpu_direct.h"
 

@@ -4,8 +4,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "dataplane/memory/device.h"
-#include "dataplane/memory/gpu_direct_pool.h"
+#include "dataplane/memory/device/device.h"
+#include "dataplane/memory/device/gpu_direct_pool.h"
 #include "dataplane/memory/registrar.h"
 #include "dataplane/transfer/ucx/fabric.h"
 #include "dataplane/transfer/ucx/memory.h"

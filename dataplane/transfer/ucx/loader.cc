@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "include/status_macros.h"
 

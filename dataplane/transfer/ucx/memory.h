@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "control/sync/boot_time.h"
-#include "dataplane/memory/page_locking.h"
+#include "dataplane/memory/device/page_locking.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/registrar.h"
 #include "dataplane/transfer/ucx/fabric.h"

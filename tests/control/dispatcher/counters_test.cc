@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counters of a dispatcher, as a scraper sees them.
-#include "control/dispatcher/counters.h"
+#include "control/dispatcher/monitoring/counters.h"
 
 #include <memory>
 #include <string>

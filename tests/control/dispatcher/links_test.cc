@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/links.h"
+#include "control/dispatcher/monitoring/links.h"
 
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"

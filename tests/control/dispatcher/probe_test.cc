@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/probe.h"
+#include "control/dispatcher/server/probe.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decisions of the iteration coordinator, one behaviour each. explore_test.cc explores how they
 // work together.
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/order_queue.h"
 #include "control/protocol/partial_rows.h"
 #include "control/protocol/restore.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/round_queue.h"
 

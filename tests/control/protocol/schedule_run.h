@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/sender.h"
 #include "tests/control/protocol/schedule.h"

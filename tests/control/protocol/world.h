@@ -20,7 +20,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/lives.h"
 #include "control/protocol/order_queue.h"
 #include "control/protocol/receiver.h"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "control/protocol/iteration_coordinator.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/sender.h"
 #include "tests/control/protocol/world.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/client/credit_manager.h"
+#include "dataplane/client/session_state/credit_manager.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/client/merge.h"
+#include "dataplane/client/delivery/merge.h"
 
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "dataplane/client/ordered_merge.h"
-#include "dataplane/client/receive_limits.h"
+#include "dataplane/client/delivery/ordered_merge.h"
+#include "dataplane/client/delivery/receive_limits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

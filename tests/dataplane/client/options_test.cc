@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 
-#include "dataplane/client/delivery_fields.h"
 #include "dataplane/client/distribute_options.h"
+#include "dataplane/client/session_state/delivery_fields.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/dataset.h"

@@ -12,7 +12,7 @@
 
 #include "control/observe/metrics.h"
 #include "control/sync/boot_time.h"
-#include "dataplane/client/session.h"
+#include "dataplane/client/session/session.h"
 #include "dataplane/memory/pool.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/client/fake_dispatcher.h"

@@ -3,8 +3,8 @@
 #include <future>
 
 #include "control/observe/metrics.h"
-#include "dataplane/client/lost_consumers.h"
-#include "dataplane/client/session.h"
+#include "dataplane/client/delivery/lost_consumers.h"
+#include "dataplane/client/session/session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/client/session_fixture.h"

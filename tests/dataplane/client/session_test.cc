@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/client/session.h"
+#include "dataplane/client/session/session.h"
 
 #include <future>
 

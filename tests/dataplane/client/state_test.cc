@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/client/state.h"
+#include "dataplane/client/session_state/state.h"
 
 #include "gtest/gtest.h"
 

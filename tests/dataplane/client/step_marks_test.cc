@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/client/step_marks.h"
+#include "dataplane/client/session_state/step_marks.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/client/step_times.h"
+#include "dataplane/client/session_state/step_times.h"
 
 #include "gtest/gtest.h"
 

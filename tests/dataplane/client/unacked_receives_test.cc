@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/client/unacked_receives.h"
+#include "dataplane/client/session_state/unacked_receives.h"
 
 #include <algorithm>
 #include <deque>
 #include <random>
 
-#include "dataplane/client/credit_manager.h"
+#include "dataplane/client/session_state/credit_manager.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/wire.h"
 #include "dataplane/transfer/unauthenticated_limits.h"

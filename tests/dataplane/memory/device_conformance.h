@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of every device backend (dataplane/memory/device.h). One suite for the fake
+// Checks of every device backend (dataplane/memory/device/device.h). One suite for the fake
 // and the real ones:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance, testing::Values(LinkedDevice));
@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 
 namespace penstock {
 

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "dataplane/memory/device_copy_engine.h"
-#include "dataplane/memory/device_prefetch_queue.h"
+#include "dataplane/memory/device/device_copy_engine.h"
+#include "dataplane/memory/device/device_prefetch_queue.h"
 #include "tests/dataplane/memory/watched_slots.h"
 
 namespace penstock {

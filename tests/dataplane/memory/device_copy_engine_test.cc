@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/memory/device_copy_engine.h"
+#include "dataplane/memory/device/device_copy_engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of several devices in simulated time: the speed of each, and that none waits for another.
-#include "dataplane/memory/device_prefetch_queue.h"
+#include "dataplane/memory/device/device_prefetch_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 
 namespace penstock {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places that another device writes to: when they are opened, and how they end. Their use by links:
 // tests/dataplane/transfer/gpu_direct_receive_test.cc.
-#include "dataplane/memory/gpu_direct_pool.h"
+#include "dataplane/memory/device/gpu_direct_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,8 +16,8 @@
 #include <system_error>
 #include <vector>
 
+#include "dataplane/memory/device/page_locking.h"
 #include "dataplane/memory/huge_pages.h"
-#include "dataplane/memory/page_locking.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/shared_segment.h"
 #include "tests/dataplane/memory/fake_device.h"

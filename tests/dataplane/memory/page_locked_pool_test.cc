@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/memory/page_locked_pool.h"
+#include "dataplane/memory/device/page_locked_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

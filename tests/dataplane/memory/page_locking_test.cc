@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/memory/page_locking.h"
+#include "dataplane/memory/device/page_locking.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

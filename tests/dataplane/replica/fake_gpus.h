@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/memory/device/gpu_direct_driver.h"
 #include "tests/dataplane/memory/fake_device.h"
 
 namespace penstock {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/memory/device.h"
+#include "dataplane/memory/device/device.h"
 #include "tests/dataplane/replica/replicas.h"
 
 namespace penstock {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "dataplane/element/block.h"
-#include "dataplane/memory/gpu_direct_pool.h"
+#include "dataplane/memory/device/gpu_direct_pool.h"
+#include "dataplane/memory/device/page_locking.h"
 #include "dataplane/memory/heap_pool.h"
-#include "dataplane/memory/page_locking.h"
 #include "dataplane/transfer/ucx/loader.h"
 #include "dataplane/transfer/ucx/transport.h"
 #include "tests/dataplane/memory/fake_device.h"

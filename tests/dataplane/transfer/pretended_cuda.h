@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "dataplane/memory/gpu_direct_driver.h"
+#include "dataplane/memory/device/gpu_direct_driver.h"
 #include "dataplane/transfer/ucx/fabric.h"
 
 namespace penstock::transfer::ucx {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/memory/device_copy_engine.h"
+#include "dataplane/memory/device/device_copy_engine.h"
 #include "dataplane/memory/shared_segment.h"
 #include "gmock/gmock.h"
 #include "tests/dataplane/memory/fake_device.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "dataplane/element/block.h"
-#include "dataplane/memory/device_copy_engine.h"
-#include "dataplane/memory/page_locking.h"
+#include "dataplane/memory/device/device_copy_engine.h"
+#include "dataplane/memory/device/page_locking.h"
 #include "dataplane/transfer/shm/receive_slots.h"
 #include "tests/dataplane/memory/fake_device.h"
 

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "dataplane/dataset/expr/example_wire.h"
+#include "dataplane/dataset/expr/ops/example_wire.h"
 #include "penstock/map.h"
 #include "tests/dataplane/dataset/expr/run_function.h"
 

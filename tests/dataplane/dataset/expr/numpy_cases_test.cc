@@ -16,8 +16,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "dataplane/dataset/expr/dtype_dispatch.h"
 #include "dataplane/dataset/expr/node.h"
-#include "dataplane/dataset/expr/numeric.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "tests/dataplane/dataset/expr/run_function.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/sources/tfrecord_writer.h"
+#include "dataplane/dataset/sources/formats/tfrecord_writer.h"
 #include "penstock/sources.h"
 #include "tests/dataplane/dataset/sources/read_files.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"

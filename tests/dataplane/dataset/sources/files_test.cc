@@ -12,7 +12,7 @@
 #include "control/env/fake_files.h"
 #include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/dataset/graph/split.h"
-#include "dataplane/dataset/sources/tfrecord_writer.h"
+#include "dataplane/dataset/sources/formats/tfrecord_writer.h"
 #include "penstock/sources.h"
 
 namespace penstock {

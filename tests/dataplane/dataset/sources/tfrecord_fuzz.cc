@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/sources/record_reader.h"
+#include "dataplane/dataset/sources/formats/record_reader.h"
 #include "penstock/check.h"
 
 namespace penstock {

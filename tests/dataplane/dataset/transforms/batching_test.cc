@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/transforms/map_batch.h"
+#include "dataplane/dataset/transforms/batch/map_batch.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 #include "tests/dataplane/dataset/transforms/vectors.h"
 

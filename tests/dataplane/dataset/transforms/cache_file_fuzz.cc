@@ -8,9 +8,9 @@
 #include <string>
 
 #include "control/env/fake_files.h"
-#include "dataplane/dataset/sources/record_reader.h"
-#include "dataplane/dataset/sources/tfrecord_writer.h"
-#include "dataplane/dataset/transforms/cache_file.h"
+#include "dataplane/dataset/sources/formats/record_reader.h"
+#include "dataplane/dataset/sources/formats/tfrecord_writer.h"
+#include "dataplane/dataset/transforms/cache/cache_file.h"
 #include "dataplane/dataset/transforms/element_bytes.h"
 #include "penstock/check.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/transforms/ordered_calls.h"
+#include "dataplane/dataset/transforms/map/ordered_calls.h"
 
 #include <gtest/gtest.h>
 

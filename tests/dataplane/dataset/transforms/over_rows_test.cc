@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dataplane/dataset/graph/graph.h"
-#include "dataplane/dataset/transforms/map_batch.h"
-#include "dataplane/dataset/transforms/map_over_rows.h"
+#include "dataplane/dataset/transforms/batch/map_batch.h"
+#include "dataplane/dataset/transforms/batch/map_over_rows.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"
 
 namespace penstock {

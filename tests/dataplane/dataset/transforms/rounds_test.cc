@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/dataset/transforms/cost_buckets.h"
+#include "dataplane/dataset/transforms/window/cost_buckets.h"
 #include "include/status_macros.h"
 #include "penstock/register.h"
 #include "tests/dataplane/dataset/transforms/text_of.h"

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Listener over gRPC.
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "control/dispatcher/server/listener.h"
+#include "control/dispatcher/server/service.h"
+#include "control/protocol/host_port.h"
+#include "control/rpc/credentials.h"
+#include "control/rpc/prepare_grpc.h"
+#include "include/status_macros.h"
+
+namespace penstock::control {
+namespace {
+
+class GrpcListener final : public Listener {
+ public:
+  explicit GrpcListener(Core* core) : service_(core) {}
+  ~GrpcListener() override {
+    if (server_ == nullptr) return;
+    Shutdown();
+    server_->Wait();
+  }
+
+  absl::Status Listen(const DispatcherConfig& config) {
+    ASSIGN_OR_RETURN(auto credentials, ServerCredentials(config.tls));
+    PrepareGrpc();
+    grpc::ServerBuilder builder;
+    const std::string address = JoinHostPort(config.host, config.port);
+    builder.AddListeningPort(address, credentials, &port_);
+    builder.RegisterService(&service_);
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.SetMaxSendMessageSize(-1);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port_ == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", address,
+                       ": the port is in use, or the address is not one of this host"));
+    }
+    return absl::OkStatus();
+  }
+
+  int port() const override { return port_; }
+  void Shutdown() override {
+    server_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams have no end of their own
+  }
+
+ private:
+  DispatcherService service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig& config,
+                                                          Core* core) {
+  auto listener = std::make_unique<GrpcListener>(core);
+  RETURN_IF_ERROR(listener->Listen(config));
+  return listener;
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// DispatchServer: journal, core, listener, and the threads that find dead peers.
+#include "control/dispatcher/server/server.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/server/listener.h"
+#include "control/dispatcher/server/probe.h"
+#include "control/dispatcher/server/status_page.h"
+#include "control/observe/metrics.h"
+#include "control/observe/text_server.h"
+#include "control/policy/worker_list.h"
+#include "control/protocol/host_port.h"
+#include "control/sync/boot_time.h"
+#include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "include/status_macros.h"
+
+namespace penstock {
+namespace {
+
+using control::Core;
+using control::CoreOptions;
+using control::Journal;
+
+// Short enough that a death is noticed well within a second.
+constexpr auto kInterval = std::chrono::milliseconds(100);
+
+// How long a request for the status page waits for the core.
+constexpr std::chrono::seconds kStatusPatience(2);
+
+absl::Status CheckConfig(const DispatcherConfig& config) {
+  if (config.fault_tolerant_mode && config.work_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "fault_tolerant_mode is True, but no work_dir is configured.");
+  }
+  if (config.protocol != "grpc") {
+    return absl::NotFoundError(
+        absl::StrCat("No credentials factory has been registered for protocol ", config.protocol,
+                     "; known: grpc"));
+  }
+  RETURN_IF_ERROR(control::CheckWorkerAddresses(config.worker_addresses));
+  if (config.port < 0 || config.port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("port is ", config.port, "; it must be from 0 to 65535"));
+  }
+  if (config.metrics_port < -1 || config.metrics_port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat("metrics_port is ", config.metrics_port,
+                                                   "; it must be -1 or from 0 to 65535"));
+  }
+  for (const auto& [name, duration] :
+       {std::pair("client_timeout", config.client_timeout),
+        std::pair("worker_timeout", config.worker_timeout),
+        std::pair("heartbeat_interval", config.heartbeat_interval)}) {
+    if (duration <= absl::ZeroDuration()) {
+      return absl::InvalidArgumentError(absl::StrCat(name, " must be positive"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t Random() {
+  thread_local std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+class Server final : public DispatchServer {
+ public:
+  Server(DispatcherConfig config, protocol::Broken broken)
+      : config_(std::move(config)), broken_(broken) {}
+  ~Server() override { Stop(); }
+
+  absl::Status Open() {
+    RETURN_IF_ERROR(CheckConfig(config_));
+    std::unique_ptr<Journal> journal = control::OpenMemoryJournal();
+    if (!config_.work_dir.empty()) {
+      ASSIGN_OR_RETURN(journal, control::OpenSqliteJournal(config_.work_dir));
+    }
+    ASSIGN_OR_RETURN(core_, Core::Open(Options(), std::move(journal)));
+    ASSIGN_OR_RETURN(listener_, control::Listener::Start(config_, core_.get()));
+    port_ = listener_->port();
+    if (config_.metrics_port >= 0) {
+      ASSIGN_OR_RETURN(
+          status_server_,
+          TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
+                            {{"/", [this] { return RenderStatus(); }},
+                             {"/metrics", [this] { return RenderMetrics(); }}},
+                            config_.metrics_token));
+    }
+    ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
+    ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers",
+                                          [this] { Repeat(&Core::ProbeBrokenWorkers); }));
+    return absl::OkStatus();
+  }
+
+  int port() const override { return port_; }
+  std::string target() const override {
+    const char* protocol = config_.tls.certificate.empty() ? "grpc://" : "grpcs://";
+    return absl::StrCat(protocol, control::JoinHostPort(config_.host, port_));
+  }
+  int NumWorkers() const override {
+    MutexLock lock(mu_);
+    return core_ == nullptr ? 0 : core_->NumWorkers();
+  }
+
+  int metrics_port() const override {
+    return status_server_ == nullptr ? -1 : status_server_->port();
+  }
+
+  absl::Status status() const override {
+    MutexLock lock(mu_);
+    return status_;
+  }
+
+  void Stop() override {
+    {
+      MutexLock lock(mu_);
+      if (stopping_) return;
+      stopping_ = true;
+      changed_.notify_all();
+    }
+    status_server_.reset();
+    if (sweeper_.joinable()) sweeper_.join();
+    if (prober_.joinable()) prober_.join();
+    if (core_ != nullptr) core_->BeginToLeave();
+    listener_.reset();
+    std::unique_ptr<Core> core;
+    {
+      MutexLock lock(mu_);
+      core = std::move(core_);
+    }
+    core.reset();  // and the journal, which another dispatcher may open now
+    MutexLock lock(mu_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+  void Join() override {
+    MutexLock lock(mu_);
+    changed_.wait(lock, [this]() REQUIRES(mu_) { return stopped_ || !status_.ok(); });
+  }
+
+ private:
+  CoreOptions Options() {
+    CoreOptions options;
+    options.client_timeout = config_.client_timeout;
+    options.worker_timeout = config_.worker_timeout;
+    options.heartbeat_interval = config_.heartbeat_interval;
+    options.job_gc_timeout = config_.job_gc_timeout;
+    options.gc_dynamic_sharding_jobs = config_.gc_dynamic_sharding_jobs;
+    const auto unless_0 = [](absl::Duration ttl) {
+      return ttl == absl::ZeroDuration() ? absl::InfiniteDuration() : ttl;
+    };
+    options.abandoned_job_ttl = unless_0(config_.abandoned_job_ttl);
+    options.dataset_ttl = unless_0(config_.dataset_ttl);
+    options.worker_addresses = config_.worker_addresses;
+    options.deployment_mode = config_.deployment_mode;
+    options.now = BootTime;
+    options.random = Random;
+    options.port_refuses = control::PortRefuses;
+    options.events = StderrEventLog();
+    options.broken = broken_;
+    options.on_failure = [this](const absl::Status& status) {
+      MutexLock lock(mu_);
+      status_ = status;
+      changed_.notify_all();
+    };
+    return options;
+  }
+
+  std::string RenderMetrics() const {
+    ProcessMetrics()
+        .GetGauge("penstock_dispatcher_workers", "Workers that are connected.")
+        .Set(core_->NumWorkers());
+    return ProcessMetrics().Render();
+  }
+
+  std::string RenderStatus() const {
+    auto status = std::make_shared<std::promise<absl::StatusOr<control::DispatcherStatus>>>();
+    std::future<absl::StatusOr<control::DispatcherStatus>> reply = status->get_future();
+    core_->GetStatus([status](absl::StatusOr<control::DispatcherStatus> now) {
+      status->set_value(std::move(now));
+    });
+    if (reply.wait_for(kStatusPatience) != std::future_status::ready) {
+      return "the journal does not answer\n";
+    }
+    const absl::StatusOr<control::DispatcherStatus> now = reply.get();
+    return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
+  }
+
+  // Calls `what` at each interval until the server stops or the journal fails.
+  void Repeat(void (Core::*what)()) {
+    MutexLock lock(mu_);
+    while (!changed_.wait_for(lock, kInterval,
+                              [this]() REQUIRES(mu_) { return stopping_ || !status_.ok(); })) {
+      lock.unlock();
+      (core_.get()->*what)();
+      lock.lock();
+    }
+  }
+
+  void Sweep() {
+    Repeat(&Core::Sweep);
+    if (status().ok()) return;
+    // No peer may be served on the basis of records that cannot be written.
+    listener_->Shutdown();
+  }
+
+  const DispatcherConfig config_;
+  const protocol::Broken broken_;
+
+  // The journal's last callback to the core may still use these.
+  mutable Mutex mu_;
+  std::condition_variable changed_;
+  absl::Status status_ GUARDED_BY(mu_);  // why the dispatcher stopped by itself
+  bool stopping_ GUARDED_BY(mu_) = false;
+  bool stopped_ GUARDED_BY(mu_) = false;
+
+  std::unique_ptr<Core> core_;  // none once it has stopped; written under mu_
+  std::unique_ptr<control::Listener> listener_;
+  int port_ = 0;
+  std::unique_ptr<TextServer> status_server_;
+  std::thread sweeper_;
+  std::thread prober_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DispatchServer>> control::StartDispatchServer(
+    DispatcherConfig config, protocol::Broken broken) {
+  auto server = std::make_unique<Server>(std::move(config), broken);
+  RETURN_IF_ERROR(server->Open());
+  return server;
+}
+
+absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name) {
+  const absl::string_view given(name.data(), name.size());
+  if (given.empty()) return DeploymentMode::kUnspecified;
+  if (absl::EqualsIgnoreCase(given, "COLOCATED")) return DeploymentMode::kColocated;
+  if (absl::EqualsIgnoreCase(given, "REMOTE")) return DeploymentMode::kRemote;
+  if (absl::EqualsIgnoreCase(given, "HYBRID")) return DeploymentMode::kHybrid;
+  return absl::InvalidArgumentError(
+      absl::StrCat("Unrecognized deployment mode: ", given, "; use COLOCATED, REMOTE or HYBRID"));
+}
+
+absl::StatusOr<std::unique_ptr<DispatchServer>> DispatchServer::Start(DispatcherConfig config) {
+  return control::StartDispatchServer(std::move(config), protocol::Broken::kNone);
+}
+
+}  // namespace penstock

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/coordinator/decision_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::protocol {
+
+Placement DecisionBuilder::placement(size_t partition) const {
+  return raised_.size() > partition && raised_[partition]
+             ? Placement(record_.partitions[partition].placement.value() + 1)
+             : record_.partitions[partition].placement;
+}
+
+void DecisionBuilder::RaiseForOthers(size_t partition) {
+  context_.partitions[partition].gives_back = true;
+  RaiseAndFence(partition, {});
+}
+
+void DecisionBuilder::Raise(size_t partition, ClientId welcomed) {
+  context_.partitions[partition].gives_back = false;
+  RaiseAndFence(partition, welcomed);
+}
+
+void DecisionBuilder::RaiseAndFence(size_t partition, ClientId welcomed) {
+  const PartitionRecord& now = record_.partitions[partition];
+  raised_.resize(record_.partitions.size(), false);
+  raised_[partition] = true;
+  AddChange(PlacementRaised{PartitionAt(partition), placement(partition)});
+  if (now.worker) Emit(Unassign{now.worker, PartitionAt(partition), now.placement});
+  context_.partitions[partition].ended.reset();
+  context_.partitions[partition].rows_allowed = 0;
+  context_.partitions[partition].remainder_announced = false;
+  for (size_t r = 0; r < record_.readers.size(); ++r)
+    if (record_.readers[r].reads() && record_.readers[r].client != welcomed)
+      EmitFence(partition, r);
+}
+
+void DecisionBuilder::RaiseAssigned(ClientId welcomed) {
+  for (size_t p = 0; p < record_.partitions.size(); ++p)
+    if (!record_.partitions[p].collecting()) Raise(p, welcomed);
+}
+
+void DecisionBuilder::Reopen(ClientId welcomed) {
+  AddChange(IterationReopened{});
+  for (size_t p = 0; p < record_.partitions.size(); ++p) Raise(p, welcomed);
+}
+
+void DecisionBuilder::EmitFence(size_t partition, size_t reader) {
+  if (context_.present[reader])
+    EmitTo(record_.readers[reader].client, record_.readers[reader].incarnation,
+           Fence{PartitionAt(partition), placement(partition),
+                 context_.partitions[partition].gives_back});
+}
+
+void DecisionBuilder::EmitWelcome(ClientId client, Incarnation incarnation) {
+  Welcome welcome{client, incarnation, {}};
+  for (size_t p = 0; p < record_.partitions.size(); ++p)
+    welcome.placements.push_back({PartitionAt(p), placement(p)});
+  Emit(std::move(welcome));
+}
+
+void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
+  context_.rounds.resend_waits_for = true;
+  if (record_.coordinated() && consumer >= 0) {
+    RoundsContext& rounds = context_.rounds;
+    rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
+    // The other consumers report their positions again: a consumer that returns alone must not be
+    // let in at a round before theirs.
+    for (ConsumerContext& other : rounds.consumers) {
+      if (!record_.rounds.schedule.joined.empty()) other.reported = false;
+    }
+    rounds.consumers[static_cast<size_t>(consumer)] = {};
+    rounds.agreed.reset();
+    rounds.floor.reset();
+  }
+  context_.present.resize(std::max(context_.present.size(), reader + 1), false);
+  context_.present[reader] = true;
+  context_.waits.resize(context_.present.size(), false);
+  context_.waits[reader] = false;
+  for (size_t p = 0; p < record_.partitions.size(); ++p) {
+    auto& readers = context_.partitions[p].readers;
+    readers.resize(std::max(readers.size(), reader + 1));
+    readers[reader] = {.at = placement(p), .reported = {}};
+  }
+}
+
+void DecisionBuilder::AddToWorkers(Reader reader) {
+  for (size_t p = 0; p < record_.partitions.size(); ++p) {
+    const PartitionRecord& partition = record_.partitions[p];
+    if (!partition.collecting())
+      Emit(AddReader{partition.worker, PartitionAt(p), partition.placement, reader});
+  }
+}
+
+std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
+                                       Incarnation incarnation) {
+  auto found = record.FindReader(client);
+  if (!found || record.readers[*found].status != ReaderStatus::kActive ||
+      record.readers[*found].incarnation != incarnation)
+    return std::nullopt;
+  return found;
+}
+
+bool SomebodyReads(const IterationRecord& record, size_t except) {
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (r != except && record.readers[r].reads()) return true;
+  return false;
+}
+
+namespace {
+
+// Returns what is committed, what active readers had when they were notified of the end, and `set`
+// of the other active readers.
+IndexSet Had(const IterationRecord& record, const IterationContext& context, size_t partition,
+             IndexSet AckState::*set) {
+  const PartitionId id = PartitionAt(partition);
+  Together had(record, id);
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    const ReaderRecord& reader = record.readers[r];
+    had.Add(reader, Of(reader.committed, id));
+    if (reader.status != ReaderStatus::kActive) continue;
+    had.Add(reader, reader.end_notified ? Of(reader.final, id)
+                                        : context.partitions[partition].readers[r].*set);
+  }
+  return std::move(had).Indices();
+}
+
+}  // namespace
+
+IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& context,
+                   size_t partition) {
+  return Had(record, context, partition, &AckState::claimed);
+}
+
+IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition) {
+  return Had(record, context, partition, &AckState::reported);
+}
+
+bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition) {
+  if (record.commit_policy == CommitPolicy::kNever) return true;  // no report matters
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (record.readers[r].reads() &&
+        context.partitions[partition].readers[r].at != record.partitions[partition].placement)
+      return false;
+  return true;
+}
+
+int64_t RoundsOf(const IterationRecord& record) {
+  return record.coordinated() ? AllRounds(record.rounds.ends, record.rounds.consumers) : 0;
+}
+
+}  // namespace penstock::protocol

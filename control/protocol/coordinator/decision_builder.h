@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared parts of the iteration coordinator: the builder of decisions, and common reads of a
+// record. For iteration_coordinator.cc and the files next to it only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
+#include "control/protocol/positions.h"
+
+namespace penstock::protocol {
+
+inline PartitionId PartitionAt(size_t position) {
+  return PartitionId(position + 1);
+}
+
+// Builds the decision on one event: its changes and messages.
+class DecisionBuilder {
+ public:
+  DecisionBuilder(const IterationRecord& record, IterationContext& context)
+      : record_(record), context_(context) {}
+
+  template <class Change>
+  void AddChange(Change change) {
+    decision_.changes.push_back(std::move(change));
+  }
+  template <class What>
+  void Emit(What message) {
+    decision_.messages.push_back(std::move(message));
+  }
+  template <class Payload>
+  void EmitTo(ClientId client, Incarnation incarnation, Payload payload) {
+    Emit(ToClient<Payload>{std::move(payload), client, incarnation});
+  }
+  Decision Build() && { return std::move(decision_); }
+
+  // Returns the placement of `partition` after this decision.
+  Placement placement(size_t partition) const;
+
+  // Rule 1. Fences the readers other than `welcomed`, which gets the number in its Welcome.
+  void Raise(size_t partition, ClientId welcomed = {});
+  // Rule 25. The fence also asks readers to give back what they have not delivered.
+  void RaiseForOthers(size_t partition);
+  // Raises the assigned partitions. Collecting partitions need no new number: nothing was assigned
+  // under theirs in this life of the dispatcher.
+  void RaiseAssigned(ClientId welcomed = {});
+  void Reopen(ClientId welcomed = {});
+
+  // Sends the fence again.
+  void EmitFence(size_t partition, size_t reader);
+  void EmitWelcome(ClientId client, Incarnation incarnation);
+
+  // Resets the context of the reader at this position: it has only what it committed, under the
+  // placements of its Welcome.
+  void ResetReader(size_t reader, int64_t consumer);
+
+  // Tells each worker that has a partition to serve `reader` as well.
+  void AddToWorkers(Reader reader);
+
+ private:
+  void RaiseAndFence(size_t partition, ClientId welcomed);
+
+  const IterationRecord& record_;
+  IterationContext& context_;
+  Decision decision_;
+  absl::InlinedVector<bool, 2> raised_;
+};
+
+// Returns the active reader of that client and process.
+std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
+                                       Incarnation incarnation);
+// Returns whether a reader other than the one at `except` reads. A position past the last one
+// excludes no reader.
+bool SomebodyReads(const IterationRecord& record, size_t except);
+// Returns the indices that are in a reader's history if no reader dies: delivered, committed,
+// handed on, or held by a reader that was notified of the end.
+IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& context,
+                   size_t partition);
+// Rule 3: returns the indices that must not be sent again.
+IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition);
+// Returns whether all readers have reported what they have under the present placement.
+bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition);
+// Returns how many rounds a coordinated read has, once it is closed.
+int64_t RoundsOf(const IterationRecord& record);
+
+// Consequences() for coordinated reads (rounds_coordinator.cc).
+Decision AgreeOnRounds(const IterationRecord& record, IterationContext& context);
+
+// Consequences() for ordered merges (order_coordinator.cc): how much room their readers have, and
+// which consumer of order kDeterministic is missing.
+Decision ArrangeOrder(const IterationRecord& record, IterationContext& context);
+// Returns the index below which a partition of an ordered merge may send: the lowest limit of its
+// readers.
+Index SendLimitOf(const IterationRecord& record, const IterationContext& context, size_t partition,
+                  const Positions& positions);
+
+}  // namespace penstock::protocol

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/coordinator/iteration_coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/protocol/coordinator/decision_builder.h"
+#include "control/protocol/coordinator/receive_budget.h"
+
+namespace penstock::protocol {
+
+IterationContext MakeIterationContext(const IterationRecord& record, Broken broken) {
+  IterationContext context;
+  context.broken = broken;
+  context.present.resize(record.readers.size(), false);
+  context.waits.resize(record.readers.size(), false);
+  context.partitions.resize(record.partitions.size());
+  for (PartitionContext& partition : context.partitions)
+    partition.readers.resize(record.readers.size());
+  return context;
+}
+
+// Rule 9. A partition that waits for a worker in the record may have been assigned under its
+// number, and its readers may not have heard of the assignment.
+Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context) {
+  DecisionBuilder builder(record, context);
+  if (record.closed || context.broken == Broken::kAssignAgainAtStart)
+    return std::move(builder).Build();
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (record.partitions[p].collecting()) builder.Raise(p);
+  return std::move(builder).Build();
+}
+
+// --- Workers -------------------------------------------------------------------
+
+Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
+                           WorkerId worker, absl::Span<const HeldPlacement> held) {
+  DecisionBuilder builder(record, context);
+  auto holds = [&](PartitionId partition, Placement placement) {
+    return std::any_of(held.begin(), held.end(), [&](const HeldPlacement& h) {
+      return h.partition == partition && h.placement == placement;
+    });
+  };
+  for (const HeldPlacement& h : held)
+    if (!record.Has(h.partition) || record.partition(h.partition).worker != worker ||
+        record.partition(h.partition).placement != h.placement)
+      builder.Emit(Unassign{worker, h.partition, h.placement});
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const PartitionRecord& partition = record.partitions[p];
+    if (partition.worker != worker) continue;
+    if (!holds(PartitionAt(p), partition.placement)) {
+      builder.Raise(p);
+      continue;
+    }
+    context.partitions[p].rows_allowed = 0;  // the last AllowRows may have been lost
+    context.partitions[p].remainder_announced = false;
+    for (const ReaderRecord& reader : record.readers)
+      if (reader.reads())
+        builder.Emit(AddReader{worker,
+                               PartitionAt(p),
+                               partition.placement,
+                               {reader.client, reader.incarnation, reader.consumer}});
+  }
+  return std::move(builder).Build();
+}
+
+Decision OnWorkerGone(const IterationRecord& record, IterationContext& context, WorkerId worker) {
+  DecisionBuilder builder(record, context);
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (worker && record.partitions[p].worker == worker) builder.Raise(p);
+  return std::move(builder).Build();
+}
+
+Decision OnRelieve(const IterationRecord& record, IterationContext& context,
+                   PartitionId partition) {
+  DecisionBuilder builder(record, context);
+  if (record.Has(partition) && !record.partition(partition).collecting())
+    builder.Raise(partition.value() - 1);
+  return std::move(builder).Build();
+}
+
+namespace {
+
+bool IsCurrent(const IterationRecord& record, WorkerId worker, PartitionId partition,
+               Placement placement) {
+  return record.Has(partition) && worker && record.partition(partition).worker == worker &&
+         record.partition(partition).placement == placement;
+}
+
+}  // namespace
+
+Decision OnEnded(const IterationRecord& record, IterationContext& context, WorkerId worker,
+                 PartitionId partition, Placement placement, Index end) {
+  if (IsCurrent(record, worker, partition, placement))
+    context.partitions[partition.value() - 1].ended = end;
+  return {};
+}
+
+Decision OnAtEnd(const IterationRecord& record, IterationContext& context, WorkerId worker,
+                 PartitionId partition, Placement placement, Index end) {
+  if (IsCurrent(record, worker, partition, placement))
+    context.partitions[partition.value() - 1].at_end = end;
+  return {};
+}
+
+Decision OnBookmark(const IterationRecord& record, IterationContext& context, WorkerId worker,
+                    PartitionId partition, Placement placement, const Bookmark& bookmark) {
+  DecisionBuilder builder(record, context);
+  if (!IsCurrent(record, worker, partition, placement)) return std::move(builder).Build();
+  const auto& bookmarks = record.partition(partition).bookmarks;
+  if (!bookmarks.empty() && bookmark.index <= bookmarks.back().index)
+    return std::move(builder).Build();  // a replay passes it again
+  Index& committed_below = context.partitions[partition.value() - 1].committed_below;
+  committed_below = FirstUncommitted(record, partition, committed_below);
+  const Index needed = context.broken == Broken::kRetireBelowDelivered
+                           ? SkipOf(record, context, partition.value() - 1).FirstMissing()
+                       : record.commit_policy == CommitPolicy::kNever ? bookmark.index
+                                                                      : committed_below;
+  Index below = 0;  // the newest one at or below `needed`
+  for (const Bookmark& b : bookmarks)
+    if (b.index <= needed) below = std::max(below, b.index);
+  const bool newest = bookmark.index <= needed;
+  if (newest) below = bookmark.index;
+  const bool retires = !bookmarks.empty() && bookmarks.front().index < below;
+  // The bookmark that replaces the retired ones must not be thinned out in between. It is the first
+  // when the new one is added, or it is the new one itself.
+  if (retires && !newest) builder.AddChange(BookmarksRetired{partition, below});
+  builder.AddChange(BookmarkAdded{partition, bookmark});
+  if (retires && newest) builder.AddChange(BookmarksRetired{partition, below});
+  return std::move(builder).Build();
+}
+
+// --- After each of these ---------------------------------------------------------
+
+namespace {
+
+// Returns whether a reader left before any reader was notified of the end, so that its elements may
+// still go to other readers.
+bool SomebodyIsAway(const IterationRecord& record) {
+  return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& reader) {
+    return reader.status == ReaderStatus::kActive && reader.end_notified &&
+           !record.partitions.front().end && !Contains(reader.committed, reader.final);
+  });
+}
+
+// Rule 8.
+bool MayClose(const IterationRecord& record, const IterationContext& context) {
+  if (record.coordinated() && record.rounds.ends.empty()) return false;
+  if (record.partitions.empty() || SomebodyIsAway(record)) return false;
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const PartitionContext& partition_context = context.partitions[p];
+    if (record.partitions[p].collecting() || !partition_context.ended ||
+        !AllReported(record, context, p))
+      return false;
+    IndexSet covered = record.shared() && context.broken != Broken::kCloseOnReceived
+                           ? ClaimedOf(record, context, p)
+                           : SkipOf(record, context, p);
+    if (context.broken == Broken::kCloseOnReceivedByDead)
+      for (const AckState& ack : partition_context.readers) covered.Add(ack.reported);
+    if (covered.FirstMissing() < *partition_context.ended) return false;
+  }
+  return true;
+}
+
+// Returns whether a reader has something that it could give back.
+bool Holds(const IterationRecord& record, const IterationContext& context, size_t partition,
+           size_t reader) {
+  const AckState& ack = context.partitions[partition].readers[reader];
+  IndexSet held = ack.reported;
+  held.Remove(Of(record.readers[reader].committed, PartitionAt(partition)));
+  held.Remove(ack.claimed);
+  return !held.empty();
+}
+
+// Returns whether the reader waits and, according to the reports, has nothing.
+bool Starves(const IterationRecord& record, const IterationContext& context, size_t reader) {
+  if (!context.waits[reader] || !context.present[reader] || !record.readers[reader].reads())
+    return false;
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (Holds(record, context, p, reader)) return false;
+  return true;
+}
+
+// Rule 25. Once everything has been sent, one reader may wait for elements that another holds
+// undelivered.
+Decision ShareOut(const IterationRecord& record, IterationContext& context) {
+  DecisionBuilder builder(record, context);
+  if (!record.shared() ||
+      std::find(context.waits.begin(), context.waits.end(), true) == context.waits.end())
+    return std::move(builder).Build();
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (record.partitions[p].collecting() || !context.partitions[p].ended ||
+        !AllReported(record, context, p))
+      return std::move(builder).Build();
+  bool starves = false;
+  for (size_t r = 0; r < record.readers.size(); ++r) starves |= Starves(record, context, r);
+  if (!starves) return std::move(builder).Build();
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    bool held = false;
+    for (size_t r = 0; r < record.readers.size(); ++r)
+      held |= record.readers[r].reads() && Holds(record, context, p, r);
+    if (held) builder.RaiseForOthers(p);
+  }
+  Decision decision = std::move(builder).Build();
+  if (!decision.empty()) context.waits.assign(record.readers.size(), false);
+  return decision;
+}
+
+// Returns the elements that a reader has when it is notified of the end.
+ReceivedSets FinalOf(const IterationRecord& record, const IterationContext& context,
+                     size_t reader) {
+  ReceivedSets final = record.readers[reader].committed;
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    At(final, PartitionAt(p)).Add(context.partitions[p].readers[reader].reported);
+  return final;
+}
+
+}  // namespace
+
+Decision Consequences(const IterationRecord& record, IterationContext& context) {
+  if (Decision rounds = AgreeOnRounds(record, context); !rounds.empty()) return rounds;
+  if (Decision order = ArrangeOrder(record, context); !order.empty()) return order;
+  DecisionBuilder builder(record, context);
+  if (record.finished) return std::move(builder).Build();
+  if (!record.closed) {
+    if (!MayClose(record, context)) return ShareOut(record, context);
+    IterationClosed closed;
+    for (size_t p = 0; p < record.partitions.size(); ++p) {
+      const PartitionRecord& partition = record.partitions[p];
+      closed.ends.push_back(*context.partitions[p].ended);
+      builder.Emit(Unassign{partition.worker, PartitionAt(p), partition.placement});
+    }
+    builder.AddChange(std::move(closed));
+    return std::move(builder).Build();
+  }
+  // Rule 13.
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    if (!record.readers[r].reads() || !context.present[r]) continue;
+    bool reported = true;
+    for (size_t p = 0; p < record.partitions.size(); ++p)
+      reported &= context.partitions[p].readers[r].at == record.partitions[p].placement;
+    if (!reported) continue;
+    builder.AddChange(ReaderEnded{record.readers[r].client, FinalOf(record, context, r)});
+    builder.EmitTo(record.readers[r].client, record.readers[r].incarnation, End{RoundsOf(record)});
+  }
+  Decision decision = std::move(builder).Build();
+  if (!decision.empty() || SomebodyReads(record, record.readers.size())) return decision;
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (!Owed(record, PartitionAt(p)).empty()) return decision;
+  decision.changes.push_back(IterationFinished{});
+  return decision;
+}
+
+// --- Placing -------------------------------------------------------------------
+
+Decision OpenPartition(const IterationRecord& record, IterationContext& context) {
+  DecisionBuilder builder(record, context);
+  if (record.closed || !record.rounds.ends.empty()) return std::move(builder).Build();
+  builder.AddChange(PartitionOpened{PartitionAt(record.partitions.size())});
+  PartitionContext& opened = context.partitions.emplace_back();
+  opened.readers.resize(record.readers.size(), {.at = Placement(1), .reported = {}});
+  return std::move(builder).Build();
+}
+
+std::vector<PartitionId> Assignable(const IterationRecord& record,
+                                    const IterationContext& context) {
+  std::vector<PartitionId> assignable;
+  if (record.closed || !SomebodyReads(record, record.readers.size())) return assignable;
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (record.partitions[p].collecting() &&
+        ((record.at_least_once && !context.partitions[p].gives_back) ||
+         AllReported(record, context, p) || context.broken == Broken::kAssignWithoutFence))
+      assignable.push_back(PartitionAt(p));
+  return assignable;
+}
+
+namespace {
+
+// Pads are copies of the last element: if a pad is to be sent, the last element is made again.
+void MakeForPads(const IterationRecord& record, Assign& assign) {
+  const std::optional<Index> end = record.EndOf(assign.partition);
+  if (!end || assign.remainder->pads == 0) return;
+  if (assign.skip.FirstMissing(*end) < *end + assign.remainder->pads &&
+      assign.skip.Contains(*end - 1)) {
+    assign.skip.Remove(IndexSet::Of(*end - 1, *end));
+    assign.copied = *end - 1;
+  }
+}
+
+}  // namespace
+
+Decision AssignTo(const IterationRecord& record, IterationContext& context, PartitionId partition,
+                  WorkerId worker) {
+  DecisionBuilder builder(record, context);
+  const PartitionRecord& placed = record.partition(partition);
+  Assign assign{.worker = worker,
+                .partition = partition,
+                .placement = placed.placement,
+                .skip = SkipOf(record, context, partition.value() - 1),
+                .bookmark = std::nullopt,
+                .readers = {},
+                .rows = 0,
+                .remainder = std::nullopt,
+                .positions = std::nullopt,
+                .copied = std::nullopt};
+  PartitionContext& partition_context = context.partitions[partition.value() - 1];
+  if (!record.coordinated()) {
+    const Positions positions = PositionsOf(record);
+    assign.rows = partition_context.rows_allowed =
+        SendLimitOf(record, context, partition.value() - 1, positions);
+    if (record.has_order_consumers()) assign.positions = positions;
+  } else {
+    // Before all consumers have reported where they are, only AllowRows allows rows.
+    if (context.rounds.agreed || record.rounds.schedule.joined.empty())
+      assign.rows = RowsWithinBudget(record, context)[partition.value() - 1];
+    if (record.EndOf(partition)) assign.remainder = record.RemainderOf(partition);
+    partition_context.rows_allowed = 0;
+    NoteAllowed(assign.rows, partition_context);
+    partition_context.remainder_announced = assign.remainder.has_value();
+    MakeForPads(record, assign);
+  }
+  for (const Bookmark& bookmark : placed.bookmarks)
+    if (bookmark.index <= assign.skip.FirstMissing() ||
+        record.commit_policy == CommitPolicy::kNever || context.broken == Broken::kNewestBookmark)
+      assign.bookmark = bookmark;
+  for (const ReaderRecord& reader : record.readers)
+    if (reader.reads())
+      assign.readers.push_back({reader.client, reader.incarnation, reader.consumer});
+  builder.AddChange(PartitionAssigned{partition, placed.placement, worker});
+  builder.Emit(std::move(assign));
+  return std::move(builder).Build();
+}
+
+Decision GiveUp(const IterationRecord& record, IterationContext& context) {
+  DecisionBuilder builder(record, context);
+  if (!record.closed || record.finished) return std::move(builder).Build();
+  for (const ReaderRecord& reader : record.readers)
+    if (reader.reads()) builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
+  builder.AddChange(IterationFinished{});
+  return std::move(builder).Build();
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dispatcher's decisions about the readers of an iteration, which join, report, commit, leave
+// or die.
+#include <algorithm>
+#include <utility>
+
+#include "control/protocol/coordinator/decision_builder.h"
+
+namespace penstock::protocol {
+namespace {
+
+// For a closed iteration: returns whether everything is committed, or at an active reader that was
+// notified of the end. The final elements of the reader at `except` do not count; `state` counts
+// instead.
+bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& state = {}) {
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const PartitionId id = PartitionAt(p);
+    Together together(record, id);
+    if (except < record.readers.size()) together.Add(record.readers[except], Of(state, id));
+    for (size_t r = 0; r < record.readers.size(); ++r) {
+      const ReaderRecord& reader = record.readers[r];
+      together.Add(reader, Of(reader.committed, id));
+      if (r != except && reader.end_notified) together.Add(reader, Of(reader.final, id));
+    }
+    if (std::move(together).Indices().FirstMissing() < record.partitions[p].end.value_or(0))
+      return false;
+  }
+  return true;
+}
+
+// A reader that leaves keeps only its committed elements.
+void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
+                   const IterationContext& context, size_t reader,
+                   const ReceivedSets& last_committed) {
+  if (context.broken == Broken::kNoRaiseOnDeath || record.commit_policy == CommitPolicy::kNever)
+    return;
+  if (!record.closed) {
+    if (record.readers[reader].end_notified &&
+        Contains(last_committed, record.readers[reader].final))
+      return;
+    builder.RaiseAssigned();
+  } else if (SomebodyReads(record, reader) && !Secured(record, reader, last_committed) &&
+             context.broken != Broken::kClosedIsFinished) {
+    builder.Reopen();
+  }
+}
+
+// Returns whether another client reads under the consumer's number.
+bool IsTaken(const IterationRecord& record, int64_t consumer, ClientId client) {
+  return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& its) {
+    return its.consumer == consumer && its.status == ReaderStatus::kActive && its.client != client;
+  });
+}
+
+// Returns why a consumer cannot join, if it cannot. Consumers of a coordinated read go back
+// together, by their states. In order kDeterministic a new consumer continues after the elements
+// that its predecessor committed.
+std::optional<Refusal> WhyNoConsumer(const IterationRecord& record, const Connect& connect) {
+  if (!record.coordinated() && !record.has_order_consumers()) return std::nullopt;
+  if (IsTaken(record, connect.consumer, connect.client)) return Refusal::kConsumerTaken;
+  if (record.has_order_consumers()) return std::nullopt;
+  const Schedule& schedule = record.rounds.schedule;
+  if (record.closed || !schedule.joined.empty()) return Refusal::kRoundsBegan;
+  return std::nullopt;
+}
+
+std::optional<Refusal> WhyRefused(const IterationRecord& record, const IterationContext& context,
+                                  const ReaderRecord& reader, const Connect& connect) {
+  const bool active = reader.status == ReaderStatus::kActive;
+  if (!connect.state) return active ? Refusal::kReplaced : Refusal::kDeclaredDead;
+  if (Lacks(record, reader, *connect.state)) return Refusal::kStateIsOlder;
+  if (record.finished && !HasCommitted(record, reader, *connect.state)) return Refusal::kFinished;
+  // The elements of a consumer in a coordinated read belong to no other reader, committed or not.
+  if (!active && !HasCommitted(record, reader, *connect.state) && !record.coordinated() &&
+      context.broken != Broken::kNewerStateAfterDeath)
+    return Refusal::kStateIsNewer;
+  if (record.has_order_consumers() && IsTaken(record, reader.consumer, reader.client))
+    return Refusal::kConsumerTaken;
+  return std::nullopt;
+}
+
+Decision HandleJoin(const IterationRecord& record, IterationContext& context,
+                    const Connect& connect) {
+  DecisionBuilder builder(record, context);
+  if (connect.state && !Contains({}, *connect.state)) {
+    builder.Emit(Refused{connect.client, connect.incarnation, Refusal::kStateIsNewer});
+    return std::move(builder).Build();
+  }
+  if (auto why = WhyNoConsumer(record, connect)) {
+    builder.Emit(Refused{connect.client, connect.incarnation, *why});
+    return std::move(builder).Build();
+  }
+  if (record.closed) {
+    // The next reader gets what was delivered to dead readers but not committed.
+    if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
+      builder.EmitWelcome(connect.client, connect.incarnation);
+      builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
+      return std::move(builder).Build();
+    }
+    builder.Reopen(connect.client);
+  }
+  builder.EmitWelcome(connect.client, connect.incarnation);
+  builder.AddChange(ReaderJoined{connect.client, connect.incarnation, connect.consumer});
+  builder.ResetReader(record.readers.size(), connect.consumer);
+  builder.AddToWorkers({connect.client, connect.incarnation, connect.consumer});
+  return std::move(builder).Build();
+}
+
+Decision HandleReconnect(const IterationRecord& record, IterationContext& context,
+                         size_t position) {
+  const ReaderRecord& reader = record.readers[position];
+  DecisionBuilder builder(record, context);
+  context.present[position] = true;
+  context.rounds.resend_waits_for = true;
+  if (record.coordinated() && reader.consumer >= 0) {
+    context.rounds.consumers.resize(static_cast<size_t>(record.rounds.consumers));
+    context.rounds.consumers[static_cast<size_t>(reader.consumer)].announced.reset();
+  }
+  builder.EmitWelcome(reader.client, reader.incarnation);
+  if (reader.end_notified || record.finished) {
+    builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
+  } else if (!record.closed) {
+    for (size_t p = 0; p < record.partitions.size(); ++p)
+      // At least once: the partition may be assigned already, and closing waits for the answer.
+      if ((record.partitions[p].collecting() || record.at_least_once) &&
+          context.partitions[p].readers[position].at != record.partitions[p].placement)
+        builder.EmitFence(p, position);
+  }
+  return std::move(builder).Build();
+}
+
+// The reader left, and its Left was lost.
+Decision HandleRepeatedLeave(const IterationRecord& record, IterationContext& context,
+                             const ReaderRecord& reader) {
+  DecisionBuilder builder(record, context);
+  builder.EmitWelcome(reader.client, reader.incarnation);
+  builder.EmitTo(reader.client, reader.incarnation, Left{});
+  return std::move(builder).Build();
+}
+
+// Rule 11.
+Decision HandleResume(const IterationRecord& record, IterationContext& context, size_t position,
+                      const Connect& connect) {
+  const ReaderRecord& reader = record.readers[position];
+  DecisionBuilder builder(record, context);
+  if (auto why = WhyRefused(record, context, reader, connect)) {
+    builder.Emit(Refused{connect.client, connect.incarnation, *why});
+    return std::move(builder).Build();
+  }
+  if (record.finished) {
+    builder.EmitWelcome(connect.client, connect.incarnation);
+    builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
+    return std::move(builder).Build();
+  }
+  builder.AddChange(
+      ReaderReplaced{connect.client, connect.incarnation, *connect.state, connect.round});
+  bool ended = false;
+  if (record.closed) {
+    ended =
+        Secured(record, position, *connect.state) || context.broken == Broken::kClosedIsFinished;
+    if (!ended) builder.Reopen(connect.client);
+  } else if (reader.status == ReaderStatus::kActive ||
+             !HasCommitted(record, reader, *connect.state)) {
+    if (context.broken != Broken::kNoRaiseOnRestart) builder.RaiseAssigned(connect.client);
+  } else {  // all was placed again when it left: it has only what it committed
+    builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
+  }
+  builder.ResetReader(position, reader.consumer);
+  builder.EmitWelcome(connect.client, connect.incarnation);
+  if (ended) {
+    builder.AddChange(ReaderEnded{connect.client, *connect.state});
+    builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
+  }
+  return std::move(builder).Build();
+}
+
+}  // namespace
+
+Decision OnConnect(const IterationRecord& record, IterationContext& context,
+                   const Connect& connect) {
+  auto found = record.FindReader(connect.client);
+  if (!found) return HandleJoin(record, context, connect);
+  if (FindActiveReader(record, connect.client, connect.incarnation))
+    return HandleReconnect(record, context, *found);
+  const ReaderRecord& reader = record.readers[*found];
+  if (reader.status == ReaderStatus::kLeft && reader.incarnation == connect.incarnation &&
+      !connect.state) {
+    return HandleRepeatedLeave(record, context, reader);
+  }
+  return HandleResume(record, context, *found, connect);
+}
+
+void OnDisconnect(const IterationRecord& record, IterationContext& context, ClientId client) {
+  if (auto found = record.FindReader(client)) context.present[*found] = false;
+}
+
+Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
+                  Incarnation incarnation, const Report& report) {
+  DecisionBuilder builder(record, context);
+  auto found = FindActiveReader(record, client, incarnation);
+  if (!found || !record.Has(report.partition) || record.finished) return std::move(builder).Build();
+  const ReaderRecord& reader = record.readers[*found];
+  AckState& ack = context.partitions[report.partition.value() - 1].readers[*found];
+  if (report.placement == record.partition(report.partition).placement) ack.at = report.placement;
+  if (report.whole) {
+    ack.reported.clear();
+    ack.claimed.clear();
+  }
+  ack.reported.Remove(report.returned);
+  if (!report.received.empty()) context.waits[*found] = false;
+  ack.reported.Add(report.delivered);
+  if (record.shared()) {
+    if (context.broken != Broken::kHandedKeepsOpen) ack.claimed.Add(report.handed);
+    if (record.commit_policy == CommitPolicy::kExplicit)
+      ack.claimed.Add(report.delivered);
+    else
+      ack.claimed.Remove(report.delivered);
+  }
+  if (context.broken != Broken::kSkipWithoutReceived) ack.reported.Add(report.received);
+  if (record.commit_policy == CommitPolicy::kOnDelivery) {
+    IndexSet added = report.delivered;
+    if (context.broken == Broken::kHandedIsCommitted) added.Add(report.handed);
+    added.Remove(Of(reader.committed, report.partition));
+    if (!added.empty())
+      builder.AddChange(ReaderCommitted{client, report.partition, std::move(added)});
+  }
+  return std::move(builder).Build();
+}
+
+void OnWaits(const IterationRecord& record, IterationContext& context, ClientId client,
+             Incarnation incarnation) {
+  if (const auto found = FindActiveReader(record, client, incarnation))
+    context.waits[*found] = true;
+}
+
+namespace {
+
+// Adds the changes that commit `committed` for the reader.
+void AddCommitted(DecisionBuilder& builder, const IterationRecord& record,
+                  const ReaderRecord& reader, const ReceivedSets& committed) {
+  const size_t partitions = std::min(committed.size(), record.partitions.size());
+  for (size_t p = 0; p < partitions; ++p) {
+    IndexSet added = committed[p];
+    added.Remove(Of(reader.committed, PartitionAt(p)));
+    if (!added.empty())
+      builder.AddChange(ReaderCommitted{reader.client, PartitionAt(p), std::move(added)});
+  }
+}
+
+}  // namespace
+
+Decision OnCommit(const IterationRecord& record, IterationContext& context, ClientId client,
+                  Incarnation incarnation, const Commit& commit) {
+  DecisionBuilder builder(record, context);
+  auto found = FindActiveReader(record, client, incarnation);
+  if (!found) return std::move(builder).Build();
+  if (!record.finished) AddCommitted(builder, record, record.readers[*found], commit.committed);
+  builder.EmitTo(client, incarnation, Committed{commit.number});
+  return std::move(builder).Build();
+}
+
+namespace {
+
+// The reader's process is gone, but its state may contain what was delivered to it. Its elements
+// are frozen, as after the end, and nothing waits for its answer any more.
+void MayComeBack(DecisionBuilder& builder, const IterationRecord& record,
+                 const ReaderRecord& reader, const ReceivedSets& delivered) {
+  // All consumers of a coordinated read wait for it anyway.
+  if (!reader.reads() || record.coordinated()) return;
+  builder.AddChange(ReaderEnded{reader.client, delivered});
+  builder.RaiseAssigned();
+}
+
+}  // namespace
+
+Decision OnLeave(const IterationRecord& record, IterationContext& context, ClientId client,
+                 Incarnation incarnation, const Leave& leave) {
+  DecisionBuilder builder(record, context);
+  auto found = FindActiveReader(record, client, incarnation);
+  if (found && !record.finished) {
+    const ReaderRecord& reader = record.readers[*found];
+    context.present[*found] = false;
+    if (record.commit_policy == CommitPolicy::kExplicit &&
+        !Contains(reader.committed, leave.delivered)) {
+      MayComeBack(builder, record, reader, leave.delivered);
+    } else {
+      const bool on_delivery = record.commit_policy == CommitPolicy::kOnDelivery;
+      if (on_delivery) AddCommitted(builder, record, reader, leave.delivered);
+      builder.AddChange(ReaderGone{client, ReaderStatus::kLeft});
+      ReleaseReader(builder, record, context, *found,
+                    on_delivery ? leave.delivered : reader.committed);
+    }
+  }
+  builder.EmitTo(client, incarnation, Left{});
+  return std::move(builder).Build();
+}
+
+Decision OnReaderExpired(const IterationRecord& record, IterationContext& context,
+                         ClientId client) {
+  DecisionBuilder builder(record, context);
+  auto found = record.FindReader(client);
+  if (!found || record.readers[*found].status != ReaderStatus::kActive || record.finished)
+    return std::move(builder).Build();
+  const ReaderRecord& reader = record.readers[*found];
+  builder.AddChange(ReaderGone{client, ReaderStatus::kExpired});
+  builder.Emit(Refused{client, reader.incarnation, Refusal::kDeclaredDead});
+  context.present[*found] = false;
+  ReleaseReader(builder, record, context, *found, reader.committed);
+  return std::move(builder).Build();
+}
+
+}  // namespace penstock::protocol

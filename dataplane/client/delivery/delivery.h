@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// How received elements become the results of Next(). One class for each kind of reading: shared
+// and cached (unordered_delivery.h), in a fixed order (ordered_delivery.h), in rounds
+// (rounds_delivery.h). Most of what differs is a method here. Changes when the kinds differ in
+// something new. Guarded by the session's lock (session_parts.h).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "control/protocol/receiver.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/client/delivery/other_consumers.h"
+#include "dataplane/client/delivery/received_element.h"
+#include "dataplane/client/session_state/credit_manager.h"
+#include "dataplane/client/session_state/dispatcher_session.h"
+#include "dataplane/client/session_state/receive_ledger.h"
+#include "dataplane/client/session_state/session_options.h"
+#include "dataplane/client/session_state/step_times.h"
+
+namespace penstock::client {
+
+class Delivery {
+ public:
+  // Parts of the session. They outlive the Delivery.
+  struct Parts {
+    const SessionOptions& options;
+    DispatcherSession& dispatcher;
+    ReceiveLedger& ledger;
+    CreditManager& credits;
+    OtherConsumers& others;
+  };
+  static std::unique_ptr<Delivery> Make(const Parts& parts);
+  virtual ~Delivery() = default;
+
+  // --- Receiving ---
+  // Returns the index as a Receiver counts: the row, where each index belongs to one consumer.
+  virtual Index PositionOf(const Identity& identity) const { return identity.index; }
+  // Returns true if the element may be this client's.
+  virtual bool Expects(const Identity&) const { return true; }
+  virtual protocol::ReceiveResult OnElement(const Identity& identity);
+  // Keeps an accepted element, and counts it in the credits.
+  virtual void Keep(ReceivedElement received) = 0;
+  virtual size_t held() const = 0;  // elements that are kept
+
+  // --- Returning ---
+  // Returns true if Take() may be called.
+  virtual bool ready() const = 0;
+  // Returns true if Take() would return an element or an error.
+  virtual bool ReturnsNext() const { return ready(); }
+  virtual bool HasSome() const = 0;  // something that Next() has not returned
+  struct Taken {
+    ReceivedElement received;     // from no worker: this consumer gets no element in that round
+    std::optional<int64_t> step;  // for one of several consumers
+    absl::Status error;           // returned in place of the element
+    bool ends = false;            // the error ends the reading
+    bool skipped = false;         // Next() returns the round after it
+    bool pending = false;         // given to later nodes, and delivered later
+  };
+  // Takes the next result. `pending`: the element is delivered later, if this kind allows that.
+  virtual Taken Take(bool pending) = 0;
+  // Returns true if the dispatcher is to be told now that something was taken.
+  virtual bool MustReportTaken(const StepTimes& times) const;
+  // For messages.
+  virtual std::string NextName() const { return "the next element of the order"; }
+
+  // --- Sharing with other readers ---
+  // True if any reader of the job may get any element (IterationRecord::shared()).
+  virtual bool shared() const { return false; }
+  // Takes out elements of `partition` that others wait for: all, or the later half.
+  virtual std::vector<ReceivedElement> GiveBack(PartitionId, bool /*all*/) { return {}; }
+  // Forgets a worker that sends no more. False while elements of that worker are here: ask again.
+  virtual bool Forget(WorkerId) { return true; }
+
+  // --- The dispatcher's messages ---
+  virtual void OnConnected() {}  // before the first report on a new stream
+  virtual absl::Status OnWelcome(const control::Welcome&) { return absl::OkStatus(); }
+  virtual void OnMembership(const control::Membership&) {}
+  virtual absl::Status OnAgreed(const control::Agreed&) { return absl::OkStatus(); }
+  virtual void OnEnd(const control::End& end) { end_ = end; }
+  const std::optional<control::End>& end() const { return end_; }  // nullopt: not yet
+  bool over() const { return end_.has_value() && !HasSome(); }
+
+  // --- Rounds ---
+  // True if every report is about rounds too, and received elements are reported by themselves.
+  virtual bool reports_rounds() const { return false; }
+  // How long Next() waits, at most, before what was delivered is reported.
+  static constexpr std::chrono::nanoseconds kLongestUnreported = std::chrono::milliseconds(2);
+  // Returns true if a report is due: the next step may wait for it, or there is much to report.
+  virtual bool MustReport(const StepTimes&) const { return false; }
+  virtual absl::Time reported_at() const { return absl::InfiniteFuture(); }
+  // Returns what a report that is sent now contains.
+  virtual std::optional<protocol::RoundsReport> TakeRounds() { return std::nullopt; }
+  virtual std::vector<control::StepMark> Marks() const { return {}; }
+
+ protected:
+  explicit Delivery(const Parts& parts) : parts_(parts) {}
+  // Records that Next() returns the element.
+  virtual void Record(Taken& taken, bool pending);
+
+  const Parts parts_;
+
+ private:
+  std::optional<control::End> end_;
+};
+
+// Returns the manager with the elements and bytes that credits may cover.
+CreditManager MakeCredits(const SessionOptions& options);
+// Returns the element that Next() gives this consumer. Needs no lock. REQUIRES: no error, and not
+// skipped.
+absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const SessionOptions& options);
+
+}  // namespace penstock::client

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/delivery/lost_consumers.h"
+
+#include <condition_variable>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "include/status_macros.h"
+
+namespace penstock {
+
+std::string_view LostConsumerStateName(LostConsumer::State state) {
+  switch (state) {
+    case LostConsumer::State::kSilent:
+      return "silent";
+    case LostConsumer::State::kEnded:
+      return "ended";
+    case LostConsumer::State::kDead:
+      return "dead";
+    case LostConsumer::State::kBack:
+      return "back";
+  }
+  return "unknown";
+}
+
+// The changes that a watch has not returned yet.
+class LostConsumerWatch::Changes {
+ public:
+  void Add(const LostConsumer& change) {
+    MutexLock lock(mu_);
+    waiting_.push_back(change);
+    changed_.notify_one();
+  }
+
+  void Stop() {
+    MutexLock lock(mu_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+  std::optional<LostConsumer> Next(absl::Time deadline) {
+    MutexLock lock(mu_);
+    const auto is_over = [this]() REQUIRES(mu_) { return stopped_ || !waiting_.empty(); };
+    if (deadline == absl::InfiniteFuture()) {
+      changed_.wait(lock, is_over);
+    } else {
+      changed_.wait_until(lock, absl::ToChronoTime(deadline), is_over);
+    }
+    if (stopped_ || waiting_.empty()) return std::nullopt;
+    LostConsumer change = std::move(waiting_.front());
+    waiting_.pop_front();
+    return change;
+  }
+
+ private:
+  Mutex mu_;
+  std::condition_variable changed_;
+  std::deque<LostConsumer> waiting_ GUARDED_BY(mu_);
+  bool stopped_ GUARDED_BY(mu_) = false;
+};
+
+namespace {
+
+struct Watches {
+  static Watches& OfProcess() {
+    static Watches& watches = *new Watches;
+    return watches;
+  }
+  Mutex mu;
+  std::set<std::shared_ptr<LostConsumerWatch::Changes>> all GUARDED_BY(mu);
+};
+
+}  // namespace
+
+void client::NotifyLostConsumer(const LostConsumer& change) {
+  Watches& watches = Watches::OfProcess();
+  MutexLock lock(watches.mu);
+  for (const auto& watch : watches.all) watch->Add(change);
+}
+
+LostConsumerWatch::LostConsumerWatch() : changes_(std::make_shared<Changes>()) {
+  Watches& watches = Watches::OfProcess();
+  MutexLock lock(watches.mu);
+  watches.all.insert(changes_);
+}
+
+LostConsumerWatch::~LostConsumerWatch() {
+  Watches& watches = Watches::OfProcess();
+  MutexLock lock(watches.mu);
+  watches.all.erase(changes_);
+}
+
+std::optional<LostConsumer> LostConsumerWatch::Next(absl::Time deadline) {
+  return changes_->Next(deadline);
+}
+
+void LostConsumerWatch::Stop() {
+  changes_->Stop();
+}
+
+absl::StatusOr<std::unique_ptr<OnLostConsumer>> OnLostConsumer::Start(
+    std::function<void(const LostConsumer&)> call) {
+  std::unique_ptr<OnLostConsumer> on_lost(new OnLostConsumer);
+  ASSIGN_OR_RETURN(
+      on_lost->thread_,
+      StartThread("calls for lost consumers", [&watch = on_lost->watch_, call = std::move(call)] {
+        while (const std::optional<LostConsumer> change = watch.Next()) call(*change);
+      }));
+  return on_lost;
+}
+
+OnLostConsumer::~OnLostConsumer() {
+  watch_.Stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace penstock

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which received elements are returned, if it is not fixed (ordered_merge.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "dataplane/client/delivery/received_element.h"
+#include "dataplane/transfer/fifo.h"
+#include "penstock/distribute.h"
+#include "penstock/ids.h"
+
+namespace penstock::client {
+
+// Queues received elements in one of two orders. any: as they were received. fair: one of each
+// worker in turn, as long as there are any. Elements of one worker stay in their order. Not
+// thread-safe.
+class Merge {
+ public:
+  // REQUIRES: not order kDeterministic.
+  explicit Merge(MergeOrder order) : fair_(order == MergeOrder::kFair) {}
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  void Push(ReceivedElement received);
+  // REQUIRES: !empty().
+  ReceivedElement Pop();
+  // Takes out the elements of `partition`, except the first `keeps` that would be returned.
+  std::vector<ReceivedElement> GiveBack(PartitionId partition, size_t keeps);
+  size_t CountOf(PartitionId partition) const;
+  // Forgets a worker that sends no more. False while elements of that worker are here: ask again.
+  bool Forget(WorkerId worker);
+
+ private:
+  const bool fair_;
+  size_t size_ = 0;
+  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one queue, without a worker
+  WorkerId last_;                                               // the worker of the last element
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading in order kDeterministic. Changes with that order, or with what limits how far a partition
+// may send ahead in it.
+#pragma once
+
+#include "dataplane/client/delivery/delivery.h"
+#include "dataplane/client/delivery/ordered_merge.h"
+#include "dataplane/client/delivery/receive_limits.h"
+
+namespace penstock::client {
+
+// Credits are no bound here: ReceiveLimits are.
+class OrderedDelivery final : public Delivery {
+ public:
+  explicit OrderedDelivery(const Parts& parts);
+
+  Index PositionOf(const Identity& identity) const override {
+    return merge_.queue().positions().RowOf(identity.index);
+  }
+  bool Expects(const Identity& identity) const override {
+    return merge_.Expects(identity.partition, identity.index);
+  }
+  void Keep(ReceivedElement received) override;
+  size_t held() const override { return merge_.size(); }
+  bool ready() const override { return merge_.ready(); }
+  bool HasSome() const override { return merge_.size() > 0; }
+  Taken Take(bool pending) override;
+  absl::Status OnWelcome(const control::Welcome& welcome) override;
+  void OnMembership(const control::Membership& membership) override;
+  void OnEnd(const control::End& end) override;
+
+ private:
+  void SendReceiveLimit(PartitionId partition);
+
+  OrderedMerge merge_;
+  ReceiveLimits limits_;
+};
+
+}  // namespace penstock::client

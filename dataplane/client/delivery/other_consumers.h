@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other consumers of a coordinated read or of order kDeterministic, as far as this session
+// waits for them. Changes with what is reported about lost consumers. Guarded by the session's lock
+// (session_parts.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/client/session_state/session_options.h"
+#include "penstock/lost_consumers.h"
+
+namespace penstock::client {
+
+class OtherConsumers {
+ public:
+  // `options` outlives it.
+  explicit OtherConsumers(const SessionOptions& options) : options_(options) {}
+  ~OtherConsumers();
+
+  // `waits_for`: why no consumer gets anything, as the dispatcher sees it; empty: nothing blocks.
+  void OnWaits(const std::string& waits_for);
+  // `next`: the name of what Next() returns next. Returns true if a consumer died.
+  bool OnLost(const control::ConsumersLost& lost, const std::string& next);
+  // Marks as silent the consumers whose connection ended. Without the dispatcher nobody knows
+  // whether they are back.
+  void DoubtEnded();
+  // Missing consumers are reported again.
+  void ForgetWait() { waits_since_ = absl::InfiniteFuture(); }
+
+  // Notes an error for Next() if it has waited for the others for the whole timeout, and returns
+  // true then. `waiting`: how long Next() has waited so far.
+  bool Check(absl::Time now, absl::Duration waiting, const std::string& next, absl::Time& wake);
+  absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
+  std::string BlockingReason() const;  // for messages; empty: nothing blocks
+
+ private:
+  void NoteBlocked();
+  void Tell(const char* event, const LostConsumer& its, bool notify) const;
+
+  const SessionOptions& options_;
+  std::string waits_for_;
+  std::map<int64_t, LostConsumer> lost_;  // by number
+  bool heard_of_lost_ = false;            // even that none is lost
+  absl::Time waits_since_ = absl::InfiniteFuture();
+  absl::Status error_;  // Next() returns it once
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading in no fixed order: any and fair (merge.h). Changes with how readers share a job.
+#pragma once
+
+#include <vector>
+
+#include "dataplane/client/delivery/delivery.h"
+#include "dataplane/client/delivery/merge.h"
+
+namespace penstock::client {
+
+class UnorderedDelivery : public Delivery {
+ public:
+  void Keep(ReceivedElement received) override;
+  size_t held() const override { return merge_.size(); }
+  bool ready() const override { return !merge_.empty(); }
+  bool HasSome() const override { return !merge_.empty(); }
+  Taken Take(bool pending) override;
+  bool Forget(WorkerId worker) override { return merge_.Forget(worker); }
+
+ protected:
+  explicit UnorderedDelivery(const Parts& parts)
+      : Delivery(parts), merge_(parts.options.delivery.order) {}
+
+  Merge merge_;
+};
+
+// Each element goes to one of the job's readers.
+class SharedDelivery final : public UnorderedDelivery {
+ public:
+  explicit SharedDelivery(const Parts& parts) : UnorderedDelivery(parts) {}
+
+  void Keep(ReceivedElement received) override;
+  // A shared job closes when everything is delivered, and the last element here may be the last of
+  // all.
+  bool MustReportTaken(const StepTimes& times) const override {
+    return !ready() && Delivery::MustReportTaken(times);
+  }
+  bool shared() const override { return true; }
+  std::vector<ReceivedElement> GiveBack(PartitionId partition, bool all) override;
+};
+
+// Elements come from windows that trainers share (cross_trainer_cache): with gaps, and perhaps
+// repeated. Nothing is recorded of them.
+class CachedDelivery final : public UnorderedDelivery {
+ public:
+  explicit CachedDelivery(const Parts& parts) : UnorderedDelivery(parts) {}
+
+  protocol::ReceiveResult OnElement(const Identity&) override {
+    return protocol::ReceiveResult::kAccepted;
+  }
+
+ protected:
+  void Record(Taken&, bool) override {}
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the program calls Next(), how long it waits there, and whom to tell. Changes with what is
+// measured and logged about calls. A value, guarded by the session's lock (session_parts.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "control/observe/wait_lines.h"
+#include "dataplane/client/session_state/session_options.h"
+#include "dataplane/client/session_state/step_times.h"
+
+namespace penstock::client {
+
+class CallTracker {
+ public:
+  explicit CallTracker(const SessionOptions& options)
+      : lines_(options.events, {{"job", options.job.name}}) {}
+
+  StepTimes& times() { return times_; }
+  bool waiting() const { return times_.waiting(); }
+  StepTimes::Clock::duration Waiting() const { return times_.Waiting(); }
+  WaitLines& lines() { return lines_; }  // about long waits
+
+  // Next() is called. Returns true if the session was idle.
+  bool OnCall() {
+    times_.Called();
+    ++calls_;
+    return std::exchange(idle_, false);
+  }
+  // To be called regularly.
+  void Look(absl::Time now) {
+    if (calls_ == calls_seen_ && !waiting()) return;
+    calls_seen_ = calls_;
+    called_ = now;
+  }
+  // Nobody calls Next(), so the received elements went to others. Nothing more is asked for until
+  // somebody calls it.
+  bool idle() const { return idle_; }
+  bool CheckIdle(absl::Time now) {
+    idle_ = !waiting() && calls_ == calls_seen_ && now >= called_ + kIdleAfter;
+    return idle_;
+  }
+
+  // Returns true if the dispatcher is to be told now that Next() waits. `starved`: Next() has
+  // nothing to return. Moves `wake` to the time of the next notice.
+  bool MustTellOfWait(bool starved, absl::Time now, absl::Time& wake) {
+    if (!waiting() || !starved || absl::FromChrono(Waiting()) < kTellAfter) {
+      between_notices_ = absl::ZeroDuration();
+      next_notice_ = absl::InfinitePast();
+      if (waiting()) wake = std::min(wake, now + kTellAfter);
+      return false;
+    }
+    const bool due = now >= next_notice_;
+    if (due) {
+      between_notices_ = std::clamp(2 * between_notices_, kTellAfter, kLongestPause);
+      next_notice_ = now + between_notices_;
+    }
+    wake = std::min(wake, next_notice_);
+    return due;
+  }
+
+ private:
+  // A reader that has not called Next() for this long keeps nothing that others wait for.
+  static constexpr absl::Duration kIdleAfter = absl::Milliseconds(500);
+  // How long Next() waits before the dispatcher is notified, and the longest pause before the next
+  // notice. The pauses double.
+  static constexpr absl::Duration kTellAfter = absl::Milliseconds(5);
+  static constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
+
+  StepTimes times_;
+  WaitLines lines_;
+  int64_t calls_ = 0;
+  int64_t calls_seen_ = 0;                    // at the last Look()
+  absl::Time called_ = absl::InfinitePast();  // about when Next() was last called or waiting
+  bool idle_ = false;
+  absl::Time next_notice_ = absl::InfinitePast();
+  absl::Duration between_notices_;
+};
+
+}  // namespace penstock::client

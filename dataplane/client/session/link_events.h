@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actions of a session on each event of its links. Changes with the rules of receiving. Called
+// from the links' threads; does not wait, and opens and closes no link.
+#pragma once
+
+#include "dataplane/client/session/session_parts.h"
+#include "dataplane/client/session_state/reader.h"
+
+namespace penstock::client {
+
+class LinkEvents final : public ReaderEvents {
+ public:
+  explicit LinkEvents(SessionParts& parts) : parts_(parts) {}  // outlives it
+
+  void OnLinkOpen(WorkerId worker) override;
+  void OnElements(WorkerId worker, absl::Span<Element> elements) override;
+  void OnElementError(WorkerId worker, const Identity& identity,
+                      const absl::Status& error) override;
+  void OnRecalled(WorkerId worker, int64_t count) override;
+  void OnLinkClosed(WorkerId worker, const absl::Status& reason) override;
+
+ private:
+  // Returns the identity for this member. A worker sends the same index to all members of a group,
+  // for an element or an error, and each member has an index of its own.
+  Identity ToThisMember(Identity identity) const;
+  // Called around the elements of one event.
+  bool BeginReceive(WorkerId worker) REQUIRES(parts_.mu);  // true if Next() may wait for it
+  void Receive(ReceivedElement received) REQUIRES(parts_.mu);
+  void EndReceive(bool waited_for) REQUIRES(parts_.mu);
+
+  SessionParts& parts_;
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client's session on one iteration: its stream to the dispatcher, its links to the workers,
+// and the received elements. This class is what the program calls; session_parts.h
+// has the parts. docs/threads.md, "A client".
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "control/sync/mutex.h"
+#include "dataplane/client/session/link_events.h"
+#include "dataplane/client/session/session_agent.h"
+#include "dataplane/client/session/session_parts.h"
+#include "dataplane/client/session/stream_events.h"
+#include "dataplane/client/session_state/session_options.h"
+#include "dataplane/dataset/engine/pending_deliveries.h"
+#include "penstock/element.h"
+
+namespace penstock::client {
+
+class Session final : private GivesElements {
+ public:
+  // Does not wait. `stub` outlives the session. ResourceExhausted if the process gets no thread for
+  // it; then the dispatcher has heard nothing.
+  static absl::StatusOr<std::unique_ptr<Session>> Begin(SessionOptions options,
+                                                        control::DispatcherStub& stub);
+  // Says goodbye, so that nobody waits for this session, and waits briefly for the answer. Under
+  // ack_mode = kOnCommit, deliveries that are not committed stay this session's until its lease
+  // runs out: a new process may continue from its state.
+  ~Session();
+
+  int64_t repetition() const { return parts_.options.repetition; }
+
+  // Returns the next element, nullopt at the end and ever after. Waits. An element's error is
+  // returned in its place. Unavailable if a worker with a part of the data, or every worker, was
+  // out of reach for options.timeout and still is; the next call waits again. FailedPrecondition
+  // and refusals of the dispatcher are final. One thread at a time.
+  absl::StatusOr<std::optional<Element>> Next();
+  // Returns true if Next() would not wait.
+  bool Ready();
+
+  IndicesByPartition delivered() const;
+  control::Heard heard() const;  // last heard of the dispatcher
+  bool ended() const;            // Next() has returned nullopt, and all it returned is delivered
+  // Returns how many elements others got if Next() returned none before the end, else 0.
+  int64_t others_took_all() const;
+
+  // Returns true when `commit` is durable at the dispatcher. Returns false if nothing was sent,
+  // since this session has left, or its stream is over and it owes nothing. Then its deliveries are
+  // committed, and the sessions of the other repetitions in `commit` must commit them. Cancelled
+  // when reading is cancelled, DeadlineExceeded after options.timeout. Any thread; calls run
+  // one after another.
+  absl::StatusOr<bool> Commit(const control::Commit& commit);
+
+  // Ends reading: Next() returns Cancelled. Commits the deliveries, if that is allowed (under
+  // ack_mode = kOnCommit only if all of them are committed already). Waits for the dispatcher's
+  // answer, at most `bound`. Any thread.
+  void Leave(absl::Duration bound);
+
+  // The session will be destroyed without a goodbye: a new incarnation takes its place.
+  void Abandon();
+
+ private:
+  Session(SessionOptions options, control::DispatcherStub& stub);
+
+  // Marks elements that Next() returned earlier as delivered. Like Next(), it waits while the lease
+  // is not known to hold: others may get the elements.
+  absl::Status OnDelivered(absl::Span<const PendingDelivery> deliveries) override;
+
+  Delivery::Taken Take(PendingDeliveries* pending) REQUIRES(parts_.mu);
+  void SayGoodbye(MutexLock& lock, absl::Duration bound) REQUIRES(parts_.mu);
+
+  Mutex committing_mu_;  // held by Commit(); acquired before parts_.mu
+  SessionParts parts_;
+  LinkEvents link_events_{parts_};
+  StreamEvents stream_events_{parts_, link_events_};
+  SessionAgent agent_{parts_, stream_events_};
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session's own thread, which does what takes long or is due at a time: heartbeats, reports,
+// dialling and closing links, recalls, leaving. Changes with the order or the times of these.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "dataplane/client/session/session_parts.h"
+
+namespace penstock::client {
+
+class SessionAgent {
+ public:
+  // Both outlive it.
+  SessionAgent(SessionParts& parts, control::ReconnectingClientEvents& stream_events)
+      : parts_(parts), stream_events_(stream_events) {}
+
+  // ResourceExhausted if the process gets no thread.
+  absl::Status Start();
+  // Waits for the end of the thread, which ends after `stopping` was set.
+  void Join();
+
+ private:
+  void Run();
+  // The parts of a pass. Links are dialled and closed without the lock. Each part moves `wake` to
+  // the time when it must run again.
+  void ReopenStream() REQUIRES(parts_.mu);
+  void TendStream(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
+  void Beat() REQUIRES(parts_.mu);
+  void TendLinks(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
+  bool CloseOneLink(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
+  bool DialOneLink(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
+  void TendCredits(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
+  void Recall(const WorkerLinks::Readers& readers) REQUIRES(parts_.mu);
+  void TendWaiting(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
+  void CheckReach(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
+  std::string WaitsFor() const REQUIRES(parts_.mu);  // for messages
+
+  SessionParts& parts_;
+  control::ReconnectingClientEvents& stream_events_;
+  std::thread thread_;
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/session/session_parts.h"
+
+#include <utility>
+
+#include "control/sync/boot_time.h"
+
+namespace penstock::client {
+
+SessionParts::SessionParts(SessionOptions session_options, control::DispatcherStub& stub)
+    : options(std::move(session_options)),
+      dispatcher(options, stub),
+      ledger(options.state),
+      commits(options.state.value_or(IndicesByPartition())),
+      calls(options),
+      others(options),
+      credits(MakeCredits(options)),
+      links(options, credits),
+      delivery(Delivery::Make({options, dispatcher, ledger, credits, others})) {}
+
+bool SessionParts::IsCancelled() const {
+  return dispatcher.leaving() ||
+         (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed));
+}
+
+bool SessionParts::LeaseHolds() {
+  return dispatcher.lease().Holds(BootTime());
+}
+
+void SessionParts::Fail(const absl::Status& status) {
+  if (error.ok()) error = status;
+  WakeAgent();
+}
+
+void SessionParts::WakeWaiting() {
+  changed.notify_all();
+  received.NotifyAll();
+}
+
+void SessionParts::SendReport(News news, bool waits) {
+  control::Report report{.partitions = ledger.TakeNews(news), .waits = waits};
+  report.rounds = delivery->TakeRounds();
+  if (!report.partitions.empty() || report.rounds.has_value() || waits)
+    dispatcher.Send(std::move(report));
+}
+
+bool SessionParts::Owes() const {
+  return dispatcher.commits_states() && !commits.Covers(ledger.Delivered());
+}
+
+bool SessionParts::MayLeave() const {
+  // A commit names other repetitions too.
+  return error.ok() && !commits.awaited().has_value() && dispatcher.IsOpen() &&
+         (dispatcher.for_good() || !Owes());
+}
+
+bool SessionParts::WantsNoLinks() const {
+  return delivery->end().has_value() || dispatcher.leaving() || !error.ok();
+}
+
+WorkerLinks::Grants SessionParts::TakeGrants() {
+  return calls.idle() ? WorkerLinks::Grants() : links.TakeGrants();
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a session and the one lock that guards them. Four kinds of thread use them, each
+// through a class of its own: the program's (session.h), the stream's (stream_events.h), the links'
+// (link_events.h) and the agent's (session_agent.h). Here are the lock, and the questions that need
+// several parts.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "control/sync/mutex.h"
+#include "dataplane/client/delivery/delivery.h"
+#include "dataplane/client/delivery/other_consumers.h"
+#include "dataplane/client/session/call_tracker.h"
+#include "dataplane/client/session/worker_links.h"
+#include "dataplane/client/session_state/commit_tracker.h"
+#include "dataplane/client/session_state/credit_manager.h"
+#include "dataplane/client/session_state/dispatcher_session.h"
+#include "dataplane/client/session_state/receive_ledger.h"
+#include "dataplane/client/session_state/session_options.h"
+#include "dataplane/transfer/polling.h"
+
+namespace penstock::client {
+
+struct SessionParts {
+  // `stub` outlives it.
+  SessionParts(SessionOptions session_options, control::DispatcherStub& stub);
+
+  bool IsCancelled() const REQUIRES(mu);
+  bool LeaseHolds() REQUIRES(mu);
+  void Fail(const absl::Status& status) REQUIRES(mu);
+  void WakeAgent() REQUIRES(mu) { agent.notify_all(); }
+  void WakeWaiting() REQUIRES(mu);  // all except the agent
+  // Reports what is new. Deliveries are for the journal and may wait for a heartbeat. `waits`:
+  // Next() waits, and nothing is left to return.
+  void SendReport(News news, bool waits = false) REQUIRES(mu);
+  bool Owes() const REQUIRES(mu);  // something is delivered that a Commit() must commit
+  bool MayLeave() const REQUIRES(mu);
+  bool WantsNoLinks() const REQUIRES(mu);
+  WorkerLinks::Grants TakeGrants() REQUIRES(mu);
+
+  const SessionOptions options;
+  mutable Mutex mu;
+  transfer::PollingCondition received;  // for Next()
+  std::condition_variable changed;      // for Commit() and the session's destructor
+  std::condition_variable agent;
+
+  DispatcherSession dispatcher GUARDED_BY(mu);
+  ReceiveLedger ledger GUARDED_BY(mu);
+  CommitTracker commits GUARDED_BY(mu);
+  CallTracker calls GUARDED_BY(mu);
+  OtherConsumers others GUARDED_BY(mu);
+  CreditManager credits GUARDED_BY(mu);
+  WorkerLinks links GUARDED_BY(mu);
+  std::unique_ptr<Delivery> delivery GUARDED_BY(mu);
+  absl::Status error GUARDED_BY(mu);     // final
+  bool end_seen GUARDED_BY(mu) = false;  // by Next()
+  bool stopping GUARDED_BY(mu) = false;  // the agent ends
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actions of a session on each message of the dispatcher. Changes with the messages. Called
+// from the stream's thread, one call at a time; does not wait.
+#pragma once
+
+#include <vector>
+
+#include "control/stub/dispatcher_stub.h"
+#include "dataplane/client/session/session_parts.h"
+#include "dataplane/client/session_state/reader.h"
+
+namespace penstock::client {
+
+class StreamEvents final : public control::ReconnectingClientEvents {
+ public:
+  // Both outlive it.
+  StreamEvents(SessionParts& parts, ReaderEvents& links) : parts_(parts), link_events_(links) {}
+
+  control::ClientUp Hello() override;
+  void OnMessage(control::ClientDown message, uint64_t sequence) override;
+  void OnLost(const absl::Status& status) override;
+  void OnGivenUp(const absl::Status& status) override;
+
+ private:
+  void Handle(const control::Welcome& welcome) REQUIRES(parts_.mu);
+  void Handle(const control::ClientHeartbeatAnswer& answer) REQUIRES(parts_.mu);
+  void Handle(const control::Membership& membership) REQUIRES(parts_.mu);
+  void Handle(const control::Fence& fence) REQUIRES(parts_.mu);
+  void Handle(const control::ReportAtOnce&) REQUIRES(parts_.mu);
+  void Handle(const control::Committed& committed) REQUIRES(parts_.mu);
+  void Handle(const control::End& end) REQUIRES(parts_.mu);
+  void Handle(const control::Left&) REQUIRES(parts_.mu);
+  void Handle(const control::Agreed& agreed) REQUIRES(parts_.mu);
+  void Handle(const control::ConsumersLost& lost) REQUIRES(parts_.mu);
+  void Handle(const control::SessionError& error) REQUIRES(parts_.mu);
+  // Takes out the received elements of `partition` that others wait for, and returns their indices:
+  // all if nobody has called Next() for a while, else the later half.
+  IndexSet GiveBack(PartitionId partition) REQUIRES(parts_.mu);
+
+  SessionParts& parts_;
+  ReaderEvents& link_events_;
+  std::vector<ReceivedElement> given_back_;  // by this message; destroyed without the lock
+};
+
+}  // namespace penstock::client

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session's links to the workers: which there are, when each is dialled and closed, how many
+// elements each may send. Changes with the life of links. Guarded by the session's lock
+// (session_parts.h). Methods that find something to dial, close, grant or recall return it: the
+// caller does so without the lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/time/time.h"
+#include "control/observe/event_log.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/client/delivery/delivery.h"
+#include "dataplane/client/delivery/received_element.h"
+#include "dataplane/client/session_state/credit_manager.h"
+#include "dataplane/client/session_state/reader.h"
+#include "dataplane/client/session_state/session_options.h"
+#include "dataplane/client/session_state/step_times.h"
+#include "dataplane/client/session_state/unacked_receives.h"
+
+namespace penstock::client {
+
+class WorkerLinks {
+ public:
+  // Both outlive it.
+  WorkerLinks(const SessionOptions& options, CreditManager& credits)
+      : options_(options), credits_(credits) {}
+
+  // Adds links to the named workers that this client reads. Their events go to `events`, which
+  // outlives them.
+  void OnMembership(const control::Membership& membership, TargetWorkers target,
+                    ReaderEvents& events);
+
+  // --- The links' events ---
+  void OnOpen(WorkerId worker);
+  void OnEvent(WorkerId worker);  // elements follow, or an error
+  // `here`: this client has the element, from this event or an earlier one.
+  void OnReceived(const ReceivedElement& received, bool here);
+  void OnRecalled(WorkerId worker, int64_t count);
+  void OnFailed(WorkerId worker, const absl::Status& reason);
+
+  // --- Closing and dialling ---
+  // Returns a link to close; nullptr: none. `none_wanted`: all are to be closed. OnDown() follows.
+  std::shared_ptr<Reader> NextToClose(bool none_wanted, absl::Time now, absl::Time& wake) const;
+  void OnDown(WorkerId worker);
+  struct Dial {
+    std::shared_ptr<Reader> reader;
+    int64_t number;
+    std::map<std::string, std::string> given_up;
+    transfer::DialOptions options;
+  };
+  // Returns a link to dial. OnDialled() follows with the result.
+  std::optional<Dial> NextToDial(const control::Welcome& welcome, absl::Time now, absl::Time& wake);
+  void OnDialled(WorkerId worker, absl::StatusOr<transfer::TransportSelection> begun);
+  // Takes links into use that have opened, and returns events about them for the log.
+  std::vector<Event> TakeOpened(IterationId iteration);
+  // Closes all links. Call it without the lock, after the agent and the stream have ended.
+  void CloseAll();
+
+  // --- Credits ---
+  struct Grant {
+    std::shared_ptr<Reader> reader;
+    int64_t link;
+    int64_t count;
+  };
+  using Grants = absl::InlinedVector<Grant, 4>;
+  Grants TakeGrants();
+  static void Apply(const Grants& grants);  // without the lock
+  // Returns true if some of `grants` may be for a worker with nothing to send, while another waits
+  // for credits, and the agent does not look for such workers yet.
+  bool Misplaced(const Grants& grants) const {
+    return !grants.empty() && !recalls_soon_ && credits_.Starving();
+  }
+  using Readers = std::vector<std::shared_ptr<Reader>>;
+  void RecallAllSoon() { recalls_all_ = true; }
+  Readers TakeRecallsOfAll();  // empty, except after RecallAllSoon()
+  Readers TakeRecalls(absl::Time now, absl::Time& wake);
+
+  // --- Reports ---
+  // `none_wanted` as above.
+  std::vector<control::LinkCounts> Count(bool none_wanted, const StepTimes& times) const;
+  // Forgets workers without a partition or a link, whose counts have just been reported.
+  void ForgetGone(Delivery& delivery);
+  // Notes an error for Next() if a worker was out of reach for the whole timeout, or the iteration
+  // without a worker, and returns true then. `dispatcher`: its address, for messages.
+  bool CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake);
+  absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
+  std::string AddressOf(WorkerId worker) const;
+  std::string ProtocolOf(WorkerId worker) const;  // of its latest link
+  // Returns what is missing, for messages; empty: nothing is.
+  std::string OutOfReach(const std::string& dispatcher) const;
+  std::string Addresses() const;  // of the workers that this client reads
+
+ private:
+  enum class Phase : uint8_t {
+    kDown,      // there is no link
+    kDialling,  // begun; Dial() may be running
+    kOpen,
+    kBroken,  // over; must be closed before the next one
+  };
+  struct Link {
+    void Fail(const absl::Status& why);
+    // Gives up a protocol that lacks the means here, such as memory, after some failures.
+    void GiveUpAfterFailures();
+    // Failures from before, while nobody asked for the worker, do not count.
+    void ForgetFailures() {
+      down_since = absl::InfiniteFuture();
+      retry_at = absl::InfinitePast();
+      backoff = absl::ZeroDuration();
+    }
+
+    std::shared_ptr<Reader> reader;
+    Phase phase = Phase::kDown;
+    bool dialled = false;  // Dial() has returned
+    bool opened = false;   // the worker has answered
+    bool wanted = true;    // the worker has a partition that this client reads
+    bool placed = true;    // the worker has a partition, perhaps one that this client does not read
+    absl::Time unwanted_since;
+    absl::Time retry_at = absl::InfinitePast();
+    absl::Duration backoff;
+    absl::Time down_since = absl::InfiniteFuture();
+    absl::Status reason;                          // why it is down
+    int64_t number = 0;                           // of the latest link; 0 before the first
+    transfer::TransportSelection selection;       // of the link's transport
+    bool made_progress = false;                   // an element was received since it was dialled
+    int consecutive_failures = 0;                 // for lack of resources, with nothing received
+    std::map<std::string, std::string> given_up;  // protocols that are not tried again, and why
+    UnackedReceives unacked_receives;
+    int64_t elements = 0;  // received over all its links
+    int64_t bytes = 0;
+    std::shared_ptr<transfer::FilledCounts> filled = std::make_shared<transfer::FilledCounts>();
+  };
+
+  Link* Find(WorkerId worker);
+  transfer::DialOptions DialOptionsFor(const Link& link, const control::Welcome& welcome) const;
+
+  const SessionOptions& options_;
+  CreditManager& credits_;
+  std::map<WorkerId, Link> links_;
+  absl::Time no_worker_since_ = absl::InfiniteFuture();
+  absl::Status error_;  // Next() returns it once
+  bool recalls_all_ = false;
+  bool recalls_soon_ = false;  // the agent will soon look for workers with spare credits
+  absl::Time last_recall_;
+};
+
+}  // namespace penstock::client

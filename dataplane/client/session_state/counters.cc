@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/session_state/counters.h"
+
+#include <atomic>
+
+#include "control/observe/metrics.h"
+
+namespace penstock::client {
+
+void NoteHeld(int64_t elements) {
+  static std::atomic<int64_t> most{0};
+  static Gauge& shown =
+      ProcessMetrics().GetGauge("penstock_client_elements_held_most",
+                                "Elements received and not taken, at most at once in one session.");
+  int64_t before = most.load(std::memory_order_relaxed);
+  while (before < elements && !most.compare_exchange_weak(before, elements)) {
+  }
+  if (before < elements) shown.Set(most.load(std::memory_order_relaxed));
+}
+
+void NoteLostConsumers(const std::string& job, int64_t consumers) {
+  ProcessMetrics()
+      .GetGauge("penstock_client_lost_consumers",
+                "Other consumers of a coordinated read that are suspected or dead.", {{"job", job}})
+      .Set(consumers);
+}
+
+void CountLinkError(const std::string& protocol, const absl::Status& error) {
+  ProcessMetrics()
+      .GetCounter("penstock_client_link_errors_total",
+                  "Links that broke or could not be opened, by protocol and code.",
+                  {{"protocol", protocol.empty() ? "none" : protocol},
+                   {"code", absl::StatusCodeToString(error.code())}})
+      .Add();
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/client/session_state/credit_manager.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "penstock/check.h"
+
+namespace penstock::client {
+namespace {
+
+constexpr int64_t kAutoBytes = 8 << 20;
+constexpr int64_t kAutoFewest = 16;
+// While one element of a worker is being received, it may send the next. With fewer credits, each
+// element waits for a round trip to the client.
+constexpr int64_t kAutoOfEach = 2;
+constexpr int64_t kAutoMost = 16'384;
+// How many bytes are asked for together, if the window allows it. A message for fewer bytes costs
+// more than it gains.
+constexpr int64_t kPortionBytes = 256 << 10;
+// A worker that gave back what it was asked for is passed over 2, 4, … 32 times if another can be
+// asked. Otherwise a credit would be sent to it and back for each element.
+constexpr int kMostGaveBack = 5;
+
+}  // namespace
+
+void CreditManager::AddLink(WorkerId worker) {
+  links_.try_emplace(worker);
+}
+
+void CreditManager::RemoveLink(WorkerId worker) {
+  auto link = links_.find(worker);
+  if (link == links_.end()) return;
+  asked_ -= link->second.asked;
+  links_.erase(link);
+}
+
+void CreditManager::OnReceived(WorkerId worker, int64_t bytes) {
+  OnDropped(worker);
+  if (auto link = links_.find(worker); link != links_.end()) ++link->second.held;
+  ++held_;
+  held_bytes_ += bytes;
+  mean_bytes_ = mean_bytes_ == 0 ? bytes : mean_bytes_ + (bytes - mean_bytes_) / 16;
+}
+
+void CreditManager::OnDropped(WorkerId worker) {
+  auto link = links_.find(worker);
+  if (link == links_.end() || link->second.asked == 0) return;  // sent without a credit
+  --link->second.asked;
+  ++link->second.received_since_recall;
+  link->second.gave_back = 0;
+  link->second.last_until = 0;
+  --asked_;
+}
+
+void CreditManager::OnRecalled(WorkerId worker, int64_t count) {
+  auto link = links_.find(worker);
+  if (link == links_.end()) return;
+  count = std::min(count, link->second.asked);
+  link->second.recalling = false;
+  link->second.asked -= count;
+  asked_ -= count;
+  if (count == 0 || link->second.received_since_recall > 0) return;
+  link->second.gave_back = std::min(link->second.gave_back + 1, kMostGaveBack);
+  link->second.last_until = grants_ + (int64_t{1} << link->second.gave_back);
+}
+
+void CreditManager::OnReleased(WorkerId worker, int64_t bytes) {
+  PENSTOCK_CHECK(held_ > 0);
+  auto link = links_.find(worker);
+  if (link != links_.end() && link->second.held > 0) --link->second.held;
+  --held_;
+  held_bytes_ -= bytes;
+}
+
+int64_t CreditManager::asked(WorkerId worker) const {
+  const auto link = links_.find(worker);
+  return link == links_.end() ? 0 : link->second.asked;
+}
+
+int64_t CreditManager::Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes,
+                             int64_t links) {
+  const int64_t mean = std::max<int64_t>(mean_bytes, 1);
+  int64_t most = max_elements;
+  if (most == 0) {
+    const int64_t fewest = std::clamp(kAutoOfEach * links, kAutoFewest, kAutoMost);
+    most = mean_bytes == 0 ? kAutoFewest : std::clamp(kAutoBytes / mean, fewest, kAutoMost);
+  }
+  return std::max<int64_t>(1, std::min(most, bytes / mean));
+}
+
+int64_t CreditManager::FreeWithin(int64_t bytes) const {
+  const int64_t used = asked_ + held_;
+  const int64_t limit = LimitWithin(bytes);
+  if (used == 0) return limit;
+  // Held elements count with their true size, requested elements with the mean size.
+  const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
+  const int64_t by_bytes = (bytes - held_bytes_) / mean - asked_;
+  return std::max<int64_t>(0, std::min(limit - used, by_bytes));
+}
+
+CreditManager::Grants CreditManager::TakeGrants() {
+  Grants grants;
+  int64_t free = Free();
+  const int64_t links = static_cast<int64_t>(links_.size());
+  if (free == 0 && links > 0 && FreeWithin(max_bytes_) > 0) was_bound_ = true;
+  if (free == 0 || links == 0) return grants;
+  const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
+  const int64_t portion =
+      std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
+  while (free > 0) {
+    // Picks the worker that is asked for the least, is not passed over, has the fewest elements
+    // here, and has waited longest.
+    const auto order = [this](const Link& link) {
+      return std::tuple(link.asked, link.last_until > grants_, link.held, link.last_grant);
+    };
+    auto next = std::min_element(links_.begin(), links_.end(), [&](const auto& a, const auto& b) {
+      return order(a.second) < order(b.second);
+    });
+    Link& link = next->second;
+    const int64_t count = std::min(share - link.asked, free);
+    if (count <= 0) break;
+    const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
+    if (count < portion && !in_a_hurry) break;
+    if (link.asked == 0) link.seen_asked = false;
+    link.asked += count;
+    link.last_grant = ++grants_;
+    asked_ += count;
+    free -= count;
+    grants.push_back({next->first, count});
+  }
+  return grants;
+}
+
+bool CreditManager::Starving() const {
+  if (asked_ == 0 || Free() > 0) return false;
+  return std::any_of(links_.begin(), links_.end(), [](const auto& link) {
+    return link.second.asked == 0 && link.second.held == 0;
+  });
+}
+
+absl::InlinedVector<WorkerId, 4> CreditManager::TakeRecalls() {
+  absl::InlinedVector<WorkerId, 4> idle;
+  const bool starving = Starving();
+  for (auto& [worker, link] : links_) {
+    const bool sent = link.received_since_recall > 0;
+    if (starving && link.seen_asked && link.asked > 0 && !sent && !link.recalling) {
+      link.recalling = true;
+      idle.push_back(worker);
+    }
+    link.seen_asked = link.asked > 0;
+    link.received_since_recall = 0;
+  }
+  return idle;
+}
+
+}  // namespace penstock::client

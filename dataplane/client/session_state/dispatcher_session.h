@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session's stream to the dispatcher: how it begins, what was last received on it, and how it
+// ends. Changes with the messages that open, keep and end a session. Guarded by the session's lock
+// (session_parts.h), except where noted; its events are stream_events.h.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "control/stub/dispatcher_stub.h"
+#include "dataplane/client/session_state/lease.h"
+#include "dataplane/client/session_state/session_options.h"
+
+namespace penstock::client {
+
+class DispatcherSession {
+ public:
+  // `options` and `stub` outlive it.
+  DispatcherSession(const SessionOptions& options, control::DispatcherStub& stub);
+
+  // Opens a stream. Returns the stream that it replaces, if any, to be destroyed without the lock.
+  using Stream = std::unique_ptr<control::ReconnectingClientSession>;
+  absl::StatusOr<Stream> Open(control::ReconnectingClientEvents& events);
+  void Stop();  // without the lock, after the agent has ended
+  // REQUIRES: it was opened. Dropped while there is no stream.
+  void Send(control::ClientUp message) { stream_->Send(std::move(message)); }
+  const std::string& address() const { return stub_.address(); }
+
+  // --- The stream's events ---
+  control::ClientUp Hello();
+  absl::Status OnWelcome(const control::Welcome& welcome);
+  void OnSequence(uint64_t sequence) { heard_.sequence = std::max(heard_.sequence, sequence); }
+  void OnLost() { welcomed_ = false; }
+  void OnLeft() { left_ = true; }
+  void OnOver(absl::Status reason);
+  // The dispatcher was away, and something is owed: the agent opens a new stream.
+  void ReopenSoon() { reopens_ = true; }
+  bool TakeReopens() { return std::exchange(reopens_, false); }
+
+  bool welcomed() const { return welcomed_; }  // on the present stream
+  const std::optional<control::Welcome>& welcome() const { return welcome_; }  // the latest
+  bool commits_states() const;  // only states are committed, as that Welcome reported
+  control::Heard heard() const { return heard_; }
+  Lease& lease() { return lease_; }
+  bool left() const { return left_; }  // the dispatcher knows
+  bool over() const { return over_; }  // there is no stream any more
+  const absl::Status& over_reason() const { return reason_; }
+
+  // --- Leaving ---
+  void BeginLeaving() { leaving_ = true; }
+  bool leaving() const { return leaving_; }
+  // The session's destructor runs: nobody will call Commit().
+  void LeaveForGood() { for_good_ = true; }
+  bool for_good() const { return for_good_; }
+  void Abandon() { abandoned_ = true; }
+  bool IsOpen() const { return !left_ && !over_ && !abandoned_ && welcome_.has_value(); }
+  bool TakeLastBeat() { return !std::exchange(last_beat_sent_, true); }  // true once
+  bool leave_sent() const { return leave_sent_; }                        // on the present stream
+  void SendLeave(const IndicesByPartition& delivered);
+
+ private:
+  const SessionOptions& options_;
+  control::DispatcherStub& stub_;
+  Stream stream_;  // nullptr: it never began. Only the agent replaces it.
+  bool welcomed_ = false;
+  std::optional<control::Welcome> welcome_;
+  control::Heard heard_;
+  Lease lease_;
+  bool leaving_ = false;
+  bool for_good_ = false;
+  bool abandoned_ = false;
+  bool last_beat_sent_ = false;
+  bool leave_sent_ = false;
+  bool left_ = false;
+  bool over_ = false;
+  absl::Status reason_;  // the error that ended the stream
+  bool reopens_ = false;
+};
+
+}  // namespace penstock::client

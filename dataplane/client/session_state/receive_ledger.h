@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements of each partition that a session has received and delivered, and those that the
+// dispatcher does not know of yet. Changes with the reports about elements. A value, guarded by the
+// session's lock (session_parts.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "control/protocol/receiver.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/client/session_state/state.h"
+#include "dataplane/dataset/engine/pending_deliveries.h"
+
+namespace penstock::client {
+
+enum class News : uint8_t { kAll, kReceived };  // kReceived: without the deliveries
+
+class ReceiveLedger {
+ public:
+  // `restored`: what was delivered before a restore.
+  explicit ReceiveLedger(const std::optional<IndicesByPartition>& restored);
+
+  protocol::Receiver& Of(PartitionId partition);
+  // The dispatcher has named the partition. Partitions are numbered from 1.
+  void OnNamed(PartitionId partition);
+  // Returns true if the dispatcher has named the partition, or may be about to. A worker may name
+  // any number.
+  bool Known(PartitionId partition) const;
+  void OnWelcome(const control::Welcome& welcome);
+
+  // Next() returned the element, and OnDelivered() will follow.
+  void OnHanded(PartitionId partition, Index position);
+  void OnDelivered(absl::Span<const PendingDelivery> deliveries);
+  int64_t handed() const { return handed_; }  // elements that wait for OnDelivered()
+  IndicesByPartition Delivered() const;
+
+  // Something happened that the next report contains.
+  void NoteNews() { news_ = true; }
+  bool has_news() const { return news_; }
+  // Near its end a shared job wants reports at once.
+  void ReportAtOnce() { at_once_ = true; }
+  bool at_once() const { return at_once_; }
+  // Returns what was not reported yet, for a report that is sent now.
+  std::vector<control::PartitionReport> TakeNews(News news);
+
+ private:
+  std::map<PartitionId, protocol::Receiver> receivers_;
+  uint64_t highest_ = 0;  // of the named partitions
+  int64_t handed_ = 0;
+  bool news_ = false;
+  bool at_once_ = false;
+};
+
+}  // namespace penstock::client

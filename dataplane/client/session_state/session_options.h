@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "control/observe/event_log.h"
+#include "control/protocol/session_messages.h"
+#include "dataplane/client/session_state/delivery_fields.h"
+#include "dataplane/client/session_state/state.h"
+#include "dataplane/memory/pool.h"
+#include "dataplane/transfer/transport.h"
+#include "penstock/distribute.h"
+#include "penstock/spec.h"
+
+namespace penstock::client {
+
+// The options of a session, constant while it lives.
+struct SessionOptions {
+  DistributeOptions distribute;
+  DeliveryFields delivery;                             // of `distribute`, OfMember()
+  transfer::TransportPreference transport_preference;  // the protocol of the links
+  TlsConfig tls;                                       // for grpc links
+  transfer::TcpOptions tcp;
+  Spec spec;
+  control::JobAnswer job;
+  int64_t repetition = 0;
+  ClientId client;
+  Incarnation incarnation;
+  std::optional<IndicesByPartition> state;  // delivered before a restore
+  control::Heard heard;                     // when that state was saved
+  // Claims what `state` holds and leaves: nobody will call Next().
+  bool claims_only = false;
+  // An element of Next() is delivered when PendingDeliveries report it, if the calling thread has
+  // any.
+  bool delivers_later = false;
+  // For received elements, if the protocol can use it; outlives the session. nullptr:
+  // DefaultPool().
+  Pool* pool = nullptr;
+  // Set from any thread: reading ends, and the deliveries are reported. May be null.
+  const std::atomic<bool>* cancelled = nullptr;
+  std::shared_ptr<EventLog> events = StderrEventLog();  // about links
+};
+
+}  // namespace penstock::client

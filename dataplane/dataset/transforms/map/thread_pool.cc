@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/dataset/transforms/map/thread_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/sync/mutex.h"
+#include "control/sync/start_thread.h"
+#include "penstock/check.h"
+#include "penstock/dataset.h"
+
+namespace penstock {
+namespace {
+
+int Cores() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  PENSTOCK_CHECK(threads >= 1);
+  Grow(threads);
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+    work_.clear();
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+int ThreadPool::threads() const {
+  MutexLock lock(mu_);
+  return static_cast<int>(threads_.size());
+}
+
+void ThreadPool::Grow(int threads) {
+  MutexLock lock(mu_);
+  threads_.reserve(static_cast<size_t>(threads));
+  while (static_cast<int>(threads_.size()) < threads) {
+    absl::StatusOr<std::thread> thread = StartThread("parallel calls", [this] { Run(); });
+    if (!thread.ok()) return;  // OrderedCalls continue with fewer threads, or without any
+    threads_.push_back(*std::move(thread));
+  }
+}
+
+ThreadPool& ThreadPool::OfProcess() {
+  static ThreadPool& pool = *new ThreadPool(Cores());  // outlives all statics that use it
+  return pool;
+}
+
+void ThreadPool::Post(std::function<void()> work) {
+  {
+    MutexLock lock(mu_);
+    work_.push_back(std::move(work));
+  }
+  wake_.notify_one();
+}
+
+void ThreadPool::Run() {
+  MutexLock lock(mu_);
+  while (true) {
+    wake_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !work_.empty(); });
+    if (stopping_) return;
+    std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    work = nullptr;  // destroys what it holds without the lock
+    lock.lock();
+  }
+}
+
+int Parallelism(int64_t calls, int threads) {
+  const int64_t allowed = threads > 0 ? threads : Cores();
+  const int64_t wanted = calls > 0 ? calls : allowed;
+  return static_cast<int>(std::clamp<int64_t>(wanted, 1, 1024));
+}
+
+}  // namespace penstock

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Page-locks the segments that receive elements, so that a device copies from them directly.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "control/observe/event_log.h"
+#include "control/sync/mutex.h"
+#include "dataplane/memory/device/device.h"
+#include "dataplane/memory/fork_guard.h"
+#include "dataplane/memory/registrar.h"
+
+namespace penstock {
+
+enum class PageLockMode {
+  kAuto,  // once this process uses a device; a missing device is not reported
+  kOn,    // from the first segment on; an event reports why it is impossible
+  kOff,
+};
+// Parses "auto", "on" or "off"; InvalidArgument lists them.
+absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text);
+
+class PageLock;
+
+// Page-locking needs a context on some GPU. It takes hundreds of MB, and makes CUDA unusable in
+// children that are forked later. So under kAuto nothing begins until the process uses a device,
+// through Penstock or through other code. Any thread.
+class PageLocking {
+ public:
+  // Returns the process's instance, in the mode of PENSTOCK_PAGE_LOCK (auto if it is not set), on
+  // the linked backend. A forked child has its own, because its parent's lock may be held forever.
+  static PageLocking& ForProcess();
+
+  PageLocking(PageLockMode mode, DeviceBackend& backend, std::shared_ptr<EventLog> events);
+
+  // Declares that this process is about to use `device`: new memory is placed on its NUMA node
+  // (numa.h). Page-locks one page, so that the slow start happens here, then all memory that waits
+  // for a device.
+  void UseDevice(int device);
+
+  // Page-locks `memory`, once per segment and off the data path. Returns nullptr where page-locking
+  // is off or that memory cannot be locked: everything works without it, only slower. The first
+  // refusal is logged as the event "page_lock_refused". The metrics penstock_page_locks_total and
+  // penstock_page_locks_refused_total count all.
+  std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
+  // The same for memory that is made before it is known whether a device will read it. UseDevice()
+  // page-locks the memory that waits; so does the next call of any other method once other code
+  // uses a device.
+  std::unique_ptr<PageLock> LockOnceInUse(absl::Span<std::byte> memory);
+
+  // Both begin to page-lock, as Lock() does, if other code uses a device by now.
+  bool on();
+  std::string state();  // "on", or "off: " and the reason
+
+ private:
+  friend class PageLock;
+  // Begins to page-lock if that has not begun and is allowed.
+  void Decide() REQUIRES(mu_);
+  void ComeNear(int device) REQUIRES(mu_);
+  void Begin() REQUIRES(mu_);
+  absl::Status Try();
+  std::unique_ptr<Registration> Register(absl::Span<std::byte> memory);
+  void Refused(const absl::Status& why, size_t bytes);
+
+  const PageLockMode mode_;
+  DeviceBackend& backend_;
+  const std::shared_ptr<EventLog> events_;
+  std::atomic<bool> refusal_logged_ = false;
+
+  Mutex mu_;
+  // OK if memory is page-locked; an error with the reason if it is not; nullopt until a device is
+  // used.
+  std::optional<absl::Status> off_ GUARDED_BY(mu_);
+  std::set<int> near_ GUARDED_BY(mu_);  // devices whose NUMA node was passed on, if they have one
+  std::set<PageLock*> waiting_ GUARDED_BY(mu_);
+};
+
+// The page-lock of a piece of memory, now or once a device is used. The destructor unlocks it, and
+// must run while the memory is still mapped and no device reads it. The PageLocking must outlive
+// it.
+class PageLock {
+ public:
+  ~PageLock();
+  PageLock(const PageLock&) = delete;
+  PageLock& operator=(const PageLock&) = delete;
+
+ private:
+  friend class PageLocking;
+  PageLock(PageLocking& locking, absl::Span<std::byte> memory)
+      : locking_(locking), memory_(memory) {}
+
+  const ForkGuard in_creator_;
+  PageLocking& locking_;
+  const absl::Span<std::byte> memory_;
+  std::unique_ptr<Registration> registration_;  // guarded by locking_.mu_
+};
+
+}  // namespace penstock
