@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/image_directory.h"
-
+// ImageDirectory: image files in sub-directories. Each sub-directory is a class.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/sources/listed_names.h"
 #include "include/status_macros.h"
 #include "penstock/sources.h"

@@ -3,18 +3,6 @@
 
 #include <utility>
 
-#include "dataplane/dataset/sources/image_directory.h"
-#include "dataplane/dataset/sources/list_files.h"
-#include "dataplane/dataset/sources/npy_dataset.h"
-#include "dataplane/dataset/sources/parquet.h"
-#include "dataplane/dataset/sources/python_generator.h"
-#include "dataplane/dataset/sources/range.h"
-#include "dataplane/dataset/sources/record_datasets.h"
-#include "dataplane/dataset/sources/registered_source.h"
-#include "dataplane/dataset/sources/tar_shards.h"
-#include "dataplane/dataset/sources/tensors.h"
-#include "dataplane/dataset/sources/token_shards.h"
-
 namespace penstock {
 
 std::vector<NodeKind> SourceKinds() {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The node kinds that this folder defines. A new source needs a file, a line here and a line in
+// kinds.cc.
 #pragma once
 
 #include <vector>
@@ -7,7 +9,31 @@
 
 namespace penstock {
 
-// The node kinds that this folder defines.
 std::vector<NodeKind> SourceKinds();
+
+// A kind …Of reads what an element names or contains, inside a body.
+NodeKind FixedLengthRecordKind();
+NodeKind FixedLengthRecordOfKind();
+NodeKind FromTensorSlicesKind();
+NodeKind FromTensorsKind();
+NodeKind ImageDirectoryKind();
+NodeKind ListFilesKind();
+NodeKind NpyKind();
+NodeKind NpyOfKind();
+std::vector<NodeKind> ParquetKinds();  // empty without Arrow
+NodeKind PythonGeneratorKind();
+NodeKind RangeKind();
+NodeKind RangeOfKind();
+NodeKind RegisteredSourceKind();
+NodeKind TarShardsKind();
+NodeKind TarShardsOfKind();
+NodeKind TensorSlicesOfKind();
+NodeKind TensorsOfKind();
+NodeKind TextLineKind();
+NodeKind TextLineOfKind();
+NodeKind TFRecordKind();
+NodeKind TFRecordOfKind();
+NodeKind TokenShardsKind();
+NodeKind TokenShardsOfKind();
 
 }  // namespace penstock

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/list_files.h"
-
+// Dataset::ListFiles: the names of the files that match patterns.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "control/env/files.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/sources/listed_names.h"
 #include "dataplane/dataset/sources/scalar_string.h"
 #include "include/status_macros.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/npy_dataset.h"
-
+// NpyDataset: arrays that NumPy saved, each row or each whole array as an element.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/formats/array_file.h"
 #include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/sources/numbered_files.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/parquet.h"
-
+// Parquet: rows of Parquet files. parquet.cc is built if Arrow is available; otherwise
+// parquet_missing.cc is built in its place.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +12,7 @@
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/formats/parquet_file.h"
 #include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/sources/numbered_files.h"
 #include "include/status_macros.h"
 #include "penstock/sources.h"

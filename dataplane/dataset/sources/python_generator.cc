@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/python_generator.h"
-
+// FromPythonGenerator(): the elements of a Python generator, as one split. A position is a count of
+// elements. To restore it, the generator is started again and this many elements are skipped.
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,7 +9,8 @@
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/expr/output_checks.h"
 #include "dataplane/dataset/expr/python_host.h"
-#include "dataplane/dataset/sources/read_splits.h"
+#include "dataplane/dataset/sources/kinds.h"
+#include "dataplane/dataset/sources/registered_source.h"
 #include "include/status_macros.h"
 
 namespace penstock {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/range.h"
-
+// Dataset::Range: equally spaced int64 scalars. RangeOf: 0 … argument - 1, inside a body.
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "include/status_macros.h"
 
 namespace penstock {

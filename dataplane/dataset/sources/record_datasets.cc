@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/record_datasets.h"
-
+// TFRecordDataset, TextLineDataset and FixedLengthRecordDataset: records of named files, or of a
+// file that an element names.
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +11,7 @@
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/file_source.h"
 #include "dataplane/dataset/sources/formats/record_reader.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/sources/scalar_string.h"
 #include "include/status_macros.h"
 

@@ -12,7 +12,7 @@
 #include "dataplane/dataset/engine/registered_node.h"
 #include "dataplane/dataset/expr/output_checks.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "dataplane/dataset/sources/read_splits.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/sources/split_cursor.h"
 #include "include/status_macros.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/tar_shards.h"
-
+// TarShards: samples of tar files, grouped as WebDataset does.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include "dataplane/dataset/sources/file_nodes.h"
 #include "dataplane/dataset/sources/file_source.h"
 #include "dataplane/dataset/sources/formats/tar_reader.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "include/status_macros.h"
 
 namespace penstock {

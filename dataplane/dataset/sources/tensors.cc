@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/tensors.h"
-
+// Elements made of given tensors: FromTensors and FromTensorSlices, and, inside a DatasetFunction,
+// TensorsOf and TensorSlicesOf.
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/memory/pool.h"
 #include "include/status_macros.h"
 

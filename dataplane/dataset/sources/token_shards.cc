@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/dataset/sources/token_shards.h"
-
+// TokenShards: windows of token files.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "dataplane/dataset/sources/formats/file_bytes.h"
 #include "dataplane/dataset/sources/formats/npy_header.h"
 #include "dataplane/dataset/sources/indexed_source.h"
+#include "dataplane/dataset/sources/kinds.h"
 #include "dataplane/dataset/sources/numbered_files.h"
 #include "include/status_macros.h"
 
