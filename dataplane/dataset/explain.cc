@@ -18,7 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/image_chain.h"
-#include "dataplane/dataset/expr/ops/python.h"
+#include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"

@@ -10,7 +10,7 @@
 #include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/engine/read_ahead.h"
 #include "dataplane/dataset/engine/static_shard.h"
-#include "dataplane/dataset/expr/bind_with.h"
+#include "dataplane/dataset/expr/bound_function.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/graph/registry.h"
 #include "dataplane/memory/catch_exhausted.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interpreter: runs operations in order, with a view of each value in a table. A value that is
 // a result is made in the memory of the sink, so that the batch's row is written once.
+#include "dataplane/dataset/expr/bound_function.h"
+
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,12 +12,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/expr/bind_with.h"
 #include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/image_chain.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/op_run.h"
-#include "dataplane/dataset/expr/ops/file.h"
 #include "dataplane/dataset/expr/sliced_rows.h"
 #include "dataplane/memory/arena.h"
 #include "include/status_macros.h"

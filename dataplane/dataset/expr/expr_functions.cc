@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/dtype_dispatch.h"
-#include "dataplane/dataset/expr/literals.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "penstock/expr.h"

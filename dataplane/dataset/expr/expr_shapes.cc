@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/axes.h"
-#include "dataplane/dataset/expr/literals.h"
 #include "dataplane/dataset/expr/node.h"
 #include "penstock/expr.h"
 

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "dataplane/dataset/expr/literals.h"
 #include "dataplane/dataset/expr/node.h"
 #include "penstock/expr.h"
 

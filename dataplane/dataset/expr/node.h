@@ -67,4 +67,11 @@ Expr NestOf(const Spec& spec, std::vector<Expr> leaves);
 // Appends all leaves of a nest, in the order of its spec.
 void AppendLeaves(const Expr& x, std::vector<Expr>& leaves);
 
+// Makes a literal on either side fit the other side.
+void AdaptLiterals(Expr& a, Expr& b);
+
+// Returns a literal as a constant of `dtype`. Returns `x` unchanged if it is not a literal, or if
+// `dtype` has no such constant.
+Expr AdaptedTo(const Expr& x, DType dtype);
+
 }  // namespace penstock

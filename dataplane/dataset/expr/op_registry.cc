@@ -3,8 +3,6 @@
 
 #include <map>
 
-#include "dataplane/dataset/expr/ops/python.h"
-
 namespace penstock {
 namespace {
 

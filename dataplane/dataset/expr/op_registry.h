@@ -87,6 +87,10 @@ struct OpRow {
   OverRows over_rows = OverRows::kNever;
 };
 
+// Operations that others need to recognize.
+inline constexpr char kPythonCall[] = "PythonCall";
+inline constexpr char kReadFile[] = "ReadFile";
+
 // Returns nullptr if there is no such operation.
 const OpRow* FindOp(absl::string_view name);
 std::vector<const OpRow*> AllOps();
@@ -121,5 +125,6 @@ std::vector<OpRow> ImageOps();
 std::vector<OpRow> ColorOps();
 std::vector<OpRow> ExampleOps();
 std::vector<OpRow> CallOps();
+std::vector<OpRow> PythonOps();
 
 }  // namespace penstock

@@ -13,7 +13,6 @@
 #include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/expr/node.h"
 #include "dataplane/dataset/expr/op_registry.h"
-#include "dataplane/dataset/expr/ops/python.h"
 #include "include/status_macros.h"
 
 namespace penstock {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads whole files inside a function.
-#include "dataplane/dataset/expr/ops/file.h"
-
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operation that calls a Python function.
-#include "dataplane/dataset/expr/ops/python.h"
-
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/expr/node.h"
+#include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/expr/run_outputs.h"
 #include "include/status_macros.h"

@@ -10,7 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "dataplane/dataset/engine/profile.h"
-#include "dataplane/dataset/expr/ops/python.h"
+#include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/dataset/transforms/map/thread_pool.h"
 #include "dataplane/memory/catch_exhausted.h"
