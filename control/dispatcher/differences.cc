@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/policy/sharding.h"
 
 namespace penstock::control {
 
@@ -18,24 +19,6 @@ std::string FirstDifference(const std::vector<NodeFingerprint>& a,
     return absl::StrCat("node ", a[i].name, " (now ", b[i].name, ")");
   }
   return "nothing";
-}
-
-std::string ToText(ShardingPolicy mode) {
-  switch (mode) {
-    case ShardingPolicy::kOff:
-      return "OFF";
-    case ShardingPolicy::kDynamic:
-      return "DYNAMIC";
-    case ShardingPolicy::kFile:
-      return "FILE";
-    case ShardingPolicy::kData:
-      return "DATA";
-    case ShardingPolicy::kFileOrData:
-      return "FILE_OR_DATA";
-    case ShardingPolicy::kHint:
-      return "HINT";
-  }
-  return absl::StrCat(static_cast<int>(mode));
 }
 
 static std::string ToText(Visitation visitation) {

@@ -19,7 +19,4 @@ std::string FirstDifference(const std::vector<NodeFingerprint>& a,
 std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& request,
                         const DatasetRecord& dataset);
 
-// "OFF", "DYNAMIC", …
-std::string ToText(ShardingPolicy mode);
-
 }  // namespace penstock::control

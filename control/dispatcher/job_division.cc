@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/differences.h"
 #include "control/dispatcher/job_registry.h"
 #include "control/policy/sharding.h"
 

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/differences.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/sharding.h"
 #include "include/status_macros.h"

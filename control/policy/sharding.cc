@@ -33,6 +33,24 @@ absl::Status CheckFiles(const DatasetSummary& dataset, int64_t count) {
 
 }  // namespace
 
+std::string ToText(ShardingPolicy mode) {
+  switch (mode) {
+    case ShardingPolicy::kOff:
+      return "OFF";
+    case ShardingPolicy::kDynamic:
+      return "DYNAMIC";
+    case ShardingPolicy::kFile:
+      return "FILE";
+    case ShardingPolicy::kData:
+      return "DATA";
+    case ShardingPolicy::kFileOrData:
+      return "FILE_OR_DATA";
+    case ShardingPolicy::kHint:
+      return "HINT";
+  }
+  return absl::StrCat(static_cast<int>(mode));
+}
+
 bool IsStatic(ShardingPolicy mode) {
   return mode != ShardingPolicy::kOff && mode != ShardingPolicy::kDynamic;
 }

@@ -13,6 +13,9 @@
 
 namespace penstock::control {
 
+// "OFF", "DYNAMIC", …
+std::string ToText(ShardingPolicy mode);
+
 // Returns true for FILE, DATA, FILE_OR_DATA and HINT.
 bool IsStatic(ShardingPolicy mode);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/monitoring/counters.h"
 
-#include "control/dispatcher/differences.h"
 #include "control/observe/metrics.h"
+#include "control/policy/sharding.h"
 
 namespace penstock::control {
 
