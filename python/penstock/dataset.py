@@ -7,10 +7,10 @@ ValueError, in the call that makes it, and names node and argument. Functions ar
 
 import os
 
-from . import _core, elementwise, expr, nest, spec
+from . import _core, expr, mapping, nest, spec
 from .batching import Batching
-from .elementwise import AUTOTUNE, Elementwise  # noqa: F401
 from .iterator import Iterator, NumpyIterator
+from .mapping import AUTOTUNE, Mapping  # noqa: F401
 from .options import Options
 from .sources import Sources
 
@@ -19,7 +19,7 @@ UNKNOWN_CARDINALITY = -2
 SHARD_HINT = -1
 
 
-class Dataset(Sources, Elementwise, Batching):
+class Dataset(Sources, Mapping, Batching):
     """A dataset. The class methods here and the file datasets create it; `for element in dataset` reads it."""
 
     def __init__(self, core, like=None, options=None):
@@ -144,7 +144,7 @@ class Dataset(Sources, Elementwise, Batching):
             with expr.tracing(reduce_func):
                 return expr.as_expr(reduce_func(state, element))
 
-        leaves = self._core.reduce(elementwise._state(initial_state), step)
+        leaves = self._core.reduce(mapping._state(initial_state), step)
         return nest.packer(like)(leaves)
 
     def get_single_element(self, name=None):

@@ -6,7 +6,7 @@ from . import _core, expr, functions, nest, spec, values
 AUTOTUNE = -1
 
 
-class Elementwise:
+class Mapping:
     """The part of Dataset that maps, selects and flattens."""
 
     def map(
