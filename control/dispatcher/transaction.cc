@@ -13,6 +13,7 @@
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/observe/fail_point.h"
+#include "control/policy/snapshots.h"
 #include "control/protocol/invariant.h"
 #include "include/status_macros.h"
 
@@ -88,7 +89,8 @@ void Transaction::Append() {
   }
   core_.appending_ = std::thread::id();
   FailPoint("append_before_answer");
-  if (shared_.sequence - shared_.snapshot_sequence >= shared_.options.records_per_snapshot) {
+  if (SnapshotIsDue(shared_.sequence, shared_.snapshot_sequence,
+                    shared_.options.records_per_snapshot)) {
     shared_.snapshot_sequence = shared_.sequence;
     if (auto pieces = EncodeState(shared_.state); pieces.ok()) {
       core_.journal_->Snapshot(shared_.sequence, *std::move(pieces));

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a dispatcher's core is started with: the times of leases, heartbeats and clean-up, the
+// limits of its journal, and the outside world as functions. DispatcherConfig (penstock/server.h)
+// sets what users may set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/journal/changes_proto.h"
+#include "control/observe/event_log.h"
+#include "control/policy/snapshots.h"
+#include "control/protocol/rules.h"
+#include "penstock/server.h"
+
+namespace penstock::control {
+
+struct CoreOptions {
+  absl::Duration client_timeout = absl::Seconds(60);
+  absl::Duration worker_timeout = absl::Seconds(10);
+  absl::Duration heartbeat_interval = absl::Seconds(1);
+  absl::Duration job_gc_timeout = absl::Minutes(5);
+  // If not empty: the addresses that workers may have. Their number is the number of shards.
+  std::vector<std::string> worker_addresses;
+  DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
+  bool gc_dynamic_sharding_jobs = false;
+  // How long an unread job is kept if job_gc_timeout does not apply to it, and how long a dataset
+  // is kept while no job reads it.
+  absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
+  absl::Duration dataset_ttl = absl::InfiniteDuration();
+  // A longer time between two sweeps means that the dispatcher itself was stalled. For short
+  // timeouts the bound is lower: Liveness::Stall().
+  absl::Duration stall = absl::Seconds(3);
+  // Once a reader has been unable to reach a worker for this long, that worker's partitions move to
+  // other workers, if there are any.
+  absl::Duration unreached_timeout = absl::Seconds(15);
+  // When the journal gets a snapshot (control/policy/snapshots.h), and the maximum size of a record
+  // in bytes.
+  uint64_t records_per_snapshot = kRecordsPerSnapshot;
+  size_t record_bytes = kMostRecordBytes;
+  // A rule to break, for the test that counts losses (control/protocol/rules.h).
+  protocol::Broken broken = protocol::Broken::kNone;
+
+  std::function<absl::Time()> now;
+  std::function<uint64_t()> random;
+  // Returns whether a connection to "host:port" is refused: no process listens there any more. May
+  // block, for example while it resolves the host name. Only ProbeBrokenWorkers() calls it.
+  std::function<bool(const std::string& address)> port_refuses;
+  // Called once when the journal cannot be written; the dispatcher answers nothing afterwards.
+  std::function<void(const absl::Status&)> on_failure;
+  std::shared_ptr<EventLog> events;
+};
+
+}  // namespace penstock::control
