@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "dataplane/dataset/engine/element_sink.h"
-#include "dataplane/dataset/transforms/element_tensors.h"
+#include "dataplane/dataset/engine/element_views.h"
 #include "include/status_macros.h"
 
 namespace penstock::replica {

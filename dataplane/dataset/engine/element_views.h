@@ -47,4 +47,17 @@ class ElementViews {
   int64_t bytes_ = 0;
 };
 
+// Views of all leaves of an element, as inputs of a function. The element must outlive them.
+class ElementTensors {
+ public:
+  explicit ElementTensors(const Element& element) {
+    tensors_.reserve(element.size());
+    for (size_t i = 0; i < element.size(); ++i) tensors_.push_back(element.tensor(i));
+  }
+  operator absl::Span<const Tensor>() const { return tensors_; }  // NOLINT: implicit by intent
+
+ private:
+  absl::InlinedVector<Tensor, 4> tensors_;
+};
+
 }  // namespace penstock

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
+#include "dataplane/dataset/engine/element_views.h"
 #include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/engine/read_ahead.h"
 #include "dataplane/dataset/transforms/batch/batching_iterator.h"
@@ -14,7 +15,6 @@
 #include "dataplane/dataset/transforms/batch/padded_row.h"
 #include "dataplane/dataset/transforms/batch/row_errors.h"
 #include "dataplane/dataset/transforms/batch/static_batch.h"
-#include "dataplane/dataset/transforms/element_tensors.h"
 #include "dataplane/dataset/transforms/map/map_step.h"
 #include "dataplane/dataset/transforms/map/ordered_calls.h"
 #include "dataplane/dataset/transforms/ring.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/element_views.h"
 #include "dataplane/dataset/graph/decides_by_value.h"
-#include "dataplane/dataset/transforms/element_tensors.h"
 #include "include/status_macros.h"
 
 namespace penstock {
