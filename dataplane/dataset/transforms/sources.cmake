@@ -1,62 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the transforms add to the component dataplane/dataset.
 set(PENSTOCK_DATASET_TRANSFORMS
+  transforms/common_spec.cc
+  transforms/element_bytes.cc
+  transforms/enumerate.cc
+  transforms/ignore_errors.cc
+  transforms/kinds.cc
+  transforms/options.cc
+  transforms/positioned_input.cc
+  transforms/prefetch.cc
+  transforms/registered_transform.cc
+  transforms/repeat.cc
+  transforms/shard.cc
+  transforms/shuffle.cc
+  transforms/shuffle_order.cc
+  transforms/take_skip.cc
   transforms/batch/batch.cc
   transforms/batch/batch_iterator.cc
   transforms/batch/batch_rows.cc
   transforms/batch/batch_spec.cc
   transforms/batch/batching_iterator.cc
-  transforms/window/bucket_by_sequence_length.cc
+  transforms/batch/column.cc
+  transforms/batch/join_rows.cc
+  transforms/batch/map_batch.cc
+  transforms/batch/map_over_rows.cc
+  transforms/batch/padded_row.cc
+  transforms/batch/padding.cc
+  transforms/batch/rebatch.cc
+  transforms/batch/row_chunk.cc
+  transforms/batch/stack_rows.cc
+  transforms/batch/static_batch.cc
+  transforms/batch/unbatch.cc
   transforms/cache/cache.cc
   transforms/cache/cache_file.cc
   transforms/cache/cache_on_disk.cc
   transforms/combine/choose_from_datasets.cc
   transforms/combine/chosen_inputs.cc
-  transforms/batch/column.cc
-  transforms/common_spec.cc
   transforms/combine/concatenate.cc
-  transforms/element_bytes.cc
-  transforms/enumerate.cc
-  transforms/map/filter.cc
-  transforms/window/group_by_window.cc
-  transforms/ignore_errors.cc
   transforms/combine/interleave.cc
-  transforms/batch/join_rows.cc
-  transforms/window/keyed_windows.cc
-  transforms/kinds.cc
-  transforms/map/map.cc
-  transforms/batch/map_batch.cc
-  transforms/batch/map_over_rows.cc
-  transforms/map/map_step.cc
-  transforms/options.cc
-  transforms/map/ordered_calls.cc
-  transforms/window/pack.cc
-  transforms/window/pack_rows.cc
-  transforms/batch/padded_row.cc
-  transforms/batch/padding.cc
-  transforms/positioned_input.cc
-  transforms/map/predicate.cc
-  transforms/prefetch.cc
-  transforms/batch/rebatch.cc
-  transforms/map/reduce.cc
-  transforms/registered_transform.cc
-  transforms/repeat.cc
-  transforms/window/rounds.cc
-  transforms/batch/row_chunk.cc
   transforms/combine/sample_from_datasets.cc
+  transforms/combine/zip.cc
+  transforms/map/filter.cc
+  transforms/map/map.cc
+  transforms/map/map_step.cc
+  transforms/map/ordered_calls.cc
+  transforms/map/predicate.cc
+  transforms/map/reduce.cc
   transforms/map/scalar_function.cc
   transforms/map/scan.cc
-  transforms/shard.cc
-  transforms/shuffle.cc
-  transforms/shuffle_order.cc
-  transforms/batch/stack_rows.cc
   transforms/map/state_function.cc
-  transforms/batch/static_batch.cc
-  transforms/take_skip.cc
   transforms/map/take_while.cc
   transforms/map/thread_pool.cc
-  transforms/batch/unbatch.cc
+  transforms/window/bucket_by_sequence_length.cc
+  transforms/window/group_by_window.cc
+  transforms/window/keyed_windows.cc
+  transforms/window/pack.cc
+  transforms/window/pack_rows.cc
+  transforms/window/rounds.cc
   transforms/window/window.cc
   transforms/window/window_form.cc
-  transforms/window/windowed_dataset.cc
-  transforms/combine/zip.cc)
+  transforms/window/windowed_dataset.cc)
