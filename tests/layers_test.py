@@ -3,10 +3,12 @@
 """Checks every #include against the layers: a folder may include what its row names
 and what those rows name in turn (docs/architecture.md, "Folders").
 
-Three things are checked: that each penstock_component() declares only what the
-table allows, that each #include "…" is allowed, and that
-Protobuf and gRPC headers do not cross folders through another header.
+Four things are checked: that each penstock_component() declares only what the
+table allows, that each #include "…" is allowed, that folders of one component
+include each other in one direction only, and that Protobuf and gRPC headers do
+not cross folders through another header.
 """
+import collections
 import functools
 import pathlib
 import re
@@ -48,6 +50,9 @@ ALLOWED = {
 RPC_SIDE = {"control/rpc", "control/journal", "control/dispatcher"}  # whose private headers may
 RPC = re.compile(r"(\.pb\.h|grpcpp/|google/protobuf)")
 LAYERED = ("include", "control", "dataplane", "cuda")
+# Files that list what the folders below their own define, in a table.
+TABLES = {"control/env/scheme_files.cc", "dataplane/transfer/builtin_transports.cc",
+          "dataplane/transfer/builtin_transports_without_rpc.cc"}
 FREE = {"tools", "python", "bench", "tests", "examples"}  # may include everything
 
 
@@ -69,32 +74,51 @@ def folder_of(path):
     return max(matches, key=len) if matches else None
 
 
+def includes(root):
+    """Yields the path, the line number and the included path of each #include in a component."""
+    for file in sorted(f for part in LAYERED for f in (root / part).rglob("*")):
+        path = file.relative_to(root).as_posix()
+        if file.suffix not in {".h", ".cc", ".cu", ".cuh"} or folder_of(path) is None:
+            continue
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if found := re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line):
+                yield path, number, found.group(1)
+
+
 def check_includes(root):
     problems = []
-    for file in sorted(f for part in LAYERED for f in (root / part).rglob("*")):
-        if file.suffix not in {".h", ".cc", ".cu", ".cuh"}:
-            continue
-        path = file.relative_to(root).as_posix()
-        folder = folder_of(path)
-        if folder is None:
-            continue
-        may = closure(folder)
-        for number, line in enumerate(file.read_text().splitlines(), 1):
-            found = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
-            if not found:
-                continue
-            target = folder_of(found.group(1))
-            first = found.group(1).split("/")[0]
-            if target is None and first in FREE and (root / first).is_dir():
-                problems.append(f"{path}:{number}: {folder} may not include {found.group(1)}")
-            elif target is not None and target not in may:
-                problems.append(f"{path}:{number}: {folder} may not include {target} ({found.group(1)})")
-            elif (path.endswith(".h") and folder != target and folder not in RPC_SIDE
-                  and brings_rpc(root, found.group(1))):
-                problems.append(f"{path}:{number}: brings Protobuf or gRPC into a header of {folder}")
-            elif folder == "include" and RPC.search(found.group(1)):
-                problems.append(f"{path}:{number}: no Protobuf or gRPC header in the public API")
+    for path, number, included in includes(root):
+        folder, target = folder_of(path), folder_of(included)
+        first = included.split("/")[0]
+        if target is None and first in FREE and (root / first).is_dir():
+            problems.append(f"{path}:{number}: {folder} may not include {included}")
+        elif target is not None and target not in closure(folder):
+            problems.append(f"{path}:{number}: {folder} may not include {target} ({included})")
+        elif path.endswith(".h") and folder != target and folder not in RPC_SIDE and brings_rpc(root, included):
+            problems.append(f"{path}:{number}: brings Protobuf or gRPC into a header of {folder}")
+        elif folder == "include" and RPC.search(included):
+            problems.append(f"{path}:{number}: no Protobuf or gRPC header in the public API")
     return problems
+
+
+def check_cycles(root):
+    """Checks the sub-folders of components: no folder includes another that includes it, directly or indirectly."""
+    places, uses = [], collections.defaultdict(set)
+    for path, number, included in includes(root):
+        here, there = (name.rpartition("/")[0] for name in (path, included))
+        if path not in TABLES and here != there and folder_of(path) == folder_of(included):
+            places.append((f"{path}:{number}", here, there))
+            uses[here].add(there)
+
+    def reached(folder):
+        seen, queue = set(), [folder]
+        while queue:
+            new = uses[queue.pop()] - seen
+            seen |= new
+            queue += new
+        return seen
+
+    return [f"{place}: {there} includes {here} too" for place, here, there in places if here in reached(there)]
 
 
 @functools.cache
@@ -128,25 +152,30 @@ def check_targets(root):
 
 
 def self_test():
-    """Makes a tree with four wrong lines; the check must report each."""
+    """Makes a tree with four wrong lines and a cycle; the checks must report each."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        for part in ("dataplane/worker", "dataplane/transfer/grpc", "include/penstock", "tests"):
+        for part in ("dataplane/worker/sub", "dataplane/transfer/grpc", "include/penstock", "tests"):
             (root / part).mkdir(parents=True)
         (root / "dataplane/transfer/grpc/b.h").write_text("#include <grpcpp/grpcpp.h>\n")
         (root / "include/penstock/c.h").write_text("#include <google/protobuf/message.h>\n")
         (root / "dataplane/worker/a.h").write_text(
             '#include "dataplane/client/session/session.h"\n#include "tests/x.h"\n'
             '#include "dataplane/transfer/grpc/b.h"\n#include "dataplane/dataset/graph/graph.h"\n')
+        (root / "dataplane/worker/d.h").write_text('#include "dataplane/worker/sub/e.h"\n')
+        (root / "dataplane/worker/sub/e.h").write_text('#include "dataplane/worker/a.h"\n')
         found = [p.split(":")[0:2] for p in check_includes(root)]
+        cycle = [p.split(":")[0] for p in check_cycles(root)]
     worker, public = "dataplane/worker/a.h", "include/penstock/c.h"
     if sorted(found) != [[worker, "1"], [worker, "2"], [worker, "3"], [public, "1"]]:
         sys.exit(f"layers_test does not see what it should: {found}")
+    if sorted(cycle) != ["dataplane/worker/d.h", "dataplane/worker/sub/e.h"]:
+        sys.exit(f"layers_test does not see the cycle: {cycle}")
 
 
 if __name__ == "__main__":
     self_test()
     top = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
-    found = check_includes(top) + check_targets(top)
+    found = check_includes(top) + check_cycles(top) + check_targets(top)
     print("\n".join(found) or "every include keeps to the layers")
     sys.exit(1 if found else 0)
