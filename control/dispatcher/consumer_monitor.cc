@@ -85,7 +85,7 @@ void ConsumerMonitor::Heard(Transaction& txn, const ClientPeer& peer) {
 void ConsumerMonitor::Joined(Transaction& txn, const std::shared_ptr<ClientPeer>& peer) {
   audit_.Forget(peer->iteration);
   Heard(txn, *peer);
-  // Sent even if no consumer is lost: the client may have missed that.
+  // Sent even if no consumer is lost, because the client may not know that yet.
   txn.Send(peer, suspicions_.Of(peer->iteration, options_.now()));
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of coordinated reads: which ones are no longer heard from, and whether all return the
-// same steps. The core's lock guards it. Changes when the rules for consumers that differ or are
-// silent do.
+// Monitors the consumers of coordinated reads: which ones are no longer heard from, and whether all
+// return the same steps. Guarded by the core's lock.
 #pragma once
 
 #include "control/dispatcher/liveness.h"

@@ -65,8 +65,8 @@ class Core {
   void OnClosed(const std::shared_ptr<ClientPeer>& peer);
   // Ends the session because a message on its stream cannot be read; `why` is the reason.
   void OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why);
-  // Declares that streams end from now on because the dispatcher stops: no client is suspected for
-  // that.
+  // Declares that streams end from now on because the dispatcher is stopping, so that no client is
+  // suspected.
   void BeginToLeave();
   std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerStreamWriter> writer);
   void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
@@ -76,11 +76,11 @@ class Core {
   void OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why);
 
   // --- Time ---
-  // Finds dead clients and workers, and jobs that no process needs. To be called several times a
-  // second, by one thread.
+  // Finds dead clients and workers, and jobs that no process needs. Called several times a second,
+  // by one thread.
   void Sweep();
-  // Finds dead workers before their lease ends. To be called as often as Sweep(), by another
-  // thread: it takes as long as port_refuses() does, and leases must expire meanwhile.
+  // Finds dead workers before their lease ends. Called as often as Sweep(), but by another thread,
+  // because it takes as long as port_refuses() does and leases must expire meanwhile.
   void ProbeBrokenWorkers();
 
   int NumWorkers() const;  // connected
@@ -104,7 +104,7 @@ class Core {
   mutable Mutex mu_;
   SharedState shared_ GUARDED_BY(mu_);
   Replies replies_ GUARDED_BY(mu_);
-  // The parts. A part gets the parts that it uses when it is made, or with a call.
+  // The parts. A part gets the parts that it uses from its constructor or as an argument.
   Scaling scaling_ GUARDED_BY(mu_);
   Liveness liveness_ GUARDED_BY(mu_);
   Lives lives_ GUARDED_BY(mu_);
@@ -116,8 +116,8 @@ class Core {
   SessionManager sessions_ GUARDED_BY(mu_);
   WorkerManager workers_ GUARDED_BY(mu_);
 
-  // Open transactions, including those that wait for mu_, and how often there was none. While there
-  // is always one, received messages may still be unread.
+  // Open transactions, including those that wait for mu_, and how often there was none. While at
+  // least one is open, received messages may still be unread.
   std::atomic<int> transactions_ = 0;
   std::atomic<uint64_t> idles_ = 0;
   std::atomic<std::thread::id> appending_{};  // in journal_->Append, under mu_

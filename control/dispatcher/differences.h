@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes, for messages, how two definitions differ, or a job and a request for it.
+// Describes, for messages, how two definitions differ, or how a request differs from its job.
 #pragma once
 
 #include <string>

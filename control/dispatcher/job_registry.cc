@@ -85,8 +85,8 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
                            const GetOrCreateJobRequest& request, const DatasetRecord& dataset,
                            const Restoration* restoration, bool is_read) {
   if (job.run_id != request.run_id) {
-    // The states contain the whole history of a restored job: nobody needs what another launch has
-    // left.
+    // The states contain the whole history of a restored job: nobody needs the leftovers of another
+    // launch.
     if (state.IsOver(job) || (restoration != nullptr && !is_read)) return false;
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.name, " is not finished under run_id \"", job.run_id,

@@ -22,7 +22,7 @@ class LinkMonitor {
   void Heard(const ClientPeer& peer, std::vector<LinkCounts> links, absl::Time now);
   void Forget(const SessionKey& key);
   void Forget(IterationId iteration);
-  // The dispatcher was stalled: the time for which a link has been down starts again.
+  // Called when the dispatcher was stalled: the time for which a link was down starts again.
   void OnStall() { down_.clear(); }
 
   std::vector<LinkStatus> Of(const SessionKey& key) const { return links_.Of(key); }

@@ -19,8 +19,8 @@ constexpr int kDeathsAlone = 2;
 // partition.
 constexpr int kMostDeaths = 8;
 // If no worker can be spared, partitions whose workers died are tried on a worker one at a time,
-// each until it makes progress or for this long. So a partition whose workers died only because of
-// another partition gets away from that one.
+// each until it makes progress or for this long. A partition whose workers died only because of
+// another partition is thus separated from that one.
 constexpr absl::Duration kTrial = absl::Seconds(5);
 // A partition that fails with an error is tried at least this often, even if there are fewer
 // workers.
@@ -73,7 +73,7 @@ void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   bool moves = false;
   for (PartitionId partition :
        PartitionsToRelieve(state_, iteration, txn.GetContext(id), UsableWorkers(iteration))) {
-    if (failures_.count({id, partition}) > 0) continue;  // its place was chosen with care
+    if (failures_.count({id, partition}) > 0) continue;  // its place was chosen on purpose
     txn.Log("relieved", {{"iteration", absl::StrCat(id.value())},
                          {"partition", absl::StrCat(partition.value())}});
     txn.Apply(id, protocol::OnRelieve(iteration.record, txn.GetContext(id), partition));
@@ -204,7 +204,7 @@ void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration)
     if (!iteration.record.partitions[p].collecting() || !RunsAlone(key) || ReservedFor(key))
       continue;
     const std::vector<WorkerId> usable = UsableWorkers(iteration);
-    if (usable.size() < 2) return;  // the others need one
+    if (usable.size() < 2) return;  // the other partitions need one
     const PartitionCounts counts(state_, iteration, txn.GetContext(iteration.id));
     const WorkerId worker =
         *std::ranges::min_element(usable, {}, [&](WorkerId its) { return counts.OfAll(its); });

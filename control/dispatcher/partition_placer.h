@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where partitions run: opens them, chooses their workers, and keeps a partition that may be what
-// ends its workers away from others. The core's lock guards it. Its one reason to change: the rules
-// for choosing a worker, with the arithmetic of control/policy/placing.h.
+// Opens partitions, chooses their workers, and keeps a partition that may be killing its workers
+// away from others. The core's lock guards it. Its one reason to change: the rules for choosing a
+// worker, with the arithmetic of control/policy/placing.h.
 #pragma once
 
 #include "control/dispatcher/link_monitor.h"
@@ -31,10 +31,10 @@ class PartitionPlacer {
 
   bool HasFailed(const PartitionKey& key) const { return failures_.contains(key); }
   void NoteFailure(const PartitionKey& key, WorkerId worker);  // with an error
-  // Notes that the worker died, perhaps because of what it ran. To be called while the record still
-  // names it.
+  // Notes that the worker died, perhaps because of a partition that it ran. Call it while the
+  // record still names the worker.
   void NoteDeath(Transaction& txn, WorkerId worker);
-  // Elements of the partition were received: it is not what ended its workers.
+  // Notes that elements of the partition were received, so it did not kill its workers.
   void NoteProgress(const PartitionKey& key);
   void ForgetFailures(const PartitionKey& key) { failures_.erase(key); }
   void Forget(IterationId iteration);
@@ -49,7 +49,8 @@ class PartitionPlacer {
 
  private:
   // Failures of a partition since it last made progress: how often it failed and which workers it
-  // therefore avoids; how often its worker died, and how often a worker died that ran nothing else.
+  // therefore avoids; how often its worker died, and how often it was the only partition on that
+  // worker.
   struct Failures {
     int count = 0;
     std::vector<WorkerId> on;  // each once

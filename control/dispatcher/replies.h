@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies and messages that wait until their records are durable, in the order of the decisions.
-// The core's lock guards it. Its one reason to change: the order of sending, and its condition.
+// The core's lock guards it. Its one reason to change: the order and the condition of sending.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Replies {
   void Fail(absl::Status why) { failed_ = std::move(why); }
   const absl::Status& failed() const { return failed_; }
 
-  // Returns false if another thread delivers: it also sends what is here.
+  // Returns false if another thread is delivering: that thread also sends these replies.
   bool BeginDelivery() { return !std::exchange(delivering_, true); }
   void EndDelivery() { delivering_ = false; }
   // Takes the replies whose records are durable, or all of them after Fail().

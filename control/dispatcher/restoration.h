@@ -13,7 +13,7 @@ namespace penstock::control {
 
 class Transaction;
 
-// Adds what is known of the iteration to `saved`.
+// Adds what is known about the iteration to `saved`.
 void Save(const IterationState& iteration, const protocol::IterationContext& context,
           SavedRepetition& saved);
 

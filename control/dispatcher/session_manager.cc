@@ -104,7 +104,7 @@ void SessionManager::OnMessage(Transaction& txn, const std::shared_ptr<ClientPee
 void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                             const ClientUp& message) {
   if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(txn, peer, *hello);
-  if (!peer->iteration) return;  // it got the reason; this message was on its way
+  if (!peer->iteration) return;  // it was told the reason; this message was on its way
   if (!state_.GoesOn(state_.iterations.at(peer->iteration))) return;
   liveness_.Heard(SessionKey(peer->iteration, peer->client), options_.now());
   consumers_.Heard(txn, *peer);
@@ -370,7 +370,7 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
         ToReceivedSets(repetition.committed, *iteration);
     if (!committed.ok()) return txn.Close(peer, committed.status());
     auto reader = iteration->record.FindReader(peer->client);
-    if (!reader) {  // it joined when all was over, and has nothing of it
+    if (!reader) {  // it joined after the end, and read nothing
       if (committed->empty()) continue;
       return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
                                  "the commit names elements of repetition ", repetition.repetition,

@@ -34,27 +34,27 @@ class SessionManager {
   void OnClosed(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
   void OnUnreadable(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                     const absl::Status& why);
-  // Declares that streams end from now on because the dispatcher stops: no client is suspected for
-  // that.
+  // Declares that streams end from now on because the dispatcher is stopping, so that no client is
+  // suspected.
   void BeginToLeave() { leaving_ = true; }
   // Ends the sessions whose lease has expired.
   void Expire(Transaction& txn, absl::Time now);
   void ForgetLease(const SessionKey& key);
 
-  // What follows from a heartbeat, for which most heartbeats need no transaction.
+  // The consequences of a heartbeat. Most heartbeats have none, and need no transaction.
   struct Beat {
     uint64_t renewed = 0;  // the last heartbeat that renewed the lease
     bool due = false;      // the answer must wait for a new record
     bool back = false;     // the consumer was lost
-    IterationId torn_in;   // its consumers differ; `torn` is how
+    IterationId torn_in;   // its consumers differ; `torn` says how
     std::string torn;
     std::string slowed;  // the job that reaches its quota now; empty: none
   };
   // REQUIRES: the peer has a session.
   Beat OnHeartbeat(ClientPeer& peer, ClientHeartbeat heartbeat);
-  // To be called if the beat says that consumers differ, or that a lost one is back.
+  // Called if the beat says that consumers differ, or that a lost one is back.
   void OnConsumerBeat(Transaction& txn, const ClientPeer& peer, const Beat& beat);
-  // To be called if the answer is due.
+  // Called if the answer is due.
   void AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter);
 
  private:
@@ -63,9 +63,10 @@ class SessionManager {
   const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
   void OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
   // Notes what the heartbeat renews. Returns true if its answer must wait for a new record, because
-  // the heartbeat that waits has waited long enough.
+  // the oldest waiting heartbeat has waited long enough.
   bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const;
-  // Handles all reports of one message together: what follows takes as much work as for one report.
+  // Handles all reports of one message together: the consequences cost as much work as those of one
+  // report.
   void OnReports(Transaction& txn, const ClientPeer& peer,
                  absl::Span<const PartitionReport> reports);
   void OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);

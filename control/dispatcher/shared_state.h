@@ -50,8 +50,8 @@ struct ClientPeer {
   bool at_quota = false;  // according to its last heartbeat
 
   // A heartbeat renews the lease once the journal has stored a record that was appended after it.
-  // So a dispatcher that has lost its work_dir to another grants no client a lease longer than the
-  // other one waits for.
+  // A dispatcher that has lost its work_dir to another one thus grants no client a lease that is
+  // longer than the other one waits.
   uint64_t renewed = 0;  // the last such heartbeat
   struct Beat {
     uint64_t counter = 0;      // 0: none waits

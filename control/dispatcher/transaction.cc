@@ -138,7 +138,7 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
 
 void Transaction::Apply(Change change) {
   if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
-  // Memory first: what was applied must be appended.
+  // Allocates first: once a change is applied, it must be appended.
   if (changes_.size() == changes_.capacity()) changes_.reserve(2 * changes_.size() + 1);
   shared_.state.Apply(change);
   changes_.push_back(std::move(change));

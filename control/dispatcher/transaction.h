@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transaction handles one event, from lock to answer. It holds the core's lock, applies changes
 // and collects messages. When it ends, the changes become one record of the journal, and the
-// messages leave once that is durable.
+// messages leave once that record is durable.
 #pragma once
 
 #include <exception>

@@ -18,7 +18,7 @@ class LogFile {
   static absl::StatusOr<LogFile> Make(const std::string& path);
   // Replaces the file with a copy of its first `valid_bytes`. Bytes that an earlier process could
   // not sync may be in the page cache and not on the device, and would never be written. 0 bytes:
-  // as Make().
+  // the same as Make().
   static absl::StatusOr<LogFile> Rewrite(const std::string& path, size_t valid_bytes);
   LogFile(LogFile&& other) noexcept;
   LogFile& operator=(LogFile&& other) noexcept;
@@ -28,7 +28,7 @@ class LogFile {
   // Writes and syncs `bytes`, and checks that the file is still at its path. ResourceExhausted on a
   // full disk; the end of the file may then be torn.
   absl::Status Append(std::string_view bytes);
-  // Writes `bytes`. They reach the device sooner or later, at the latest with the next Append().
+  // Writes `bytes`. They reach the device with the next Append(), or earlier.
   absl::Status AppendUnsynced(std::string_view bytes);
 
  private:

@@ -38,7 +38,7 @@ struct ParsedLog {
 // nullopt: there is no next file. `name` is for messages.
 // - A record that is cut short was never durable, and is cut off. So is a damaged record without a
 //   whole record of a later group and without a mark after it.
-// - If the next file begins with the number of the record that is cut short or damaged, that was a
+// - If the next file begins with the number of the record that is cut short or damaged, it was a
 //   mark and not a record, and nothing is lost.
 // - Any other damage is DataLoss with the record.
 // - A log of a newer release is FailedPrecondition.

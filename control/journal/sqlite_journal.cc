@@ -184,7 +184,7 @@ class SqliteJournal final : public Journal {
 
   // Begins a new log, and removes the old ones when the snapshot that replaces them is durable. An
   // old log that a power loss brings back is ignored. Without space or a descriptor the snapshot is
-  // skipped, and the logs stay until one succeeds.
+  // skipped, and the logs stay until a snapshot succeeds.
   absl::Status WriteSnapshot(const Item& item) {
     const uint64_t next = item.sequence + 1;
     absl::StatusOr<std::vector<uint64_t>> old = ListLogs(work_dir_);

@@ -64,8 +64,8 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // Returns the metric of that name and these labels, made at first use. `help` is that of the
-  // first call for the name.
+  // Returns the metric of that name and these labels, created at first use. The first call for a
+  // name sets its `help`.
   Counter& GetCounter(const std::string& name, const std::string& help, const Labels& labels = {});
   // Returns a counter for labels that come and go, as clients do. The newest kGoneKept counters
   // that no longer have an owner are kept, because their last counts may not have been read yet.

@@ -21,8 +21,8 @@ class WaitLines {
             std::vector<std::pair<std::string, std::string>> of = {})
       : events_(std::move(events)), of_(std::move(of)) {}
 
-  // Notes that the present wait has lasted for `waited` and continues; to be called repeatedly.
-  // `whom` is called when an event may be due; an empty text suppresses the event.
+  // Notes that the present wait has lasted for `waited` and continues. Call it repeatedly. `whom`
+  // is called when an event may be due; an empty text suppresses the event.
   void Waits(absl::Duration waited, absl::FunctionRef<std::string()> whom);
 
  private:

@@ -51,7 +51,7 @@ bool SomebodyHasRoom(const State& state, const IterationState& iteration,
 // Returns the worker that gets `partition` of `iteration`. A shard goes to the worker whose place
 // in the list is its number; under target LOCAL to no other. Otherwise the partition is placed on
 // the worker that then has the fewest of the iteration's partitions per permit, not counting ended
-// ones; among equals, to the one with the fewest partitions of all iterations. A worker in `avoid`
+// ones; among equals, on the one with the fewest partitions of all iterations. A worker in `avoid`
 // is chosen only if there is no other. Returns none if no worker is usable or none has room; with a
 // nonempty `avoid` room is not required.
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,

@@ -40,8 +40,8 @@ int64_t PermutedSplit(uint64_t key, int64_t count, int64_t k) {
   const int half = HalfBits(count);
   const uint64_t mask = (uint64_t{1} << half) - 1;
   uint64_t x = static_cast<uint64_t>(k);
-  // A Feistel network permutes a power of two. Repeating it while the result is outside [0, count)
-  // ends inside, and the whole stays a permutation.
+  // A Feistel network permutes a power of two. Repeating it until the result is in [0, count)
+  // always ends, and gives a permutation of [0, count).
   do {
     uint64_t left = x >> half;
     uint64_t right = x & mask;
@@ -69,7 +69,7 @@ int64_t SplitBlock(int64_t wanted, int64_t remaining, int64_t partitions) {
 
 namespace {
 
-// Returns DataLoss for impossible counts, wherever they came from: only this job ends.
+// Returns DataLoss for impossible counts, whatever their origin, so that only this job ends.
 absl::Status CheckGiven(int64_t given, int64_t count) {
   if (given >= 0 && given <= count) return absl::OkStatus();
   return absl::DataLossError(

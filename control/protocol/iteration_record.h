@@ -117,7 +117,7 @@ struct IterationRecord {
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   ReaderList readers;
   bool closed = false;     // readers may be notified of the end
-  bool finished = false;   // all is committed, or given up by name; nothing changes any more
+  bool finished = false;   // all is committed, or explicitly given up; nothing changes any more
   bool forgotten = false;  // finished, and only marks are left of what readers had
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
@@ -194,7 +194,7 @@ struct IterationClosed {
 };  // by partition
 struct IterationReopened {};
 struct IterationFinished {};
-// Every consumer is at a place from which all can go on together.
+// Every consumer is at a place from which all can continue together.
 struct ConsumersFormed {};
 struct RoundsRescheduled {
   RoundEvent event;

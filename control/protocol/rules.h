@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules that a test breaks on purpose, one at a time, to check that the exploration
-// (tests/control/protocol/explore.h) and the demo's count notice. Only tests pass anything other
+// (tests/control/protocol/explore.h) and the demo's count notice it. Only tests pass anything other
 // than kNone.
 #pragma once
 

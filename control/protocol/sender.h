@@ -39,7 +39,7 @@ class Sender {
   // `index` leaves on the link to `client`. REQUIRES: MaySendTo(client), and
   // Wants(index) or again() has it.
   void OnSent(ClientId client, Index index);
-  // The link refused the index. It is to be sent again, to any reader.
+  // The link refused the index. It must be sent again, to any reader.
   void OnRefused(ClientId client, Index index);
   // The producer is past `index`, which need not be sent.
   void OnPassed(Index index);
@@ -53,7 +53,7 @@ class Sender {
   // A link of this client opened, or was open when the placement arrived. `received` is what the
   // client has of this partition, or at least what it has of the indices that were sent on its
   // earlier link and not confirmed; the client reported this after that link was gone. Indices that
-  // were sent on that link, and are neither confirmed nor in `received`, are to be sent again.
+  // were sent on that link, and are neither confirmed nor in `received`, must be sent again.
   // Returns false if the client is not a reader of this placement (yet): close the link.
   bool OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& received);
   // The link broke. Indices that were sent on it and not confirmed are in doubt: they are not sent

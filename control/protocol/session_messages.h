@@ -281,7 +281,7 @@ struct StepCounts {
   friend bool operator==(const StepCounts&, const StepCounts&) = default;
 };
 
-// A worker's work for an iteration since it has partitions of it. Counts whole elements.
+// A worker's work for an iteration since it first had partitions of it. Counts whole elements.
 struct IterationWork {
   IterationId iteration;
   int64_t elements = 0;    // produced here, needed or not
@@ -577,7 +577,7 @@ struct PartitionFailed {
   friend bool operator==(const PartitionFailed&, const PartitionFailed&) = default;
 };
 
-// SIGTERM: give my partitions to others, then send Drained.
+// After SIGTERM: give this worker's partitions to others, then send Drained.
 struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The token that lets a client read a worker's window which trainers share: the job's token, then
-// the trainer whose place in the window the client reads from.
+// The token that lets a client read a worker's window that trainers share. It is the job's token,
+// followed by the trainer whose place in the window the client reads from.
 #pragma once
 
 #include <optional>

@@ -4,7 +4,7 @@
 
 namespace penstock::control {
 
-// Works around two faults: one of gRPC, one of Abseil, on which it is built. Call it before a
+// Works around two faults, one in gRPC and one in Abseil, which gRPC is built on. Call it before a
 // channel or a server is made. Any thread.
 //
 // - From the first call on, it keeps the threads on which gRPC runs callbacks. Otherwise gRPC joins
@@ -14,7 +14,7 @@ namespace penstock::control {
 // - It turns off Abseil's detection of deadlocks, which is on where Abseil was built without
 //   NDEBUG, as Debian's is. The detection notes each of gRPC's mutexes at its first lock, and keeps
 //   the notes of mutexes that gRPC frees without their destructors, so that processes grow with
-//   each connection and call. Also, all locks pass one spinlock there.
+//   each connection and call. It also makes all locks pass one spinlock.
 void PrepareGrpc();
 
 }  // namespace penstock::control

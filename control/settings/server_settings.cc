@@ -105,7 +105,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "Maximum bytes of elements on their way to clients, and of a single element; 0 means half "
        "of the memory that the process may use."},
       {"ram-budget-bytes", &config.ram_budget_bytes,
-       "Maximum bytes that pipelines hold ready or in work beyond their minimum; 0 means a quarter "
+       "Maximum bytes that pipelines hold, ready or in progress, beyond their minimum; 0 means a "
+       "quarter "
        "of the memory that the process may use."},
       {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,
        "Maximum bytes of elements in each window that trainers share; 0 means an eighth of the "

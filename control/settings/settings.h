@@ -31,7 +31,7 @@ struct Setting {
   const char* name;
   Target target;  // holds the default; a Duration is given in milliseconds
   const char* help;
-  // The name in the release before, which is accepted too; nullptr: the same.
+  // The name in the previous release, which is accepted too; nullptr: the same name.
   const char* old_name = nullptr;
 };
 

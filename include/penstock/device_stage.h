@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last steps of preparing a batch that a GPU does better than the CPUs that made it: images from
-// bytes to planes of numbers, padding of ragged rows, gathering of rows. The wire and the bus then
-// carry the smaller form.
+// The last steps of preparing a batch, which a GPU does better than the CPUs that made it:
+// converting images from bytes to planes of numbers, padding ragged rows, gathering rows. The
+// network and the bus then carry the smaller form.
 //
 //   PENSTOCK_RETURN_IF_ERROR(batch.ReadyOn(stream));
 //   ps::ImagesToPlanes images{.images = batch["image"].raw(), .batch = 64, .height = 224,

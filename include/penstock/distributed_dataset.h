@@ -189,8 +189,8 @@ class DistributedIteratorImpl {
 // Reads a distributed dataset step by step. Next(), Save() and Restore() are for one thread at a
 // time and not inside Run(); Stop() is for any thread. Destroying the iterator stops it.
 //
-// In a connected group the first Next() checks that all processes read alike: the dataset, its job,
-// the policy and the step. FailedPrecondition names the processes that differ, and in what.
+// In a connected group the first Next() checks that all processes have the same dataset, job,
+// policy and step. FailedPrecondition names the processes that differ, and in what.
 //
 // Where the processes agree on each step: if an iterator is destroyed before its end, or its
 // process dies, the other processes' iterators end with Unavailable naming that process. Under

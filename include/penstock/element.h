@@ -79,7 +79,7 @@ class Element {
   bool IsShared() const { return loan_.IsShared(); }
   // Returns another handle on the same block, which makes the block read-only.
   Element Share() const { return Element(loan_.Share(), block_, spec_); }
-  // Copies the values into their own block. ResourceExhausted without memory.
+  // Copies the values into a block of their own. ResourceExhausted without memory.
   absl::StatusOr<Element> Copy() const;
 
   // Returns head and body as they are in memory; see docs/element.md.

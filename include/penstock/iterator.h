@@ -35,7 +35,7 @@ struct NodeStats {
   absl::Duration busy;      // spent in this node's own code, an estimate from samples
   absl::Duration waiting;   // spent by readers waiting for its next element
   int64_t parallelism = 0;  // calls at a time; 0: the node makes none
-  int64_t ahead = 0;        // elements it may hold ready or in work; 0: it reads none ahead
+  int64_t ahead = 0;        // elements it may hold, ready or in progress; 0: it reads none ahead
   friend bool operator==(const NodeStats&, const NodeStats&) = default;
 };
 struct IteratorStats {

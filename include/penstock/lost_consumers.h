@@ -26,11 +26,11 @@ namespace PENSTOCK_EXPORT penstock {
 // One change of a consumer's state, as the dispatcher sees it.
 struct LostConsumer {
   enum class State {
-    kSilent,  // not heard for 7/4 of a heartbeat interval, at least 1.75 s, or this process does
-              // not hear the dispatcher; the consumer may only be late
+    kSilent,  // not heard from for 7/4 of a heartbeat interval, at least 1.75 s, or this process
+              // does not hear from the dispatcher; the consumer may only be late
     kEnded,   // its connection ended: usually its process ended, or its network failed
     kDead,    // declared dead after `client_timeout`; Next() returns Unavailable
-    kBack,    // the consumer, or another process with its number, is heard again
+    kBack,    // the consumer, or another process with its number, is heard from again
   };
   std::string job;
   int64_t consumer = 0;

@@ -32,7 +32,7 @@ template <class T>
 class MovedField {
  public:
   MovedField() = default;
-  // As T is made: from a value, an optional, a list of items, or a list of members.
+  // Can be made like a T: from a value, an optional, a list of items, or a list of members.
   template <class U = T>
     requires std::convertible_to<U, T>
   PENSTOCK_MOVED MovedField(U&& value) : value_(std::forward<U>(value)) {}  // NOLINT

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replicas of a synchronous trainer, which step together in one process or in several, and
-// operations on values of which each replica has its own. penstock/distributed_dataset.h gives them
-// a dataset to read. The guide is docs/replicas.md.
+// operations on values that each replica has one of. penstock/distributed_dataset.h gives them a
+// dataset to read. The guide is docs/replicas.md.
 #pragma once
 
 #include <cstddef>
@@ -194,7 +194,7 @@ class ReplicaGroup {
   requires std::is_arithmetic_v<T> absl::StatusOr<T> Reduce(ReduceOp op,
                                                             const PerReplica<T>& values)
   const;
-  // Reduces vectors of one length place by place. InvalidArgument for different lengths.
+  // Reduces vectors of one length position by position. InvalidArgument for different lengths.
   template <class T>
   requires std::is_arithmetic_v<T> absl::StatusOr<std::vector<T>> Reduce(
       ReduceOp op, const PerReplica<std::vector<T>>& values)

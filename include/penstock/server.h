@@ -127,7 +127,7 @@ struct WorkerConfig {
   // Bytes of elements on their way to clients. A single larger element is refused, in this whole
   // process. 0: half the memory.
   int64_t memory_budget_bytes = 0;
-  // Bytes that nodes left at kAutotune hold ready or in work beyond their minimum, in all
+  // Bytes that nodes left at kAutotune hold, ready or in progress, beyond their minimum, in all
   // partitions together; 0: a quarter of the memory, shared with all other reading in this process.
   int64_t ram_budget_bytes = 0;
   // Bytes of the elements in each window that trainers share

@@ -34,16 +34,16 @@ struct RestoreOptions {
 // returns FailedPrecondition if the job's name is in use for other states, or is still read under a
 // different run_id.
 //
-// Nodes after Distribute continue from the positions of the rank that was least far. A static mode
-// keeps its number of shards.
+// Nodes after Distribute continue from the positions of the rank that had read the least. A static
+// mode keeps its number of shards.
 //
 // The states of a coordinated read must be of one step, before the last rounds. Rounds are counted
 // from 0 again.
 //
 // In order kDeterministic, steps are counted from 0 again (see StepToken), and the elements that
 // are in no state are distributed again in their order. If the states are of one step
-// (StepToken::round), reading continues as without a restore. Otherwise the elements of earlier
-// steps that some states lack come first. No element is delivered twice.
+// (StepToken::round), reading continues as if there had been no restore. Otherwise the elements of
+// earlier steps that some states lack come first. No element is delivered twice.
 State MergeRankStates(absl::Span<const State> states, const RestoreOptions& options = {});
 
 // The name before 0.9, until the next release.

@@ -16,7 +16,8 @@ void CountLink(const std::string& protocol, int64_t elements, int64_t bytes) {
   const Labels labels = {{"protocol", protocol}};
   ProcessMetrics()
       .GetCounter("penstock_link_elements_total",
-                  "Elements that came to clients over their links, by their heartbeats.", labels)
+                  "Elements that clients received over their links, as reported in heartbeats.",
+                  labels)
       .Add(elements);
   ProcessMetrics()
       .GetCounter("penstock_link_bytes_total", "Bytes of those elements.", labels)
@@ -34,7 +35,7 @@ void CountRecord(size_t bytes) {
 
 void CountJob(const JobTerms& terms) {
   ProcessMetrics()
-      .GetCounter("penstock_dispatcher_jobs_created_total", "Jobs made, by processing mode.",
+      .GetCounter("penstock_dispatcher_jobs_created_total", "Jobs created, by processing mode.",
                   {{"mode", ToText(terms.mode)}})
       .Add();
 }
@@ -55,7 +56,7 @@ void CountIterator(const JobTerms& terms) {
 void SetWantedWorkers(int64_t workers) {
   static Gauge& wanted = ProcessMetrics().GetGauge(
       "penstock_dispatcher_wanted_workers",
-      "Workers that keep the trainers of all jobs fed, an estimate; 0: none yet.");
+      "Estimated number of workers that keep the trainers of all jobs fed; 0: no estimate.");
   wanted.Set(workers);
 }
 
@@ -63,7 +64,7 @@ void SetLostConsumers(int64_t suspected, int64_t dead) {
   const auto set = [](const char* state, int64_t consumers) {
     ProcessMetrics()
         .GetGauge("penstock_dispatcher_lost_consumers",
-                  "Consumers of coordinated reads that others wait for and that are not heard.",
+                  "Consumers of coordinated reads that others wait for and that are silent.",
                   {{"state", state}})
         .Set(consumers);
   };
@@ -74,14 +75,13 @@ void SetLostConsumers(int64_t suspected, int64_t dead) {
 void CountStepsCompared(int64_t steps) {
   static Counter& compared = ProcessMetrics().GetCounter(
       "penstock_dispatcher_steps_compared_total",
-      "Steps of coordinated reads of which two consumers said that they returned the same row.");
+      "Steps of coordinated reads for which two consumers reported the same row.");
   compared.Add(steps);
 }
 
 void CountEvent(const std::string& name) {
   ProcessMetrics()
-      .GetCounter("penstock_dispatcher_events_total", "What happened, by name of the event.",
-                  {{"event", name}})
+      .GetCounter("penstock_dispatcher_events_total", "Logged events, by name.", {{"event", name}})
       .Add();
 }
 

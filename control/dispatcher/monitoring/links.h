@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients report about their links with their heartbeats: the last report of each session and
+// What clients report about their links in their heartbeats: the last report of each session and
 // the one before, from which rates are computed. Not journaled: a restarted dispatcher gets all of
 // it again.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consumers of coordinated reads that are no longer heard from: first suspected, then dead, until
 // they return or nobody needs them. Not journaled: a restarted dispatcher suspects the consumers
-// that it does not hear. A value without a clock.
+// that stay silent. A value without a clock.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ class GrpcListener final : public Listener {
 
   int port() const override { return port_; }
   void Shutdown() override {
-    server_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams have no end of their own
+    server_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams do not end by themselves
   }
 
  private:

@@ -140,8 +140,8 @@ std::string StatusPage(const DispatcherStatus& status) {
                     JobsOf(status)),
           "<p>received: elements that readers have, returned by Next() or received for it · "
           "committed: of "
-          "them, those in a trainer's history for good · waits for: who is missing for the latest "
-          "pass to go on</p>\n",
+          "them, those in a trainer's history for good · waits for: what the latest pass needs "
+          "to continue</p>\n",
           HtmlTable(
               "How well trainers are fed",
               {"job", "trainers busy", "elements/s wanted", "a worker makes", "workers needed"},

@@ -104,7 +104,7 @@ class Client final : public HttpClient {
   Jobs new_ GUARDED_BY(mu_);
 
   // Used by the client's thread alone.
-  Jobs waiting_;  // for their time, or for a connection
+  Jobs waiting_;  // until they are due, or for a connection
   Jobs active_;
   std::vector<CURL*> idle_;
   Clock::time_point complained_;

@@ -28,14 +28,14 @@ class Transfer {
 
   // Prepares `easy` for the next try, which continues where the last one ended.
   void Begin(CURL* easy);
-  // Handles the end of a try; `easy` is no longer used. Returns nullopt if it is to begin again at
-  // due().
+  // Handles the end of a try; `easy` is no longer used. Returns nullopt if it must be tried again
+  // at due().
   std::optional<absl::StatusOr<GetReply>> End(CURLcode code);
 
   Clock::time_point due() const { return due_; }
   // Returns when to end a try that is under way and receives nothing.
   Clock::time_point stalls_at() const;
-  // Returns why it is being retried, once it has been for kComplainAfter; else empty.
+  // Returns why it is being retried, once that has lasted for kComplainAfter; else empty.
   std::string Complaint() const;
 
  private:

@@ -90,8 +90,8 @@ struct IterationContext {
   Broken broken = Broken::kNone;
 };
 
-// Returns the context of a dispatcher that has just started: no peer has been heard and no client
-// is present. Changes no placement: answers are collected as clients connect.
+// Returns the context of a dispatcher that has just started: no peer has been heard from and no
+// client is present. Changes no placement: answers are collected as clients connect.
 IterationContext MakeIterationContext(const IterationRecord& record, Broken broken = Broken::kNone);
 
 // --- Clients -------------------------------------------------------------------
@@ -144,11 +144,11 @@ Decision OnReaderExpired(const IterationRecord& record, IterationContext& contex
 // are placed again; placements that it should not hold are unassigned.
 Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
                            WorkerId worker, absl::Span<const HeldPlacement> held);
-// The dispatcher has started. Its record may be older than what the previous dispatcher did.
+// The dispatcher has started. Its record may lack what the previous dispatcher did last.
 Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context);
 // The worker was declared dead, or drains: all its partitions are placed again.
 Decision OnWorkerGone(const IterationRecord& record, IterationContext& context, WorkerId worker);
-// The partition is to move, for balance.
+// The partition must move, for balance.
 Decision OnRelieve(const IterationRecord& record, IterationContext& context, PartitionId partition);
 // The worker sent everything outside skip and nothing is in doubt; `end` is the number of elements.
 Decision OnEnded(const IterationRecord& record, IterationContext& context, WorkerId worker,

@@ -21,8 +21,8 @@ class BackgroundTask {
   ~BackgroundTask();  // waits for the current run
   BackgroundTask(const BackgroundTask&) = delete;
 
-  // Begins a run. ResourceExhausted if the process gets no thread for it. REQUIRES: no run is under
-  // way.
+  // Begins a run. ResourceExhausted if the process cannot start a thread for it. REQUIRES: no run
+  // is under way.
   absl::Status Begin();
   // True from Begin() until an Await() returns true.
   bool under_way() const { return begun_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets inside functions (FlatMap, Interleave). The graph that the function returned is a node's
-// second input, its *body*. One traced function, the attribute "function", makes the values of the
-// outer element that the body's sources need.
+// second input, its *body*. The attribute "function" is one traced function. It computes the values
+// that the body's sources need from the outer element.
 #pragma once
 
 #include <cstdint>

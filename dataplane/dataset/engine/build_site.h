@@ -79,9 +79,9 @@ class BuildSite {
   // builds the input again.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPass(size_t i, int64_t pass,
                                                           int64_t passes) const;
-  // Repeat: returns a copy of this site, for all sites below, with `kept` as the place for state
-  // that outlasts a pass. `kept` lives as long as their iterators. A Repeat above this one takes
-  // precedence.
+  // Repeat: returns a copy of this site in which state that outlasts a pass is stored in `kept`; it
+  // applies to all sites below. `kept` lives as long as their iterators. A Repeat above this one
+  // takes precedence.
   BuildSite Keeping(KeptAcrossPasses& kept) const {
     BuildSite site = *this;
     if (site.kept_ == nullptr) site.kept_ = &kept;
@@ -91,10 +91,11 @@ class BuildSite {
   // Cache: the state that all runs of the dataset share at this node. nullptr if this run reads
   // only a part of the dataset, or if the node is inside a body, which is opened many times.
   KeptByNode* kept_by_node() const;
-  // Cache: true below a second Cache, which may read only elements drawn with seed() from here.
+  // Cache: true below a second Cache, which must get elements drawn with seed() from here.
   bool in_first_pass() const { return first_pass_; }
-  // Cache: builds input `i` as the first pass of the first repetition of a run with `seed` reads
-  // it, whichever pass this is. Its sources ask `splits`, if not null, instead of the run's.
+  // Cache: builds input `i` as a run with `seed` reads it in the first pass of the first
+  // repetition, whichever pass this is. Its sources take splits from `splits` if that is not null,
+  // otherwise from the run's feed.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFirstPass(size_t i, SplitFeed* splits,
                                                                uint64_t seed) const;
   // FlatMap: builds body `i`, opened by the outer element number `element`. The body's sources take
@@ -146,8 +147,8 @@ class BuildSite {
   int threads_ = 0;  // 0: the run's
   int provider_ = 0;
   int64_t repetition_ = 0;
-  bool hands_on_ = false;     // NodeKind::hands_on, whose lookup takes a lock
-  bool gives_output_ = true;  // this node's elements are the run's
+  bool hands_on_ = false;     // NodeKind::hands_on; a lookup takes a lock
+  bool gives_output_ = true;  // the run outputs this node's elements
   Pool* output_ = nullptr;    // nullptr: the run's
   bool in_body_ = false;
   bool undivided_ = false;

@@ -33,8 +33,8 @@ class ElementSink final : public ResultSink {
  private:
   struct Kept {
     std::vector<int64_t> dims;
-    Loan values;    // placed, or
-    Element copy;   // copied
+    Loan values;    // if they are placed
+    Element copy;   // if they are copied
     Tensor tensor;  // a view of either
   };
 

@@ -38,7 +38,7 @@ class ElementViews {
   }
 
   absl::Span<const Tensor> leaves() const { return leaves_; }
-  int64_t bytes() const { return bytes_; }  // of blocks, and of leaves without one
+  int64_t bytes() const { return bytes_; }  // of blocks, and of leaves without a block
 
  private:
   absl::InlinedVector<Tensor, 4> leaves_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading for a thread that must not only wait, such as one that handles signals.
+// Reading from a thread that must not block for long, such as one that handles signals.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ class InterruptibleIterator : public IteratorImpl {
                                                                        absl::Time until) = 0;
 };
 
-// Makes what Dataset::MakeIterator() returns. `epoch`: the dataset's epoch that the iterator reads;
-// nullopt: the next by count (epochs.h). MakeIterator() passes 0 if a seed is given. `output`: as
-// for MakeIteratorInto() (iterator_output.h).
+// Makes the iterator that Dataset::MakeIterator() returns. `epoch`: the dataset's epoch that the
+// iterator reads; nullopt: the next one (epochs.h). MakeIterator() passes 0 if a seed is given.
+// `output`: as for MakeIteratorInto() (iterator_output.h).
 absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
     const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch = std::nullopt,
     Pool* output = nullptr);

@@ -136,8 +136,8 @@ class LocalIterator final : public InterruptibleIterator {
     return Deliver(ProduceTimed());
   }
 
-  // Waits only while another thread is in Next() without a deadline. For an element that is made
-  // under a deadline, the position before it was kept.
+  // Waits only while another thread is in Next() without a deadline. While an element is made under
+  // a deadline, Save() uses the position that was kept before it.
   absl::StatusOr<State> Save() override {
     MutexLock finish_lock(finish_mu_);
     ASSIGN_OR_RETURN(const Unfinished unfinished, SaveUnfinished());
@@ -254,8 +254,8 @@ class LocalIterator final : public InterruptibleIterator {
     NextResult next = std::move(made_in_background_);
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
-    // If Save() did not return the kept state, the next state gets its number, so that it takes no
-    // place among the states that can be committed.
+    // If Save() did not return the kept state, the next state reuses its number. The kept state
+    // then takes no place among the states that can be committed.
     if (!kept_given_) --saves_;
     kept_state_.reset();
     return Deliver(std::move(next));
@@ -283,7 +283,7 @@ class LocalIterator final : public InterruptibleIterator {
   absl::Status TakeUp(const StateHead& head, std::string_view position,
                       StateExchange::TakenUp taken_up, const RestoreOptions& options) {
     background_.Await(absl::InfiniteFuture());
-    MutexLock finish_lock(finish_mu_);  // its nodes are about to go
+    MutexLock finish_lock(finish_mu_);  // its nodes are about to be destroyed
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
     if (cancelled_) return Stopped();
@@ -405,7 +405,7 @@ class LocalIterator final : public InterruptibleIterator {
   KeptAcrossPasses kept_by_nodes_;
   // Used while mu_ is held.
   const std::shared_ptr<StateExchange> states_ = std::make_shared<StateExchange>();
-  Mutex origin_mu_;  // the last lock to take
+  Mutex origin_mu_;  // acquired after all other locks
   uint64_t origin_ GUARDED_BY(origin_mu_) = RandomNumber();
   // Origin and number of the restored state.
   std::optional<std::pair<uint64_t, uint64_t>> restored_ GUARDED_BY(origin_mu_);
@@ -424,7 +424,7 @@ class LocalIterator final : public InterruptibleIterator {
   uint64_t saves_ = 0;
   ReadyHint* ready_ = nullptr;  // nodes_, if it is a ReadyHint; guarded by mu_
   const bool waits_for_others_;
-  const bool counts_deliveries_;  // of elements that Distribute gave
+  const bool counts_deliveries_;  // of elements from Distribute
   PendingDeliveries pending_;     // since the last Deliver(); guarded by mu_
   int64_t quick_ = 0;  // quick elements in a row; guarded by mu_, or background_ is not under way
   NextResult made_in_background_;  // by background_, which the thread that calls Next() uses

@@ -14,8 +14,8 @@ namespace penstock {
 // thread.
 class KeptAcrossPasses {
  public:
-  // Returns what node number `node` keeps, empty at first. It is for the node's iterator, of which
-  // there is one at a time.
+  // Returns what node number `node` keeps, empty at first. Only the node's iterator uses it, and
+  // only one exists at a time.
   std::shared_ptr<void>& Of(int node) {
     MutexLock lock(mu_);
     return by_node_[node];  // never moves

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset at work: one object per node. The reader pulls from the last node. The same objects run
+// A running dataset: one object per node. The reader pulls from the last node. The same objects run
 // in process and for a partition on a worker.
 #pragma once
 
@@ -65,7 +65,7 @@ class NodeIterator {
 };
 
 // The iterators that are notified when a saved state becomes durable or when reading is stopped
-// (Distribute). They know states by StateWriter::save_number().
+// (Distribute). They identify states by StateWriter::save_number().
 class CommitListeners {
  public:
   // Notes that the state of Save() number `save` is durable. Returns when all parties concerned
@@ -98,7 +98,7 @@ class StateExchange;     // state_sections.h
 struct RunContext {
   uint64_t seed = 0;                // for seeds left open by the definition
   int64_t repetition = 0;           // of the iteration (Repeat after Distribute), or the epoch
-  bool of_dataset = false;          // runs of the dataset share what its nodes keep (KeptByNode)
+  bool of_dataset = false;          // runs of the dataset share its nodes' KeptByNode
   uint64_t partition = 0;           // 0: the whole dataset
   bool same_elsewhere = false;      // all partitions make the same elements, then divide them
   int64_t hint_shards = 0;          // replaces kShardHint; 0: no hint is allowed
@@ -112,8 +112,9 @@ struct RunContext {
   // clients' slots.
   Pool* output = nullptr;
   bool output_ahead = false;
-  // The last node's elements are sent on before they are requested, as a worker does. A Prefetch at
-  // the end is then left out: it would only hold the elements once more, without clients' slots.
+  // The last node's elements are sent on before they are requested, as on a worker. A Prefetch at
+  // the end is then left out: it would only hold the elements a second time, outside clients'
+  // slots.
   bool sent_ahead = false;
   Files* files = nullptr;                  // nullptr: DefaultFiles()
   int threads = 0;                         // for parallel nodes; 0: one per core
@@ -132,7 +133,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& datas
                                                             const RunContext& context);
 
 // Saves a whole iterator as bytes, preceded by a version and the dataset's fingerprint.
-// CommitListeners know the state by the number `save`.
+// CommitListeners identify the state by the number `save`.
 absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
                                          uint64_t save = 0);
 // Restores a whole iterator. InvalidArgument for a position of a different dataset, naming the

@@ -14,7 +14,7 @@ thread_local PendingDeliveries* current = nullptr;
 absl::Status PendingDeliveries::Deliver() {
   absl::Status first;
   absl::Span<const PendingDelivery> rest = deliveries_;
-  while (!rest.empty()) {  // consecutive ones of one source go together
+  while (!rest.empty()) {  // consecutive elements of one source together
     const auto end = std::find_if(rest.begin(), rest.end(), [&](const PendingDelivery& delivery) {
       return delivery.from != rest.front().from;
     });
@@ -28,7 +28,7 @@ absl::Status PendingDeliveries::Deliver() {
 
 void PendingDeliveries::GoOn() {
   if (deliveries_.empty()) return;
-  if (current == nullptr) return Deliver().IgnoreError();  // their giver reports the error again
+  if (current == nullptr) return Deliver().IgnoreError();  // their source reports the error again
   current->Append(*this);
   deliveries_.clear();
 }

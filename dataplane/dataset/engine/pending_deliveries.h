@@ -21,9 +21,9 @@ struct PendingDelivery;
 class GivesElements {
  public:
   virtual ~GivesElements() = default;
-  // The program receives these elements now. Waits while they may not be returned. An error means
-  // that they may never be returned, because they belong to other consumers or reading was stopped.
-  // Any thread.
+  // Called when the program receives these elements. Waits until they may be returned. An error
+  // means that they may never be returned, because they belong to other consumers or reading was
+  // stopped. Any thread.
   virtual absl::Status OnDelivered(absl::Span<const PendingDelivery> deliveries) = 0;
 };
 

@@ -22,7 +22,7 @@ constexpr int64_t kMostBetween = 4096;
 constexpr int64_t kShare = 50;
 constexpr int64_t kScopeNs = 60;  // a scope's own cost, half of it outside its measurement
 
-// The calls that this thread is in.
+// The iterator calls that are in progress on this thread.
 struct Timing {
   bool inside = false;    // in a node's iterator
   int64_t weight = 0;     // of the outermost; 0: not timed
@@ -129,7 +129,7 @@ class ProfiledIterator final : public NodeIterator, public ReadyHint {
     return result;
   }
 
-  // Chooses the next call to time, by how much the timing of this call cost.
+  // Chooses the next call to time, from the cost of timing this one.
   void TimeAgain(int64_t scopes, int64_t took_ns) {
     const int64_t timing_ns = scopes * kScopeNs;
     const int64_t work_ns = std::max(took_ns - timing_ns, timing_ns / 8);

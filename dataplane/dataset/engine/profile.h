@@ -27,7 +27,7 @@ struct NodeProfile {
   std::atomic<int64_t> waiting_ns{0};  // spent by readers waiting for its next element
   // As last tuned (or set); 0: the node has none.
   std::atomic<int64_t> parallelism{0};  // calls at a time
-  std::atomic<int64_t> ahead{0};        // elements it may hold ready or in work
+  std::atomic<int64_t> ahead{0};        // elements it may hold, ready or in progress
 };
 
 // The counts of all nodes of one dataset. Outlives the iterators that count into it; they may be of

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Bytes that nodes may hold ready or in work beyond their least depth. Any thread.
+// Bytes that nodes may hold ready or in progress, beyond their least depth. Any thread.
 class ReadAheadBudget {
  public:
   // Claims here also claim from `within`, which must outlive this.

@@ -26,7 +26,7 @@ bool AnyNode(const Dataset::Node& root, Predicate predicate) {
 }
 
 // True for a source of files inside a function that takes the file's name from the element that
-// opens it: TFRecordDatasetOf and its like.
+// opens it, such as TFRecordDatasetOf.
 bool ReadsFileOfItsElement(const Dataset::Node& node) {
   constexpr std::string_view kOf = "Of";
   std::string_view over_names = node.op;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter: runs operations in order, with a view of each value in a table. A value that is
-// a result is made in the memory of the sink, so that the batch's row is written once.
+// The interpreter: runs operations in order and keeps a view of each value in a table. Results are
+// made in the sink's memory, so that a batch's row is written only once.
 #include "dataplane/dataset/expr/bound_function.h"
 
 #include <map>

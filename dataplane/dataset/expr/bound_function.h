@@ -10,7 +10,8 @@
 
 namespace penstock {
 
-// The same as BoundFunction::Bind(), but the operations use `means` instead of the process's.
+// The same as BoundFunction::Bind(), but the operations use `means` instead of the process's
+// defaults.
 absl::StatusOr<std::shared_ptr<const BoundFunction>> BindWith(
     std::shared_ptr<const FunctionDef> def, OpMeans means);
 

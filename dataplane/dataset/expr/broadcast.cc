@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Returns one dimension of the result; kUnknownDim may be either. -2: they do not fit.
+// Returns one dimension of the result; either argument may be kUnknownDim. -2: they do not fit.
 int64_t Join(int64_t a, int64_t b) {
   if (a == b) return a;
   if (a == 1) return b;

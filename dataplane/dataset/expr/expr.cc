@@ -178,7 +178,7 @@ Expr Struct(std::vector<std::pair<std::string, Expr>> members) {
   }
   node.spec = Spec::Dict(std::move(specs));
   for (size_t i = 0; i < node.spec.size(); ++i) {
-    // Of equal keys the last counts, as in Spec::Dict.
+    // The last of equal keys counts, as in Spec::Dict.
     const auto last = std::find_if(members.rbegin(), members.rend(), [&](const auto& member) {
       return member.first == node.spec.key(i);
     });
@@ -215,7 +215,7 @@ Application::~Application() {
     const std::shared_ptr<const Application> maker = left.back().node()->maker;
     left.pop_back();
     if (maker == nullptr || maker.use_count() > 1) continue;
-    // No other Expr has it, and the Application was not created const.
+    // No other Expr shares it, and the Application was not created const.
     std::vector<Expr>& its = const_cast<Application&>(*maker).inputs;
     std::move(its.begin(), its.end(), std::back_inserter(left));
     its.clear();

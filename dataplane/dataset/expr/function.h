@@ -78,7 +78,7 @@ class ResultSink {
 };
 
 // A function made ready to run. Thread-safe. Each call has its own scratch memory, which is reused,
-// so that a steady state allocates little.
+// so that little is allocated in the steady state.
 class BoundFunction {
  public:
   // NotFound if this program lacks a registered function; names the function and its version.

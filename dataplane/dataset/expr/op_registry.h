@@ -72,8 +72,8 @@ struct OpRow {
   int min_inputs = 1;
   int max_inputs = 1;
   std::vector<AttrRow> attrs;
-  // Returns dtypes and shapes of the outputs. The types of attributes and the number of inputs are
-  // checked before; infer checks the attributes' values and the specs.
+  // Returns dtypes and shapes of the outputs. The types of attributes and the number of inputs were
+  // already checked; infer checks the attributes' values and the specs.
   absl::StatusOr<std::vector<TensorSpec>> (*infer)(const Attrs& attrs, InputSpecs inputs) = nullptr;
   // REQUIRES: infer accepted the same attrs and inputs.
   absl::StatusOr<Kernel> (*make)(const OpDef& def, InputSpecs inputs) = nullptr;

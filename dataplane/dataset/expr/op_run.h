@@ -28,7 +28,7 @@ struct OutputPlace {
   uint32_t value = 0;  // the value's number
   DType dtype = DType::kInvalid;
   const TensorSpec* spec = nullptr;
-  absl::Span<const uint32_t> results;  // the results of the function that this value is
+  absl::Span<const uint32_t> results;  // the function's results that this value provides
 };
 
 // Valid for one call of a kernel.
@@ -63,7 +63,7 @@ class OpRun {
   // Makes output `i` of strings: at(n) returns string n.
   absl::Status Strings(size_t i, absl::Span<const int64_t> dims,
                        absl::FunctionRef<std::string_view(int64_t)> at);
-  // Stores strings that are not an output yet in the arena.
+  // Stores in the arena strings that are not an output yet.
   absl::StatusOr<Tensor> KeepStrings(absl::Span<const int64_t> dims,
                                      absl::FunctionRef<std::string_view(int64_t)> at);
   // True if output `i` has been given.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the results of registered code for one element's leaves against the spec that it promised.
+// Checks the results of registered code for one element's leaves against the promised spec.
 #pragma once
 
 #include <cstddef>

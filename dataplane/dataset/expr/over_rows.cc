@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Larger values are long enough loops by themselves; joining them would be a needless copy.
+// The loop over a larger value is long enough by itself; joining values would be a needless copy.
 constexpr int64_t kMostRowBytes = 512;
 
 bool IsSmall(const TensorSpec& spec) {
@@ -23,8 +23,8 @@ TensorSpec WithRows(const TensorSpec& spec) {
   return Dense(spec.dtype, spec.shape.WithLeading(kUnknownDim));
 }
 
-// Rewrites a function. It maps each value of the old function as its operation is mapped: to a
-// value over rows, or, if the value uses no input, to the same value.
+// Rewrites a function. Each value of the old function becomes a value over rows or, if it uses no
+// input, the same value.
 class Rewriter {
  public:
   explicit Rewriter(const FunctionDef& def) : from_(def) {}
@@ -149,7 +149,7 @@ class Rewriter {
 
 std::optional<FunctionOverRows> OverRowsOf(const FunctionDef& def) {
   auto result = Rewriter(def).Rewrite();
-  // A function that inference rejects would be an error of ours; the old function is then used.
+  // A function that inference rejects would be a bug of ours; the old function is then used.
   if (result.has_value() && !CheckFunction(*result->def).ok()) return std::nullopt;
   return result;
 }

@@ -98,7 +98,7 @@ std::shared_ptr<PythonHost> PythonHost::OfProcess() {
 void PythonHost::SetOfProcess(std::shared_ptr<PythonHost> host) {
   OfThisProcess& here = Here();
   MutexLock lock(here.mu);
-  // After a fork, the parent ends the host that it made: the child leaks it.
+  // After a fork, the parent stops the host that it made; the child leaks its copy.
   if (!here.in_creator) new std::shared_ptr<PythonHost>(std::move(here.host));
   here.host = std::move(host);
   here.in_creator = ForkGuard();

@@ -66,7 +66,7 @@ class PENSTOCK_EXPORT PythonHost {
   // Returns a host that refuses all functions with PermissionDenied(reason).
   static std::shared_ptr<PythonHost> Refusing(std::string reason);
   // Returns the host that this process set with SetOfProcess(), for datasets that it reads itself.
-  // If none was set, or only before a fork, returns a host that refuses.
+  // If none was set, or if it was set before a fork, returns a host that refuses.
   static std::shared_ptr<PythonHost> OfProcess();
   static void SetOfProcess(std::shared_ptr<PythonHost> host);
 };

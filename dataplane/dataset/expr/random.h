@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter-based generator under RandomBits.
+// The counter-based generator that RandomBits uses.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to a dataset. Sources and transforms are defined with their nodes, iterators in
-// iterator.cc.
+// What a Dataset reports about itself. Sources and transforms are defined with their nodes,
+// iterators in iterator.cc.
 #include "penstock/dataset.h"
 
 #include "dataplane/dataset/graph/graph.h"

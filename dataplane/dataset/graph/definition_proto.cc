@@ -20,7 +20,8 @@ namespace {
 constexpr uint32_t kDefinitionVersion = 1;
 
 // Builds a message's node over the trees read so far, and takes the last ones as its inputs.
-// REQUIRES: there are enough. Does not compare the node with the message's promises yet.
+// REQUIRES: there are enough. Does not yet compare the node with the results that the message
+// states.
 absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<NodePtr>& trees) {
   const NodeKind* kind = FindNodeKind(from.op());
   if (kind == nullptr)

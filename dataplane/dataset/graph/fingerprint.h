@@ -13,7 +13,7 @@
 namespace penstock {
 
 // Returns the fingerprint of a node and everything below it: operation, version, attributes and
-// inputs. It is the same on every machine and release. Constants enter by their values.
+// inputs. It is the same on every machine and in every release. Constants enter by their values.
 uint64_t FingerprintOf(std::string_view op, int version, const Attrs& attrs,
                        const std::vector<NodePtr>& inputs);
 

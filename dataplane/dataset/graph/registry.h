@@ -77,8 +77,8 @@ struct NodeKind {
   // source or transform. They enter the fingerprint.
   bool takes_params = false;
 
-  // Checks the values of attributes and the specs of inputs. The number and types of both are
-  // checked before. InvalidArgument (OutOfRange …) names the argument; the caller puts the node's
+  // Checks the values of attributes and the specs of inputs. The number and types of both were
+  // already checked. InvalidArgument (OutOfRange …) names the argument; the caller puts the node's
   // name in front.
   absl::StatusOr<Inferred> (*infer)(const Attrs& attrs, absl::Span<const NodePtr> inputs) = nullptr;
   // Builds the iterator. It builds inputs with site.BuildInput(i).

@@ -43,8 +43,8 @@ Span64 SplitOf(int64_t count, int64_t splits, int64_t n);
 // Returns how many splits a source of `count` elements is cut into.
 int64_t SplitCountFor(int64_t count);
 
-// The splits that one partition was given, in order. Access is random, so that a replay sees what
-// the first run saw.
+// The splits that one partition was given, in order. Access is random, so that a replay gets the
+// same splits as the first run.
 class SplitFeed {
  public:
   virtual ~SplitFeed() = default;

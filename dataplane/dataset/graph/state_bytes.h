@@ -28,12 +28,12 @@ class StateWriter {
   // The number by which CommitListeners know this state; 0: it is never committed.
   uint64_t save_number() const { return save_number_; }
 
-  // Bytes may be kept to become part of a later state (save_number() 0). A node attaches here what
-  // it must do when that happens. It may be called at any later time, on the thread that saves.
+  // Bytes may be kept to become part of a later state (save_number() 0). A node attaches a callback
+  // for that case here. The callback may run at any later time, on the thread that saves.
   using WhenPartOf = std::function<absl::Status(StateWriter& state)>;
   void Attach(WhenPartOf when) { attached_.push_back(std::move(when)); }
   std::vector<WhenPartOf> TakeAttached() { return std::exchange(attached_, {}); }
-  // Writes kept bytes, calls what was attached to them, and takes over the splits that they need.
+  // Writes kept bytes, runs the callbacks attached to them, and takes over the splits they need.
   absl::Status WriteKept(const StateWriter& kept, const std::vector<WhenPartOf>& attached);
 
   // Notes that a reader that continues from these bytes needs no split of the provider before this

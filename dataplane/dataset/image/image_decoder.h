@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes one image file of any format, upright if that is asked for.
+// Decodes one image file of any supported format, upright on request.
 #pragma once
 
 #include <cstddef>

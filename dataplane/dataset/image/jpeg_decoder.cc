@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libjpeg reports errors by a call that must not return. Every entry point sets a jump back to
-// itself, and then holds nothing with a destructor.
+// itself, and from then on holds no object with a destructor.
 #include "dataplane/dataset/image/jpeg_decoder.h"
 
 #include <csetjmp>

@@ -30,9 +30,9 @@ class JpegDecoder {
   // Returns the size if decoding makes `eighths` (1, 2, 4 or 8) pixels from every 8.
   ImageSize ScaledSize(int eighths);
 
-  // Reads one region (of the scaled image), and as little around it as it takes for its pixels to
-  // equal those of the whole image. The pixels are in `arena`. Once per Open(). DataLoss with
-  // libjpeg's message for damaged data.
+  // Reads one region (of the scaled image), and as few pixels around it as are needed to make its
+  // pixels equal to those of the whole image. The pixels are in `arena`. Once per Open(). DataLoss
+  // with libjpeg's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region, int eighths, Arena& arena);
 
   // Reads the whole image into `out`, row after row without gaps.

@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// The way from upright to stored: pixel (x, y) of the upright image is mirrored within it, then x
-// and y change places.
+// The change from the upright to the stored image: pixel (x, y) of the upright image is mirrored
+// within it, then x and y change places.
 struct Turn {
   bool mirror_x = false, mirror_y = false;
   bool transpose = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libpng reports errors by a call that must not return. A function that sets a jump back to itself
-// then holds nothing with a destructor. All memory of libpng is the arena's, so that a jump leaks
-// nothing.
+// holds no object with a destructor from then on. All memory of libpng is the arena's, so that a
+// jump leaks nothing.
 #include "dataplane/dataset/image/png_decoder.h"
 
 #include <png.h>

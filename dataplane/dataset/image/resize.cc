@@ -35,7 +35,7 @@ Float4 Load4(const float* values) {
 }
 void Store4(Float4 values, uint8_t* out) {
   const Float4 rounded = values + 0.5f;
-#ifdef __SSE2__  // packs with saturation, which GCC 12 does not find
+#ifdef __SSE2__  // packs with saturation, which GCC 12 does not generate
   const __m128i words = _mm_packs_epi32(_mm_cvttps_epi32(rounded), _mm_setzero_si128());
   const int bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
 #else

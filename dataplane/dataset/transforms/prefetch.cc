@@ -59,7 +59,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
       }
     }
     if (const absl::Status& status = queue_.front().status(); EndsReading(status))
-      return status;  // and again, if asked again
+      return status;  // every later call returns it too
     absl::StatusOr<Element> next = std::move(queue_.front());
     queue_.pop_front();
     if (next.ok()) ahead_.Gave(static_cast<int64_t>(next->block().size()));
@@ -138,7 +138,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   bool Full() const REQUIRES(mu_) { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
 
   BuildSite site_;
-  PositionedInput input_;  // while reader_ runs, used by it, except for positions
+  PositionedInput input_;  // while reader_ runs, only it uses this, except for positions
   int64_t given_ = 0;
 
   Mutex mu_;

@@ -56,7 +56,7 @@ struct Multiply {
       return a * b;
   }
 };
-// NaN if either value is, as np.minimum.
+// NaN if either value is NaN, as in np.minimum.
 struct MinimumOf {
   template <class T>
   static T Of(T a, T b) {

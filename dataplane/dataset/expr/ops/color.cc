@@ -21,7 +21,7 @@ namespace {
 
 using Specs = std::vector<TensorSpec>;
 
-constexpr double kMostHue = 0.5;     // of the circle
+constexpr double kMostHue = 0.5;     // fraction of the hue circle
 constexpr double kMostFactor = 1e6;  // a larger factor destroys the image, and floats overflow
 
 // Checks that the image has three channels.

@@ -105,11 +105,11 @@ absl::StatusOr<std::vector<TensorSpec>> InferExamples(const Attrs& attrs, InputS
   return outputs;
 }
 
-// One call's data on the wanted features, by their place in the spec.
+// One call's data about the wanted features, by their index in the spec.
 struct Wanted {
   std::string name;
   TensorSpec spec;
-  size_t default_input = 0;  // 0: no default, the feature must be there
+  size_t default_input = 0;  // 0: no default, the feature must be present
 };
 struct Parser {
   std::vector<Wanted> wanted;

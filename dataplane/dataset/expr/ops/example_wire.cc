@@ -11,7 +11,7 @@ namespace {
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
-// A field of a message. `bytes` has the contents of a kLength field or of a fixed one.
+// A field of a message. `bytes` has the contents of a kLength or fixed-width field.
 struct WireField {
   uint32_t number = 0;
   uint32_t type = 0;

@@ -133,7 +133,7 @@ std::vector<OpRow> MathOps() {
   return {
       FloatingRow("Floor", [](auto x) { return std::floor(x); }),
       FloatingRow("Ceil", [](auto x) { return std::ceil(x); }),
-      // In a program's initial rounding mode: halves go to even.
+      // In a program's initial rounding mode, halves round to even.
       FloatingRow("Round", [](auto x) { return std::nearbyint(x); }),
       FloatingRow("Sqrt", [](auto x) { return std::sqrt(x); }),
       FloatingRow("Exp", [](auto x) { return std::exp(x); }),

@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// The sources of the values along one axis of a result, as distances in the input, in values:
-// first, first + step, …; or the entries of `table`, in which kFilling means no value of the input.
+// Where the values along one axis of a result come from, as offsets in the input, in values: first,
+// first + step, …; or the entries of `table`, in which kFilling means no value of the input.
 struct AxisPlaces {
   static constexpr int64_t kFilling = -1;
 

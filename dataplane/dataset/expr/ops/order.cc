@@ -43,7 +43,7 @@ absl::Status CheckOrdered(DType dtype) {
   return CheckTakes(Takes::kReal, dtype, 0);
 }
 
-// True if a comes before b: NaN after all numbers.
+// True if a comes before b; NaN comes after all numbers.
 template <class T>
 bool Before(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {

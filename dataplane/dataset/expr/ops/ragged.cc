@@ -191,7 +191,7 @@ absl::StatusOr<Specs> InferSplit(const Attrs&, InputSpecs inputs) {
   return Specs{Ragged(kString, {shape.dim(0), kUnknownDim}, 1)};
 }
 
-// Splits as Python's str.split; a separator of "" is Python's None.
+// Splits like Python's str.split; the separator "" means Python's None.
 void AppendParts(std::string_view text, const std::string& separator,
                  std::vector<std::string_view>& parts) {
   if (!separator.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums, products, means, extremes, any and all over axes. Sums and products of integers are 64 bits
-// wide and means of integers are float64, as in NumPy. Floats add up in double and are rounded
+// wide and means of integers are float64, as in NumPy. Floats are summed in double and rounded
 // once.
 #include <algorithm>
 #include <cmath>
@@ -186,7 +186,7 @@ absl::StatusOr<Kernel> MakeMean(const OpDef& def, InputSpecs inputs) {
   });
 }
 
-// NaN if one value is.
+// NaN if any value is NaN.
 struct Larger {
   template <class T>
   T operator()(T a, T b) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RegexFullMatch and RegexReplace, with RE2: its time is linear in the text, whatever the pattern.
+// RegexFullMatch and RegexReplace, with RE2, whose time is linear in the text for any pattern.
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ absl::StatusOr<Specs> InferReplace(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(kString, inputs[0].shape)};
 }
 
-// Checks the size of a replaced text before it is made; it may be many times the text's.
+// Checks the size of a replaced text before it is made; it may be many times that of the input.
 absl::Status CheckReplaced(std::string_view text, const RE2& pattern, const std::string& rewrite,
                            bool global) {
   const auto references = static_cast<uint64_t>(std::count(rewrite.begin(), rewrite.end(), '\\'));

@@ -55,7 +55,7 @@ absl::StatusOr<Specs> InferSubstr(const Attrs&, InputSpecs inputs) {
   return Specs{Dense(kString, std::move(shape))};
 }
 
-// As tf.strings.substr: the start must be inside the text, the end may be outside.
+// Like tf.strings.substr: the start must be inside the text, the end may be outside.
 absl::StatusOr<std::string_view> SubstrOf(std::string_view text, int64_t begin, int64_t length) {
   const auto size = static_cast<int64_t>(text.size());
   if (begin < -size || begin > size || length < 0) {

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// The limit of deflate is 1032 to 1.
+// Deflate compresses by at most 1032 to 1.
 constexpr zip_uint64_t kMostInflated = 1040;
 
 std::string MemberName(const std::string& array) {

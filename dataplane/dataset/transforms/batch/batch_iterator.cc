@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Reads the rows of one batch after another. Subclasses put them together.
+// Reads the rows of one batch after another. Subclasses combine them.
 class BatchIterator : public BatchingIterator {
  public:
   BatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)

@@ -58,7 +58,7 @@ class CacheIterator final : public NodeIterator {
   absl::Status Save(StateWriter& writer) override {
     RETURN_IF_ERROR(Begin());
     writer.WriteUnsigned(store_->key());
-    // If this is restored elsewhere, the next pass may read the input from its start.
+    // If this position is restored elsewhere, the next pass may read the input from its start.
     if (site_.splits() != nullptr) writer.NeedsAllSplits();
     writer.WriteInt(passed_);
     writer.WriteBool(input_ != nullptr);

@@ -26,8 +26,8 @@ class MapStep {
   absl::Status Run(absl::Span<const Tensor> input, int64_t number, ResultSink& sink);
 
   // The number of calls at a time. With 1, calls run on the caller's thread. If the dataset leaves
-  // it open, the number exceeds that of cores once calls are seen to wait for something other than
-  // a core.
+  // it open, it exceeds the number of cores once calls are found to wait for something other than a
+  // core.
   int parallelism() const { return parallelism_.load(std::memory_order_relaxed); }
   // Returns whether the dataset leaves the number open.
   bool autotune() const { return autotune_; }

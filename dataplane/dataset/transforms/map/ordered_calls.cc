@@ -74,7 +74,7 @@ void OrderedCalls::RunOne(Shared& shared, MutexLock& lock) {
   lock.lock();
   call.done_ = true;
   --shared.running;
-  // Notify under the lock: the thread that destroys the OrderedCalls must not go on before.
+  // Notify under the lock: the thread that destroys the OrderedCalls must not continue before this.
   shared.done.notify_all();
 }
 

@@ -37,9 +37,9 @@ class OrderedCalls {
   // Sets the number of calls at a time. Running calls continue.
   void SetParallelism(int parallelism);
   // Waits until `call` is done. While it has not begun, runs calls on the caller's thread if the
-  // parallelism allows it, but none that was added after `call`, which might take long after `call`
-  // is done. Returns true if this thread had to wait while the parallelism allowed more calls and
-  // there were none to run.
+  // parallelism allows it, but none that was added after `call`, since it might outlast `call`.
+  // Returns true if this thread had to wait while the parallelism allowed more calls and there were
+  // none to run.
   bool Await(Call& call);
 
  private:
