@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Dataset reports about itself. Sources and transforms are defined with their nodes,
+// Accessors of Dataset. Sources and transforms are defined with their nodes,
 // iterators in iterator.cc.
 #include "penstock/dataset.h"
 
