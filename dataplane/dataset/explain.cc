@@ -110,7 +110,7 @@ bool WorksPerPartition(const std::string& op) {
 
 // --- Functions -------------------------------------------------------------------
 
-// Describes how the node's user stores the results of the node's function.
+// Describes how the node that uses this node stores the results of this node's function.
 std::string WhereTo(const Dataset::Node& node, const Dataset::Node* user, int user_number) {
   if (node.op != "Map" || user == nullptr) return "";
   const bool in_place =

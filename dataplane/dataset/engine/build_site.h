@@ -53,7 +53,7 @@ class BuildSite {
   // Prefetch: true if this run leaves the node out (RunContext::sent_ahead).
   bool is_left_out() const;
   int threads() const { return threads_ > 0 ? threads_ : run_->threads; }  // 0: one per core
-  int number() const { return number_; }  // of the node in the graph
+  int number() const { return number_; }  // this node's number in the graph
   std::string name() const { return NodeName(*node_, number_); }
   // The node's counts; nullptr: nothing is counted.
   NodeProfile* profile() const;
@@ -88,7 +88,7 @@ class BuildSite {
     return site;
   }
   KeptAcrossPasses* kept() const { return kept_; }  // nullptr: there is only one pass
-  // Cache: the state that all runs of the dataset share at this node. nullptr if this run reads
+  // Cache: the state of this node that all runs of the dataset share. nullptr if this run reads
   // only a part of the dataset, or if the node is inside a body, which is opened many times.
   KeptByNode* kept_by_node() const;
   // Cache: true below a second Cache, which must get elements drawn with seed() from here.
@@ -105,7 +105,7 @@ class BuildSite {
                                                           uint64_t element) const;
   // Builds this node's own iterator.
   absl::StatusOr<std::unique_ptr<NodeIterator>> Build() const;
-  // Makes the function ready to run. It is bound once per running dataset.
+  // Makes the function ready to run. Each function is bound once per running dataset.
   absl::StatusOr<std::shared_ptr<const BoundFunction>> Bind(
       const std::shared_ptr<const FunctionDef>& function) const;
 
@@ -136,8 +136,8 @@ class BuildSite {
   struct Shared;  // the bound functions, for all sites of one running dataset
 
   BuildSite() = default;
-  // True if this node passes on elements of input `i` unchanged, in output memory that it does not
-  // retain.
+  // True if this node passes on elements of input `i` unchanged, in output memory, and does not
+  // keep them.
   bool HandsOn(size_t i) const;
 
   NodePtr node_;

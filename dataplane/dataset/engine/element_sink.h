@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-// Writes results in place into the element's block if its layout is known when they arrive: if all
-// leaves are static, or if there is only one leaf. Otherwise it keeps the results until all sizes
-// are known, and takes no block from the pool for them. Used on one thread.
+// Writes results directly into the element's block if its layout is known when they arrive. This is
+// so if all leaves are static, or if there is only one leaf. Otherwise it keeps the results until
+// all sizes are known, and takes no block from the pool for them. Used on one thread.
 class ElementSink final : public ResultSink {
  public:
   // `place`: from Pool::PlaceOf().

@@ -45,7 +45,7 @@ constexpr uint64_t kStateVersion = 3;
 
 // The contents of a state other than the nodes' position.
 struct StateHead {
-  // Names the iterator and its Save() for Commit().
+  // Identifies the iterator and its Save() for Commit().
   uint64_t origin = 0;
   uint64_t save = 0;
   uint64_t seed = 0;
@@ -330,7 +330,7 @@ class LocalIterator final : public InterruptibleIterator {
   NextResult Deliver(NextResult next) {  // REQUIRES: mu_ held
     if (absl::IsCancelled(next.status()) || IsExhausted(next.status())) return next;
     RETURN_IF_ERROR(pending_.Deliver());
-    // An error takes up a step too: it takes the place of an element.
+    // An error takes the place of an element, so it counts as a step too.
     const bool end = next.ok() && !next->has_value();
     if (!end && restore_failed_.ok()) ++step_;
     return next;
@@ -348,7 +348,7 @@ class LocalIterator final : public InterruptibleIterator {
     made_in_background_ = ProduceTimed();
   }
 
-  // A state without its sections, for which the nodes may have to send requests.
+  // A state without its sections. To fill those in, the nodes may have to send requests.
   struct Unfinished {
     std::string head;
     std::vector<StateExchange::Unfinished> sections;
@@ -409,8 +409,8 @@ class LocalIterator final : public InterruptibleIterator {
   uint64_t origin_ GUARDED_BY(origin_mu_) = RandomNumber();
   // Origin and number of the restored state.
   std::optional<std::pair<uint64_t, uint64_t>> restored_ GUARDED_BY(origin_mu_);
-  // Held while a state's sections are requested, which Next() need not wait for. Acquired before
-  // all other locks.
+  // Held while a state's sections are requested. Next() need not wait for that. Acquired before all
+  // other locks.
   Mutex finish_mu_;
   Mutex kept_mu_;  // taken before mu_
   std::optional<absl::StatusOr<Unfinished>> kept_state_ GUARDED_BY(kept_mu_);

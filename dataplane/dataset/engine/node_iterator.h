@@ -49,8 +49,9 @@ class NodeIterator {
   virtual absl::StatusOr<bool> NextInto(ResultSink& sink);
 
   // Adds the leaves of the next element to `views`, which keep their memory alive; false at the
-  // end. For callers that only read the leaves: leaves that are in memory already need no copy into
-  // a block. After an error, the added leaves are invalid. The default adds the leaves of Next().
+  // end. For callers that only read the leaves, so that leaves that are already in memory need not
+  // be copied into a block. After an error, the added leaves are invalid. The default adds the
+  // leaves of Next().
   virtual absl::StatusOr<bool> NextViews(ElementViews& views);
 
   // Skips up to `count` elements as if Next() had returned them, and avoids computing them where

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements that Distribute gave to nodes after it. Each is delivered (docs/exactly_once.md) when
 // the outermost Next() returns the element that was made from it; until then it is pending. Pending
-// deliveries follow the results of the nodes, by thread. A node that returns its result before its
-// Next() returns does nothing for them; a node that holds elements back keeps their deliveries
-// (PositionedInput::Holds).
+// deliveries are collected per thread and accompany the nodes' results. A node that passes on its
+// result in the same Next() does nothing for them; a node that holds elements back keeps their
+// deliveries (PositionedInput::Holds).
 #pragma once
 
 #include <cstddef>

@@ -37,7 +37,7 @@ absl::Status CheckOpAttrs(const OpRow& row, const Attrs& attrs) {
   return absl::OkStatus();
 }
 
-// Refuses values larger than any element, before sizes are computed with them.
+// Rejects values that are larger than any element, before they are used to compute sizes.
 absl::Status CheckValueSize(const TensorSpec& spec) {
   if (!spec.shape.has_rank()) return absl::OkStatus();
   Dims known;

@@ -28,7 +28,7 @@ struct Step {
   std::vector<uint32_t> inputs;
   std::vector<OutputPlace> outputs;
   std::string name;              // for messages
-  std::optional<uint32_t> file;  // names the file whose contents are the input
+  std::optional<uint32_t> file;  // the value with the name of the file that the input was read from
 };
 
 // Result `result` is value `value`. Results that are written in place have no entry.
@@ -76,7 +76,7 @@ class Interpreter final : public BoundFunction {
         handed_.push_back({i, value});
       }
     }
-    // A chain runs at the place of its last operation.
+    // A chain runs where its last operation would run.
     std::map<size_t, const ImageChain*> ends;
     std::set<size_t> inside;
     const std::vector<ImageChain> chains = FindImageChains(*def_);
@@ -84,7 +84,7 @@ class Interpreter final : public BoundFunction {
       ends[chain.back()] = &chain;
       inside.insert(chain.begin(), chain.end() - 1);
     }
-    // Slices of one value run at the place of the first one.
+    // All slices of one value run where the first one would run.
     std::map<size_t, const SlicedRows*> firsts;
     const std::vector<SlicedRows> sliced = FindSlicedRows(*def_);
     for (const SlicedRows& slices : sliced) {

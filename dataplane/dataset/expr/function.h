@@ -42,8 +42,8 @@ struct FunctionDef {
 absl::StatusOr<std::shared_ptr<const FunctionDef>> Trace(const MapFunction& fn, const Spec& input);
 
 // The two halves of Trace(), for callers that already have an Expr (the arguments of a dataset made
-// inside FlatMap): SymbolicInput() makes a symbolic element, and TraceTo() traces what was computed
-// from it. InvalidArgument if `result` uses a value of another function's element.
+// inside FlatMap): SymbolicInput() makes a symbolic element, and TraceTo() traces the Expr that was
+// computed from it. InvalidArgument if `result` uses a value of another function's element.
 Expr SymbolicInput(const Spec& spec);
 absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceTo(const Expr& input, const Expr& result);
 

@@ -55,9 +55,9 @@ std::optional<FlipPlan> FlipPlanOf(const OpDef& op);
 // Returns the parameters of a Normalize.
 Normalization NormalizationOf(const Attrs& attrs);
 
-// Returns a region of between `min_area` and `max_area` of the image and an aspect of 3/4 to 4/3
-// (logarithmically uniform). After ten misses it is the largest centred region with an aspect in
-// these bounds. The same as torchvision's RandomResizedCrop.
+// Returns a random region with `min_area` to `max_area` of the image's area and an aspect of 3/4 to
+// 4/3 (logarithmically uniform). After ten draws that do not fit, returns the largest centred
+// region with an aspect in these bounds. The same as torchvision's RandomResizedCrop.
 Region RandomRegion(const RandomKey& key, int64_t image_height, int64_t image_width,
                     double min_area, double max_area);
 

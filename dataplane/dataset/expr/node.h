@@ -18,7 +18,7 @@ namespace penstock {
 
 // One use of an operation. The Exprs of its outputs share it.
 struct Application {
-  // Destroys its own inputs without recursion: a chain may have thousands of operations.
+  // Destroys the inputs without recursion, because a chain may have thousands of operations.
   ~Application();
 
   absl::string_view op;  // the registry's copy of the name

@@ -56,7 +56,7 @@ struct AttrRow {
 
 using InputSpecs = absl::Span<const TensorSpec>;
 
-// How an operation changes if it gets all rows of a batch at once, as inputs with one more
+// How an operation must change to process all rows of a batch at once, as inputs with one more
 // dimension in front (over_rows.h).
 enum class OverRows : uint8_t {
   kNever,        // the result would differ

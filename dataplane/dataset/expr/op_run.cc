@@ -36,8 +36,8 @@ const char* BytesOf(const Tensor& x) {
 }
 
 absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype) {
-  // Zeros are left out of the product at first. No product of some of the dims, such as a stride,
-  // can then overflow.
+  // Zeros are left out of the product at first. This ensures that no product of some of the dims,
+  // such as a stride, can overflow.
   uint64_t count = 1;
   bool empty = false;
   const uint64_t most = MostValueBytes() / std::max<size_t>(SizeOf(dtype), 1);

@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// No value may take more memory than this, nor more than one element may take (element_limit.h). A
-// larger request gets ResourceExhausted and allocates nothing.
+// No value may take more memory than this, or more than the limit for an element (element_limit.h).
+// A larger request gets ResourceExhausted and allocates nothing.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
 uint64_t MostValueBytes();
 // Returns the error for strings that together take `bytes`, more than MostValueBytes().

@@ -20,8 +20,8 @@ struct FunctionOverRows {
 };
 
 // Returns nullopt if the function does not compute the same over rows (an operation that is not
-// elementwise, an unknown shape, a result that uses no input), or if a row is so large that a call
-// for each row costs next to nothing.
+// elementwise, an unknown shape, a result that uses no input), or if a row is so large that a
+// separate call for it costs next to nothing.
 std::optional<FunctionOverRows> OverRowsOf(const FunctionDef& def);
 
 }  // namespace penstock

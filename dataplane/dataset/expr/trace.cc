@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns Exprs into a FunctionDef, and checks an untrusted one. Operations are in the order in which
-// a depth-first walk from the results completes them. Operations that no result needs are not
-// visited; equal operations are written once.
+// Turns Exprs into a FunctionDef, and checks an untrusted one. Operations are in post-order of a
+// depth-first walk from the results. The walk does not visit operations that no result needs, and
+// equal operations are written only once.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -55,7 +55,8 @@ std::string OpKey(const OpDef& def) {
   return key;
 }
 
-// Returns what a registered or Python function declares; true for all other operations.
+// Returns whether a registered or Python function is declared deterministic; true for all other
+// operations.
 bool IsDeterministic(const OpDef& def) {
   const bool says = def.op == "Call" || def.op == kPythonCall;
   return !says || Get<bool>(def.attrs, "deterministic");
@@ -75,8 +76,8 @@ class Tracer {
   }
 
  private:
-  // Numbers an operation and all operations before it, each after those that it uses. Without
-  // recursion: there may be thousands.
+  // Numbers an operation and all operations before it, each after the operations that it uses. Does
+  // not recurse, because there may be thousands.
   absl::Status Number(const Application* last) {
     std::vector<const Application*> stack = {last};
     while (!stack.empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks for nodes whose next element depends on a value (Filter, FlatMap, Interleave). If the
-// value differed when a partition is read again, all later elements would get different numbers.
+// value were different when a partition is read again, all later elements would get different
+// numbers.
 #pragma once
 
 #include <string_view>

@@ -31,8 +31,8 @@ struct NodeSummary {
 };
 std::vector<NodeSummary> Summarize(const Dataset& dataset);
 
-// True if the dataset is sure to end: nothing in it repeats forever, and no node runs the user's
-// own code, which may never end.
+// True if the dataset certainly ends: nothing in it repeats forever, and no node runs the user's
+// own code, which might never end.
 bool SurelyEnds(const Dataset& dataset);
 
 // Returns the name of the first node in which the two differ; empty if they are equal.

@@ -71,7 +71,8 @@ struct NodeKind {
   // Spec. Only inside a body.
   bool takes_argument = false;
   // Returns elements of its inputs unchanged, in the inputs' memory (Take, Prefetch, Interleave).
-  // It may skip some. If it has bodies, only their elements are meant; undivided inputs never are.
+  // It may skip some. If it has bodies, it returns only their elements; it never returns those of
+  // undivided inputs.
   bool hands_on = false;
   // Takes further attributes, under names that begin with kParamPrefix: the params of a registered
   // source or transform. They enter the fingerprint.
@@ -86,8 +87,8 @@ struct NodeKind {
   // Plans the splits of a source that can be divided; nullptr for all other nodes. PlanSplits fills
   // in the plan's `node`.
   absl::StatusOr<SplitProviderPlan> (*plan)(const Dataset::Node& node, Files& files) = nullptr;
-  // Returns what Explain() shows of such a node beyond its attributes (how far back it restores);
-  // nullptr: nothing.
+  // Returns a note for Explain() besides the node's attributes (how far back it restores); nullptr:
+  // nothing.
   std::string (*explain_details)(const Dataset::Node& node) = nullptr;
 };
 

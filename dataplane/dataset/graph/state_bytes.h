@@ -57,7 +57,7 @@ class StateWriter {
 };
 
 // Reads what a StateWriter wrote, from bytes that may be damaged. DataLoss at the end of the bytes
-// and for encodings that no writer makes. Does not own the bytes.
+// and for encodings that no writer produces. Does not own the bytes.
 class StateReader {
  public:
   explicit StateReader(std::string_view bytes) : rest_(bytes) {}

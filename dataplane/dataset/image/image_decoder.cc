@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Returns the fewest eighths that leave the region at least as large as the result.
+// Returns the smallest scale, in eighths, at which the region is still at least as large as the
+// result.
 int EighthsFor(const Region& region, const ImageSize& wanted) {
   for (int eighths : {1, 2, 4}) {
     if (region.height * eighths >= wanted.height * 8 && region.width * eighths >= wanted.width * 8)

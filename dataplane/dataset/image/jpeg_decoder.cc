@@ -32,7 +32,7 @@ namespace {
 // Progressive images with more scans are attacks on the decoder's time.
 constexpr int kMaxScans = 500;
 
-// True for warnings of libjpeg after which the pixels are made up.
+// True for warnings of libjpeg after which the pixels are not those of the file.
 bool MeansDamage(int code) {
   switch (code) {
     case JWRN_ARITH_BAD_CODE:
@@ -126,7 +126,7 @@ JpegDecoder::JpegDecoder() : impl_(std::make_unique<Impl>()) {
   impl.errors.base.error_exit = Exit;
   impl.errors.base.emit_message = Emit;
   impl.errors.base.output_message = [](j_common_ptr) {};
-  PENSTOCK_CHECK(setjmp(impl.errors.jump) == 0);  // on failure libjpeg is another version
+  PENSTOCK_CHECK(setjmp(impl.errors.jump) == 0);  // fails only for a different libjpeg version
   jpeg_create_decompress(&impl.info);
   std::memset(&impl.progress, 0, sizeof impl.progress);
   impl.progress.progress_monitor = WatchProgress;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combines rows first, since that reads consecutive memory, then columns of the one row that
-// results. Bilinear without antialias, which most pipelines use, has its own loops.
+// Combines rows first, because that reads consecutive memory, and then the columns of the resulting
+// row. Bilinear without antialias, which most pipelines use, has its own loops.
 #include "dataplane/dataset/image/resize.h"
 
 #ifdef __SSE2__

@@ -20,8 +20,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Returns the names that the patterns match, in byte order, each once. NotFound if a pattern
-// matches none.
+// Returns the names that match the patterns, in byte order, without duplicates. NotFound if a
+// pattern matches none.
 absl::StatusOr<Names> Resolve(const Attrs& attrs, Files& files, CancelFlag cancelled) {
   Names all;
   for (const std::string& pattern : Get<Names>(attrs, "patterns")) {

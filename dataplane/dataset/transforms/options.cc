@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::WithOptions: how the nodes before it run, not what they return. `deterministic` is for
-// the code that merges partitions; inside one partition the order is always fixed.
+// Dataset::WithOptions: changes how the nodes before it run, not which elements they return.
+// `deterministic` is for the code that merges partitions; inside one partition the order is always
+// fixed.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

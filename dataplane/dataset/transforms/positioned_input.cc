@@ -68,7 +68,7 @@ absl::StatusOr<std::optional<Element>> PositionedInput::Next() {
   if (next.ok() ? next->has_value() : !EndsReading(next.status())) {
     ++pulled_;
   } else if (next.ok() && exact_) {
-    RememberHere();  // a state after the last element then needs nothing read again
+    RememberHere();  // so that a restore after the last element reads nothing again
   }
   return next;
 }

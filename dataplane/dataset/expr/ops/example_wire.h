@@ -21,8 +21,8 @@
 
 namespace penstock {
 
-// One feature: the kind that is last in the message, and the bytes of that kind's lists, which
-// together contain the feature's values.
+// One feature: the last kind in the message, and the bytes of all lists of that kind. Together
+// these lists contain the feature's values.
 struct WireFeature {
   enum class Kind : uint8_t { kNone = 0, kBytes = 1, kFloats = 2, kInts = 3 };
   Kind kind = Kind::kNone;

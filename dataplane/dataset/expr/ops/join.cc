@@ -63,7 +63,7 @@ int64_t Product(absl::Span<const int64_t> dims) {
   return product;
 }
 
-// Joins the parts row by row. A row is a part's values at one place of the axes before
+// Joins the parts row by row. A row is the values of a part at one index of the axes before
 // `named_axis`.
 absl::Status ConcatTensors(OpRun& run, int64_t named_axis) {
   const Tensor& first = run.input(0);

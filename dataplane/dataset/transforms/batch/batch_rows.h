@@ -27,8 +27,7 @@ class BatchRows {
   int64_t count() const { return count_; }
   const Element& batch() const { return batch_; }
 
-  // Dims and offsets of views, where the batch does not contain them in the form that the view
-  // needs.
+  // Dims and offsets of views, if the batch does not contain them in the form that a view needs.
   using Parts = std::deque<absl::InlinedVector<int64_t, 4>>;
   // Leaf `i` of row `r`. Valid while this object and `parts` live. REQUIRES: r < count().
   Tensor Leaf(size_t i, int64_t r, Parts& parts) const;

@@ -27,7 +27,8 @@ absl::StatusOr<Element> JoinRows(Pool& pool, absl::Span<const RowRange> ranges, 
 // Returns a batch without rows. Unknown dimensions are 0.
 absl::StatusOr<Element> NoRows(Pool& pool, const Spec& spec);
 
-// Returns one of these. If the range is a whole batch, returns that batch itself.
+// Calls JoinRows() or, without rows, NoRows(). If the only range is a whole batch, returns that
+// batch.
 absl::StatusOr<Element> BatchOf(Pool& pool, absl::Span<const RowRange> ranges, const Spec& spec);
 
 }  // namespace penstock

@@ -23,7 +23,7 @@
 namespace penstock {
 namespace {
 
-constexpr int64_t kCallsPerThread = 4;     // pieces of a batch, so that threads finish together
+constexpr int64_t kCallsPerThread = 4;     // per batch, so that threads finish together
 constexpr int64_t kMostBatchesAhead = 64;  // batches
 
 // The spec of a row of the batch.

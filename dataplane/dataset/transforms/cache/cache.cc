@@ -103,7 +103,7 @@ class CacheIterator final : public NodeIterator {
     return failed_;
   }
 
-  // Does the same for a reader: returns the error once. The next call finds the end.
+  // Does the same for a reader: returns the error once. The next call returns the end.
   absl::Status BeginOrSayWhy() {
     Begin().IgnoreError();
     return std::exchange(failed_, absl::OkStatus());
@@ -129,8 +129,8 @@ class CacheIterator final : public NodeIterator {
     if (mode_ == Mode::kReading && absl::IsFailedPrecondition(status)) mode_ = Mode::kFailed;
   }
 
-  // A later pass may not have the same error, so the error cannot be stored, and nothing else of
-  // this pass is stored either.
+  // A later pass may not have the same error, so neither the error nor anything else of this pass
+  // is stored.
   void Keep(const absl::StatusOr<std::optional<Element>>& next) {
     absl::Status kept;
     if (!next.ok()) {

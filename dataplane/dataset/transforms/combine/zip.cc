@@ -61,8 +61,8 @@ class ZipIterator final : public NodeIterator {
 
   absl::Status Save(StateWriter& writer) override {
     writer.WriteBool(ended_);
-    // After the end, the position of each input includes the elements that found no partner. No
-    // reader gets them any more, so Distribute may commit them.
+    // After the end, the position of each input includes the elements that are in no tuple. No
+    // reader will get them, so Distribute may commit them.
     for (auto& input : inputs_)
       RETURN_IF_ERROR(input->Save(writer, ended_ ? input->pulled() : passed_));
     return absl::OkStatus();

@@ -172,7 +172,7 @@ class MapIterator final : public NodeIterator {
   ReadAhead ahead_;
   int64_t given_ = 0;   // elements returned
   Ring<Place> window_;  // the elements after them
-  OrderedCalls calls_;  // destroyed before what its calls use
+  OrderedCalls calls_;  // destroyed before the members that its calls use
 };
 
 absl::StatusOr<Inferred> InferMap(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

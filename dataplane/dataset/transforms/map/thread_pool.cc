@@ -70,7 +70,7 @@ void ThreadPool::Run() {
     work_.pop_front();
     lock.unlock();
     work();
-    work = nullptr;  // destroys what it holds without the lock
+    work = nullptr;  // destroys its captures without the lock
     lock.lock();
   }
 }
