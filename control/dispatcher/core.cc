@@ -31,7 +31,7 @@ Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
       workers_(shared_, liveness_, scaling_, placer_, lives_) {}
 
 Core::~Core() {
-  journal_.reset();  // writes what was appended, and sends what waited for it
+  journal_.reset();  // writes the appended records, and sends the messages that wait for them
   const absl::Status stopping = absl::UnavailableError("the dispatcher is stopping");
   std::deque<Replies::Pending> waiting;
   {

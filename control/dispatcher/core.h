@@ -43,10 +43,11 @@ class Core {
   using Done = std::function<void(absl::StatusOr<Answer>)>;
   using DoneEmpty = std::function<void(absl::Status)>;
 
-  // Recovers what the journal holds and begins a new term. DataLoss if a record cannot be applied.
+  // Recovers the state from the journal and begins a new term. DataLoss if a record cannot be
+  // applied.
   static absl::StatusOr<std::unique_ptr<Core>> Open(CoreOptions options,
                                                     std::unique_ptr<Journal> journal);
-  ~Core();  // everything that still waits is answered Unavailable
+  ~Core();  // answers everything that still waits with Unavailable
 
   // --- Requests ---
   void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done);

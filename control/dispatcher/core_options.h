@@ -35,14 +35,13 @@ struct CoreOptions {
   absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
   absl::Duration dataset_ttl = absl::InfiniteDuration();
   // A longer time between two sweeps means that the dispatcher itself was stalled. For short
-  // timeouts the bound is lower: Liveness::Stall().
+  // timeouts the bound is lower (Liveness::Stall()).
   absl::Duration stall = absl::Seconds(3);
   // Once a reader has been unable to reach a worker for this long, that worker's partitions move to
   // other workers, if there are any.
   absl::Duration unreached_timeout = absl::Seconds(15);
-  // When the journal gets a snapshot (control/policy/snapshots.h), and the maximum size of a record
-  // in bytes.
-  uint64_t records_per_snapshot = kRecordsPerSnapshot;
+  // The number of records between snapshots, and the maximum size of a record in bytes.
+  uint64_t records_per_snapshot = 20'000;
   size_t record_bytes = kMostRecordBytes;
   // A rule to break, for the test that counts losses (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;
@@ -52,7 +51,7 @@ struct CoreOptions {
   // Returns whether a connection to "host:port" is refused: no process listens there any more. May
   // block, for example while it resolves the host name. Only ProbeBrokenWorkers() calls it.
   std::function<bool(const std::string& address)> port_refuses;
-  // Called once when the journal cannot be written; the dispatcher answers nothing afterwards.
+  // Called once when the journal cannot be written. After that the dispatcher answers nothing.
   std::function<void(const absl::Status&)> on_failure;
   std::shared_ptr<EventLog> events;
 };

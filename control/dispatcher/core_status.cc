@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status of a dispatcher, for people.
+// Reports the status of a dispatcher, for people.
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -30,7 +30,7 @@ class JobRegistry {
 
   // Checks that a client that reads local workers has one.
   absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
-  // Unavailable while none of the `usable` workers counts.
+  // Unavailable while the client reads none of the `usable` workers.
   absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello,
                                       absl::Span<const WorkerId> usable) const;
 
@@ -40,7 +40,7 @@ class JobRegistry {
   // Retires finished iterations that no client is connected to.
   void RetireIterations(Transaction& txn);
   void Collect(Transaction& txn, absl::Time now);
-  // Returns how long nobody has read the job; none if it is being read.
+  // Returns for how long nobody has read the job; nullopt if it is being read.
   std::optional<absl::Duration> UnreadFor(JobId job, absl::Time now) const;
   // Returns how long the job is kept while nobody reads it.
   absl::Duration TimeToLive(const JobRecord& job) const;

@@ -44,7 +44,7 @@ class LinkMonitor {
   const Liveness& liveness_;
   Links links_;                      // of clients that have a lease
   std::map<Link, absl::Time> down_;  // since when, by heartbeats
-  // Links because of which partitions were placed again; the value: whether they avoid the worker.
+  // Links that caused partitions to be placed again; the value says whether they avoid the worker.
   std::map<Link, bool> unreached_;
 };
 

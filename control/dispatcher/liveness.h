@@ -40,8 +40,8 @@ class Liveness {
   // Return the peers whose lease has expired. They stay until Forget().
   std::vector<SessionKey> ExpiredClients(absl::Time now) const;
   std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
-  // Returns whether an expired peer is spared: a message from it waits for the lock, or it has not
-  // said hello since the recovery.
+  // Returns whether an expired peer is spared because a message from it waits for the lock, or
+  // because it has not said hello since the recovery.
   bool IsSpared(const SessionKey& key, absl::Time now) const;
   bool IsSpared(WorkerId worker, absl::Time now) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives: identifies this start of this journal, and handles processes that have heard from a
-// different one. The core's lock guards it. Its one reason to change: the rules by which a journal
-// is recognized.
+// Identifies this life of the dispatcher (this start of this journal), and handles processes that
+// have heard from a different one. The core's lock guards it. Its one reason to change: the rules
+// by which a journal is recognized.
 #pragma once
 
 #include "control/dispatcher/shared_state.h"
@@ -16,9 +16,8 @@ class Lives {
 
   // Returns the error for a process that has heard of records that this journal lacks.
   absl::Status Beyond(const Heard& heard) const;
-  // Fails all iterations, in all jobs, that began in an earlier life: the elements given out
-  // according to the records that this journal lacks would be given out again. `heard` shows that
-  // records are missing.
+  // Fails all iterations, in all jobs, that began in an earlier life: elements that the missing
+  // records gave out would be given out again. `heard` shows that records are missing.
   void EndEarlier(Transaction& txn, const Heard& heard);
   // Checks that this journal has all records of the job that the process has heard of.
   absl::Status CheckHeard(const JobRecord& job, const Heard& heard) const;

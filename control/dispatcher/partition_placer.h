@@ -38,8 +38,8 @@ class PartitionPlacer {
   void NoteProgress(const PartitionKey& key);
   void ForgetFailures(const PartitionKey& key) { failures_.erase(key); }
   void Forget(IterationId iteration);
-  // Returns whether some worker may still run a partition that failed this often. True while no
-  // worker is usable, because one may connect later.
+  // Returns whether some worker may still run a partition that failed this often. True while there
+  // is no usable worker, because one may connect later.
   bool SomebodyMayRun(const IterationState& iteration, const protocol::IterationContext& context,
                       PartitionId partition) const;
 

@@ -12,8 +12,8 @@
 namespace penstock::control {
 namespace {
 
-// Returns the bookmarks that a restore may begin with: the oldest, and the newest at or below what
-// is committed now and what is known to be received now.
+// Returns the bookmarks that a restore may begin with: the oldest, the newest at or below
+// `committed_below`, and the newest at or below `received_below`.
 std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionRecord& partition,
                                                    Index committed_below, Index received_below) {
   std::set<Index> wanted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saves what the states of a job's readers need to continue without this dispatcher, and begins
-// jobs from such states, which are untrusted input. In the new job, the elements committed before
-// belong to a reader that has left.
+// Adds to the states of a job's readers the data that they need to continue without this
+// dispatcher. Begins jobs from such states, which are untrusted input. In the new job, the elements
+// committed before belong to a reader that has left.
 #pragma once
 
 #include "absl/status/status.h"

@@ -111,7 +111,7 @@ void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>&
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
     OnReports(txn, *peer, {&answer->report, 1});
   } else if (const auto* report = std::get_if<Report>(&message)) {
-    // Handles errors first: elements received with an error are agreed on together with it.
+    // Handles errors first, so that a round is agreed on together with the errors in its elements.
     if (report->rounds) {
       const IterationState& iteration = state_.iterations.at(peer->iteration);
       const absl::Status may_be =
@@ -413,7 +413,7 @@ void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Lea
                                peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
-    // From now on: another process may resume from its state until the timeout.
+    // Restarts the lease: another process may resume from its state until the timeout.
     liveness_.Heard(key, options_.now());
   }
 }

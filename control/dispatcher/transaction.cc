@@ -43,8 +43,8 @@ Transaction::~Transaction() {
   if (--core_.transactions_ == 0) ++core_.idles_;
 }
 
-// Returns whether the change is true by itself because it is only about what one reader has. If the
-// journal ends after it, the rest of the transaction is decided again.
+// Returns whether the change is valid without the rest of its transaction, because it only concerns
+// the elements of one reader. If the journal ends after it, the rest is decided again.
 static bool StandsAlone(const Change& change) {
   const auto* altered = std::get_if<IterationAltered>(&change);
   return altered != nullptr &&

@@ -35,10 +35,10 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // --- Changing ---
 
   void Apply(Change change);
-  // Makes a record even if nothing changes, so that the messages come from a dispatcher that still
+  // Makes a record even if nothing changes, so that messages are sent only if the dispatcher still
   // has its journal.
   void AppendAnyway() { appends_anyway_ = true; }
-  // Applies what the protocol decided and sends its messages, then applies the consequences, such
+  // Applies a decision of the protocol and sends its messages, then applies the consequences, such
   // as closing the iteration. `marks`: of splits that came with a bookmark, or null.
   void Apply(IterationId iteration, protocol::Decision decision,
              const MarkedBookmark* marks = nullptr);
@@ -84,7 +84,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   void TakeFromWorkers(const IterationState& iteration);
   // Ends the iteration for good; all its clients get `reason`.
   void FailIteration(const IterationState& iteration, const absl::Status& reason);
-  // Forgets what is known of it outside its record. REQUIRES: it exists.
+  // Forgets everything about the iteration that is not in its record. REQUIRES: it exists.
   void ForgetIteration(IterationId iteration);
 
  private:

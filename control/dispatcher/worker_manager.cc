@@ -116,7 +116,7 @@ void WorkerManager::OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerP
 absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
   const std::vector<std::string>& list = options_.worker_addresses;
   if (list.empty()) return -1;
-  std::set<int64_t> taken;  // by connected workers; another worker may be the successor of the rest
+  std::set<int64_t> taken;  // by connected workers; a successor may take the other places
   for (const auto& [id, peer] : shared_.workers) {
     const WorkerRecord* worker = state_.FindWorker(id);
     if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
@@ -313,7 +313,7 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
     const std::shared_ptr<WorkerPeer> old = peer->second;
     shared_.workers.erase(peer);
     old->worker = WorkerId();
-    // If the worker is alive, it says hello again and is notified of what it lost.
+    // If the worker is alive, it says hello again and is told which placements it has lost.
     txn.WhenDurable([writer = old->writer, reason](const absl::Status&) {
       writer->Finish(absl::AbortedError(absl::StrCat("the worker was declared dead: ", reason)));
     });

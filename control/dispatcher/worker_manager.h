@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers: which ones work, on what, and the messages that they send. The core's lock guards it.
-// Its one reason to change: the protocol between workers and the dispatcher.
+// Keeps track of the workers and their partitions, and handles the messages that workers send. The
+// core's lock guards it. Its one reason to change: the protocol between workers and the dispatcher.
 #pragma once
 
 #include "control/dispatcher/liveness.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared libraries, built outside the tree, that add transports or plug-ins. Each has a stamp that
-// names what it was built against. The stamp is checked before anything else is called; then the
-// library registers what it adds.
+// names the release and the compiler it was built with. The stamp is checked before anything else
+// is called; then the library registers its additions.
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Logs events that name what a caller waits for: first after 2 s, then with pauses that double. One
-// thread at a time.
+// Logs events that name the peer that a caller waits for: first after 2 s, then with pauses that
+// double. One thread at a time.
 class WaitLines {
  public:
   // `of`: fields of each event that name the waiting caller.

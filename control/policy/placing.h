@@ -62,8 +62,8 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
 // These are partitions of a worker with more of `iteration` than permits, if another worker would
 // have fewer per permit even with one more. If the workers have places in a list, these are the
 // shards that are not on the worker of their place. Returns none while a partition waits for a
-// worker anyway, or while a reader that would have to answer first is away. Ended partitions stay
-// where they are. After these moves nothing is left to relieve.
+// worker anyway, or while a reader that would have to answer first is disconnected. Ended
+// partitions stay where they are. After these moves, a second call returns none.
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::IterationContext& context,
                                              absl::Span<const WorkerId> usable);

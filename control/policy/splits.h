@@ -29,10 +29,9 @@ struct SplitDecision {
 
 // Answers `request` with the splits that were given already, or with the next ones: for a partition
 // that is a shard, those of the shard; under a deterministic order, every `partitions`th. A
-// partition that reaches a pass that is over gets none. Returns InvalidArgument for a provider that
-// the dataset does not have. Returns OutOfRange for an ordinal or a repetition that was retired,
-// and for an ordinal after the next one.
-// REQUIRES: the partition exists.
+// partition that reaches a pass that is over gets no splits. Returns InvalidArgument for a provider
+// that the dataset does not have. Returns OutOfRange for an ordinal or a repetition that was
+// retired, and for an ordinal after the next one. REQUIRES: the partition exists.
 absl::StatusOr<SplitDecision> DecideSplits(const JobRecord& job, const IterationState& iteration,
                                            const SplitRequest& request);
 

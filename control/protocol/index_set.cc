@@ -56,8 +56,8 @@ void IndexSet::Add(Index begin, Index end) {
   intervals_.insert(first, {begin, end});
 }
 
-// Takes time linear in `other` and in the part of this set at or after its beginning: two readers
-// that alternate have sets of very many intervals.
+// Takes time linear in `other` and in the part of this set at or after its beginning: the sets of
+// two readers that alternate have very many intervals.
 void IndexSet::Add(const IndexSet& other) {
   if (other.intervals_.size() <= 1) {
     if (!other.empty()) Add(other.intervals_.front().begin, other.intervals_.front().end);

@@ -38,7 +38,7 @@ bool Contains(const ReceivedSets& a, const ReceivedSets& b);
 // Returns whether each set of `a` equals that of `b`.
 bool Equal(const ReceivedSets& a, const ReceivedSets& b);
 
-// A saved position of a partition: what a runner needs to start at `index`.
+// A saved position of a partition, from which a runner can start at `index`.
 struct Bookmark {
   Index index;
   std::string bytes;
@@ -54,8 +54,8 @@ struct PartitionRecord {
   friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
 };
 
-// A summary of what a reader had committed, for when the sets are gone. It identifies a state with
-// exactly that content.
+// A summary of the elements that a reader had committed, kept when the sets are dropped. It
+// identifies a state with exactly this content.
 struct CommittedMark {
   int64_t count = 0;
   uint64_t hash = 0;
@@ -69,7 +69,7 @@ struct ReaderRecord {
   Incarnation incarnation;
   ReaderStatus status = ReaderStatus::kActive;
   bool end_notified = false;  // `final` is all it will ever have; it gets no more fences
-  ReceivedSets committed;     // in its history whatever happens to the reader
+  ReceivedSets committed;     // in its history for good
   ReceivedSets final;         // delivered or received when it was notified of the end
   int64_t consumer = -1;      // its number, if each element belongs to a consumer from the start
   int64_t start = 0;          // the round that its process began at
@@ -118,7 +118,7 @@ struct IterationRecord {
   ReaderList readers;
   bool closed = false;     // readers may be notified of the end
   bool finished = false;   // all is committed, or explicitly given up; nothing changes any more
-  bool forgotten = false;  // finished, and only marks are left of what readers had
+  bool forgotten = false;  // finished, and only marks are left of the readers' elements
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
@@ -226,7 +226,7 @@ bool Fits(const IterationRecord& record, const IterationChange& change);
 // elements: the order begins with the first element that they lack.
 Positions PositionsOf(const IterationRecord& record);
 
-// Unites what several readers have of one partition, in indices.
+// Unites the elements that several readers have of one partition, as indices.
 class Together {
  public:
   Together(const IterationRecord& record, PartitionId partition);
@@ -244,15 +244,15 @@ class Together {
 // Drops the histories of a finished iteration; ends and marks stay.
 void ForgetHistories(IterationRecord& record);
 
-// Returns whether the reader committed all that `state` contains. In a forgotten record: whether
-// `state` is empty or exactly what the reader had committed.
+// Returns whether the reader committed everything in `state`. In a forgotten record: whether
+// `state` is empty or exactly the committed elements of the reader.
 bool HasCommitted(const IterationRecord& record, const ReaderRecord& reader,
                   const ReceivedSets& state);
-// Returns whether `state` lacks something that the reader committed. In a forgotten record: whether
-// `state` has fewer elements.
+// Returns whether `state` lacks an element that the reader committed. In a forgotten record:
+// whether `state` has fewer elements.
 bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const ReceivedSets& state);
 
-// Returns the indices that are in a reader's history whatever happens.
+// Returns the indices that are in a reader's history for good.
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition);
 // Returns the lowest index ≥ `from` that is not committed.
 Index FirstUncommitted(const IterationRecord& record, PartitionId partition, Index from);

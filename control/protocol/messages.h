@@ -31,7 +31,7 @@ struct Connect {
 };
 
 // Reports a client's elements of a partition: the answer to a fence, and the report between fences.
-// Contains what is new since the client last connected. Created by Receiver.
+// Contains everything that is new since the client last connected. Created by Receiver.
 struct Report {
   PartitionId partition;
   Placement placement;  // the lowest that the client accepts
@@ -88,7 +88,7 @@ struct Welcome {
 enum class Refusal : uint8_t {
   kDeclaredDead,   // FailedPrecondition: its elements went to others
   kStateIsNewer,   // declared dead meanwhile; the state has elements that were never committed
-  kStateIsOlder,   // the state lacks what was committed
+  kStateIsOlder,   // the state lacks committed elements
   kReplaced,       // another process has resumed the session
   kFinished,       // the iteration is over and the state is not the last one
   kConsumerTaken,  // another process reads under that consumer_index
@@ -108,8 +108,8 @@ struct ToClient : Payload {
   Incarnation incarnation;
 };
 
-// From now on accept nothing below `placement`; in the same step record what you have, and report
-// it. Repeated until answered.
+// From now on the client accepts nothing below `placement`. In the same step it records the
+// elements that it has, and it reports them. Repeated until answered.
 struct Fence {
   PartitionId partition;
   Placement placement;
@@ -117,7 +117,7 @@ struct Fence {
   bool give_back = false;
   friend bool operator==(const Fence&, const Fence&) = default;
 };
-// No new element will arrive: the session ends when what was received is delivered.
+// No new element will arrive. The session ends when all received elements are delivered.
 struct End {
   int64_t rounds = 0;    // of a coordinated read: the number of all rounds
   int64_t elements = 0;  // in all partitions, for all clients; added where it is sent

@@ -50,7 +50,7 @@ struct Positions {
   friend bool operator==(const Positions&, const Positions&) = default;
 };
 
-// Unites what several consumers have of one partition, in indices.
+// Unites the elements that several consumers have of one partition, as indices.
 class RowUnion {
  public:
   RowUnion(const Positions& positions, PartitionId partition)

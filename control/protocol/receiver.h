@@ -39,20 +39,19 @@ class Receiver {
 
   // --- The dispatcher ---
 
-  // Sets the lowest placement accepted and reports what is here, in one step, with no element
+  // Sets the lowest accepted placement and reports all elements, in one step, with no element
   // received in between. Send the answer even if it contains nothing new. A fence below the lowest
-  // is answered for the lowest.
-  // `returns`, a part of received() outside handed(), is given back in the same step: it is sent
-  // again, under this placement or a later one, to any reader. Nothing is given back to a fence
-  // that does not raise the lowest.
+  // placement is answered for the lowest. `returns`, a part of received() outside handed(), is
+  // given back in the same step: it is sent again, under this placement or a later one, to any
+  // reader. A fence that does not raise the lowest placement gets nothing back.
   Report OnFence(Placement placement, const IndexSet& returns = {});
   // Takes the placement from Welcome.
   void OnWelcome(Placement placement);
-  // Returns what was not reported since the client last connected; nullopt: nothing. The caller
-  // must send it.
+  // Returns everything not yet reported since the client last connected; nullopt: nothing. The
+  // caller must send it.
   std::optional<Report> News();
-  // Returns only what was received and not reported yet; nullopt: nothing. After OnConnected() the
-  // first call returns everything.
+  // Returns only received elements that are not reported yet; nullopt: none. After OnConnected()
+  // the first call returns everything.
   std::optional<Report> ReceivedNews();
   // The stream to the dispatcher is new: everything counts as unreported again, and at least one
   // report is owed.

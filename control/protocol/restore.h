@@ -39,7 +39,7 @@ struct RankState {
 // - they belong to several jobs, or two belong to one client;
 // - the state of a rank that was reading is missing;
 // - two contain the same element;
-// - one is older than what its rank had committed when another state was saved, or belongs to a
+// - one is older than the last commit of its rank when another state was saved, or belongs to a
 //   rank that was declared dead and contains more than that rank had committed;
 // - they belong to a coordinated read, and to different rounds or to the last rounds.
 absl::StatusOr<Restoration> MergeRankStates(absl::Span<const RankState> states, uint64_t name,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a job has been read, in a form that outlives its dispatcher: what a state contains, and
-// what a job begins with when it resumes from the states of all ranks. See docs/exactly_once.md,
-// "States of all ranks".
+// How far a job has been read, in a form that outlives its dispatcher. States contain it, and a job
+// begins with it when it resumes from the states of all ranks. See docs/exactly_once.md, "States of
+// all ranks".
 #pragma once
 
 #include <cstdint>

@@ -50,11 +50,11 @@ class Sender {
 
   // --- Links ---
 
-  // A link of this client opened, or was open when the placement arrived. `received` is what the
-  // client has of this partition, or at least what it has of the indices that were sent on its
-  // earlier link and not confirmed; the client reported this after that link was gone. Indices that
-  // were sent on that link, and are neither confirmed nor in `received`, must be sent again.
-  // Returns false if the client is not a reader of this placement (yet): close the link.
+  // A link of this client opened, or was open when the placement arrived. `received` has the
+  // client's indices of this partition, or at least those that were sent on its earlier link and
+  // not confirmed. The client reported them after that link was gone. Indices that were sent on
+  // that link, and are neither confirmed nor in `received`, must be sent again. Returns false if
+  // the client is not a reader of this placement (yet): close the link.
   bool OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& received);
   // The link broke. Indices that were sent on it and not confirmed are in doubt: they are not sent
   // again until the client reports what it has.

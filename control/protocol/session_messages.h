@@ -187,7 +187,7 @@ struct PartitionStatus {
   int64_t elements = -1;  // its last index + 1, once it ended
   int64_t splits_given = 0;
   int64_t received = 0;   // known to be received, over all clients
-  int64_t committed = 0;  // in histories, whatever happens
+  int64_t committed = 0;  // in histories for good
   std::string waits_for;  // why it is not placed; empty if it is
 };
 
@@ -376,11 +376,11 @@ struct FenceAnswer {
   friend bool operator==(const FenceAnswer&, const FenceAnswer&) = default;
 };
 
-// Reports what is new since the last report; sent with heartbeats, and at once after ReportAtOnce.
-// After each Welcome everything is new: the report names all partitions.
+// Reports everything that is new since the last report. Sent with heartbeats, and at once after
+// ReportAtOnce. After each Welcome everything is new, so the report names all partitions.
 struct Report {
   std::vector<PartitionReport> partitions;
-  // From a consumer of a coordinated read, which reports at once what it received.
+  // From a consumer of a coordinated read, which reports each received element at once.
   std::optional<protocol::RoundsReport> rounds;
   // Next() waits, and nothing is left that it could return.
   bool waits = false;
@@ -401,7 +401,7 @@ struct Commit {
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
-// The process ends on purpose; what was delivered to it is committed. Answered by Left. Under
+// The process ends on purpose; the elements delivered to it are committed. Answered by Left. Under
 // AckMode::kOnCommit only its states are committed, and another process may join with a newer state
 // until client_timeout has passed.
 struct Leave {
@@ -582,7 +582,7 @@ struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// The worker stops; whatever it still has is lost.
+// The worker stops; everything that it still has is lost.
 struct WorkerLeave {
   friend bool operator==(const WorkerLeave&, const WorkerLeave&) = default;
 };

@@ -32,7 +32,7 @@ bool IsAmong(std::string_view word, absl::Span<const char* const> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Returns what the target takes, for messages.
+// Returns a description of the target's type, for messages.
 std::string TypeOf(const Setting::Target& target) {
   switch (target.index()) {
     case 0:

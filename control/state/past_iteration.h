@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The remaining part of a finished iteration that no client is connected to. It is not read again.
-// A late process gets the end, or an error if its state is not what was committed.
+// The part that is kept of a finished iteration that no client is connected to. It is not read
+// again. A late process gets the end, or an error if its state is not the one that was committed.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,7 @@ void RetirePasses(const JobRecord& job, IterationState& iteration) {
   }
 }
 
-// Drops what only a replay needs; how many splits were given stays.
+// Drops the data that only a replay needs; the number of splits given out stays.
 void ForgetReplays(IterationState& iteration) {
   for (protocol::PartitionRecord& partition : iteration.record.partitions) {
     partition.bookmarks = decltype(partition.bookmarks)();  // frees its memory too

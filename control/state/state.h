@@ -5,9 +5,8 @@
 //   Fits(state, change)   whether Apply may be called, for changes read from a journal
 //
 // No lock, no clock, no I/O. The dispatcher decides under its lock, applies the changes, and
-// journals what it applied. Recovery applies the same changes to the last snapshot and gets the
-// same state. Facts that need not survive (who is connected, when it was last heard from) are
-// elsewhere.
+// journals them. Recovery applies the same changes to the last snapshot and gets the same state.
+// Facts that need not survive (who is connected, when it was last heard from) are elsewhere.
 #pragma once
 
 #include <cstdint>

@@ -72,8 +72,8 @@ class DispatcherStub {
   // the name is in use for a different job.
   virtual absl::StatusOr<JobAnswer> RestoreJob(const RestoreJobRequest& request,
                                                CallOptions options) = 0;
-  // Returns what a state of one repetition needs to continue elsewhere; it has no partitions if the
-  // repetition has not begun. NotFound for an unknown job.
+  // Returns the data that a state of one repetition needs to continue on another service. It has no
+  // partitions if the repetition has not begun. NotFound for an unknown job.
   virtual absl::StatusOr<SavedRepetition> GetReading(const GetReadingRequest& request,
                                                      CallOptions options) = 0;
   // Cancels a job by name or decimal id; its readers get Cancelled. NotFound if there is none.

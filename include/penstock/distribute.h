@@ -42,7 +42,7 @@ using Keep [[deprecated("AckMode")]] = AckMode;
 enum class Visitation : uint8_t {
   kExactlyOnce = 0,
   // After a failure elements may come again; none is lost. A partition moves without waiting for
-  // its readers to report what they have of it.
+  // its readers' reports.
   kAtLeastOnce = 1,
 };
 

@@ -92,7 +92,7 @@ class Iterator {
   // background).
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
 
-  // Returns what each node has done in this process so far. Nodes before a Distribute run in the
+  // Returns the work of each node in this process so far. Nodes before a Distribute run in the
   // workers: `penstock trace` shows them. Any thread, at any time.
   IteratorStats Stats() const { return impl_->Stats(); }
 

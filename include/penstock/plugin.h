@@ -105,8 +105,8 @@ class Transform {
   // Reads as many elements of `input` as it needs and writes the next element to `out`; returns
   // false at the end. Errors as in SourceReader.
   virtual absl::StatusOr<bool> Next(TransformInput& input, ElementOutputs& out) = 0;
-  // Returns what the transform carries from one element to the next, or an empty string. The
-  // input's own position is saved with it.
+  // Returns the state that the transform carries from one element to the next, or an empty string.
+  // The input's own position is saved with it.
   virtual absl::StatusOr<std::string> Save() = 0;
   virtual absl::Status Restore(std::string_view state) = 0;
 };

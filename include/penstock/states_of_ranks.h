@@ -29,8 +29,8 @@ struct RestoreOptions {
 // it, or that of a rank of the new launch.
 //
 // Restore() returns InvalidArgument if the state of a rank is missing, if two states contain the
-// same element, belong to one rank or belong to different jobs, if a state is older than what its
-// rank had committed when another state was saved, or if the dataset differs. The first Next()
+// same element, belong to one rank or belong to different jobs, if a state is older than the last
+// commit of its rank when another state was saved, or if the dataset differs. The first Next()
 // returns FailedPrecondition if the job's name is in use for other states, or is still read under a
 // different run_id.
 //

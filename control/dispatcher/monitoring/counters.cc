@@ -26,7 +26,7 @@ void CountLink(const std::string& protocol, int64_t elements, int64_t bytes) {
 
 void CountRecord(size_t bytes) {
   static Counter& records = ProcessMetrics().GetCounter("penstock_journal_records_total",
-                                                        "Records given to the journal.");
+                                                        "Records passed to the journal.");
   static Counter& written =
       ProcessMetrics().GetCounter("penstock_journal_bytes_total", "Bytes of those records.");
   records.Add();

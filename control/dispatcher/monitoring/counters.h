@@ -12,7 +12,7 @@ namespace penstock::control {
 void CountHeartbeat();
 // Adds elements and bytes that clients received over links of that protocol.
 void CountLink(const std::string& protocol, int64_t elements, int64_t bytes);
-// Counts a record that was given to the journal.
+// Counts a record that was passed to the journal.
 void CountRecord(size_t bytes);
 // Counts a new job.
 void CountJob(const JobTerms& terms);

@@ -33,7 +33,7 @@ class Suspicions {
 
   // Returns the iterations with at least one lost consumer.
   std::vector<IterationId> Iterations() const;
-  // Returns the lost consumers by number, which is what the other consumers get.
+  // Returns the lost consumers by number, as the other consumers are told.
   ConsumersLost Of(IterationId iteration, absl::Time now) const;
   int64_t Count(bool dead) const;
 

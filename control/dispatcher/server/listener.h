@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between the dispatcher and the transport of its messages: gRPC (grpc_listener.cc) or a
-// different one that the linker chooses.
+// The seam between the dispatcher and the transport of its messages: gRPC (grpc_listener.cc), or
+// another transport that is linked in its place.
 #pragma once
 
 #include <memory>

@@ -137,7 +137,7 @@ class Server final : public DispatchServer {
       MutexLock lock(mu_);
       core = std::move(core_);
     }
-    core.reset();  // and the journal, which another dispatcher may open now
+    core.reset();  // also closes the journal, so that another dispatcher may open it
     MutexLock lock(mu_);
     stopped_ = true;
     changed_.notify_all();

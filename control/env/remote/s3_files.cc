@@ -70,7 +70,7 @@ class S3Files final : public Files {
     return request;
   }
 
-  // Adds to a refusal what the user can do.
+  // Adds a remedy to the error for a refused request.
   absl::Status Explained(const absl::Status& status) const {
     if (absl::IsPermissionDenied(status) && account_.Authorize().provider.empty())
       return Annotate(status, S3Account::Places());

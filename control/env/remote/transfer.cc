@@ -249,7 +249,7 @@ Transfer::Body Transfer::Examine() {
                                                                                : Body::kRefused;
 }
 
-// A reply with the whole file is usable only if it is what was requested.
+// A reply with the whole file is usable only if the whole file was requested.
 Transfer::Body Transfer::ExamineWhole(int64_t length) {
   const Version told = {Header("ETag"), Header("Last-Modified"), length};
   if (request_.bytes >= 0 && (request_.begin > 0 || length > request_.bytes)) {

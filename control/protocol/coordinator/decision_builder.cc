@@ -110,8 +110,8 @@ bool SomebodyReads(const IterationRecord& record, size_t except) {
 
 namespace {
 
-// Returns what is committed, what active readers had when they were notified of the end, and `set`
-// of the other active readers.
+// Returns the committed elements, the elements that active readers had when they were notified of
+// the end, and `set` of the other active readers.
 IndexSet Had(const IterationRecord& record, const IterationContext& context, size_t partition,
              IndexSet AckState::*set) {
   const PartitionId id = PartitionAt(partition);

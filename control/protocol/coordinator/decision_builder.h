@@ -43,7 +43,7 @@ class DecisionBuilder {
 
   // Rule 1. Fences the readers other than `welcomed`, which gets the number in its Welcome.
   void Raise(size_t partition, ClientId welcomed = {});
-  // Rule 25. The fence also asks readers to give back what they have not delivered.
+  // Rule 25. The fence also asks readers to give back their undelivered elements.
   void RaiseForOthers(size_t partition);
   // Raises the assigned partitions. Collecting partitions need no new number: nothing was assigned
   // under theirs in this life of the dispatcher.
@@ -54,8 +54,8 @@ class DecisionBuilder {
   void EmitFence(size_t partition, size_t reader);
   void EmitWelcome(ClientId client, Incarnation incarnation);
 
-  // Resets the context of the reader at this position: it has only what it committed, under the
-  // placements of its Welcome.
+  // Resets the context of the reader at this position: it has only its committed elements, under
+  // the placements of its Welcome.
   void ResetReader(size_t reader, int64_t consumer);
 
   // Tells each worker that has a partition to serve `reader` as well.
@@ -82,7 +82,7 @@ IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& contex
                    size_t partition);
 // Rule 3: returns the indices that must not be sent again.
 IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition);
-// Returns whether all readers have reported what they have under the present placement.
+// Returns whether all readers have reported their elements under the present placement.
 bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition);
 // Returns how many rounds a coordinated read has, once it is closed.
 int64_t RoundsOf(const IterationRecord& record);

@@ -4,7 +4,8 @@
 // follow. The caller holds one lock while it applies all changes at once, in order, and then asks
 // for the Consequences (even if the decision was empty) until there are none. It journals the
 // changes, and sends the messages when the changes are durable. Messages to a peer that is not
-// connected are dropped: what matters is sent again when the peer connects or registers.
+// connected are dropped. Those that still matter are sent again when the peer connects or
+// registers.
 //
 // An event with an unknown partition or client, an older placement or a different incarnation
 // decides nothing: it is outdated.
@@ -57,12 +58,12 @@ struct PartitionContext {
   int64_t rows_allowed = 0;
   int64_t rows_sent = 0;  // received or on the way, under any placement
   bool remainder_announced = false;
-  bool gives_back = false;  // readers that answer for this placement must give back what they can
+  bool gives_back = false;  // readers give back what they can with their answer for this placement
 };
 
 // The state of a consumer of a coordinated read, as far as the dispatcher knows it.
 struct ConsumerContext {
-  bool reported = false;       // reported all it has, since this dispatcher or its process began
+  bool reported = false;       // all its elements, since this dispatcher or its process began
   int64_t delivered = 0;       // rounds
   int64_t known = 0;           // rounds that it knew in its last report
   int64_t receive_budget = 0;  // elements that it will hold; 0: not reported
@@ -109,7 +110,7 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
 // report.
 void OnWaits(const IterationRecord& record, IterationContext& context, ClientId client,
              Incarnation incarnation);
-// Takes the errors that a consumer received. Call it before the consumer's reports of what it has,
+// Takes the errors that a consumer received. Call it before the consumer's reports of its elements,
 // because those may lead to an agreed round. InvalidArgument for an error of an unknown partition,
 // and for errors of more rounds than can be ahead of all consumers.
 absl::Status OnRoundErrors(const IterationRecord& record, IterationContext& context,
@@ -120,7 +121,7 @@ absl::Status OnRoundErrors(const IterationRecord& record, IterationContext& cont
 absl::Status CheckRoundsReport(const IterationRecord& record, const IterationContext& context,
                                ClientId client, Incarnation incarnation,
                                const RoundsReport& report);
-// A consumer reports where it is, after its reports of what it has. REQUIRES: CheckRoundsReport.
+// A consumer reports its round, after the reports of its elements. REQUIRES: CheckRoundsReport.
 Decision OnRoundsReport(const IterationRecord& record, IterationContext& context, ClientId client,
                         Incarnation incarnation, const RoundsReport& report);
 // A reader of an ordered merge has room for elements below `below`.
@@ -129,7 +130,7 @@ void OnReceiveLimit(const IterationRecord& record, IterationContext& context, Cl
 // Commits a state. Committed is sent when it is journaled.
 Decision OnCommit(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Commit& commit);
-// The client stops cleanly. CommitPolicy::kOnDelivery commits what was delivered; otherwise the
+// The client stops cleanly. CommitPolicy::kOnDelivery commits the delivered elements; otherwise the
 // reader's last state counts. All other elements go to other readers, now or once no state of this
 // reader can arrive any more. Left is sent once this is journaled.
 Decision OnLeave(const IterationRecord& record, IterationContext& context, ClientId client,
@@ -180,8 +181,8 @@ std::vector<PartitionId> Assignable(const IterationRecord& record, const Iterati
 Decision AssignTo(const IterationRecord& record, IterationContext& context, PartitionId partition,
                   WorkerId worker);
 
-// Gives up what is owed after closing (job_gc_timeout). Decides nothing if the iteration is not
-// closed.
+// Gives up the elements that are still owed after closing (job_gc_timeout). Decides nothing if the
+// iteration is not closed.
 Decision GiveUp(const IterationRecord& record, IterationContext& context);
 
 }  // namespace penstock::protocol

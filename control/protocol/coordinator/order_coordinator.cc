@@ -27,7 +27,7 @@ Index SendLimitOf(const IterationRecord& record, const IterationContext& context
 
 namespace {
 
-// Allows workers to send what readers of an ordered merge have room for.
+// Allows workers to send the elements that readers of an ordered merge have room for.
 Decision RaiseSendLimits(const IterationRecord& record, IterationContext& context) {
   Decision decision;
   if (!context.ordered || record.coordinated() || record.closed) return decision;

@@ -91,7 +91,7 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
     return std::move(builder).Build();
   }
   if (record.closed) {
-    // The next reader gets what was delivered to dead readers but not committed.
+    // The next reader gets the elements that were delivered to dead readers but not committed.
     if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
       builder.EmitWelcome(connect.client, connect.incarnation);
       builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
@@ -162,7 +162,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   } else if (reader.status == ReaderStatus::kActive ||
              !HasCommitted(record, reader, *connect.state)) {
     if (context.broken != Broken::kNoRaiseOnRestart) builder.RaiseAssigned(connect.client);
-  } else {  // all was placed again when it left: it has only what it committed
+  } else {  // all was placed again when it left: it has only its committed elements
     builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
   }
   builder.ResetReader(position, reader.consumer);
@@ -261,8 +261,8 @@ Decision OnCommit(const IterationRecord& record, IterationContext& context, Clie
 
 namespace {
 
-// The reader's process is gone, but its state may contain what was delivered to it. Its elements
-// are frozen, as after the end, and nothing waits for its answer any more.
+// The reader's process is gone, but its state may contain the elements that were delivered to it.
+// Its elements are frozen, as after the end, and nothing waits for its answer any more.
 void MayComeBack(DecisionBuilder& builder, const IterationRecord& record,
                  const ReaderRecord& reader, const ReceivedSets& delivered) {
   // All consumers of a coordinated read wait for it anyway.

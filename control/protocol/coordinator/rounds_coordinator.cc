@@ -303,7 +303,7 @@ class Agreeing {
     return round;
   }
 
-  // Tells each consumer the rounds that it does not know yet, and what is waited for.
+  // Tells each consumer the rounds that it does not know yet, and what blocks further ones.
   void NotifyConsumers(const std::string& waits_for) {
     const bool news = waits_for != rounds_.waits_for;
     rounds_.waits_for = waits_for;
