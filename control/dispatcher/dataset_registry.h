@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets: registers, looks up and forgets them. The core's lock guards it. Its one reason to
-// change: the rules by which a definition gets or loses an id.
+// Registers, looks up and forgets datasets. The core's lock guards it. Its one reason to change:
+// the rules by which a definition gets or loses an id.
 #pragma once
 
 #include "control/dispatcher/shared_state.h"

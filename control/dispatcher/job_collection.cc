@@ -73,7 +73,7 @@ std::string JobRegistry::OwedOf(JobId job) const {
 // are given up. With ack_mode = on_commit the next reader gets them instead. Jobs that are over,
 // anonymous or Collectable() are forgotten then; other jobs after abandoned_job_ttl.
 void JobRegistry::Collect(Transaction& txn, absl::Time now) {
-  std::vector<std::pair<JobId, absl::Duration>> idle;  // with the time that nobody read it
+  std::vector<std::pair<JobId, absl::Duration>> idle;  // with the time since it was last read
   for (const auto& [id, job] : state_.jobs) {
     bool read = false;
     for (IterationId of : state_.IterationsOf(id)) {

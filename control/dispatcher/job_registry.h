@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs: made or joined by name, restored, divided into shards, cancelled, kept while nobody reads
-// them, forgotten. The core's lock guards it. Its one reason to change: the rules for the life of a
-// job.
+// Makes or joins jobs by name, restores them, divides them into shards, cancels them, keeps them
+// while nobody reads them, and forgets them. The core's lock guards it. Its one reason to change:
+// the rules for the life of a job.
 #pragma once
 
 #include <optional>

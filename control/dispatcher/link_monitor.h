@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links between readers and workers, and the workers that a reader cannot reach. The core's
-// lock guards it. Its one reason to change: the rule by which a worker counts as unreachable.
+// Keeps track of the links between readers and workers, and finds workers that a reader cannot
+// reach. The core's lock guards it. Its one reason to change: the rule by which a worker counts as
+// unreachable.
 #pragma once
 
 #include <set>
@@ -43,7 +44,7 @@ class LinkMonitor {
   const State& state_ = shared_.state;
   const Liveness& liveness_;
   Links links_;                      // of clients that have a lease
-  std::map<Link, absl::Time> down_;  // since when, by heartbeats
+  std::map<Link, absl::Time> down_;  // since when, according to heartbeats
   // Links that caused partitions to be placed again; the value says whether they avoid the worker.
   std::map<Link, bool> unreached_;
 };

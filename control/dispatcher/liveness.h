@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which clients and workers have been silent for too long. The core's lock guards it. Its one
+// Finds clients and workers that have been silent for too long. The core's lock guards it. Its one
 // reason to change: the rule by which a silent peer counts as dead.
 #pragma once
 

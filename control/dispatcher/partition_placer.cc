@@ -64,7 +64,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
     counts.Add(worker);
     some = true;
   }
-  if (some) Balance(txn, id);  // no partition was moved while one waited
+  if (some) Balance(txn, id);  // no partition is moved while one waits
 }
 
 void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
@@ -147,7 +147,7 @@ void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
 void PartitionPlacer::NoteFailure(const PartitionKey& key, WorkerId worker) {
   Failures& failures = failures_[key];
   ++failures.count;
-  failures.deaths = failures.deaths_alone = 0;  // it reports an error, and ends no worker
+  failures.deaths = failures.deaths_alone = 0;  // it reports an error, and kills no worker
   if (std::ranges::find(failures.on, worker) == failures.on.end()) failures.on.push_back(worker);
 }
 

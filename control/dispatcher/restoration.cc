@@ -32,7 +32,8 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
   return positions;
 }
 
-// Returns the index below which every active reader has received all, according to the reports.
+// Returns the index below which every active reader has received everything, according to the
+// reports.
 Index ReceivedBelow(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, size_t p) {
   const auto& readers = context.partitions[p].readers;

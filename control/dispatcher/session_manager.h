@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client sessions: which clients read, and the messages that they send. The core's lock guards it.
-// Its one reason to change: the protocol between clients and the dispatcher.
+// Keeps track of client sessions, and handles the messages that clients send. The core's lock
+// guards it. Its one reason to change: the protocol between clients and the dispatcher.
 #pragma once
 
 #include "absl/types/span.h"

@@ -39,7 +39,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // has its journal.
   void AppendAnyway() { appends_anyway_ = true; }
   // Applies a decision of the protocol and sends its messages, then applies the consequences, such
-  // as closing the iteration. `marks`: of splits that came with a bookmark, or null.
+  // as closing the iteration. `marks`: the split marks that came with a bookmark, or null.
   void Apply(IterationId iteration, protocol::Decision decision,
              const MarkedBookmark* marks = nullptr);
   // Also opens partitions, and places those that wait for a worker.

@@ -11,8 +11,8 @@
 namespace penstock::protocol {
 namespace {
 
-// A partition's bookmarks are thinned to this many. A replay recomputes at most a sixteenth of what
-// is not committed, and a record stays small.
+// A partition's bookmarks are thinned to this many. A replay recomputes at most a sixteenth of the
+// uncommitted elements, and a record stays small.
 constexpr size_t kBookmarksKept = 16;
 
 // Drops the bookmark whose absence leaves the shortest replay. Never drops the first (earlier ones

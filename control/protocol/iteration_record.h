@@ -26,8 +26,8 @@ enum class CommitPolicy : uint8_t {
 
 enum class ReaderStatus : uint8_t { kActive, kLeft, kExpired };
 
-// One set per partition; [0] is partition 1. Missing sets are empty. Sets of indices; those of a
-// consumer are sets of rows (rounds.h, positions.h).
+// One set per partition; [0] is partition 1. Missing sets are empty. The sets contain indices,
+// those of a consumer rows (rounds.h, positions.h).
 using ReceivedSets = absl::InlinedVector<IndexSet, 1>;
 
 // Returns the set of `partition`, or an empty one.
@@ -222,8 +222,8 @@ bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // --- What follows from a record --------------------------------------------------
 
-// Returns where elements are in order kDeterministic. Readers without a number have the restored
-// elements: the order begins with the first element that they lack.
+// Returns the positions of elements in order kDeterministic. Readers without a number have the
+// restored elements: the order begins with the first element that they lack.
 Positions PositionsOf(const IterationRecord& record);
 
 // Unites the elements that several readers have of one partition, as indices.

@@ -28,7 +28,7 @@ class OrderQueue {
   // Returns whether the element is this consumer's and still to be delivered.
   bool Expects(PartitionId partition, Index index) const;
   // Returns the next row; nullopt: nothing is left. A partition whose end is not set yet counts as
-  // going on: Next() names its next row even if there is none.
+  // not ended: Next() names its next row even if there is none.
   std::optional<PartitionRow> Next() const;
   // The row that Next() returns was delivered. REQUIRES: there is one.
   void Pop();

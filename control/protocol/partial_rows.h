@@ -15,8 +15,8 @@ namespace penstock::protocol {
 inline constexpr int64_t kMaxPartialRows = 1 << 20;
 
 // Returns index_of(row) for the lowest of `rows`, at most kMaxPartialRows; index_of ascends.
-// Returns a separate set, because adding them one by one to a larger set would move its intervals
-// each time.
+// Returns a separate set, because adding the rows one by one to a larger set would move that set's
+// intervals each time.
 template <class IndexOf>
 IndexSet IndicesOfPartialRows(const IndexSet& rows, const IndexOf& index_of) {
   IndexSet indices;

@@ -61,7 +61,7 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// A cursor that moves forward through a sound schedule. It stays valid when events are added, and
+// A cursor that moves forward through a valid schedule. It stays valid when events are added, and
 // when events before it are forgotten.
 class RoundCursor {
  public:

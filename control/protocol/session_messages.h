@@ -272,8 +272,8 @@ struct LinkCounts {
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 
-// The time of a session's user since its first element. It is taken at a call of Next(), so that
-// whole steps are counted.
+// How a session's user has spent its time since the first element. Measured at calls of Next(), so
+// that whole steps are counted.
 struct StepCounts {
   int64_t elements = 0;   // returned by Next()
   absl::Duration own;     // between a return of Next() and the next call
@@ -364,7 +364,7 @@ struct StepMark {
 struct ClientHeartbeat {
   uint64_t counter = 0;
   std::vector<LinkCounts> links;  // to all workers so far
-  bool at_quota = false;          // its share of the quota has held it back since the last one
+  bool at_quota = false;          // held back by its share of the quota since the last heartbeat
   StepCounts steps;
   std::vector<StepMark> marks = {};  // of some steps, to compare with other consumers'
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
@@ -622,7 +622,7 @@ struct Assign {
   JobTerms terms;
   ShardOf shard;  // FILE, DATA, HINT
   int64_t repetition = 0;
-  uint64_t seed = 0;  // of the iteration; below the cut the partition's seed derives from both
+  uint64_t seed = 0;  // of the iteration; below the cut it is mixed with the partition
   IndexSet skip;
   Index bookmark_index = 0;  // the index of `bookmark`; 0 and empty: the start
   std::string bookmark;

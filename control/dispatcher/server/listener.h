@@ -13,13 +13,14 @@ namespace penstock::control {
 
 class Listener {
  public:
-  // Brings calls and streams from the config's host and port to `core`, which must outlive the
-  // listener. Unavailable if it cannot listen; for TLS, the errors of ServerCredentials.
+  // Accepts calls and streams at the config's host and port, and passes them to `core`, which must
+  // outlive the listener. Unavailable if it cannot listen; for TLS, the errors of
+  // ServerCredentials.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const DispatcherConfig& config,
                                                          Core* core);
   virtual ~Listener() = default;  // shuts down if needed; nothing reaches the core after it
   virtual int port() const = 0;
-  // Ends all streams and calls, and takes no more. Any thread.
+  // Ends all streams and calls, and accepts no more. Any thread.
   virtual void Shutdown() = 0;
 };
 

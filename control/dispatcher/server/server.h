@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatch server that breaks a rule of the protocol on purpose, for the test which checks that
-// the count of elements notices it.
+// A dispatch server that breaks a rule of the protocol on purpose, for the test of the count of
+// elements, which must notice it.
 #pragma once
 
 #include <memory>

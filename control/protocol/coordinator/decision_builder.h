@@ -73,8 +73,8 @@ class DecisionBuilder {
 // Returns the active reader of that client and process.
 std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation);
-// Returns whether a reader other than the one at `except` reads. A position past the last one
-// excludes no reader.
+// Returns whether any reader other than the one at `except` still reads. A position past the last
+// one excludes no reader.
 bool SomebodyReads(const IterationRecord& record, size_t except);
 // Returns the indices that are in a reader's history if no reader dies: delivered, committed,
 // handed on, or held by a reader that was notified of the end.

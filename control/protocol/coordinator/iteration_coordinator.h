@@ -4,7 +4,7 @@
 // follow. The caller holds one lock while it applies all changes at once, in order, and then asks
 // for the Consequences (even if the decision was empty) until there are none. It journals the
 // changes, and sends the messages when the changes are durable. Messages to a peer that is not
-// connected are dropped. Those that still matter are sent again when the peer connects or
+// connected are dropped. Messages that still matter are sent again when the peer connects or
 // registers.
 //
 // An event with an unknown partition or client, an older placement or a different incarnation

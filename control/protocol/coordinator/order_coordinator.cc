@@ -45,8 +45,9 @@ Decision RaiseSendLimits(const IterationRecord& record, IterationContext& contex
   return decision;
 }
 
-// Returns whether each element of the consumer is committed, or at a reader that was notified of
-// the end. False before all partitions have ended, because its elements are not known until then.
+// Returns whether each element of the consumer is committed, or held by a reader that was notified
+// of the end. False before all partitions have ended, because its elements are not known until
+// then.
 bool HasAll(const IterationRecord& record, int64_t consumer) {
   const Positions positions = PositionsOf(record);
   for (size_t p = 0; p < record.partitions.size(); ++p) {

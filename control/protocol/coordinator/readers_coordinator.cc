@@ -9,9 +9,9 @@
 namespace penstock::protocol {
 namespace {
 
-// For a closed iteration: returns whether everything is committed, or at an active reader that was
-// notified of the end. The final elements of the reader at `except` do not count; `state` counts
-// instead.
+// For a closed iteration: returns whether everything is committed, or held by an active reader that
+// was notified of the end. The final elements of the reader at `except` do not count; `state`
+// counts instead.
 bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& state = {}) {
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionId id = PartitionAt(p);

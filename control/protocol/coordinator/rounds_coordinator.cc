@@ -12,8 +12,8 @@
 namespace penstock::protocol {
 namespace {
 
-// The least number of events before the schedule forgets some. Forgetting them one by one would
-// write one journal record each.
+// The schedule forgets events only when it has at least this many. Forgetting them one by one would
+// write a journal record for each.
 constexpr size_t kEventsKept = 64;
 // Errors of rounds that were not delivered to all. Far more than the rows of a receive budget.
 constexpr size_t kMostErrors = 1 << 14;
@@ -192,7 +192,7 @@ class Agreeing {
   // first.
   bool Reschedules() {
     RoundCursor& agreed = *rounds_.agreed;
-    int64_t known = 0;  // rounds that a consumer knows do not change
+    int64_t known = 0;  // rounds that a consumer knows must not change
     for (const ConsumerContext& consumer : rounds_.consumers)
       known = std::max(known, consumer.known);
     if (context_.broken == Broken::kReschedulePast) known = 0;
@@ -356,7 +356,8 @@ class Agreeing {
     }
     return true;
   }
-  // Returns whether the rounds of its remainder are among the next that the budget allows.
+  // Returns whether the rounds of the partition's remainder are among the next that the budget
+  // allows.
   bool RemainderMayGo(PartitionId partition) const {
     if (!record_.EndOf(partition) || !rounds_.floor) return false;
     const int64_t first = WholeRounds(record_.rounds.ends, consumers()) +
