@@ -48,8 +48,8 @@ bool IsBreak(const absl::Status& status) {
   }
 }
 
-// `refused`: the dispatcher itself refused, not something between it and this process. No other
-// status is final for a worker: an unreadable message would reach the next worker too.
+// `refused`: the dispatcher itself refused, not something between it and this process. For a worker
+// no other status is final, because an unreadable message would reach the next worker too.
 template <class Down>
 bool IsFinal(const absl::Status& status, bool refused) {
   if (refused) return true;

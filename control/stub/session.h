@@ -67,11 +67,12 @@ class ReconnectingEvents {
   virtual void OnGivenUp(const absl::Status& status) = 0;
 };
 
-// Keeps one stream open through breaks and dispatcher restarts. A stream is final if the dispatcher
-// refused on it. Any other stream of a worker is opened again. A client's stream is opened again if
-// it ended with OK, Unavailable, Aborted, Cancelled, Unknown, Internal, DeadlineExceeded, or with a
-// code that a proxy may send (ResourceExhausted, PermissionDenied, Unauthenticated, Unimplemented).
-// Any other code is final, such as InvalidArgument for a message that cannot be read.
+// Keeps one stream open through breaks and dispatcher restarts. A stream is not opened again if the
+// dispatcher itself refused it. Any other stream of a worker is opened again. A client's stream is
+// opened again if it ended with OK, Unavailable, Aborted, Cancelled, Unknown, Internal,
+// DeadlineExceeded, or with a code that a proxy may send (ResourceExhausted, PermissionDenied,
+// Unauthenticated, Unimplemented). Any other code is final, such as InvalidArgument for a message
+// that cannot be read.
 //
 // The pause before the next stream is `first_backoff` if the last stream was welcomed and then
 // broke, or lasted for `max_backoff`; otherwise it is twice the last pause. So a peer that sends an

@@ -69,8 +69,8 @@ struct IgnoreErrorsOptions {
 // Exactly one of `bucket` and `cost` must be given.
 struct RoundsOptions {
   std::optional<MapFunction> bucket;  // an int32 or int64 scalar, equal for all of a round
-  // A finite scalar number ≥ 0: what an element costs a trainer. The largest cost of a round is at
-  // most (1 + cost_spread) × the smallest.
+  // A finite scalar number ≥ 0: the cost of an element for a trainer. The largest cost of a round
+  // is at most (1 + cost_spread) × the smallest.
   std::optional<MapFunction> cost;
   double cost_spread = 0.05;  // in [0.001, 1]
   // In elements, ≥ 0. When more than max_age elements have been read after the oldest waiting one,

@@ -46,11 +46,11 @@ enum class Visitation : uint8_t {
   kAtLeastOnce = 1,
 };
 
-// Whose elements a reader gets.
+// The workers from which a reader gets elements.
 enum class TargetWorkers : uint8_t {
-  kAuto = 0,   // all workers', except those tagged COLOCATED in other trainers' processes
-  kAny = 1,    // all workers'
-  kLocal = 2,  // those of workers in this process
+  kAuto = 0,   // all workers, except those tagged COLOCATED in other trainers' processes
+  kAny = 1,    // all workers
+  kLocal = 2,  // the workers in this process
 };
 
 // What happens to the last elements, at most num_consumers - 1, that do not fill a round.

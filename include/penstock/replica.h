@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replicas of a synchronous trainer, which step together in one process or in several, and
-// operations on values that each replica has one of. penstock/distributed_dataset.h gives them a
-// dataset to read. The guide is docs/replicas.md.
+// operations on per-replica values. penstock/distributed_dataset.h gives them a dataset to read.
+// The guide is docs/replicas.md.
 #pragma once
 
 #include <cstddef>

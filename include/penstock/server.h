@@ -138,7 +138,7 @@ struct WorkerConfig {
   // time, in its queue and lent, before it gets copies; 0: 256 MiB.
   int64_t max_loan_bytes = 0;
   // The bytes of these segments that one job may take before all its readers get copies; 0: the
-  // window, and such loans of eight readers.
+  // window, plus such loans of eight readers.
   int64_t shared_pool_bytes = 0;
   int metrics_port = -1;      // as a dispatcher's
   std::string metrics_token;  // as a dispatcher's

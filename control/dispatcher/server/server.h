@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatch server that breaks a rule of the protocol on purpose, for the test of the count of
-// elements, which must notice it.
+// A dispatch server that breaks a rule of the protocol on purpose, for the test that the count of
+// elements detects this.
 #pragma once
 
 #include <memory>

@@ -13,8 +13,8 @@
 namespace penstock::remote {
 namespace {
 
-// Bytes that opening a file fetches: all of a small file, and little waste if reading continues
-// elsewhere.
+// The number of bytes fetched when a file is opened: all of a small file, and little waste if
+// reading continues elsewhere.
 constexpr int64_t kHeadBytes = 256 << 10;
 
 class RemoteFile final : public File {

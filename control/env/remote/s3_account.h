@@ -30,7 +30,7 @@ class S3Account {
   // Looks up the credentials each time, because they are renewed in their files. Returns an empty
   // identity, for public buckets, if there are none.
   Authorization Authorize() const;
-  // Returns where credentials are searched, for the error message when there are none.
+  // Returns where credentials are searched for, for the error message when there are none.
   static const char* Places();
 
  private:

@@ -80,8 +80,9 @@ class RowAllowance {
   }
 
   // Lets joining partitions begin one after the other, alongside partitions that have rows. The
-  // next row of those has precedence. Returns the budget that the joining one needs or will need.
-  // With a budget of one element a partition joins before it has sent any (rounds_coordinator.cc).
+  // next row of those partitions has precedence. Returns the budget that the joining one needs or
+  // will need. With a budget of one element a partition joins before it has sent any
+  // (rounds_coordinator.cc).
   int64_t BeginOne(const RoundCursor& agreed) {
     if (const int64_t begun = Begun(); begun > 0 || budget_ == 1) return begun;
     for (size_t p = 0; p < rows_.size(); ++p) {

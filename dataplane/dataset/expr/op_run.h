@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation at work on one element: its inputs, and memory for its outputs. Results of the
+// One run of an operation on one element: its inputs, and memory for its outputs. Results of the
 // function are in the memory of the sink; all other values are in the thread's arena.
 #pragma once
 
