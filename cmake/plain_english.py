@@ -58,6 +58,11 @@ TELLS = [
     Tell(r"\bas far as ((both|it|this|that) )?(is|are) known\b",
          "The reader has nothing, as far as is known.", "The reader has nothing, according to the reports."),
     Tell(r"\b(whose \w+|which|that) not all\b", "A row that not all have received.", "A row that some lack."),
+    Tell(r"\bin work\b", "Elements ready or in work.", "Elements ready or in progress."),
+    Tell(r"\band what (that|this|these|it|they) may\b", "It may include the engine and what that may.",
+         "It may include the engine and whatever that may include."),
+    Tell(r"^As [a-z]\w*\.\w", "As np.minimum.", "Like np.minimum."),
+    Tell(r"\badds? up in\b", "Floats add up in double.", "Floats are summed in double."),
 ]
 LICENCE = re.compile(r"\s*(//|#)?\s*SPDX-License-Identifier:")
 

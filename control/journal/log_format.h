@@ -36,8 +36,8 @@ struct ParsedLog {
 
 // Reads a log whose first record should be number `first`. The next file begins with record `next`;
 // nullopt: there is no next file. `name` is for messages.
-// - A record that is cut short was never durable, and is cut off. So is a damaged record without a
-//   whole record of a later group and without a mark after it.
+// - A record that is cut short was never durable, and is cut off. A damaged record is cut off too
+//   if neither a whole record of a later group nor a mark follows it.
 // - If the next file begins with the number of the record that is cut short or damaged, it was a
 //   mark and not a record, and nothing is lost.
 // - Any other damage is DataLoss with the record.

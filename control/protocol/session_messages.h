@@ -503,8 +503,8 @@ struct ConsumersLost {
   friend bool operator==(const ConsumersLost&, const ConsumersLost&) = default;
 };
 
-// Reading cannot go on: job cancelled, session declared dead, state refused, pipeline broken. The
-// stream then closes; do not reconnect.
+// Reading cannot continue: job cancelled, session declared dead, state refused, pipeline broken.
+// The stream then closes; do not reconnect.
 struct SessionError {
   absl::Status status;
   friend bool operator==(const SessionError&, const SessionError&) = default;

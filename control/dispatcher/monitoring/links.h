@@ -19,7 +19,7 @@ class Links {
  public:
   using Key = std::pair<IterationId, ClientId>;
 
-  // Takes the report of a session at `now`, and adds what is new to the metrics
+  // Takes the report of a session at `now`, and adds the increases to the metrics
   // penstock_link_elements_total and penstock_link_bytes_total of its protocols.
   void Heard(const Key& key, Incarnation incarnation, std::vector<LinkCounts> counts,
              absl::Time now);

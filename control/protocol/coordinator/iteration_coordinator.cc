@@ -276,7 +276,7 @@ std::vector<PartitionId> Assignable(const IterationRecord& record,
 
 namespace {
 
-// Pads are copies of the last element: if a pad is to be sent, the last element is made again.
+// Pads are copies of the last element: if a pad must be sent, the last element is made again.
 void MakeForPads(const IterationRecord& record, Assign& assign) {
   const std::optional<Index> end = record.EndOf(assign.partition);
   if (!end || assign.remainder->pads == 0) return;

@@ -101,7 +101,7 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
 // Welcome, with the fences and the end that apply; or Refused.
 Decision OnConnect(const IterationRecord& record, IterationContext& context,
                    const Connect& connect);
-// The client's stream ended; the session goes on.
+// The client's stream ended; the session continues.
 void OnDisconnect(const IterationRecord& record, IterationContext& context, ClientId client);
 // The client answers a fence or reports.
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,

@@ -203,7 +203,7 @@ absl::Status TopK(OpRun& run, int64_t k) {
   for (int64_t line = 0; line < lines.count; ++line) {
     const T* const from = static_cast<const T*>(x.raw()) + line * lines.length;
     std::iota(order, order + lines.length, 0);
-    // Of equal values the first one wins, as in a stable sort.
+    // The first of equal values wins, as in a stable sort.
     std::partial_sort(order, order + k, order + lines.length, [&](int64_t a, int64_t b) {
       if (Before(Load(from[b]), Load(from[a]))) return true;
       return !Before(Load(from[a]), Load(from[b])) && a < b;
