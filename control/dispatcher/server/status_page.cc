@@ -146,7 +146,7 @@ std::string StatusPage(const DispatcherStatus& status) {
               "How well trainers are fed",
               {"job", "trainers busy", "elements/s wanted", "a worker makes", "workers needed"},
               FeedsOf(status)),
-          HtmlTable("Who made steps wait",
+          HtmlTable("Workers that made steps wait",
                     {"job", "client", "worker waited for", "waits", "seconds until received",
                      "seconds handed over"},
                     WaitsOf(status)),

@@ -59,7 +59,7 @@ class BuildSite {
   NodeProfile* profile() const;
   ReadAheadBudget& read_ahead() const;
   std::shared_ptr<PythonHost> python() const;  // runs the node's Python functions and generators
-  // Returns Cancelled once the running dataset is cancelled. For loops that may take long.
+  // Returns Cancelled once the running dataset is cancelled. For loops that may take a long time.
   absl::Status CheckCancelled() const;
 
   // --- Building below --------------------------------------------------------
@@ -152,7 +152,7 @@ class BuildSite {
   Pool* output_ = nullptr;    // nullptr: the run's
   bool in_body_ = false;
   bool undivided_ = false;
-  bool first_pass_ = false;           // of the first repetition, whichever the run's is
+  bool first_pass_ = false;           // of the first repetition, whatever the run's repetition is
   std::optional<uint64_t> seed_;      // nullopt: the run's
   SplitFeed* splits_ = nullptr;       // nullptr: the run's
   KeptAcrossPasses* kept_ = nullptr;  // owned by the outermost Repeat above

@@ -27,7 +27,7 @@ class ElementSink final : public ResultSink {
                                               absl::Span<const int64_t> dims) override;
   absl::Status Copy(size_t i, const Tensor& value) override;
 
-  // Returns the element. Internal if a leaf was not given.
+  // Returns the element. Internal if a leaf is missing.
   absl::StatusOr<Element> Finish() &&;
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classifies errors by their code: errors in the data, errors of the moment, and errors of the
-// machine.
+// Classifies errors by their code: errors in the data, temporary errors, and errors of the machine.
 #pragma once
 
 #include "absl/status/status.h"

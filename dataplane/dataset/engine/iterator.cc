@@ -428,7 +428,7 @@ class LocalIterator final : public InterruptibleIterator {
   PendingDeliveries pending_;     // since the last Deliver(); guarded by mu_
   int64_t quick_ = 0;  // quick elements in a row; guarded by mu_, or background_ is not under way
   NextResult made_in_background_;  // by background_, which the thread that calls Next() uses
-  // The last member: it uses the members above.
+  // The last member, because it uses the members above.
   BackgroundTask background_{[this] { ProduceInBackground(); }};
 };
 

@@ -14,8 +14,8 @@ namespace penstock {
 // thread.
 class KeptAcrossPasses {
  public:
-  // Returns what node number `node` keeps, empty at first. Only the node's iterator uses it, and
-  // only one exists at a time.
+  // Returns the kept state of node number `node`, empty at first. Only the node's iterator uses it,
+  // and only one exists at a time.
   std::shared_ptr<void>& Of(int node) {
     MutexLock lock(mu_);
     return by_node_[node];  // never moves

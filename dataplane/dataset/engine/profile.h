@@ -23,7 +23,7 @@ struct NodeProfile {
   std::string name;                    // as in errors; never changes
   std::atomic<int64_t> elements{0};    // produced; errors in an element's place count
   std::atomic<int64_t> bytes{0};       // of their blocks; 0 for rows written into a batch
-  std::atomic<int64_t> busy_ns{0};     // in this node's own code, of all threads; an estimate
+  std::atomic<int64_t> busy_ns{0};     // in this node's own code, on all threads; an estimate
   std::atomic<int64_t> waiting_ns{0};  // spent by readers waiting for its next element
   // As last tuned (or set); 0: the node has none.
   std::atomic<int64_t> parallelism{0};  // calls at a time

@@ -48,7 +48,7 @@ class ReadAhead {
   // `least` ≤ depth() ≤ `most`; the depth starts at `least`. `most` = `least`: the depth is never
   // tuned, and claims nothing from the budget.
   ReadAhead(ReadAheadBudget& budget, int64_t least, int64_t most);
-  ~ReadAhead();  // gives its claim back
+  ~ReadAhead();  // returns its claim
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 

@@ -18,7 +18,7 @@ using Dims = absl::InlinedVector<int64_t, 6>;
 absl::StatusOr<Dims> BroadcastDims(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
-// A walk over up to three operands under one result. It visits the result row by row, each of
+// A walk over a result and up to three operands. It visits the result row by row, each of
 // row_length_ values; operand k moves by step(k) (0 or 1) within a row.
 class BroadcastWalk {
  public:

@@ -149,7 +149,7 @@ class Rewriter {
 
 std::optional<FunctionOverRows> OverRowsOf(const FunctionDef& def) {
   auto result = Rewriter(def).Rewrite();
-  // A function that inference rejects would be a bug of ours; the old function is then used.
+  // Only a bug could make inference reject the function; the old function is then used.
   if (result.has_value() && !CheckFunction(*result->def).ok()) return std::nullopt;
   return result;
 }

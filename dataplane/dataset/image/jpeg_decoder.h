@@ -23,16 +23,16 @@ class JpegDecoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   // Reads the header. `bytes` must stay valid until the image is read. `channels` is 1 or 3.
-  // InvalidArgument if this is not a JPEG image or has more than kMaxPixels; DataLoss if it has no
-  // end.
+  // InvalidArgument if this is not a JPEG image or has more than kMaxPixels; DataLoss if its end
+  // marker is missing.
   absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels);
 
   // Returns the size if decoding makes `eighths` (1, 2, 4 or 8) pixels from every 8.
   ImageSize ScaledSize(int eighths);
 
   // Reads one region (of the scaled image), and as few pixels around it as are needed to make its
-  // pixels equal to those of the whole image. The pixels are in `arena`. Once per Open(). DataLoss
-  // with libjpeg's message for damaged data.
+  // pixels equal to those of the whole image. The pixels are in `arena`. Call it once per Open().
+  // DataLoss with libjpeg's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region, int eighths, Arena& arena);
 
   // Reads the whole image into `out`, row after row without gaps.

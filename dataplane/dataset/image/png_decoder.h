@@ -38,7 +38,7 @@ class PngDecoder {
   Turn turn() const;
 
   // Reads one region, and no row below it if the image is not interlaced. The pixels are in the
-  // arena. Once per Open(). DataLoss with libpng's message for damaged data.
+  // arena. Call it once per Open(). DataLoss with libpng's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region);
 
  private:

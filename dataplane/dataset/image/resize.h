@@ -28,7 +28,7 @@ class Resizer {
   Resizer(const ImageView<T>& image, const ImageSize& size, const ResizeOptions& options,
           bool mirror, Arena& arena);
 
-  // Writes row `y`, without gaps. Fastest from top to bottom.
+  // Writes row `y`, without gaps. Fastest if rows are written from top to bottom.
   void Row(int64_t y, T* out);
 
  private:

@@ -111,10 +111,10 @@ class RepeatIterator final : public NodeIterator {
   void Yielded(bool something) { yielded_ = yielded_ || something; }
 
   // An endless Repeat of an empty input would never return. But a partition, or a reader of a job,
-  // may find its share of many repetitions empty. It waits for the feed's answers, or for the other
-  // readers, and its data may be in the next repetition.
+  // may find its share of many repetitions empty. Such a Repeat waits for the feed's answers, or
+  // for the other readers, and its data may be in the next repetition.
   absl::Status EndPass() {
-    // Keeps the last pass open, because every state contains what Distribute has delivered.
+    // Keeps the last pass open, because every state contains Distribute's deliveries.
     over_ = pass_ + 1 == passes_;
     if (over_) return absl::OkStatus();
     input_.reset();

@@ -38,9 +38,10 @@ AllPlaces PlacesOf(const Tensor& x);
 // Returns a table of `size` places in the arena. ResourceExhausted if it is too large.
 absl::StatusOr<int64_t*> PlaceTable(OpRun& run, int64_t size);
 
-// Makes output 0, of `dims`. Its values, in order, are the input's at the sums of the axes' places,
-// the last axis innermost. If one of the places is kFilling, the value is `filling` (a scalar;
-// nullptr: zeros or empty strings). REQUIRES: the axes give as many values as `dims`.
+// Makes output 0, with these `dims`. Its values, in order, are the input's values at the sums of
+// the axes' places, the last axis innermost. If one of the places is kFilling, the value is
+// `filling` (a scalar; nullptr: zeros or empty strings). REQUIRES: the axes give as many values as
+// `dims`.
 absl::Status MoveValues(OpRun& run, const Tensor& x, absl::Span<const int64_t> dims,
                         const AllPlaces& axes, const Tensor* filling = nullptr);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs and numbers of batches.
+// Specs and counts of batches.
 #pragma once
 
 #include <cstdint>

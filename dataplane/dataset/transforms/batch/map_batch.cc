@@ -264,7 +264,7 @@ class MapBatchIterator final : public BatchingIterator {
   NodeProfile* const map_profile_;  // the Map has no iterator of its own here
   ReadAhead ahead_;
   Ring<BatchInWork> work_;  // taken: batches that are read completely
-  OrderedCalls calls_;      // destroyed before what its calls use
+  OrderedCalls calls_;      // destroyed before the members that its calls use
 };
 
 }  // namespace

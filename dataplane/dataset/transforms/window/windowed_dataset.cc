@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Returns the node with the attributes of `form`, or a node with the mistake.
+// Returns the node with the attributes of `form`, or a node whose status is the mistake.
 Dataset Formed(const WindowedDataset::Windows& windows, absl::StatusOr<Attrs> form) {
   if (!windows.input->status.ok()) return Dataset(windows.input);
   absl::Status mistake = windows.mistake;
