@@ -40,7 +40,7 @@ PartitionStatus StatusOf(const IterationState& iteration, size_t p,
   if (!status.worker && !iteration.record.closed) {
     const bool answered =
         context != nullptr && !protocol::Assignable(iteration.record, *context).empty();
-    status.waits_for = !answered     ? "its readers to report what they have"
+    status.waits_for = !answered     ? "its readers to report their elements"
                        : has_workers ? "room on a worker"
                                      : "a worker";
   }

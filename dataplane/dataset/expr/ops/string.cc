@@ -109,7 +109,7 @@ absl::StatusOr<Specs> InferDecodeRaw(const Attrs& attrs, InputSpecs inputs) {
   for (size_t i = 0; i < dims.size(); ++i)
     if (dims[i] < (i == 0 ? -1 : 0))
       return absl::InvalidArgumentError(
-          "dims must be at least 0; the first may be -1, for as many as there are");
+          "dims must be at least 0; the first may be -1 to take all values");
   Dims known(dims.begin(), dims.end());
   if (!known.empty() && known[0] == -1) known[0] = 1;
   RETURN_IF_ERROR(CountOf(known, dtype).status());
