@@ -40,8 +40,9 @@ struct CoreOptions {
   // Once a reader has been unable to reach a worker for this long, that worker's partitions move to
   // other workers, if there are any.
   absl::Duration unreached_timeout = absl::Seconds(15);
-  // The number of records between snapshots, and the maximum size of a record in bytes.
-  uint64_t records_per_snapshot = 20'000;
+  // When the journal gets a snapshot (control/policy/snapshots.h), and the maximum size of a record
+  // in bytes.
+  uint64_t records_per_snapshot = kRecordsPerSnapshot;
   size_t record_bytes = kMostRecordBytes;
   // A rule to break, for the test that counts losses (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;
