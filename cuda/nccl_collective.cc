@@ -13,14 +13,14 @@
 #include <cstring>
 #include <deque>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "cuda/context.h"
 #include "cuda/error.h"
 #include "cuda/nccl_library.h"
@@ -33,7 +33,7 @@ namespace {
 using replica::Collective;
 using replica::CollectiveOp;
 
-constexpr std::chrono::microseconds kPoll(20);
+constexpr absl::Duration kPoll = absl::Microseconds(20);
 constexpr absl::Duration kFinalizeWithin = absl::Seconds(2);
 
 int NcclOpOf(CollectiveOp op) {
@@ -256,9 +256,9 @@ class NcclCollective final : public Collective {
   // it finished.
   bool Finalize(NcclComm comm) const {
     int state = nccl_.CommFinalize(comm);
-    const absl::Time until = absl::Now() + kFinalizeWithin;
-    while (state == kNcclInProgress && absl::Now() < until) {
-      std::this_thread::sleep_for(kPoll);
+    const absl::Time until = BootTime() + kFinalizeWithin;
+    while (state == kNcclInProgress && BootTime() < until) {
+      Sleep(kPoll);
       if (nccl_.CommGetAsyncError(comm, &state) != kNcclSuccess) return false;
     }
     return state == kNcclSuccess;
@@ -272,7 +272,7 @@ class NcclCollective final : public Collective {
       const int asked = ask(&state);
       if (asked != kNcclSuccess) return nccl.ToStatus(asked, call);
       if (state != kNcclInProgress) return nccl.ToStatus(state, call);
-      std::this_thread::sleep_for(kPoll);
+      Sleep(kPoll);
     }
   }
   // The same for this communicator. If it was aborted, returns the reason instead.
@@ -347,7 +347,7 @@ class NcclCollective final : public Collective {
         Abort(lost);
         return lost;
       }
-      std::this_thread::sleep_for(kPoll);
+      Sleep(kPoll);
     }
   }
 

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::tools {

@@ -12,6 +12,7 @@
 #include "control/observe/fail_point.h"
 #include "control/policy/sharding.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -92,7 +93,7 @@ void Core::OnDurable(absl::StatusOr<uint64_t> sequence) {
   if (sequence.ok()) {
     FailPoint("durable_before_answer");
     durable_ = *sequence;
-    if (appending_.load() != std::this_thread::get_id()) Deliver();
+    if (appending_.load() != CurrentThread()) Deliver();
     return;
   }
   std::deque<Replies::Pending> waiting;

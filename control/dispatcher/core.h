@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +31,7 @@
 #include "control/policy/scaling.h"
 #include "control/protocol/saved_reading.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 
 namespace penstock::control {
 
@@ -121,7 +121,7 @@ class Core {
   // least one is open, received messages may still be unread.
   std::atomic<int> transactions_ = 0;
   std::atomic<uint64_t> idles_ = 0;
-  std::atomic<std::thread::id> appending_{};  // in journal_->Append, under mu_
+  std::atomic<ThreadId> appending_{};  // in journal_->Append, under mu_
 };
 
 }  // namespace penstock::control

@@ -15,6 +15,7 @@
 #include "control/observe/fail_point.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/invariant.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -82,12 +83,12 @@ void Transaction::Append() {
     core_.replies_.Fail(unwritable_);
     return;
   }
-  core_.appending_ = std::this_thread::get_id();
+  core_.appending_ = CurrentThread();
   for (std::string& record : *records) {
     CountRecord(record.size());
     core_.journal_->Append(++shared_.sequence, std::move(record));
   }
-  core_.appending_ = std::thread::id();
+  core_.appending_ = ThreadId();
   FailPoint("append_before_answer");
   if (SnapshotIsDue(shared_.sequence, shared_.snapshot_sequence,
                     shared_.options.records_per_snapshot)) {

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <deque>
 #include <filesystem>
 #include <iterator>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -21,8 +19,9 @@
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
 #include "control/observe/event_log.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 #include "penstock/check.h"
 
@@ -73,7 +72,7 @@ class SqliteJournal final : public Journal {
     {
       MutexLock lock(mu_);
       stopping_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     if (writer_.joinable()) writer_.join();
   }
@@ -91,19 +90,19 @@ class SqliteJournal final : public Journal {
     PENSTOCK_CHECK(sequence == appended_ + 1);
     appended_ = sequence;
     queue_.push_back({.sequence = sequence, .record = std::move(record)});
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void Snapshot(uint64_t sequence, std::vector<std::string> pieces) override {
     MutexLock lock(mu_);
     PENSTOCK_CHECK(sequence == appended_);
     queue_.push_back({.sequence = sequence, .snapshot = std::move(pieces)});
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   absl::Status WaitDurable(uint64_t sequence) override {
     MutexLock lock(mu_);
-    changed_.wait(lock,
+    changed_.Wait(lock,
                   [&]() REQUIRES(mu_) { return durable_sequence_ >= sequence || !status_.ok(); });
     return durable_sequence_ >= sequence ? absl::OkStatus() : status_;
   }
@@ -136,7 +135,7 @@ class SqliteJournal final : public Journal {
         MutexLock lock(mu_);
         durable_sequence_ = last;
         idle = queue_.empty();
-        changed_.notify_all();
+        changed_.NotifyAll();
       }
       if (is_snapshot) continue;
       durable_(last);
@@ -149,7 +148,7 @@ class SqliteJournal final : public Journal {
     {
       MutexLock lock(mu_);
       status_ = status;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     durable_(status);
   }
@@ -157,7 +156,7 @@ class SqliteJournal final : public Journal {
   // Returns all waiting items up to the next snapshot, or that snapshot. Empty: stop.
   std::vector<Item> TakeGroup() {
     MutexLock lock(mu_);
-    changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !queue_.empty(); });
+    changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !queue_.empty(); });
     auto end = std::find_if(queue_.begin(), queue_.end(),
                             [](const Item& item) { return item.snapshot.has_value(); });
     if (end == queue_.begin() && end != queue_.end()) ++end;
@@ -226,10 +225,10 @@ class SqliteJournal final : public Journal {
   Durable durable_;  // constant after Start
   SnapshotDb db_;    // of the writer's thread
   LogFile log_;      // of the writer's thread
-  std::thread writer_;
+  Thread writer_;
 
   mutable Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::deque<Item> queue_ GUARDED_BY(mu_);
   uint64_t appended_ GUARDED_BY(mu_);
   uint64_t durable_sequence_ GUARDED_BY(mu_);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/observe/event_log.h"
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
+#include "control/sync/clock.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 
 namespace penstock {
@@ -44,8 +43,8 @@ class ToStderr final : public EventLog {
  public:
   void Write(Event event) override {
     const std::string line =
-        absl::StrCat(absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::Now(), absl::UTCTimeZone()),
-                     " ", ToString(event), "\n");
+        absl::StrCat(absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", WallTime(), absl::UTCTimeZone()), " ",
+                     ToString(event), "\n");
     std::fwrite(line.data(), 1, line.size(), stderr);  // one call: lines stay whole
   }
 };
@@ -60,7 +59,7 @@ class Captured final : public CapturedEvents {
   void Write(Event event) override {
     MutexLock lock(mu_);
     events_.push_back(std::move(event));
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   std::vector<Event> All() const override {
     MutexLock lock(mu_);
@@ -69,7 +68,7 @@ class Captured final : public CapturedEvents {
   Event WaitFor(std::string_view name, absl::Duration bound) const override {
     MutexLock lock(mu_);
     const Event* found = nullptr;
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(bound), [&]() REQUIRES(mu_) {
+    changed_.WaitFor(lock, bound, [&]() REQUIRES(mu_) {
       for (const Event& event : events_) {
         if (event.name == name) {
           found = &event;
@@ -83,7 +82,7 @@ class Captured final : public CapturedEvents {
 
  private:
   mutable Mutex mu_;
-  mutable std::condition_variable changed_;
+  mutable Condition changed_;
   std::vector<Event> events_ GUARDED_BY(mu_);
 };
 

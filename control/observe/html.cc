@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "control/observe/metrics.h"
+#include "control/sync/clock.h"
 
 namespace penstock {
 namespace {
@@ -47,7 +47,7 @@ std::string HtmlPage(const std::string& title, const std::string& body) {
   return absl::StrCat("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
                       "<meta http-equiv=\"refresh\" content=\"5\"><title>", name, "</title><style>",
                       kStyle, "</style></head><body>\n<h1>", name, "</h1>\n<p>",
-                      absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::Now(), absl::UTCTimeZone()),
+                      absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", WallTime(), absl::UTCTimeZone()),
                       " · <a href=\"/metrics\">metrics</a></p>\n", body, "</body></html>\n");
 }
 

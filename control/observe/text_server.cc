@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -20,13 +19,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/clock.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 // How long a client may take to send its request and to receive the answer, so that it does not
 // keep others waiting.
@@ -190,7 +190,7 @@ class Server final : public TextServer {
   const std::map<std::string, Page> pages_;
   const std::string token_;
   int port_ = 0;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace

@@ -5,17 +5,17 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/client_callback.h>
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "control/rpc/status_grpc.h"
 #include "control/rpc/wire_bytes.h"
 #include "control/stub/session.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 
 namespace penstock::control {
 
@@ -54,9 +54,8 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
     stopped_ = true;
     LetGo();
     context_.TryCancel();
-    if (event_thread_ == std::this_thread::get_id()) return;
-    changed_.wait(lock,
-                  [this]() REQUIRES(mu_) { return done_ && event_thread_ == std::thread::id(); });
+    if (event_thread_ == CurrentThread()) return;
+    changed_.Wait(lock, [this]() REQUIRES(mu_) { return done_ && event_thread_ == ThreadId(); });
   }
 
   void OnReadDone(bool ok) override {
@@ -95,7 +94,7 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
     std::shared_ptr<ClientStream> self = std::move(self_);
     MutexLock lock(mu_);
     done_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
@@ -109,12 +108,12 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
     {
       MutexLock lock(mu_);
       if (stopped_) return;
-      event_thread_ = std::this_thread::get_id();
+      event_thread_ = CurrentThread();
     }
     event();
     MutexLock lock(mu_);
-    event_thread_ = std::thread::id();
-    changed_.notify_all();
+    event_thread_ = ThreadId();
+    changed_.NotifyAll();
   }
 
   SessionEvents<Down>* const events_;
@@ -124,13 +123,13 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
   std::shared_ptr<ClientStream> self_;  // until OnDone
 
   Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::deque<WireUp> out_ GUARDED_BY(mu_);  // the first is being written
   bool holding_ GUARDED_BY(mu_) = true;
   bool stopped_ GUARDED_BY(mu_) = false;
   bool done_ GUARDED_BY(mu_) = false;
-  absl::Status broken_ GUARDED_BY(mu_);           // the error of an unreadable message
-  std::thread::id event_thread_ GUARDED_BY(mu_);  // the thread that is in an event now
+  absl::Status broken_ GUARDED_BY(mu_);    // the error of an unreadable message
+  ThreadId event_thread_ GUARDED_BY(mu_);  // the thread that is in an event now
 };
 
 // The session that a caller owns.

@@ -12,6 +12,7 @@
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/retry.h"
 #include "control/stub/target.h"
+#include "control/sync/clock.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -174,7 +175,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
               [&](absl::Duration left, const std::stop_token& stop) {
                 answer.Clear();
                 grpc::ClientContext context;
-                context.set_deadline(absl::ToChronoTime(absl::Now() + left));
+                context.set_deadline(absl::ToChronoTime(WallTime() + left));
                 std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
                 return FromGrpc(((*stub_).*method)(&context, request, &answer));
               });

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // ReconnectingSession: one thread per session opens streams, one after another. Each stream's own
 // thread passes on its messages.
-#include <chrono>
-#include <condition_variable>
 #include <new>
 #include <optional>
-#include <random>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/session_messages.h"
 #include "control/stub/session.h"
+#include "control/sync/clock.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/random.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 bool IsRefusal(const ClientDown& message) {
   return std::holds_alternative<SessionError>(message);
@@ -85,7 +84,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     {
       MutexLock lock(mu_);
       stopping_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     if (thread_.joinable()) thread_.join();
   }
@@ -103,7 +102,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   void OnClosed(const absl::Status& status) override {
     MutexLock lock(mu_);
     closed_ = status;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void Run() {
@@ -141,7 +140,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
           why = silent;  // otherwise the last reason still holds
         }
         // A stream that the dispatcher soon ends, or an unreadable message, may recur each time.
-        const bool lasted = heard_ - opened >= absl::ToChronoNanoseconds(options_.max_backoff);
+        const bool lasted = absl::FromChrono(heard_ - opened) >= options_.max_backoff;
         if (heard_ > opened && (IsBreak(why) || lasted)) backoff_ = options_.first_backoff;
         over = std::move(session_);
       }
@@ -182,7 +181,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   std::optional<absl::Status> WaitUntilClosed() {
     MutexLock lock(mu_);
     while (!stopping_ && !closed_.has_value() && !OutOfReach()) {
-      changed_.wait_until(lock, heard_ + absl::ToChronoNanoseconds(options_.timeout));
+      changed_.WaitFor(lock, options_.timeout - Silence());
     }
     return closed_;
   }
@@ -190,17 +189,14 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   // Returns false if stopped in the meantime.
   bool Pause() {
     MutexLock lock(mu_);
-    const double share = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
-    const absl::Duration step = share * backoff_;
+    const absl::Duration step = RandomBetween(0.5, 1.0) * backoff_;
     backoff_ = std::min(2 * backoff_, options_.max_backoff);
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(step),
-                      [this]() REQUIRES(mu_) { return stopping_; });
+    changed_.WaitFor(lock, step, [this]() REQUIRES(mu_) { return stopping_; });
     return !stopping_;
   }
 
-  bool OutOfReach() const REQUIRES(mu_) {
-    return Clock::now() - heard_ >= absl::ToChronoNanoseconds(options_.timeout);
-  }
+  absl::Duration Silence() const REQUIRES(mu_) { return absl::FromChrono(Clock::now() - heard_); }
+  bool OutOfReach() const REQUIRES(mu_) { return Silence() >= options_.timeout; }
 
   const OpenSession<Up, Down> open_;
   ReconnectingEvents<Up, Down>* const events_;
@@ -208,15 +204,14 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   const absl::Status exhausted_;  // made while there is memory
 
   Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::unique_ptr<Session<Up>> session_ GUARDED_BY(mu_);
   std::optional<absl::Status> closed_ GUARDED_BY(mu_);  // of session_
   bool stopping_ GUARDED_BY(mu_) = false;
   bool refused_ GUARDED_BY(mu_) = false;  // on this stream
   Clock::time_point heard_ GUARDED_BY(mu_);
   absl::Duration backoff_ GUARDED_BY(mu_);
-  std::minstd_rand random_{std::random_device{}()};
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace

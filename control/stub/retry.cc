@@ -2,15 +2,13 @@
 #include "control/stub/retry.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "control/observe/wait_lines.h"
-#include "control/sync/boot_time.h"
-#include "control/sync/mutex.h"
+#include "control/sync/clock.h"
+#include "control/sync/random.h"
+#include "control/sync/thread.h"
 
 namespace penstock::control {
 namespace {
@@ -21,15 +19,6 @@ constexpr absl::Duration kMaxPause = absl::Seconds(1);
 bool IsWorthTryingAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsCancelled(status) ||
          absl::IsDeadlineExceeded(status);
-}
-
-void Pause(absl::Duration step, std::stop_token stop) {
-  thread_local std::minstd_rand random{std::random_device{}()};
-  step *= std::uniform_real_distribution<double>(0.5, 1.0)(random);
-  Mutex mu;
-  std::condition_variable_any never;
-  MutexLock lock(mu);
-  never.wait_for(lock, std::move(stop), absl::ToChronoNanoseconds(step), [] { return false; });
 }
 
 }  // namespace
@@ -51,7 +40,7 @@ absl::Status Retry(
     why = std::string(status.message());
     lines.Waits(BootTime() - begun,
                 [&] { return absl::StrCat("the dispatcher at ", address, ": ", why); });
-    Pause(std::min(pause, deadline - BootTime()), stop.get_token());
+    Sleep(RandomBetween(0.5, 1.0) * std::min(pause, deadline - BootTime()), stop.get_token());
     pause = std::min(2 * pause, kMaxPause);
   }
   if (stop.stop_requested()) {

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <random>
 
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
 
 namespace penstock::control {
 
@@ -16,11 +16,8 @@ Incarnation ThisProcess() {
   static uint64_t number = 0;
   MutexLock lock(mu);
   if (of != getpid()) {
-    std::random_device random;
     of = getpid();
-    do {
-      number = (uint64_t{random()} << 32) | random();
-    } while (number == 0);
+    number = RandomId();
   }
   return Incarnation(number);
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// std::mutex with the annotations of clang's thread safety analysis (-Wthread-safety). A variable
-// with GUARDED_BY is only used with that lock held, and a function with REQUIRES is only called
-// with that lock held. A lambda is annotated like a function:
+// Mutexes. Mutex is std::mutex with the annotations of clang's thread safety analysis
+// (-Wthread-safety). A variable with GUARDED_BY is only used with that lock held, and a function
+// with REQUIRES is only called with that lock held. A lambda is annotated like a function:
 //
-//   changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
+//   changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
 //
 // GUARDED_BY(&IterationSender::mu_) names the lock of an object of a different class. The analysis
 // does not check which object's lock is held.
 #pragma once
 
 #include <mutex>
+#include <shared_mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 
 #define REQUIRES(...) ABSL_EXCLUSIVE_LOCKS_REQUIRED(__VA_ARGS__)
 #ifndef GUARDED_BY  // some releases of Abseil define it
@@ -43,11 +45,28 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   MutexLock& operator=(const MutexLock&) = delete;
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { lock_.lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { lock_.unlock(); }
-  // For std::condition_variable and PollingCondition, which wait with it.
-  operator std::unique_lock<std::mutex>&() { return lock_; }  // NOLINT(google-explicit-constructor)
+  // The same, unseen by the analysis, for a function that got the lock from its caller.
+  void LockUnchecked() { lock_.lock(); }
+  void UnlockUnchecked() { lock_.unlock(); }
 
  private:
+  friend class Condition;
   std::unique_lock<std::mutex> lock_;
+};
+
+// A mutex that several readers may have at once. The analysis does not follow it.
+using SharedMutex = std::shared_mutex;
+
+// A mutex that a thread may try to get for a limited time. The analysis does not follow it.
+class TimedMutex {
+ public:
+  void lock() { mu_.lock(); }
+  void unlock() { mu_.unlock(); }
+  // Returns whether the caller has the mutex, after at most `bound`.
+  bool TryLockFor(absl::Duration bound);
+
+ private:
+  std::timed_mutex mu_;
 };
 
 }  // namespace penstock

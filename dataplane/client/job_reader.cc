@@ -7,8 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
 #include "dataplane/client/advice.h"
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"

@@ -3,13 +3,13 @@
 
 #include <atomic>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "control/env/files_until.h"
 #include "control/protocol/scoped_name.h"
 #include "control/stub/dispatcher_stub.h"
+#include "control/sync/random.h"
 #include "dataplane/client/client_settings.h"
 #include "dataplane/client/distribute.h"
 #include "dataplane/client/distribute_options.h"
@@ -22,14 +22,6 @@
 
 namespace penstock {
 namespace client {
-
-uint64_t RandomId() {
-  std::random_device device;
-  while (true) {
-    const uint64_t id = (static_cast<uint64_t>(device()) << 32) | device();
-    if (id != 0) return id;
-  }
-}
 
 control::RequestId NewRequest() {
   static const Incarnation process(RandomId());

@@ -16,7 +16,6 @@ namespace penstock::client {
 
 // Returns a number that no other request has, of this or any other process.
 control::RequestId NewRequest();
-uint64_t RandomId();  // never 0
 
 // Returns a stub for the service, with the TLS of the settings.
 absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service);

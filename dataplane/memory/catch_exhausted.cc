@@ -5,7 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 
 namespace penstock {
 namespace {

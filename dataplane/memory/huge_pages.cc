@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "control/sync/clock.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/shared_segment.h"
 #include "dataplane/memory/usable_memory.h"
@@ -17,7 +18,7 @@
 namespace penstock {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
 // Each call causes work on all CPUs.

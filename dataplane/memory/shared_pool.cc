@@ -21,7 +21,7 @@ constexpr uint64_t kFirstSlots = 4;
 // All segments of the process's pools, by their begin address.
 struct Registry {
   std::atomic<size_t> count{0};
-  std::shared_mutex mu;
+  SharedMutex mu;
   std::map<const std::byte*, std::shared_ptr<const SharedPool::Segment>> segments;  // guarded by mu
 };
 

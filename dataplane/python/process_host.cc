@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/observe/event_log.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
@@ -80,7 +80,7 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
 
   const HostOptions options_;
   Mutex mu_;
-  std::condition_variable freed_;
+  Condition freed_;
   std::vector<Place> places_;
   uint64_t lives_ GUARDED_BY(mu_) = 0;
   bool stopped_ GUARDED_BY(mu_) = false;
@@ -272,7 +272,7 @@ absl::StatusOr<Place*> Host::Take(Place* wanted, CancelFlag cancelled) {
   const auto found = [&]() REQUIRES(mu_) {
     return stopped_ || (place = FreePlace(wanted)) != nullptr;
   };
-  while (!freed_.wait_for(lock, absl::ToChronoNanoseconds(kLookForCancelled), found)) {
+  while (!freed_.WaitFor(lock, kLookForCancelled, found)) {
     if (cancelled != nullptr && *cancelled) return absl::CancelledError("reading was stopped");
   }
   if (stopped_) return Stopped();
@@ -296,7 +296,7 @@ void Host::Give(Place* place) {
     MutexLock lock(mu_);
     place->taken = false;
   }
-  freed_.notify_all();
+  freed_.NotifyAll();
 }
 
 absl::Status Host::Ready(Place& place) {
@@ -365,7 +365,7 @@ void Host::Stop() {
     for (Place& place : places_)
       if (place.process != nullptr) place.process->Interrupt();
   }
-  freed_.notify_all();
+  freed_.NotifyAll();
 }
 
 }  // namespace

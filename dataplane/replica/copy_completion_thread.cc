@@ -5,15 +5,15 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::replica {
 namespace {
 
 // Poll intervals of the devices: while copies are under way, and while none is.
-constexpr std::chrono::microseconds kBusy{200};
-constexpr std::chrono::microseconds kIdle{2000};
+constexpr absl::Duration kBusy = absl::Microseconds(200);
+constexpr absl::Duration kIdle = absl::Milliseconds(2);
 
 }  // namespace
 
@@ -33,7 +33,7 @@ CopyCompletionThread::~CopyCompletionThread() {
     MutexLock lock(mu_);
     stop_ = true;
   }
-  stop_now_.notify_all();
+  stop_now_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -43,8 +43,7 @@ void CopyCompletionThread::Run() {
     for (const std::unique_ptr<DevicePrefetchQueue>& queue : *queues_)
       if (queue != nullptr) held += queue->Progress();
     MutexLock lock(mu_);
-    if (stop_now_.wait_for(lock, held > 0 ? kBusy : kIdle,
-                           [this]() REQUIRES(mu_) { return stop_; }))
+    if (stop_now_.WaitFor(lock, held > 0 ? kBusy : kIdle, [this]() REQUIRES(mu_) { return stop_; }))
       return;
   }
 }

@@ -3,12 +3,12 @@
 // calls, because the producer of the elements may be waiting for these slots.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <thread>
 
 #include "absl/status/statusor.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/replica/device_prefetch.h"
 #include "penstock/export.h"
 
@@ -28,9 +28,9 @@ class PENSTOCK_EXPORT CopyCompletionThread {
 
   const std::shared_ptr<const DevicePrefetchQueues> queues_;
   Mutex mu_;
-  std::condition_variable stop_now_;
+  Condition stop_now_;
   bool stop_ GUARDED_BY(mu_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace penstock::replica

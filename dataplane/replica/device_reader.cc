@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "control/sync/thread.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/memory/device/gpu_direct_pool.h"
 #include "dataplane/memory/device/page_locking.h"
@@ -53,7 +53,7 @@ absl::StatusOr<DeviceElement> DeviceReader::CopyToDevice(const Element& element)
   while (!stopped_) {
     ASSIGN_OR_RETURN(std::optional<DeviceElement> on_device, queues_->front()->TryTake(element));
     if (on_device.has_value()) return *std::move(on_device);
-    absl::SleepFor(kPlacePolls);
+    Sleep(kPlacePolls);
   }
   return absl::CancelledError("the iterator was stopped");
 }

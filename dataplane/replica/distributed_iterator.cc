@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
+#include "control/sync/thread.h"
 #include "dataplane/dataset/engine/epochs.h"
-#include "dataplane/dataset/engine/random_number.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/device/gpu_direct_pool.h"
 #include "dataplane/memory/device/page_locked_pool.h"
@@ -298,7 +298,7 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::CopyToDevices(
     }
     if (all) break;
     if (stopped_) return Stopped();
-    absl::SleepFor(kPlacePolls);
+    Sleep(kPlacePolls);
   }
   for (size_t i = 0; i < elements.size(); ++i)
     if (on_devices[i]) elements[i] = Element();

@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::replica {
@@ -21,7 +22,7 @@ namespace {
 
 using transfer::tcp::BrokenBy;
 using transfer::tcp::Socket;
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 constexpr std::chrono::milliseconds kBeat(200);
 constexpr std::chrono::seconds kFarewell(1);

@@ -9,12 +9,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::replica {
@@ -42,7 +43,7 @@ class FrameLoop {
   void Send(size_t peer, std::string_view frame);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
   struct Peer {
     transfer::tcp::Socket socket;  // none: gone
     std::string in;
@@ -66,16 +67,15 @@ class FrameLoop {
   const Events events_;
   bool stop_ GUARDED_BY(mu_) = false;
   transfer::tcp::Socket wake_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 // Send or receive one frame, before there is a loop. DeadlineExceeded after `deadline`.
 absl::Status SendFrame(const transfer::tcp::Socket& socket, std::string_view frame,
-                       std::chrono::steady_clock::time_point deadline);
+                       SteadyClock::time_point deadline);
 absl::StatusOr<std::string> ReceiveFrame(const transfer::tcp::Socket& socket, uint32_t most_bytes,
-                                         std::chrono::steady_clock::time_point deadline);
+                                         SteadyClock::time_point deadline);
 // Waits until the socket can be read (or written), or until `deadline`; returns whether it can.
-bool WaitFor(const transfer::tcp::Socket& socket, short events,
-             std::chrono::steady_clock::time_point deadline);
+bool WaitFor(const transfer::tcp::Socket& socket, short events, SteadyClock::time_point deadline);
 
 }  // namespace penstock::replica

@@ -36,19 +36,19 @@ void Inbox::Push(const RankEvent& event) {
     of.results.push_back(*event.result);
   else
     of.end.Update(event.result.status());
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Inbox::EndAll(const absl::Status& why) {
   MutexLock lock(mu_);
   all_.Update(why);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 absl::StatusOr<RankResult> Inbox::Take(uint64_t communicator) {
   MutexLock lock(mu_);
   Of& of = communicators_[communicator];
-  changed_.wait(lock,
+  changed_.Wait(lock,
                 [&]() REQUIRES(mu_) { return !of.results.empty() || !of.end.ok() || !all_.ok(); });
   if (of.results.empty()) return of.end.ok() ? all_ : of.end;
   RankResult result = std::move(of.results.front());

@@ -3,7 +3,6 @@
 // and for the processes of a launch (rank_processes.h).
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/collective_server.h"
@@ -50,7 +50,7 @@ class Inbox {
   };
 
   mutable Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::map<uint64_t, Of> communicators_ GUARDED_BY(mu_);
   absl::Status all_ GUARDED_BY(mu_);
 };

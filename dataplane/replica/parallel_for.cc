@@ -1,34 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/replica/parallel_for.h"
 
-#include <atomic>
-#include <thread>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "control/sync/start_thread.h"
+#include "control/sync/condition.h"
+#include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 
 namespace penstock::replica {
 
 absl::Status ParallelFor(int count, const std::function<absl::Status(int)>& fn) {
   std::vector<absl::Status> results(static_cast<size_t>(count));
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   threads.reserve(results.size());
-  enum class Go { kNotYet, kAll, kNone };
-  std::atomic<Go> go{Go::kNotYet};  // calls may wait for each other: run all or none
+  struct {
+    Mutex mu;
+    Condition decided;
+    std::optional<bool> go GUARDED_BY(mu);
+  } all;  // calls may wait for each other: run all or none
   absl::Status status;
   for (int i = 1; i < count && status.ok(); ++i) {
-    absl::StatusOr<std::thread> thread = StartThread("replicas side by side", [&, i] {
-      go.wait(Go::kNotYet);
-      if (go == Go::kAll) results[static_cast<size_t>(i)] = fn(i);
+    absl::StatusOr<Thread> thread = StartThread("replicas side by side", [&, i] {
+      MutexLock lock(all.mu);
+      all.decided.Wait(lock, [&]() REQUIRES(all.mu) { return all.go.has_value(); });
+      const bool go = *all.go;
+      lock.unlock();
+      if (go) results[static_cast<size_t>(i)] = fn(i);
     });
     status = thread.status();
     if (thread.ok()) threads.push_back(*std::move(thread));
   }
-  go = status.ok() ? Go::kAll : Go::kNone;
-  go.notify_all();
+  {
+    MutexLock lock(all.mu);
+    all.go = status.ok();
+  }
+  all.decided.NotifyAll();
   if (count > 0 && status.ok()) results[0] = fn(0);
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.join();
   for (const absl::Status& result : results) status.Update(result);
   return status;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,7 +13,9 @@
 #include "absl/time/time.h"
 #include "control/observe/event_log.h"
 #include "control/observe/wait_lines.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/replica/frame_loop.h"
 #include "dataplane/replica/host_collective.h"
 #include "dataplane/replica/rank_messages.h"
@@ -25,7 +26,7 @@ namespace {
 
 using transfer::tcp::HostAndPort;
 using transfer::tcp::Socket;
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 constexpr uint32_t kMostGreetingBytes = 1 << 16;
 constexpr std::chrono::seconds kGreetingTime(5);
@@ -260,7 +261,7 @@ absl::StatusOr<Socket> Reach(const RankProcesses& here, const HostAndPort& where
     }
     lines.Waits(absl::FromChrono(Clock::now() - begun),
                 [&] { return absl::StrCat("rank 0 to listen at ", here.address); });
-    std::this_thread::sleep_for(kRetryTime);
+    Sleep(absl::FromChrono(kRetryTime));
   }
 }
 

@@ -2,13 +2,13 @@
 #include <cstdlib>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "control/env/launchers.h"
 #include "control/protocol/host_port.h"
+#include "control/sync/random.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/replica/collective.h"
 #include "dataplane/replica/parallel_for.h"
@@ -40,8 +40,7 @@ std::vector<std::string> AllDevices() {
 
 // Returns rank 0's launch, so that all ranks use the same one and two launches differ.
 absl::StatusOr<std::string> LaunchOf(replica::Collective& ranks) {
-  std::random_device random;
-  const std::string drawn = absl::StrCat(absl::Hex(random()), absl::Hex(random()));
+  const std::string drawn = absl::StrCat(absl::Hex(RandomNumber()));
   ASSIGN_OR_RETURN(std::vector<std::string> of_all, ranks.AllGather(drawn));
   return std::move(of_all.front());
 }

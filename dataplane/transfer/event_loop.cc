@@ -12,8 +12,9 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::transfer {
@@ -46,9 +47,7 @@ class SignalsBlocked {
 }  // namespace
 
 Nanoseconds EventLoop::Now() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  return SteadyClock::now().time_since_epoch().count();
 }
 
 absl::Status EventLoop::Start(const char* name) {
@@ -115,9 +114,9 @@ bool EventLoop::ServeLocked(Nanoseconds now, bool may_look) {
     descriptors_ready_ = false;
     descriptors_at_ = now + kDescriptorsEvery;
   }
-  server_ = std::this_thread::get_id();
+  server_ = CurrentThread();
   const bool found = Serve(now, descriptors);
-  server_ = std::thread::id();
+  server_ = ThreadId();
   return found;
 }
 
@@ -126,7 +125,7 @@ bool EventLoop::ServeLocked(Nanoseconds now, bool may_look) {
 void EventLoop::Wake() {
   woken_.store(true, std::memory_order_seq_cst);
   // The thread that serves now polls again, or else the loop's thread checks within kBackoff.
-  if (server_.load() == std::this_thread::get_id()) return;
+  if (server_.load() == CurrentThread()) return;
   if (looks_at_.exchange(0, std::memory_order_seq_cst) != 0) SignalThread();
 }
 

@@ -9,10 +9,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/fork_guard.h"
 
@@ -81,7 +81,7 @@ class EventLoop {
   std::atomic<uint64_t> polls_{0};
   // When the loop's thread checks again by itself; 0: it is awake.
   std::atomic<Nanoseconds> looks_at_{0};
-  std::atomic<std::thread::id> server_;
+  std::atomic<ThreadId> server_;
 
   Mutex serving_mu_;
   bool ended_ GUARDED_BY(serving_mu_) = false;
@@ -89,7 +89,7 @@ class EventLoop {
   bool descriptors_ready_ GUARDED_BY(serving_mu_) = true;       // they may be ready
   Nanoseconds descriptors_at_ GUARDED_BY(serving_mu_) = 0;      // checked again then, at the latest
 
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace penstock::transfer

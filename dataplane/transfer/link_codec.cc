@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/observe/metrics.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 
 namespace penstock::transfer {
@@ -29,15 +30,8 @@ constexpr double kWeightOfNew = 0.25;
 // Smaller messages are not compressed.
 constexpr size_t kWorthCompressing = 4 << 10;
 
-double Seconds(std::chrono::steady_clock::duration time) {
+double Seconds(SteadyClock::duration time) {
   return std::chrono::duration<double>(time).count();
-}
-
-// Returns the processor time of this thread in seconds.
-double ProcessorTime() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 void Count(Codec codec, size_t before, size_t after) {
@@ -132,9 +126,9 @@ std::optional<LinkCodec::Encoded> LinkCodec::Try(Codec codec, MessageType type,
                                                  absl::Span<const std::byte> bytes) {
   absl::StatusOr<Loan> slot = pool_.Lend(CompressedBound(codec, bytes.size()));
   if (!slot.ok()) return std::nullopt;  // sent as it is
-  const double begin = ProcessorTime();
+  const double begin = Seconds(ThreadCpuTime());
   const size_t after = Compress(codec, type, bytes, slot->bytes());
-  const double took = std::max(ProcessorTime() - begin, 1e-9);
+  const double took = std::max(Seconds(ThreadCpuTime()) - begin, 1e-9);
   {
     MutexLock lock(mu_);
     CodecSpeed& speed = speeds_[At(codec)];

@@ -10,13 +10,13 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 
 #include "absl/types/span.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/codec.h"
@@ -45,7 +45,7 @@ Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<Codec
 // The codec of one link. Encode() is for one thread at a time, OnReceived() for any thread.
 class LinkCodec {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
   // `now` is for tests.
   explicit LinkCodec(Pool& pool, std::function<Clock::time_point()> now = Clock::now)
       : pool_(pool), now_(std::move(now)) {}

@@ -211,10 +211,9 @@ class Poller {
 
 // --- PollingCondition ------------------------------------------------------------------
 
-void PollingCondition::WaitFor(std::unique_lock<std::mutex>& lock,
-                               std::chrono::nanoseconds timeout) {
+void PollingCondition::WaitFor(MutexLock& lock, std::chrono::nanoseconds timeout) {
   const uint64_t seen = notified_.load(std::memory_order_relaxed);
-  lock.unlock();
+  lock.UnlockUnchecked();
   const Nanoseconds until = EventLoop::Now() + timeout.count();
   Poller& poller = Poller::OfProcess();
   if (poller.TryLead(this)) {
@@ -226,14 +225,14 @@ void PollingCondition::WaitFor(std::unique_lock<std::mutex>& lock,
     Sleep(seen, until);
     poller.Unfollow(this);
   }
-  lock.lock();
+  lock.LockUnchecked();
 }
 
-void PollingCondition::WaitPassive(std::unique_lock<std::mutex>& lock) {
+void PollingCondition::WaitPassive(MutexLock& lock) {
   const uint64_t seen = notified_.load(std::memory_order_relaxed);
-  lock.unlock();
+  lock.UnlockUnchecked();
   Sleep(seen, EventLoop::kNever);
-  lock.lock();
+  lock.LockUnchecked();
 }
 
 void PollingCondition::Sleep(uint64_t seen, Nanoseconds until) {
@@ -244,9 +243,9 @@ void PollingCondition::Sleep(uint64_t seen, Nanoseconds until) {
       return lead_offered_ || notified_.load(std::memory_order_seq_cst) != seen;
     };
     if (until == EventLoop::kNever) {
-      woken_.wait(lock, [&] { return notified_.load(std::memory_order_seq_cst) != seen; });
+      woken_.Wait(lock, [&] { return notified_.load(std::memory_order_seq_cst) != seen; });
     } else {
-      woken_.wait_for(lock, std::chrono::nanoseconds(until - EventLoop::Now()), over);
+      woken_.WaitFor(lock, absl::Nanoseconds(until - EventLoop::Now()), over);
       lead_offered_ = false;
     }
   }
@@ -257,7 +256,7 @@ void PollingCondition::NotifyAll() {
   notified_.fetch_add(1, std::memory_order_seq_cst);
   if (sleeping_.load(std::memory_order_seq_cst) > 0) {
     { MutexLock lock(mu_); }  // a thread about to wait has checked, or sees the change
-    woken_.notify_all();
+    woken_.NotifyAll();
   }
   if (polling_.load(std::memory_order_seq_cst) > 0) Poller::OfProcess().WakeLeader();
 }
@@ -267,7 +266,7 @@ void PollingCondition::OfferLead() {
     MutexLock lock(mu_);
     lead_offered_ = true;
   }
-  woken_.notify_all();
+  woken_.NotifyAll();
 }
 
 void PollTransports() {

@@ -4,12 +4,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/status.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/event_loop.h"
 
@@ -31,10 +30,10 @@ class PollingCondition {
 
   // Waits for NotifyAll() without `lock`, for at most `timeout`. May return earlier. REQUIRES: no
   // other lock is held that an event takes.
-  void WaitFor(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds timeout);
+  void WaitFor(MutexLock& lock, std::chrono::nanoseconds timeout);
   // Waits for NotifyAll() and leaves the loops to other threads: for a wait that may be long and is
   // not urgent. May return earlier.
-  void WaitPassive(std::unique_lock<std::mutex>& lock);
+  void WaitPassive(MutexLock& lock);
   // Any thread, after the change.
   void NotifyAll();
 
@@ -48,7 +47,7 @@ class PollingCondition {
   std::atomic<int> sleeping_{0};       // threads
 
   Mutex mu_;  // taken while Poller's is held; no other is taken under it
-  std::condition_variable woken_;
+  Condition woken_;
   bool lead_offered_ GUARDED_BY(mu_) = false;
 };
 

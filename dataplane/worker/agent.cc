@@ -7,16 +7,16 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
 
 // How long the dispatcher gets to read that the worker leaves. Otherwise it notices by itself.
-constexpr std::chrono::milliseconds kGoodbye{500};
+constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 
 // A stream that opens again this soon would undo a goodbye.
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
@@ -64,7 +64,7 @@ Agent::~Agent() {
 
 absl::Status Agent::AwaitWelcome() {
   MutexLock lock(mu_);
-  changed_.wait(lock,
+  changed_.Wait(lock,
                 [&]() REQUIRES(mu_) { return welcomed_ || stopping_ || given_up_.has_value(); });
   if (welcomed_) return absl::OkStatus();
   return given_up_.value_or(absl::CancelledError("the worker was stopped"));
@@ -72,7 +72,7 @@ absl::Status Agent::AwaitWelcome() {
 
 void Agent::AwaitOver() {
   MutexLock lock(mu_);
-  changed_.wait(lock, [&]() REQUIRES(mu_) { return stopping_ || given_up_.has_value(); });
+  changed_.Wait(lock, [&]() REQUIRES(mu_) { return stopping_ || given_up_.has_value(); });
 }
 
 absl::Status Agent::status() const {
@@ -87,9 +87,9 @@ absl::Status Agent::Drain(absl::Time deadline) {
   }
   Send(control::Drain());
   MutexLock lock(mu_);
-  const auto left = absl::ToChronoMilliseconds(std::min(deadline - BootTime(), absl::Hours(24)));
-  const bool done = changed_.wait_for(
-      lock, left, [&]() REQUIRES(mu_) { return drained_ || stopping_ || given_up_.has_value(); });
+  const bool done = changed_.WaitUntil(lock, deadline, [&]() REQUIRES(mu_) {
+    return drained_ || stopping_ || given_up_.has_value();
+  });
   if (drained_) return absl::OkStatus();
   if (!done) {
     return absl::DeadlineExceededError(
@@ -103,13 +103,13 @@ void Agent::Stop() {
   {
     MutexLock lock(mu_);
     if (std::exchange(stopping_, true)) return;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   if (heart_.joinable()) heart_.join();
   Send(control::WorkerLeave());
   {
     MutexLock lock(mu_);
-    changed_.wait_for(lock, kGoodbye, [&]() REQUIRES(mu_) { return !connected_; });
+    changed_.WaitFor(lock, kGoodbye, [&]() REQUIRES(mu_) { return !connected_; });
   }
   std::shared_ptr<control::ReconnectingWorkerSession> session;
   {
@@ -142,7 +142,7 @@ void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
   if (std::holds_alternative<Drained>(message)) {
     MutexLock lock(mu_);
     drained_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   // A heartbeat's answer needs no action; OnGivenUp reports a refusal.
 }
@@ -171,7 +171,7 @@ void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
     connected_ = true;
     if (welcome.heartbeat_interval > absl::ZeroDuration())
       interval_ = std::min(options_.heartbeat_interval, welcome.heartbeat_interval);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   if (again) tasks_->SayAgain();
   if (drain) Send(control::Drain());
@@ -184,14 +184,14 @@ void Agent::OnLost(const absl::Status& status) {
     return absl::StrCat("the dispatcher at ", dispatcher_, ": ", status.message(), "; waiting for ",
                         absl::FormatDuration(options_.dispatcher_timeout), " at most");
   });
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Agent::OnGivenUp(const absl::Status& status) {
   MutexLock lock(mu_);
   connected_ = false;
   given_up_ = status;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Agent::Send(control::WorkerUp message) {
@@ -214,8 +214,7 @@ void Agent::Beat() {
       Send(control::WorkerHeartbeat{++counter, context_->definitions.Work(), tasks_->Work()});
     }
     lock.lock();
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(interval_),
-                      [&]() REQUIRES(mu_) { return stopping_; });
+    changed_.WaitFor(lock, interval_, [&]() REQUIRES(mu_) { return stopping_; });
   }
 }
 

@@ -3,21 +3,20 @@
 // with heartbeats, passes orders on, and reconnects after breaks.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "control/observe/event_log.h"
 #include "control/observe/wait_lines.h"
 #include "control/protocol/session_messages.h"
 #include "control/stub/dispatcher_stub.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/worker_context.h"
 
@@ -72,7 +71,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   const std::string dispatcher_;  // its address
 
   mutable Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   bool connected_ GUARDED_BY(mu_) = false;        // welcomed on the current stream
   bool welcomed_ GUARDED_BY(mu_) = false;         // ever
   absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was connected last, or when it began
@@ -86,7 +85,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
 
   Mutex session_mu_;  // acquired last; guards only the pointer
   std::shared_ptr<control::ReconnectingWorkerSession> session_ GUARDED_BY(session_mu_);
-  std::thread heart_;
+  Thread heart_;
 };
 
 }  // namespace penstock::worker

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/worker/counters.h"
 #include "dataplane/worker/link_times.h"
@@ -18,7 +19,7 @@
 namespace penstock::worker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 // How long an element waits, at most, for the client whose memory holds it, while others that have
 // enough could get a copy.
 constexpr std::chrono::milliseconds kPatience(500);
@@ -145,24 +146,24 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
 }
 
 template <class Ready>
-absl::Status IterationSender::Await(PartitionSender& partition, std::unique_lock<std::mutex>& lock,
+absl::Status IterationSender::Await(PartitionSender& partition, MutexLock& lock,
                                     const Ready& ready) {
   // Under the lock, no link must be destroyed and no permit must be waited for.
   std::optional<PermitPause> pause;
   const auto unlocked = [&lock](auto&& act) {
-    lock.unlock();
+    lock.UnlockUnchecked();
     act();
-    lock.lock();
+    lock.LockUnchecked();
   };
   while (true) {
     if (!partition.again_.empty()) {
       RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
-      lock.lock();
+      lock.LockUnchecked();
     } else if (ready()) {
       if (!pause.has_value()) return absl::OkStatus();
       unlocked([&] { pause.reset(); });
     } else if (partition.cancelled_) {
-      lock.unlock();
+      lock.UnlockUnchecked();
       return absl::CancelledError("the partition was stopped");
     } else if (pause.has_value()) {
       changed_.WaitFor(lock, transfer::kMaxWait);
@@ -185,14 +186,14 @@ absl::StatusOr<protocol::Remainder> IterationSender::AwaitRemainder(PartitionSen
 }
 
 absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent sent,
-                                      std::unique_lock<std::mutex>& lock) {
+                                      MutexLock& lock) {
   // Under the lock, no link must be destroyed and no permit must be waited for.
   std::optional<PermitPause> pause;
   Pick pick;
   std::optional<Clock::time_point> patient_until;  // set when another client could have had it
   while (true) {
     if (partition.cancelled_) {
-      lock.unlock();
+      lock.UnlockUnchecked();
       return absl::CancelledError("the partition was stopped");
     }
     pick = PickLocked(partition, sent, !patient_until || Clock::now() < *patient_until);
@@ -202,16 +203,16 @@ absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent
       continue;
     }
     if (pick.link == nullptr) {  // check once more after that
-      lock.unlock();
+      lock.UnlockUnchecked();
       Flush();
       pause.emplace(partition.permit_);
-      lock.lock();
+      lock.LockUnchecked();
       continue;
     }
     Link& link = *pick.link;
     const uint64_t grants = link.grants;
     NoteLocked(link, partition, sent);
-    lock.unlock();
+    lock.UnlockUnchecked();
     const int64_t bytes = BytesOf(sent.element);
     const absl::Status status = link.send->Send(std::move(sent));
     if (status.ok()) {
@@ -219,11 +220,11 @@ absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent
       CountSent(bytes);
       return absl::OkStatus();
     }
-    lock.lock();
+    lock.LockUnchecked();
     TakeBackLocked(link, partition, sent, status, grants);
-    lock.unlock();
+    lock.UnlockUnchecked();
     pick.link.reset();  // may destroy the link
-    lock.lock();
+    lock.LockUnchecked();
   }
 }
 
@@ -318,13 +319,12 @@ std::shared_ptr<Pool> IterationSender::SlotsFor(const PartitionSender& partition
 
 absl::Status IterationSender::SendAgain(PartitionSender& partition, bool until_ended) {
   std::optional<PermitPause> pause;
-  MutexLock held(mu_);
-  std::unique_lock<std::mutex>& lock = held;  // SendOne() releases it
+  MutexLock lock(mu_);
   while (true) {
     if (partition.cancelled_) return absl::CancelledError("the partition was stopped");
     if (!partition.again_.empty()) {
       RETURN_IF_ERROR(SendOne(partition, partition.TakeAgainLocked(), lock));
-      lock.lock();
+      lock.LockUnchecked();
     } else if (until_ended && partition.sender_.ended()) {
       return absl::OkStatus();
     } else if (pause.has_value() && until_ended) {

@@ -63,11 +63,10 @@ class IterationSender final : public IterationSink,
   // Waits until `ready`, which is called under the lock, returns true; sends again meanwhile.
   // Returns OK with the lock held, an error without it.
   template <class Ready>
-  absl::Status Await(PartitionSender& partition, std::unique_lock<std::mutex>& lock,
-                     const Ready& ready) REQUIRES(mu_);
+  absl::Status Await(PartitionSender& partition, MutexLock& lock, const Ready& ready) REQUIRES(mu_);
   // Releases the lock, whatever it returns. The analysis does not see that.
-  absl::Status SendOne(PartitionSender& partition, transfer::Sent sent,
-                       std::unique_lock<std::mutex>& lock) REQUIRES(mu_);
+  absl::Status SendOne(PartitionSender& partition, transfer::Sent sent, MutexLock& lock)
+      REQUIRES(mu_);
   // Records that `sent` is being sent on the link.
   void NoteLocked(Link& link, PartitionSender& partition, const transfer::Sent& sent) REQUIRES(mu_);
   // Undoes NoteLocked(), since the link refused `sent` because of `why`. `grants`: the link's value

@@ -5,13 +5,13 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "control/observe/metrics.h"
+#include "control/sync/clock.h"
 
 namespace penstock::worker {
 
@@ -24,7 +24,7 @@ enum class LinkWaitsFor : uint8_t {
 // Not thread-safe. `client`: the label, which the sessions of one client share.
 class LinkTimes {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
   // Tests pass their own `now`.
   explicit LinkTimes(const std::string& client,
                      std::function<Clock::time_point()> now = Clock::now);

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
-#include "control/sync/boot_time.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "dataplane/dataset/engine/replay_point.h"
 #include "dataplane/dataset/engine/static_shard.h"
 #include "dataplane/memory/catch_exhausted.h"
@@ -38,7 +36,7 @@ constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 
 // How long to wait after a transient error, before it is reported to the dispatcher, which has it
 // retried.
-constexpr std::chrono::milliseconds kOneMoment{500};
+constexpr absl::Duration kOneMoment = absl::Milliseconds(500);
 
 // Where each partition is the whole dataset, each has its own order.
 uint64_t SeedOf(const control::Assign& assign) {
@@ -55,7 +53,7 @@ std::shared_ptr<PartitionRunner> PartitionRunner::Start(
     control::Assign assign) {
   std::shared_ptr<PartitionRunner> runner(
       new PartitionRunner(std::move(context), std::move(iteration_sink), std::move(assign)));
-  absl::StatusOr<std::thread> thread =
+  absl::StatusOr<Thread> thread =
       StartThread(ToString(runner->of().partition), [runner] { runner->Run(); });
   if (thread.ok()) {
     thread->detach();  // AwaitDone() replaces joining
@@ -128,12 +126,12 @@ void PartitionRunner::End(const absl::Status& status) {
   // Under the lock: a thread in AwaitDone() may have the only other handle to the runner.
   MutexLock lock(mu_);
   done_ = true;
-  done_changed_.notify_all();
+  done_changed_.NotifyAll();
 }
 
 void PartitionRunner::AwaitAnotherMoment() {
   MutexLock lock(mu_);
-  done_changed_.wait_for(lock, kOneMoment, [this] { return cancelled_.load(); });
+  done_changed_.WaitFor(lock, kOneMoment, [this] { return cancelled_.load(); });
 }
 
 absl::Status PartitionRunner::Replay() {
@@ -382,7 +380,7 @@ void PartitionRunner::Cancel() {
   {
     MutexLock lock(mu_);
     cancelled_ = true;
-    done_changed_.notify_all();
+    done_changed_.NotifyAll();
   }
   splits_.Cancel();
   permit_.Cancel();
@@ -392,9 +390,7 @@ void PartitionRunner::Cancel() {
 
 bool PartitionRunner::AwaitDone(absl::Time deadline) {
   MutexLock lock(mu_);
-  const auto left = absl::ToChronoMilliseconds(
-      std::clamp(deadline - BootTime(), absl::ZeroDuration(), absl::Hours(1)));
-  return done_changed_.wait_for(lock, left, [&]() REQUIRES(mu_) { return done_; });
+  return done_changed_.WaitUntil(lock, deadline, [&]() REQUIRES(mu_) { return done_; });
 }
 
 }  // namespace penstock::worker

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/worker/iteration_sink.h"
@@ -90,7 +90,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   std::atomic<bool> count_work_{true};  // at the next whole element
 
   Mutex mu_;
-  std::condition_variable done_changed_;
+  Condition done_changed_;
   bool done_ GUARDED_BY(mu_) = false;
   control::IterationWork work_ GUARDED_BY(mu_){.partitions = 1};
   std::optional<control::Bookmark> bookmark_ GUARDED_BY(mu_);  // the newest

@@ -23,7 +23,7 @@ void Permits::GrantLocked() {
     --free_;
     any = true;
   }
-  if (any) granted_.notify_all();
+  if (any) granted_.NotifyAll();
 }
 
 Permit* Permits::TakeNextLocked() {
@@ -98,7 +98,7 @@ bool Permit::WaitLocked(MutexLock& lock) {
     ++permits_.queued_;
     permits_.GrantLocked();
   }
-  permits_.granted_.wait(
+  permits_.granted_.Wait(
       lock, [&]() REQUIRES(permits_.mu_) { return held_ || cancelled_ || pauses_ > 0; });
   return !cancelled_;
 }
@@ -115,7 +115,7 @@ void Permit::GiveUpLocked() {
     permits_.waiting_.erase(std::find(permits_.waiting_.begin(), permits_.waiting_.end(), this));
     --permits_.queued_;
   }
-  permits_.granted_.notify_all();  // this partition's own waits check again
+  permits_.granted_.NotifyAll();  // this partition's own waits check again
 }
 
 }  // namespace penstock::worker

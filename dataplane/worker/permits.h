@@ -7,11 +7,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 
+#include "control/sync/clock.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "penstock/ids.h"
 
@@ -49,7 +50,7 @@ class Permits {
   const std::chrono::nanoseconds slice_;
   std::atomic<int> queued_ = 0;  // size of waiting_, to be read without the lock
   Mutex mu_;
-  std::condition_variable granted_;
+  Condition granted_;
   int free_ GUARDED_BY(mu_);
   std::deque<Permit*> waiting_ GUARDED_BY(mu_);  // in order of arrival
   std::map<JobId, Job> jobs_ GUARDED_BY(mu_);    // with partitions here
@@ -88,7 +89,7 @@ class Permit {
   bool WaitLocked(MutexLock& lock) REQUIRES(permits_.mu_);
   void GiveUpLocked() REQUIRES(permits_.mu_);
 
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
   Permits& permits_;
   const JobId job_;
   bool held_ GUARDED_BY(&Permits::mu_) = false;

@@ -2,15 +2,13 @@
 #include "dataplane/worker/shared_window.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/trainer_token.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "dataplane/worker/counters.h"
 #include "include/status_macros.h"
 
@@ -110,8 +108,7 @@ absl::StatusOr<std::shared_ptr<SharedWindow>> SharedWindow::Start(IterationId it
                                                                   const SharedSlots& slots) {
   std::shared_ptr<SharedWindow> window(
       new SharedWindow(iteration, std::move(token), max_bytes, slots));
-  ASSIGN_OR_RETURN(std::thread thread,
-                   StartThread(ToString(iteration), [window] { window->Serve(); }));
+  ASSIGN_OR_RETURN(Thread thread, StartThread(ToString(iteration), [window] { window->Serve(); }));
   thread.detach();  // CloseLinks() waits for its end
   return window;
 }
@@ -239,7 +236,7 @@ void SharedWindow::Serve() {
   last.clear();
   lock.lock();
   serving_ = false;
-  served_.notify_all();
+  served_.NotifyAll();
 }
 
 SharedWindow::LinkPtr SharedWindow::Pick() {
@@ -406,7 +403,7 @@ void SharedWindow::CloseLinks(const absl::Status& reason) {
   changed_.NotifyAll();
   for (const LinkPtr& link : links) link->send->Close(reason);
   MutexLock lock(mu_);
-  served_.wait(lock, [this]() REQUIRES(mu_) { return !serving_; });
+  served_.Wait(lock, [this]() REQUIRES(mu_) { return !serving_; });
 }
 
 bool SharedWindow::RetireIfIdle() {

@@ -14,7 +14,6 @@
 // the lock.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -23,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/transfer/polling.h"
@@ -122,7 +122,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
 
   mutable Mutex mu_;
   transfer::PollingCondition changed_;
-  std::condition_variable served_;
+  Condition served_;
   std::deque<Entry> entries_ GUARDED_BY(mu_);
   Position first_ GUARDED_BY(mu_) = 0;  // of entries_
   int64_t bytes_ GUARDED_BY(mu_) = 0;

@@ -68,7 +68,7 @@ absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_
       waiting_(true);
       lock.lock();
     } else {
-      changed_.wait(lock);
+      changed_.Wait(lock);
     }
   }
   std::optional<int64_t> ahead;
@@ -110,7 +110,7 @@ void PartitionSplits::Append(const control::SplitRun& run) {
     wanted = list.wanted;
     if (!AppendLocked(run) && list.asked) again = list.end();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (again) ask_(run.provider, run.repetition, *again, wanted);
 }
 
@@ -160,7 +160,7 @@ void PartitionSplits::Cancel() {
     MutexLock lock(mu_);
     cancelled_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 }  // namespace penstock::worker

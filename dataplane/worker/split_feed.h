@@ -3,7 +3,6 @@
 // assignment) and those that the dispatcher hands out later.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/graph/split.h"
 
@@ -78,7 +78,7 @@ class PartitionSplits final : public SplitFeed {
   const Waiting waiting_;
   const std::function<absl::Time()> now_;
   Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::map<Source, List> lists_ GUARDED_BY(mu_);
   bool cancelled_ GUARDED_BY(mu_) = false;
 };

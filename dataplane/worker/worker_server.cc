@@ -3,10 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,8 +18,10 @@
 #include "control/protocol/host_port.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/this_process.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
+#include "control/sync/thread.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/memory/usable_memory.h"
@@ -46,15 +45,8 @@ constexpr char kGrpc[] = "grpc";  // always offered: it works where nothing else
 constexpr char kGrpcs[] = "grpcs://";
 constexpr char kTcp[] = "tcp";
 
-WorkerId RandomWorkerId() {
-  std::random_device random;
-  uint64_t id = 0;
-  while (id == 0) id = (uint64_t{random()} << 32) | random();
-  return WorkerId(id);
-}
-
 int DefaultPermits() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 4);
+  return std::max(1, Cores() / 4);
 }
 
 int64_t DefaultWindow() {
@@ -229,8 +221,7 @@ absl::Status Server::Open() {
       // Bookmarks are due by this clock, which cannot be set.
       .now =
           [] {
-            return absl::UnixEpoch() +
-                   absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+            return absl::UnixEpoch() + absl::FromChrono(SteadyClock::now().time_since_epoch());
           }});
   tasks_ = std::make_shared<Tasks>(context_);
   RETURN_IF_ERROR(transfer::LoadTransports(config_.transports));
@@ -248,7 +239,7 @@ absl::Status Server::Open() {
                                        config_.metrics_token));
   }
   control::WorkerHello hello;
-  hello.worker = RandomWorkerId();
+  hello.worker = WorkerId(RandomId());
   hello.address = address_;
   hello.offers = offers_;
   hello.tags = config_.worker_tags;
@@ -375,7 +366,7 @@ void Server::Stop() {
   MutexLock lock(stop_mu_);
   if (std::exchange(stopped_, true)) return;
   status_server_.reset();  // its page shows what is destroyed next
-  std::this_thread::sleep_for(absl::ToChronoMilliseconds(config_.shutdown_quiet_period));
+  Sleep(config_.shutdown_quiet_period);
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();
   if (tasks_ != nullptr) tasks_->Stop(BootTime() + kStopBound).IgnoreError();

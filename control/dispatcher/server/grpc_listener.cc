@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "control/dispatcher/server/listener.h"
 #include "control/dispatcher/server/service.h"
 #include "control/protocol/host_port.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
+#include "control/sync/clock.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -51,7 +51,7 @@ class GrpcListener final : public Listener {
 
   int port() const override { return port_; }
   void Shutdown() override {
-    server_->Shutdown(absl::ToChronoTime(absl::Now()));  // streams do not end by themselves
+    server_->Shutdown(absl::ToChronoTime(WallTime()));  // streams do not end by themselves
   }
 
  private:

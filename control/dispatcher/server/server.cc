@@ -3,14 +3,9 @@
 #include "control/dispatcher/server/server.h"
 
 #include <chrono>
-#include <condition_variable>
-#include <future>
-#include <random>
-#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/listener.h"
 #include "control/dispatcher/server/probe.h"
@@ -19,9 +14,11 @@
 #include "control/observe/text_server.h"
 #include "control/policy/worker_list.h"
 #include "control/protocol/host_port.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/random.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock {
@@ -32,10 +29,10 @@ using control::CoreOptions;
 using control::Journal;
 
 // Short enough that a death is noticed well within a second.
-constexpr auto kInterval = std::chrono::milliseconds(100);
+constexpr absl::Duration kInterval = absl::Milliseconds(100);
 
 // How long a request for the status page waits for the core.
-constexpr std::chrono::seconds kStatusPatience(2);
+constexpr absl::Duration kStatusPatience = absl::Seconds(2);
 
 absl::Status CheckConfig(const DispatcherConfig& config) {
   if (config.fault_tolerant_mode && config.work_dir.empty()) {
@@ -65,11 +62,6 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
     }
   }
   return absl::OkStatus();
-}
-
-uint64_t Random() {
-  thread_local std::random_device device;
-  return (uint64_t{device()} << 32) | device();
 }
 
 class Server final : public DispatchServer {
@@ -125,7 +117,7 @@ class Server final : public DispatchServer {
       MutexLock lock(mu_);
       if (stopping_) return;
       stopping_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     status_server_.reset();
     if (sweeper_.joinable()) sweeper_.join();
@@ -140,12 +132,12 @@ class Server final : public DispatchServer {
     core.reset();  // also closes the journal, so that another dispatcher may open it
     MutexLock lock(mu_);
     stopped_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void Join() override {
     MutexLock lock(mu_);
-    changed_.wait(lock, [this]() REQUIRES(mu_) { return stopped_ || !status_.ok(); });
+    changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopped_ || !status_.ok(); });
   }
 
  private:
@@ -164,14 +156,14 @@ class Server final : public DispatchServer {
     options.worker_addresses = config_.worker_addresses;
     options.deployment_mode = config_.deployment_mode;
     options.now = BootTime;
-    options.random = Random;
+    options.random = RandomNumber;
     options.port_refuses = control::PortRefuses;
     options.events = StderrEventLog();
     options.broken = broken_;
     options.on_failure = [this](const absl::Status& status) {
       MutexLock lock(mu_);
       status_ = status;
-      changed_.notify_all();
+      changed_.NotifyAll();
     };
     return options;
   }
@@ -184,23 +176,31 @@ class Server final : public DispatchServer {
   }
 
   std::string RenderStatus() const {
-    auto status = std::make_shared<std::promise<absl::StatusOr<control::DispatcherStatus>>>();
-    std::future<absl::StatusOr<control::DispatcherStatus>> reply = status->get_future();
-    core_->GetStatus([status](absl::StatusOr<control::DispatcherStatus> now) {
-      status->set_value(std::move(now));
+    struct Reply {
+      Mutex mu;
+      Condition arrived;
+      std::optional<absl::StatusOr<control::DispatcherStatus>> status GUARDED_BY(mu);
+    };
+    auto reply = std::make_shared<Reply>();
+    core_->GetStatus([reply](absl::StatusOr<control::DispatcherStatus> status) {
+      MutexLock lock(reply->mu);
+      reply->status = std::move(status);
+      reply->arrived.NotifyAll();
     });
-    if (reply.wait_for(kStatusPatience) != std::future_status::ready) {
+    MutexLock lock(reply->mu);
+    if (!reply->arrived.WaitFor(lock, kStatusPatience,
+                                [&]() REQUIRES(reply->mu) { return reply->status.has_value(); })) {
       return "the journal does not answer\n";
     }
-    const absl::StatusOr<control::DispatcherStatus> now = reply.get();
+    const absl::StatusOr<control::DispatcherStatus>& now = *reply->status;
     return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
   }
 
   // Calls `what` at each interval until the server stops or the journal fails.
   void Repeat(void (Core::*what)()) {
     MutexLock lock(mu_);
-    while (!changed_.wait_for(lock, kInterval,
-                              [this]() REQUIRES(mu_) { return stopping_ || !status_.ok(); })) {
+    while (!changed_.WaitFor(lock, kInterval,
+                             [this]() REQUIRES(mu_) { return stopping_ || !status_.ok(); })) {
       lock.unlock();
       (core_.get()->*what)();
       lock.lock();
@@ -219,7 +219,7 @@ class Server final : public DispatchServer {
 
   // The journal's last callback to the core may still use these.
   mutable Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   absl::Status status_ GUARDED_BY(mu_);  // why the dispatcher stopped by itself
   bool stopping_ GUARDED_BY(mu_) = false;
   bool stopped_ GUARDED_BY(mu_) = false;
@@ -228,8 +228,8 @@ class Server final : public DispatchServer {
   std::unique_ptr<control::Listener> listener_;
   int port_ = 0;
   std::unique_ptr<TextServer> status_server_;
-  std::thread sweeper_;
-  std::thread prober_;
+  Thread sweeper_;
+  Thread prober_;
 };
 
 }  // namespace

@@ -7,17 +7,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <list>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "control/env/remote/transfer.h"
 #include "control/observe/event_log.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 #include "penstock/check.h"
 
@@ -28,19 +27,19 @@ namespace {
 constexpr size_t kSpareShare = 4;
 constexpr auto kLongestPoll = std::chrono::seconds(10);
 constexpr auto kBetweenComplaints = std::chrono::seconds(30);
-constexpr auto kLookForCancel = std::chrono::milliseconds(50);
+constexpr absl::Duration kLookForCancel = absl::Milliseconds(50);
 
 // Passes the outcome from the client's thread to the caller.
 struct Ticket {
   Mutex mu;
-  std::condition_variable done_cv;
+  Condition done_cv;
   std::optional<absl::StatusOr<GetReply>> outcome GUARDED_BY(mu);
   std::atomic<bool> abandoned = false;
 
   void Finish(absl::StatusOr<GetReply> with) {
     MutexLock lock(mu);
     outcome = std::move(with);
-    done_cv.notify_all();
+    done_cv.NotifyAll();
   }
 };
 
@@ -97,7 +96,7 @@ class Client final : public HttpClient {
   const FilesConfig config_;
   CURLM* const multi_;
   Buffers buffers_;
-  std::thread thread_;
+  Thread thread_;
 
   Mutex mu_;
   bool stopping_ GUARDED_BY(mu_) = false;
@@ -127,11 +126,11 @@ class Client::Pending final : public PendingGet {
     MutexLock lock(ticket_->mu);
     while (!ticket_->outcome.has_value()) {
       if (cancelled == nullptr) {
-        ticket_->done_cv.wait(lock);
+        ticket_->done_cv.Wait(lock);
       } else if (cancelled->load(std::memory_order_relaxed)) {
         return absl::CancelledError("reading was stopped");
       } else {
-        ticket_->done_cv.wait_for(lock, kLookForCancel);
+        ticket_->done_cv.WaitFor(lock, kLookForCancel);
       }
     }
     taken_ = true;

@@ -4,7 +4,6 @@
 
 #include <curl/curl.h>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,10 +12,11 @@
 #include "control/env/remote/http_client.h"
 #include "control/env/remote/retry.h"
 #include "control/observe/metrics.h"
+#include "control/sync/clock.h"
 
 namespace penstock::remote {
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 class Transfer {
  public:

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/delivery/lost_consumers.h"
 
-#include <condition_variable>
 #include <deque>
 #include <set>
 #include <utility>
 
+#include "control/sync/clock.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock {
@@ -32,23 +33,19 @@ class LostConsumerWatch::Changes {
   void Add(const LostConsumer& change) {
     MutexLock lock(mu_);
     waiting_.push_back(change);
-    changed_.notify_one();
+    changed_.NotifyOne();
   }
 
   void Stop() {
     MutexLock lock(mu_);
     stopped_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   std::optional<LostConsumer> Next(absl::Time deadline) {
     MutexLock lock(mu_);
     const auto is_over = [this]() REQUIRES(mu_) { return stopped_ || !waiting_.empty(); };
-    if (deadline == absl::InfiniteFuture()) {
-      changed_.wait(lock, is_over);
-    } else {
-      changed_.wait_until(lock, absl::ToChronoTime(deadline), is_over);
-    }
+    changed_.WaitUntil(lock, BootTimeAt(deadline), is_over);
     if (stopped_ || waiting_.empty()) return std::nullopt;
     LostConsumer change = std::move(waiting_.front());
     waiting_.pop_front();
@@ -57,7 +54,7 @@ class LostConsumerWatch::Changes {
 
  private:
   Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::deque<LostConsumer> waiting_ GUARDED_BY(mu_);
   bool stopped_ GUARDED_BY(mu_) = false;
 };

@@ -6,8 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "dataplane/client/delivery/lost_consumers.h"
 #include "dataplane/client/session_state/counters.h"
 
@@ -62,7 +61,7 @@ void OtherConsumers::Tell(const char* event, const LostConsumer& its, bool notif
 }
 
 bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::string& next) {
-  const absl::Time now = absl::Now();  // for people
+  const absl::Time now = WallTime();  // for people
   std::map<int64_t, LostConsumer> before;
   before.swap(lost_);
   // Consumers that were lost before this session began may be on their way back, as this one was.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 
 namespace penstock::client {
 namespace {

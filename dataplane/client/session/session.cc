@@ -7,7 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "control/observe/fail_point.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
@@ -176,7 +176,7 @@ absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
                                                       " did not confirm a commit within ",
                                                       absl::FormatDuration(timeout)));
     }
-    parts_.changed.wait_for(lock, absl::ToChronoMilliseconds(kLookForCancelled));
+    parts_.changed.WaitFor(lock, kLookForCancelled);
   }
   commits.Record(commit, repetition());
   return true;
@@ -190,11 +190,9 @@ void Session::Leave(absl::Duration bound) {
 void Session::SayGoodbye(MutexLock& lock, absl::Duration bound) {
   parts_.dispatcher.BeginLeaving();
   parts_.WakeAgent();  // without a stream, the goodbye goes over the next one
-  parts_.changed.wait_for(lock, absl::ToChronoMilliseconds(std::min(bound, absl::Minutes(10))),
-                          [this]() REQUIRES(parts_.mu) {
-                            return parts_.dispatcher.left() || parts_.dispatcher.over() ||
-                                   !parts_.error.ok();
-                          });
+  parts_.changed.WaitFor(lock, bound, [this]() REQUIRES(parts_.mu) {
+    return parts_.dispatcher.left() || parts_.dispatcher.over() || !parts_.error.ok();
+  });
 }
 
 void Session::Abandon() {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "include/status_macros.h"
 
@@ -41,8 +41,7 @@ void SessionAgent::Run() {
     TendWaiting(now, wake);
     CheckReach(now, wake);
     if (parts_.stopping) break;
-    parts_.agent.wait_for(
-        lock, absl::ToChronoMicroseconds(std::max(wake - BootTime(), absl::Microseconds(100))));
+    parts_.agent.WaitFor(lock, std::max(wake - BootTime(), absl::Microseconds(100)));
   }
 }
 

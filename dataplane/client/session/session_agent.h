@@ -4,9 +4,9 @@
 #pragma once
 
 #include <string>
-#include <thread>
 
 #include "absl/time/time.h"
+#include "control/sync/thread.h"
 #include "dataplane/client/session/session_parts.h"
 
 namespace penstock::client {
@@ -40,7 +40,7 @@ class SessionAgent {
 
   SessionParts& parts_;
   control::ReconnectingClientEvents& stream_events_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace penstock::client

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 
 namespace penstock::client {
 
@@ -33,7 +33,7 @@ void SessionParts::Fail(const absl::Status& status) {
 }
 
 void SessionParts::WakeWaiting() {
-  changed.notify_all();
+  changed.NotifyAll();
   received.NotifyAll();
 }
 

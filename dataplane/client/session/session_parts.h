@@ -5,10 +5,10 @@
 // several parts.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
 
 #include "absl/status/status.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/delivery/delivery.h"
 #include "dataplane/client/delivery/other_consumers.h"
@@ -30,7 +30,7 @@ struct SessionParts {
   bool IsCancelled() const REQUIRES(mu);
   bool LeaseHolds() REQUIRES(mu);
   void Fail(const absl::Status& status) REQUIRES(mu);
-  void WakeAgent() REQUIRES(mu) { agent.notify_all(); }
+  void WakeAgent() REQUIRES(mu) { agent.NotifyAll(); }
   void WakeWaiting() REQUIRES(mu);  // all except the agent
   // Reports what is new. Deliveries are for the journal and may wait for a heartbeat. `waits`:
   // Next() waits, and nothing is left to return.
@@ -43,8 +43,8 @@ struct SessionParts {
   const SessionOptions options;
   mutable Mutex mu;
   transfer::PollingCondition received;  // for Next()
-  std::condition_variable changed;      // for Commit() and the session's destructor
-  std::condition_variable agent;
+  Condition changed;                    // for Commit() and the session's destructor
+  Condition agent;
 
   DispatcherSession dispatcher GUARDED_BY(mu);
   ReceiveLedger ledger GUARDED_BY(mu);

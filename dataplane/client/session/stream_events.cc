@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 
 namespace penstock::client {

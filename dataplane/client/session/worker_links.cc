@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "control/protocol/trainer_token.h"
 #include "control/stub/this_process.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/session_state/counters.h"
 

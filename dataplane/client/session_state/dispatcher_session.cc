@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/stub/this_process.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "include/status_macros.h"
 
 namespace penstock::client {

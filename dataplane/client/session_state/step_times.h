@@ -18,13 +18,14 @@
 
 #include "control/observe/metrics.h"
 #include "control/protocol/session_messages.h"
+#include "control/sync/clock.h"
 
 namespace penstock::client {
 
 // Not thread-safe. Does not read the clock while elements are ready before they are asked for.
 class StepTimes {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
   // Tests pass their own `now`.
   explicit StepTimes(std::function<Clock::time_point()> now = Clock::now)
       : now_(std::move(now)), accounted_(now_()) {}

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock {
@@ -14,7 +14,7 @@ BackgroundTask::~BackgroundTask() {
     MutexLock lock(mu_);
     leaving_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -28,7 +28,7 @@ absl::Status BackgroundTask::Begin() {
     over_ = false;
   }
   begun_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
   return absl::OkStatus();
 }
 
@@ -36,11 +36,7 @@ bool BackgroundTask::Await(absl::Time deadline) {
   if (!begun_) return true;
   MutexLock lock(mu_);
   const auto is_over = [this]() REQUIRES(mu_) { return over_; };
-  if (deadline == absl::InfiniteFuture()) {
-    changed_.wait(lock, is_over);
-  } else if (!changed_.wait_until(lock, absl::ToChronoTime(deadline), is_over)) {
-    return false;
-  }
+  if (!changed_.WaitUntil(lock, deadline, is_over)) return false;
   begun_ = false;
   return true;
 }
@@ -48,14 +44,14 @@ bool BackgroundTask::Await(absl::Time deadline) {
 void BackgroundTask::Live() {
   MutexLock lock(mu_);
   while (true) {
-    changed_.wait(lock, [this]() REQUIRES(mu_) { return wanted_ || leaving_; });
+    changed_.Wait(lock, [this]() REQUIRES(mu_) { return wanted_ || leaving_; });
     if (!wanted_) return;
     wanted_ = false;
     lock.unlock();
     run_();
     lock.lock();
     over_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 

@@ -2,13 +2,13 @@
 // Work on its own thread, for a caller that may stop waiting for it.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "penstock/export.h"
 
 namespace PENSTOCK_EXPORT penstock {
@@ -26,7 +26,8 @@ class BackgroundTask {
   absl::Status Begin();
   // True from Begin() until an Await() returns true.
   bool under_way() const { return begun_; }
-  // Waits for the run until `deadline`; returns whether it has ended. True if no run is under way.
+  // Waits for the run until `deadline` of BootTime(); returns whether it has ended. True if no run
+  // is under way.
   bool Await(absl::Time deadline);
 
  private:
@@ -35,11 +36,11 @@ class BackgroundTask {
   const std::function<void()> run_;
   bool begun_ = false;  // used by the calling thread only
   Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   bool wanted_ GUARDED_BY(mu_) = false;
   bool over_ GUARDED_BY(mu_) = false;
   bool leaving_ GUARDED_BY(mu_) = false;
-  std::thread thread_;  // started by the first Begin()
+  Thread thread_;  // started by the first Begin()
 };
 
 }  // namespace penstock

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
 #include "dataplane/dataset/engine/background_task.h"
 #include "dataplane/dataset/engine/epochs.h"
 #include "dataplane/dataset/engine/interruptible.h"
@@ -24,7 +24,6 @@
 #include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/dataset/engine/pending_deliveries.h"
 #include "dataplane/dataset/engine/profile.h"
-#include "dataplane/dataset/engine/random_number.h"
 #include "dataplane/dataset/engine/state_sections.h"
 #include "dataplane/dataset/engine/states_of_ranks.h"
 #include "dataplane/dataset/graph/graph.h"
@@ -174,11 +173,10 @@ class LocalIterator final : public InterruptibleIterator {
     cancelled_ = true;
     const absl::Time deadline = BootTime() + bound;
     commits_.Stop(bound);
-    std::unique_lock lock(mu_, std::defer_lock);
-    // Uses the wall clock: GCC 12's thread sanitizer does not know pthread_mutex_clocklock().
-    const absl::Time until = absl::Now() + (deadline - BootTime());
-    if (lock.try_lock_until(absl::ToChronoTime(until))) return absl::OkStatus();
-    return absl::DeadlineExceededError("an element is still being produced");
+    if (!mu_.TryLockFor(deadline - BootTime()))
+      return absl::DeadlineExceededError("an element is still being produced");
+    mu_.unlock();
+    return absl::OkStatus();
   }
 
   IteratorStats Stats() const override { return profile_.Stats(); }
@@ -237,9 +235,9 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   NextResult ProduceTimed() {  // REQUIRES: mu_ held
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = SteadyClock::now();
     NextResult next = Produce();
-    const bool quick = !waits_for_others_ && std::chrono::steady_clock::now() - begin < kQuick;
+    const bool quick = !waits_for_others_ && SteadyClock::now() - begin < kQuick;
     quick_ = quick ? quick_ + 1 : 0;
     return next;
   }
@@ -250,7 +248,7 @@ class LocalIterator final : public InterruptibleIterator {
     if (!background_.under_way()) {
       if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
     }
-    if (!background_.Await(deadline)) return std::nullopt;
+    if (!background_.Await(BootTimeAt(deadline))) return std::nullopt;
     NextResult next = std::move(made_in_background_);
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
@@ -415,7 +413,7 @@ class LocalIterator final : public InterruptibleIterator {
   Mutex kept_mu_;  // taken before mu_
   std::optional<absl::StatusOr<Unfinished>> kept_state_ GUARDED_BY(kept_mu_);
   bool kept_given_ GUARDED_BY(kept_mu_) = false;  // by Save()
-  std::timed_mutex mu_;                           // held while an element is made
+  TimedMutex mu_;                                 // held while an element is made
   RunContext context_;                            // guarded by mu_, as are all below
   std::unique_ptr<NodeIterator> nodes_;           // reads context_
   absl::Status restore_failed_;                   // then there are no nodes_

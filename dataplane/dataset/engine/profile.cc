@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "control/sync/clock.h"
 #include "dataplane/dataset/engine/element_views.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/memory/catch_exhausted.h"
@@ -31,7 +32,7 @@ struct Timing {
 };
 thread_local Timing timing;
 
-using Clock = std::chrono::steady_clock;
+using Clock = SteadyClock;
 
 int64_t Since(Clock::time_point begin) {
   return std::chrono::nanoseconds(Clock::now() - begin).count();

@@ -6,12 +6,12 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 
+#include "control/sync/clock.h"
 #include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "penstock/iterator.h"
@@ -59,7 +59,7 @@ class ProfileScope {
 
  private:
   friend class ProfileWait;
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
 
   NodeProfile* node_;  // nullptr: not timed
   bool outermost_ = false;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Prefetch: its own thread reads ahead into a bounded queue.
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <deque>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/dataset/engine/profile.h"
@@ -16,6 +15,7 @@
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "include/status_macros.h"
 
 namespace penstock {
@@ -25,7 +25,7 @@ constexpr int64_t kMostPrefetched = 1 << 20;
 constexpr int64_t kMostTuned = 4096;
 constexpr int64_t kLeastRemember = 16;  // elements between two remembered positions
 // Cancelling a run only sets a flag. A waiting thread checks it this often.
-constexpr std::chrono::milliseconds kLookForCancel{20};
+constexpr absl::Duration kLookForCancel = absl::Milliseconds(20);
 
 class PrefetchIterator final : public NodeIterator, public ReadyHint {
  public:
@@ -41,14 +41,16 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
       MutexLock lock(mu_);
       stopping_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     if (reader_.joinable()) reader_.join();
   }
 
   absl::StatusOr<std::optional<Element>> Next() override {
     if (!reader_.joinable()) {
       input_.Remember();
-      reader_ = std::thread([this] { Fill(); });
+      absl::StatusOr<Thread> reader = StartThread(site_.name(), [this] { Fill(); });
+      if (!reader.ok()) return OfReading(reader.status());
+      reader_ = *std::move(reader);
     }
     MutexLock lock(mu_);
     if (queue_.empty()) {
@@ -64,7 +66,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
     queue_.pop_front();
     if (next.ok()) ahead_.Gave(static_cast<int64_t>(next->block().size()));
     lock.unlock();
-    changed_.notify_all();
+    changed_.NotifyAll();
     input_.Release(++given_);
     input_.GaveBelow(given_);
     RETURN_IF_ERROR(next.status());
@@ -100,13 +102,13 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   absl::Status AwaitElement(MutexLock& lock) REQUIRES(mu_) {
     if (std::exchange(was_full_, false) && !ended_) {
       ahead_.FellShort();
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     if (NodeProfile* profile = site_.profile()) profile->ahead = ahead_.depth();
     ProfileWait wait(site_.profile());
     while (queue_.empty() && !ended_) {
       RETURN_IF_ERROR(site_.CheckCancelled());
-      changed_.wait_for(lock, kLookForCancel);
+      changed_.WaitFor(lock, kLookForCancel);
     }
     return absl::OkStatus();
   }
@@ -118,7 +120,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
       MutexLock lock(mu_);
       if (next.ok() && !next->has_value()) {
         ended_ = true;
-        changed_.notify_all();
+        changed_.NotifyAll();
         return;
       }
       const bool last = !next.ok() && EndsReading(next.status());
@@ -127,10 +129,10 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
       } else {
         queue_.push_back(next.status());
       }
-      changed_.notify_all();
+      changed_.NotifyAll();
       if (last) return;
       was_full_ |= Full();
-      changed_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !Full(); });
+      changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !Full(); });
       if (stopping_) return;
     }
   }
@@ -142,13 +144,13 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   int64_t given_ = 0;
 
   Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   std::deque<absl::StatusOr<Element>> queue_ GUARDED_BY(mu_);
   ReadAhead ahead_ GUARDED_BY(mu_);
   bool was_full_ GUARDED_BY(mu_) = false;  // since the queue was last found empty
   bool ended_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::thread reader_;  // started by the first Next()
+  Thread reader_;  // started by the first Next()
 };
 
 // The initial depth for kAutotune: enough small elements that two threads need not synchronize on

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/pool.h"
 #include "include/status_macros.h"
@@ -365,7 +365,7 @@ class DeviceCopyState {
     const absl::Time until = BootTime() + stop_within_;
     for (WithProgress([](CopyPlaces&) {}); !condition() && BootTime() < until;
          WithProgress([](CopyPlaces&) {})) {
-      absl::SleepFor(kEndPolls);
+      Sleep(kEndPolls);
     }
   }
 

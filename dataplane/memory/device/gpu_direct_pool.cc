@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/device/device_copy_engine.h"
 #include "include/status_macros.h"
@@ -210,7 +210,7 @@ std::optional<DevicePlace> GpuDirectPool::LendPlace(size_t head_bytes, size_t bo
       if (opened_bytes_ > 0) ++grown_;
       opened_bytes_ = wanted;
       gpu_direct_->Try();
-      absl::StatusOr<std::thread> opener =
+      absl::StatusOr<Thread> opener =
           StartThread("places on the GPU", [this, wanted, open] { OpenPlaces(wanted, open); });
       opening_ = opener.ok();
       if (!opener.ok()) {

@@ -15,13 +15,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/memory/device/gpu_direct_driver.h"
 #include "dataplane/memory/pool.h"
@@ -115,7 +115,7 @@ class GpuDirectPool final : public Pool {
   size_t opened_bytes_ GUARDED_BY(mu_) = 0;  // of a place, requested so far
   bool opening_ GUARDED_BY(mu_) = false;
   int64_t grown_ GUARDED_BY(mu_) = 0;
-  std::thread opener_ GUARDED_BY(mu_);
+  Thread opener_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "control/rpc/prepare_grpc.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
@@ -124,7 +124,7 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
   MutexLock lock(mu_);
   if (over_) return;
   alarm_.emplace();
-  alarm_->Set(absl::ToChronoTime(absl::Now() + std::min(timeout, absl::Hours(24 * 365))),
+  alarm_->Set(absl::ToChronoTime(WallTime() + std::min(timeout, absl::Hours(24 * 365))),
               [stream = weak_from_this()](bool expired) {
                 // An alarm keeps its callback for as long as it exists.
                 const std::shared_ptr<ReceiveStream> self = stream.lock();

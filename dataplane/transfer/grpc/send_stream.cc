@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/grpc/convert.h"
@@ -28,7 +28,7 @@ SendStream* SendStream::Start(grpc::GenericCallbackServerContext* context, Owner
     MutexLock lock(stream->mu_);
     stream->alarm_.emplace();
     stream->alarm_->Set(
-        std::chrono::system_clock::now() + hello_timeout,
+        absl::ToChronoTime(WallTime()) + hello_timeout,
         [weak = stream->weak_from_this()](bool expired) {
           const std::shared_ptr<SendStream> self = weak.lock();
           if (self == nullptr || !expired) return;
@@ -69,7 +69,7 @@ void SendStream::Flush() {
 void SendStream::FlushLater() {
   alarm_set_ = true;
   alarm_.emplace();
-  alarm_->Set(absl::ToChronoTime(absl::Now() + absl::FromChrono(kFrameFlushDelay)),
+  alarm_->Set(absl::ToChronoTime(WallTime() + absl::FromChrono(kFrameFlushDelay)),
               [stream = weak_from_this(), frame = queue_.frame()](bool) {
                 const std::shared_ptr<SendStream> self = stream.lock();
                 if (self == nullptr) return;

@@ -4,7 +4,6 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,6 +16,7 @@
 #include "control/protocol/host_port.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/grpc/receive_stream.h"
 #include "dataplane/transfer/grpc/send_stream.h"
@@ -68,9 +68,9 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
       stream->Close(absl::UnavailableError("the worker has stopped"));
     }
     const auto none = [this]() REQUIRES(mu_) { return streams_.empty(); };
-    if (none_.wait_for(lock, Listener::kStopTimeout, none)) return;
+    if (none_.WaitFor(lock, absl::FromChrono(Listener::kStopTimeout), none)) return;
     for (SendStream* stream : streams_) stream->Cancel();
-    none_.wait(lock, none);
+    none_.Wait(lock, none);
   }
 
  private:
@@ -86,13 +86,13 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
     MutexLock lock(mu_);
     std::erase(unauthenticated_, &stream);
     streams_.erase(&stream);
-    none_.notify_all();
+    none_.NotifyAll();
   }
 
   const Listener::Accept accept_;
   const UnauthenticatedLimits limits_;
   Mutex mu_;
-  std::condition_variable none_;
+  Condition none_;
   bool stopped_ GUARDED_BY(mu_) = false;
   std::set<SendStream*> streams_ GUARDED_BY(mu_);
   std::vector<SendStream*> unauthenticated_ GUARDED_BY(mu_);  // oldest first

@@ -76,7 +76,7 @@ void LocalLink::CloseByWorker(const absl::Status& reason) {
 
 void LocalLink::WaitEnded() {
   MutexLock lock(mu_);
-  all_notified_.wait(lock, [&]() REQUIRES(mu_) { return ended_notified_; });
+  all_notified_.Wait(lock, [&]() REQUIRES(mu_) { return ended_notified_; });
 }
 
 void LocalLink::Grant(Credits credits) {
@@ -187,7 +187,7 @@ void LocalLink::NotifyEnded() {
     MutexLock lock(mu_);
     ended_notified_ = true;
   }
-  all_notified_.notify_all();
+  all_notified_.NotifyAll();
 }
 
 }  // namespace penstock::transfer

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/local/mailbox.h"
 #include "dataplane/transfer/transport.h"
@@ -76,7 +76,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   std::function<void(LocalLink*)> ended_;
 
   Mutex mu_;
-  std::condition_variable all_notified_;
+  Condition all_notified_;
   bool ended_notified_ GUARDED_BY(mu_) = false;
 
   Mailbox<ToClient> to_client_;

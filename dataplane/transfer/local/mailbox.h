@@ -5,12 +5,12 @@
 // without nesting or locking.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <thread>
 #include <utility>
 
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/transfer/fifo.h"
 
 namespace penstock::transfer {
@@ -42,8 +42,7 @@ class Mailbox {
   Fifo<Event> Close() {
     MutexLock lock(mu_);
     closed_ = true;
-    idle_.wait(lock,
-               [&]() REQUIRES(mu_) { return !running_ || runner_ == std::this_thread::get_id(); });
+    idle_.Wait(lock, [&]() REQUIRES(mu_) { return !running_ || runner_ == CurrentThread(); });
     return std::exchange(waiting_, Fifo<Event>());
   }
 
@@ -52,7 +51,7 @@ class Mailbox {
   void Run() REQUIRES(mu_) {
     if (!started_ || running_) return;
     running_ = true;
-    runner_ = std::this_thread::get_id();
+    runner_ = CurrentThread();
     while (!waiting_.empty() && !closed_) {
       Event event = waiting_.Pop();
       mu_.unlock();
@@ -60,17 +59,17 @@ class Mailbox {
       mu_.lock();
     }
     running_ = false;
-    idle_.notify_all();
+    idle_.NotifyAll();
   }
 
   const std::function<void(Event&)> handle_;
   Mutex mu_;
-  std::condition_variable idle_;
+  Condition idle_;
   Fifo<Event> waiting_ GUARDED_BY(mu_);
   bool started_ GUARDED_BY(mu_) = false;
   bool running_ GUARDED_BY(mu_) = false;
   bool closed_ GUARDED_BY(mu_) = false;
-  std::thread::id runner_ GUARDED_BY(mu_);
+  ThreadId runner_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/local/transport.h"
 
-#include <condition_variable>
 #include <map>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
 #include "dataplane/transfer/local/link.h"
 
 namespace penstock::transfer {
@@ -32,7 +32,7 @@ class LocalAcceptor {
     link->Open(accept_, [self](LocalLink* ended) { self->Forget(ended); });
     MutexLock lock(mu_);
     --opening_;
-    opened_.notify_all();
+    opened_.NotifyAll();
     return true;
   }
 
@@ -41,7 +41,7 @@ class LocalAcceptor {
     {
       MutexLock lock(mu_);
       closed_ = true;
-      opened_.wait(lock, [&]() REQUIRES(mu_) { return opening_ == 0; });
+      opened_.Wait(lock, [&]() REQUIRES(mu_) { return opening_ == 0; });
       links = links_;
     }
     for (const std::shared_ptr<LocalLink>& link : links) {
@@ -58,7 +58,7 @@ class LocalAcceptor {
 
   const Listener::Accept accept_;
   Mutex mu_;
-  std::condition_variable opened_;
+  Condition opened_;
   int opening_ GUARDED_BY(mu_) = 0;
   bool closed_ GUARDED_BY(mu_) = false;
   std::set<std::shared_ptr<LocalLink>> links_ GUARDED_BY(mu_);
@@ -87,8 +87,7 @@ class LocalAcceptors {
 
  private:
   static std::string ProcessName() {
-    std::random_device random;  // unique among processes
-    return absl::StrFormat("local:%08x%08x%08x%08x:", random(), random(), random(), random());
+    return absl::StrFormat("local:%016x%016x:", RandomNumber(), RandomNumber());
   }
 
   const std::string process_ = ProcessName();

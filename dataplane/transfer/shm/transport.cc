@@ -4,9 +4,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "control/observe/event_log.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
 #include "dataplane/transfer/shm/host.h"
 #include "dataplane/transfer/shm/loop.h"
 #include "dataplane/transfer/shm/receive_end.h"
@@ -43,7 +42,7 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
     closing_ = true;
     loop_.Wake();
     MutexLock lock(mu_);
-    changed_.wait(lock, [&]() REQUIRES(mu_) { return closed_; });
+    changed_.Wait(lock, [&]() REQUIRES(mu_) { return closed_; });
     const std::vector<std::shared_ptr<SendEnd>> ends = ends_;
     lock.unlock();
     for (const std::shared_ptr<SendEnd>& end : ends) {
@@ -51,11 +50,11 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
     }
     lock.lock();
     const auto none = [this]() REQUIRES(mu_) { return ends_.empty(); };
-    if (changed_.wait_for(lock, Listener::kStopTimeout, none)) return;
+    if (changed_.WaitFor(lock, absl::FromChrono(Listener::kStopTimeout), none)) return;
     lock.unlock();
     for (const std::shared_ptr<SendEnd>& end : ends) end->Break();
     lock.lock();
-    changed_.wait(lock, none);
+    changed_.Wait(lock, none);
   }
 
   bool Poll(Loop::Nanoseconds now) override {
@@ -89,7 +88,7 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
       MutexLock lock(mu_);
       closed_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
@@ -107,7 +106,7 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
       MutexLock lock(mu_);
       std::erase_if(ends_, [&](const auto& end) { return end.get() == over; });
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   Loop& loop_;
@@ -117,7 +116,7 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
   Loop::Nanoseconds try_again_ = Loop::kNever;  // used by the serving thread only
 
   Mutex mu_;
-  std::condition_variable changed_;
+  Condition changed_;
   bool closed_ GUARDED_BY(mu_) = false;
   std::vector<std::shared_ptr<SendEnd>> ends_ GUARDED_BY(mu_);
 };
@@ -160,9 +159,8 @@ class ShmTransport : public Transport {
                                               " bytes, and this machine has pages of ", bytes));
     }
     ASSIGN_OR_RETURN(Loop * loop, TheLoop());
-    std::random_device random;  // so that names are unique and cannot be guessed
-    const std::string address =
-        absl::StrFormat("%s%08x%08x%08x%08x", kScheme, random(), random(), random(), random());
+    const std::string address =  // unique, and cannot be guessed
+        absl::StrFormat("%s%016x%016x", kScheme, RandomNumber(), RandomNumber());
     ASSIGN_OR_RETURN(Descriptor socket, ListenAt(NameIn(address)));
     return std::make_unique<ShmListener>(
         address, std::make_shared<ShmAcceptor>(*loop, std::move(socket), std::move(accept)));

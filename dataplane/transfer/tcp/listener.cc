@@ -2,13 +2,13 @@
 #include "dataplane/transfer/tcp/listener.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/send_socket.h"
@@ -45,9 +45,9 @@ class Acceptor : public Loop::Member,
     for (const std::shared_ptr<SendSocket>& link : Stop()) link->Close(reason);
     MutexLock lock(mu_);
     const auto none = [this]() REQUIRES(mu_) { return links_.empty(); };
-    if (none_.wait_for(lock, Listener::kStopTimeout, none)) return;
+    if (none_.WaitFor(lock, absl::FromChrono(Listener::kStopTimeout), none)) return;
     for (const std::shared_ptr<SendSocket>& link : links_) link->Break(reason);
-    none_.wait(lock, none);
+    none_.Wait(lock, none);
   }
   // Call after Close(), when the loop has stopped.
   void StopStripes() {
@@ -117,7 +117,7 @@ class Acceptor : public Loop::Member,
       MutexLock lock(mu_);
       Erase(links_, socket);
     }
-    none_.notify_all();
+    none_.NotifyAll();
   }
 
   static void Erase(std::vector<std::shared_ptr<SendSocket>>& from, const SendSocket& socket) {
@@ -135,7 +135,7 @@ class Acceptor : public Loop::Member,
   std::vector<std::shared_ptr<Loop>> stripe_loops_;  // by the number of a further connection
 
   Mutex mu_;
-  std::condition_variable none_;
+  Condition none_;
   bool stopped_ GUARDED_BY(mu_) = false;
   std::vector<std::shared_ptr<SendSocket>> links_ GUARDED_BY(mu_);
 };

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/event_loop.h"
 #include "dataplane/transfer/fifo.h"
@@ -21,7 +21,7 @@ namespace penstock::transfer::tcp {
 // allocate nothing.
 class Loop final : public EventLoop {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
 
   // An object with a socket. Its methods are called on the loop's serving thread, one at a time,
   // and it is kept alive during a call.

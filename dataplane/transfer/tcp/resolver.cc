@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 
 namespace penstock::transfer::tcp {
 
@@ -13,7 +13,7 @@ Resolver::~Resolver() {
     MutexLock lock(mu_);
     stopping_ = true;
   }
-  asked_.notify_all();
+  asked_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -22,7 +22,7 @@ void Resolver::LookUp(HostAndPort where, Done done) {
   if (number.ok()) return done(std::move(number));
   MutexLock lock(mu_);
   if (!thread_.joinable()) {
-    absl::StatusOr<std::thread> thread = StartThread("looking up hosts", [this] { Run(); });
+    absl::StatusOr<Thread> thread = StartThread("looking up hosts", [this] { Run(); });
     if (!thread.ok()) {
       lock.unlock();
       return done(thread.status());
@@ -31,13 +31,13 @@ void Resolver::LookUp(HostAndPort where, Done done) {
   }
   questions_.push_back({std::move(where), std::move(done)});
   lock.unlock();
-  asked_.notify_all();
+  asked_.NotifyAll();
 }
 
 void Resolver::Run() {
   MutexLock lock(mu_);
   while (true) {
-    asked_.wait(lock, [&]() REQUIRES(mu_) { return stopping_ || !questions_.empty(); });
+    asked_.Wait(lock, [&]() REQUIRES(mu_) { return stopping_ || !questions_.empty(); });
     if (stopping_) return;
     Question next = std::move(questions_.front());
     questions_.pop_front();

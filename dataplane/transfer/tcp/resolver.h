@@ -2,14 +2,14 @@
 // Looks up hosts on a thread of its own, since a lookup may take seconds.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::transfer::tcp {
@@ -32,10 +32,10 @@ class Resolver {
   void Run();
 
   Mutex mu_;
-  std::condition_variable asked_;
+  Condition asked_;
   std::deque<Question> questions_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::thread thread_ GUARDED_BY(mu_);  // started at the first name
+  Thread thread_ GUARDED_BY(mu_);  // started at the first name
 };
 
 }  // namespace penstock::transfer::tcp

@@ -5,11 +5,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/send_handle.h"
 #include "dataplane/transfer/unauthenticated_limits.h"
@@ -32,9 +32,7 @@ constexpr std::chrono::microseconds kFast(100);
 constexpr size_t kStripedFrom = 256 << 10;  // bytes
 
 StripeKey DrawKey() {
-  std::random_device device;
-  const auto draw = [&] { return uint64_t{device()} << 32 | device(); };
-  return {.high = draw(), .low = draw()};
+  return {.high = RandomNumber(), .low = RandomNumber()};
 }
 
 }  // namespace

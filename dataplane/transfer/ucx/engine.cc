@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/random.h"
+#include "control/sync/thread.h"
 #include "dataplane/transfer/ucx/address.h"
 #include "dataplane/transfer/ucx/engine_work.h"
 #include "include/status_macros.h"
@@ -58,11 +58,6 @@ class Running {
   std::vector<std::weak_ptr<Engine>> engines_ GUARDED_BY(mu_);
 };
 
-uint64_t RandomNumber() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
-
 }  // namespace
 
 Engine::Engine(Resources& resources, Lanes lanes, LinkFactory link_factory)
@@ -93,7 +88,7 @@ void Engine::Stop() {
     stopping_ = true;
     if (std::exchange(asleep_, false)) worker_->Wake();
   }
-  if (thread_.get_id() == std::this_thread::get_id()) return;  // an event that ends the program
+  if (thread_.get_id() == CurrentThread()) return;  // an event that ends the program
   MutexLock lock(stop_mu_);
   if (thread_.joinable()) thread_.join();
 }

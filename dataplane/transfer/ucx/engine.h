@@ -5,7 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +14,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 #include "dataplane/memory/device/gpu_direct_pool.h"
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/transfer/fifo.h"
@@ -36,7 +36,7 @@ namespace penstock::transfer::ucx {
 
 class Engine final : private Worker::Events {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = SteadyClock;
 
   // One message that has arrived for a link.
   struct Incoming {
@@ -219,7 +219,7 @@ class Engine final : private Worker::Events {
   bool stopped_ GUARDED_BY(mu_) = false;
 
   Mutex stop_mu_;  // held while joining
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace penstock::transfer::ucx

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/memory/device/gpu_direct_driver.h"
 #include "dataplane/transfer/ucx/fabric.h"

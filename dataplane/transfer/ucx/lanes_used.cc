@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/ucx/lanes_used.h"
 
-#include <mutex>
-
 #include "absl/strings/str_cat.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::transfer::ucx {
 namespace {
 
 struct Used {
-  std::mutex mu;
-  std::set<std::string> lanes;  // guarded by mu
+  Mutex mu;
+  std::set<std::string> lanes GUARDED_BY(mu);
 };
 
 Used& OfProcess() {
@@ -22,7 +21,7 @@ Used& OfProcess() {
 
 void NoteLanes(const std::vector<Worker::Lane>& lanes) {
   Used& used = OfProcess();
-  std::lock_guard lock(used.mu);
+  MutexLock lock(used.mu);
   for (const Worker::Lane& lane : lanes) {
     used.lanes.insert(absl::StrCat(lane.transport, "/", lane.device));
   }
@@ -30,7 +29,7 @@ void NoteLanes(const std::vector<Worker::Lane>& lanes) {
 
 std::set<std::string> LanesOfProcess() {
   Used& used = OfProcess();
-  std::lock_guard lock(used.mu);
+  MutexLock lock(used.mu);
   return used.lanes;
 }
 

@@ -2,12 +2,11 @@
 #include "dataplane/transfer/ucx/listener.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/ucx/compatibility.h"
 #include "dataplane/transfer/ucx/engine.h"
@@ -57,7 +56,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
       MutexLock lock(mu_);
       std::erase_if(links_, [&](const auto& link) { return link.get() == &end; });
     }
-    none_.notify_all();
+    none_.NotifyAll();
   }
 
   // Closes all links, breaks those whose clients do not answer, and returns when none is left.
@@ -66,9 +65,9 @@ class UcxListener final : public Listener, public SendEnd::Owner {
     for (const std::shared_ptr<SendEnd>& link : Stop()) link->Close(reason);
     MutexLock lock(mu_);
     const auto none = [this]() REQUIRES(mu_) { return links_.empty(); };
-    if (none_.wait_for(lock, Listener::kStopTimeout, none)) return;
+    if (none_.WaitFor(lock, absl::FromChrono(Listener::kStopTimeout), none)) return;
     for (const std::shared_ptr<SendEnd>& link : links_) link->Break(reason);
-    none_.wait(lock, none);
+    none_.Wait(lock, none);
   }
   // Prevents new links and returns the existing ones.
   std::vector<std::shared_ptr<SendEnd>> Stop() {
@@ -83,7 +82,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   std::shared_ptr<Engine> engine_;
 
   Mutex mu_;
-  std::condition_variable none_;
+  Condition none_;
   std::shared_ptr<Engine> begun_ GUARDED_BY(mu_);  // engine_, once its thread may use it
   bool stopped_ GUARDED_BY(mu_) = false;
   std::vector<std::shared_ptr<SendEnd>> links_ GUARDED_BY(mu_);

@@ -2,6 +2,7 @@
 #include "dataplane/transfer/ucx/memory.h"
 
 #include <mutex>
+#include <shared_mutex>
 #include <utility>
 
 #include "control/sync/mutex.h"

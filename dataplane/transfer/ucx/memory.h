@@ -7,12 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
+#include "control/sync/mutex.h"
 #include "dataplane/memory/device/page_locking.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/memory/registrar.h"
@@ -44,7 +44,7 @@ class Memory final : public Registrar, public std::enable_shared_from_this<Memor
 
   Fabric& fabric_;
   PageLocking& page_locking_;
-  mutable std::shared_mutex mu_;
+  mutable SharedMutex mu_;
   std::map<const std::byte*, Region> regions_;  // by begin; guarded by mu_
 };
 

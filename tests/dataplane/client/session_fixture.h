@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "control/observe/metrics.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "dataplane/client/session/session.h"
 #include "dataplane/memory/pool.h"
 #include "gtest/gtest.h"

@@ -3,7 +3,7 @@
 
 #include <future>
 
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/client/session_fixture.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/sync/mutex.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/transfer/fifo.h"
 #include "gtest/gtest.h"
@@ -96,22 +97,22 @@ class TaskLoop final : public EventLoop {
 struct Flag {
   void Set() {
     {
-      std::lock_guard lock(mu);
+      MutexLock lock(mu);
       set = true;
     }
     changed.NotifyAll();
   }
   void Await() {
-    std::unique_lock lock(mu);
+    MutexLock lock(mu);
     while (!set) changed.WaitFor(lock, std::chrono::seconds(1));
     set = false;
   }
   void AwaitPassive() {
-    std::unique_lock lock(mu);
+    MutexLock lock(mu);
     while (!set) changed.WaitPassive(lock);
     set = false;
   }
-  std::mutex mu;
+  Mutex mu;
   PollingCondition changed;
   bool set = false;  // guarded by mu
 };
@@ -205,7 +206,7 @@ TEST(Polling, AnotherWaiterTakesOverFromALeavingOne) {
 TEST(Polling, ManyThreadsWaitAtOneCondition) {
   auto loop = TaskLoop::Begin();
   constexpr int kThreads = 4;
-  std::mutex mu;
+  Mutex mu;
   PollingCondition changed;
   int tickets = 0;  // guarded by mu
   std::vector<std::thread> threads;
@@ -214,12 +215,12 @@ TEST(Polling, ManyThreadsWaitAtOneCondition) {
       for (int i = 0; i < 200; ++i) {
         loop->Post([&] {
           {
-            std::lock_guard lock(mu);
+            MutexLock lock(mu);
             ++tickets;
           }
           changed.NotifyAll();
         });
-        std::unique_lock lock(mu);
+        MutexLock lock(mu);
         while (tickets == 0) changed.WaitFor(lock, std::chrono::seconds(1));
         --tickets;
       }

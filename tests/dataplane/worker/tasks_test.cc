@@ -11,7 +11,7 @@
 #include "control/env/fake_files.h"
 #include "control/observe/metrics.h"
 #include "control/protocol/trainer_token.h"
-#include "control/sync/boot_time.h"
+#include "control/sync/clock.h"
 #include "dataplane/dataset/graph/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/engine/random_number.h"
+#include "control/sync/random.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/sources/formats/record_reader.h"
 #include "dataplane/dataset/sources/formats/tfrecord_writer.h"

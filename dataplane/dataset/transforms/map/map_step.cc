@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "absl/algorithm/container.h"
+#include "control/sync/clock.h"
 #include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/expr/op_registry.h"
 #include "dataplane/dataset/expr/python_host.h"
@@ -27,11 +28,12 @@ constexpr int64_t kWorthAskingNs = 100'000;
 // Measures how long this thread waited voluntarily, as opposed to losing its core to other threads.
 class Waiting {
  public:
-  Waiting() : switches_(Switches()), cpu_ns_(CpuNs()) {}
+  Waiting() : switches_(Switches()), cpu_ns_(ThreadCpuTime().count()) {}
   // Returns the fraction of `wall_ns`, the wall time since construction, that was spent waiting.
   double Share(int64_t wall_ns) const {
     if (Switches() == switches_) return 0;
-    return 1 - std::min(1.0, static_cast<double>(CpuNs() - cpu_ns_) / static_cast<double>(wall_ns));
+    return 1 - std::min(1.0, static_cast<double>(ThreadCpuTime().count() - cpu_ns_) /
+                                 static_cast<double>(wall_ns));
   }
 
  private:
@@ -39,11 +41,6 @@ class Waiting {
     rusage usage;
     ::getrusage(RUSAGE_THREAD, &usage);
     return usage.ru_nvcsw;
-  }
-  static int64_t CpuNs() {
-    timespec time;
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   }
 
   const int64_t switches_;
@@ -86,9 +83,9 @@ absl::Status MapStep::TimedCall(absl::Span<const Tensor> input, const RandomKey&
   const int64_t mean = mean_ns_.load(std::memory_order_relaxed);
   std::optional<Waiting> waiting;
   if (grows_ && mean > kWorthAskingNs) waiting.emplace();
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = SteadyClock::now();
   absl::Status status = Call(input, random, sink);
-  const int64_t took = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  const int64_t took = std::chrono::nanoseconds(SteadyClock::now() - begin).count();
   mean_ns_.store(mean + (took - mean) / 4, std::memory_order_relaxed);
   if (waiting.has_value()) MakeUpForWaiting(waiting->Share(took));
   return status;

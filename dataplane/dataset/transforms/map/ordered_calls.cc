@@ -13,7 +13,7 @@ OrderedCalls::OrderedCalls(ThreadPool& pool, int parallelism)
 OrderedCalls::~OrderedCalls() {
   MutexLock lock(shared_->mu);
   shared_->waiting.clear();
-  shared_->done.wait(lock, [this]() REQUIRES(shared_->mu) { return shared_->running == 0; });
+  shared_->done.Wait(lock, [this]() REQUIRES(shared_->mu) { return shared_->running == 0; });
 }
 
 void OrderedCalls::Add(Call& call) {
@@ -50,7 +50,7 @@ bool OrderedCalls::Await(Call& call) {
         helped = true;
       } else {
         others_idle |= shared_->waiting.empty() && shared_->running < shared_->parallelism;
-        shared_->done.wait(lock);
+        shared_->done.Wait(lock);
       }
     }
   }
@@ -75,7 +75,7 @@ void OrderedCalls::RunOne(Shared& shared, MutexLock& lock) {
   call.done_ = true;
   --shared.running;
   // Notify under the lock: the thread that destroys the OrderedCalls must not continue before this.
-  shared.done.notify_all();
+  shared.done.NotifyAll();
 }
 
 }  // namespace penstock

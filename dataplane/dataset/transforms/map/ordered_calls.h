@@ -2,10 +2,10 @@
 // Calls that run in parallel and are collected in the order in which they were added.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
 
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/transforms/map/thread_pool.h"
 
@@ -47,7 +47,7 @@ class OrderedCalls {
   struct Shared {
     explicit Shared(int most) : parallelism(most) {}
     Mutex mu;
-    std::condition_variable done;
+    Condition done;
     int parallelism GUARDED_BY(mu);
     std::deque<Call*> waiting GUARDED_BY(mu);
     int running GUARDED_BY(mu) = 0;  // calls; at most `parallelism`

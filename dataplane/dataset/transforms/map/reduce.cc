@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/sync/random.h"
 #include "dataplane/dataset/engine/interruptible.h"
-#include "dataplane/dataset/engine/random_number.h"
 #include "dataplane/dataset/transforms/map/state_function.h"
 #include "include/status_macros.h"
 #include "penstock/dataset.h"

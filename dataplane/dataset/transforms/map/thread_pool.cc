@@ -5,18 +5,11 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
-#include "control/sync/start_thread.h"
+#include "control/sync/thread.h"
 #include "penstock/check.h"
 #include "penstock/dataset.h"
 
 namespace penstock {
-namespace {
-
-int Cores() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-}  // namespace
 
 ThreadPool::ThreadPool(int threads) {
   PENSTOCK_CHECK(threads >= 1);
@@ -29,8 +22,8 @@ ThreadPool::~ThreadPool() {
     stopping_ = true;
     work_.clear();
   }
-  wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  wake_.NotifyAll();
+  for (Thread& thread : threads_) thread.join();
 }
 
 int ThreadPool::threads() const {
@@ -42,7 +35,7 @@ void ThreadPool::Grow(int threads) {
   MutexLock lock(mu_);
   threads_.reserve(static_cast<size_t>(threads));
   while (static_cast<int>(threads_.size()) < threads) {
-    absl::StatusOr<std::thread> thread = StartThread("parallel calls", [this] { Run(); });
+    absl::StatusOr<Thread> thread = StartThread("parallel calls", [this] { Run(); });
     if (!thread.ok()) return;  // OrderedCalls continue with fewer threads, or without any
     threads_.push_back(*std::move(thread));
   }
@@ -58,13 +51,13 @@ void ThreadPool::Post(std::function<void()> work) {
     MutexLock lock(mu_);
     work_.push_back(std::move(work));
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 void ThreadPool::Run() {
   MutexLock lock(mu_);
   while (true) {
-    wake_.wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !work_.empty(); });
+    wake_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !work_.empty(); });
     if (stopping_) return;
     std::function<void()> work = std::move(work_.front());
     work_.pop_front();

@@ -3,13 +3,13 @@
 // for other work, so it cannot block the pool.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <thread>
 #include <vector>
 
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "control/sync/thread.h"
 
 namespace penstock {
 
@@ -39,10 +39,10 @@ class ThreadPool {
   void Run();
 
   mutable Mutex mu_;
-  std::condition_variable wake_;
+  Condition wake_;
   std::deque<std::function<void()>> work_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_ GUARDED_BY(mu_);
+  std::vector<Thread> threads_ GUARDED_BY(mu_);
 };
 
 // The number of threads that one parallel node starts with. `calls` is the number that the dataset

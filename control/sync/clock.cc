@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/sync/clock.h"
+
+#include <ctime>
+
+#include "absl/time/clock.h"
+
+namespace penstock {
+namespace {
+
+std::chrono::nanoseconds Read(clockid_t clock) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+}  // namespace
+
+absl::Time BootTime() {
+  return absl::UnixEpoch() + absl::FromChrono(Read(CLOCK_BOOTTIME));
+}
+
+absl::Time WallTime() {
+  return absl::Now();
+}
+
+absl::Time BootTimeAt(absl::Time wall) {
+  return BootTime() + (wall - WallTime());
+}
+
+SteadyClock::time_point SteadyClock::now() noexcept {
+  return time_point(Read(CLOCK_MONOTONIC));
+}
+
+std::chrono::nanoseconds ThreadCpuTime() {
+  return Read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A condition variable for Mutex. Every wait of a thread for another one enters here, so that a
+// simulator can replace it. A predicate is called with the lock held, and is annotated like a
+// function:
+//
+//   changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
+#pragma once
+
+#include <condition_variable>
+
+#include "absl/time/time.h"
+#include "control/sync/clock.h"
+#include "control/sync/mutex.h"
+
+namespace penstock {
+
+// All waits release the lock and have it again when they return. Bounds and deadlines may be
+// infinite; a bound that is not positive ends the wait at once.
+class Condition {
+ public:
+  Condition() = default;
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
+
+  void NotifyOne() { changed_.notify_one(); }
+  void NotifyAll() { changed_.notify_all(); }
+
+  // These wait for a notification, and may return earlier.
+  void Wait(MutexLock& lock) { changed_.wait(lock.lock_); }
+  void WaitFor(MutexLock& lock, absl::Duration bound);
+
+  // These wait until `is_over` returns true. With a bound or a deadline, which is a BootTime(),
+  // they return whether it does.
+  template <class Predicate>
+  void Wait(MutexLock& lock, const Predicate& is_over) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    while (!is_over()) Wait(lock);
+  }
+  template <class Predicate>
+  bool WaitFor(MutexLock& lock, absl::Duration bound, const Predicate& is_over) {
+    return WaitUntil(lock, BootTime() + bound, is_over);
+  }
+  template <class Predicate>
+  bool WaitUntil(MutexLock& lock, absl::Time deadline,
+                 const Predicate& is_over) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    while (!is_over()) {
+      const absl::Duration left = deadline - BootTime();
+      if (left <= absl::ZeroDuration()) return false;
+      WaitFor(lock, left);
+    }
+    return true;
+  }
+
+ private:
+  std::condition_variable changed_;
+};
+
+}  // namespace penstock
