@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that time, waiting, threads and randomness enter the service by one seam each
-(docs/architecture.md, "Seams"). A row of SEAMS names the files of a seam and the raw names that only
-these files may use.
+"""Checks that time, waiting, threads and randomness enter the service by one seam each, and that a
+process has no other variables than those that are listed (docs/architecture.md, "Seams").
+
+A row of SEAMS names the files of a seam and the raw names that only these files may use. The table
+"What a process has once" of that page names the variables, by file and name.
 """
 import pathlib
 import re
@@ -10,6 +12,14 @@ import sys
 import tempfile
 
 PARTS = ("control", "dataplane", "cuda")
+
+TABLE = re.compile(r"^\| `([^`]+\.(?:h|cc))` \| ([^|]+) \| [^|]+ \|$", re.M)  # rows of "What a process has once"
+# A variable that lives as long as the process or a thread. Constants and references to metrics do not count.
+STATIC = re.compile(r"^\s*(?:static |thread_local )+(?!constexpr |const (?!.*shared_ptr))[^=;{(]*?\b(\w+)"
+                    r"(?: GUARDED_BY\(\w+\))?\s*(?:=|;|\{)")
+GLOBAL = re.compile(r"^(?!(?:const|constexpr|using|return|class|struct|enum|union|namespace|template|extern|static|inline"
+                    r"|friend|typedef)\b)[A-Za-z_][\w:<>*&, ]*[\s*&>](\w+)(?:\{.*\}| = .*)?;$")
+METRIC = re.compile(r"static (Counters?|Gauge|Histogram)\b")
 
 GATE = "dataplane/transfer/gate.h"  # for transports outside the tree too; on one thread it never waits
 JOIN = "dataplane/client/job_connection.cc"  # joins a job on a thread of std::async
@@ -62,8 +72,24 @@ def check_seams(root):
     return problems
 
 
+def check_process(root):
+    """Compares the variables of the process and of threads with the page's table."""
+    page = (root / "docs/architecture.md").read_text()
+    listed = {path: set(re.findall(r"`(\w+)`", names)) for path, names in TABLE.findall(page)}
+    problems = []
+    for path, lines in sources(root):
+        there = set()
+        for line in lines:
+            found = STATIC.match(line) or GLOBAL.match(line)
+            if found and not METRIC.search(line):
+                there.add(found[1])
+        if there != listed.pop(path, set()):
+            problems.append(f"{path}: what the process has once is {sorted(there)}, see docs/architecture.md")
+    return problems + [f"{path}: does not exist, but is listed in docs/architecture.md" for path in listed]
+
+
 def self_test():
-    """Makes a file with one violation of each seam; the check must report each."""
+    """Makes a file with one violation of each seam, and one with variables; the checks must report each."""
     violations = {
         "control/sync/clock.h": "auto now = std::chrono::steady_clock::now();",
         "control/sync/condition.h": "changed_.wait_for(lock, kPause);",
@@ -79,11 +105,23 @@ def self_test():
         found = [(problem.split(":")[1], problem.split()[-1]) for problem in check_seams(root)]
     if found != [(str(number), seam) for number, seam in enumerate(violations, 4)]:
         sys.exit(f"seams_test does not see what it should: {found}")
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "control").mkdir()
+        (root / "docs").mkdir()
+        (root / "docs/architecture.md").write_text("| `control/a.cc` | `listed` | why |\n| `control/b.cc` | `gone` | why |\n")
+        (root / "control/a.cc").write_text(
+            "static int listed = 0;\nstatic Counter& metric = Get();\nstatic const int constant = 1;\n"
+            "static int Function(int i) {\n  static std::set<int>& hidden = *new std::set<int>;\n"
+            "thread_local int of_thread;\nstd::atomic<int> global{0};\n")
+        found = check_process(root)
+    if len(found) != 2 or "['global', 'hidden', 'listed', 'of_thread']" not in found[0] or "control/b.cc" not in found[1]:
+        sys.exit(f"seams_test does not see what it should: {found}")
 
 
 if __name__ == "__main__":
     self_test()
     top = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
-    found = check_seams(top)
+    found = check_seams(top) + check_process(top)
     print("\n".join(found) or "everything enters by its seam")
     sys.exit(1 if found else 0)

@@ -31,6 +31,12 @@ class Gauge {
  public:
   void Set(int64_t value) { value_.store(value, std::memory_order_relaxed); }
   void Add(int64_t n) { value_.fetch_add(n, std::memory_order_relaxed); }
+  // Sets it unless it is already as large.
+  void Raise(int64_t value) {
+    int64_t before = value_.load(std::memory_order_relaxed);
+    while (before < value && !value_.compare_exchange_weak(before, value)) {
+    }
+  }
   int64_t value() const { return value_.load(std::memory_order_relaxed); }
 
  private:

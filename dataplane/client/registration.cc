@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/registration.h"
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,9 +23,7 @@ namespace penstock {
 namespace client {
 
 control::RequestId NewRequest() {
-  static const Incarnation process(RandomId());
-  static std::atomic<uint64_t> counter{0};
-  return {process, ++counter};
+  return {Incarnation(RandomId()), 1};
 }
 
 absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service) {

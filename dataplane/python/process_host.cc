@@ -68,6 +68,7 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
   // Takes a place for a generator, and returns it after use.
   Place* TakeSession();
   void LeaveSession(Place* place, uint64_t life, uint64_t session);
+  uint64_t NewSession() { return ++last_session_; }
 
  private:
   absl::Status CheckRuns(CancelFlag cancelled);  // Cancelled if it is set, or after Stop()
@@ -79,6 +80,7 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
   std::unique_ptr<Process> Remove(Place& place);
 
   const HostOptions options_;
+  std::atomic<uint64_t> last_session_{0};
   Mutex mu_;
   Condition freed_;
   std::vector<Place> places_;
@@ -136,9 +138,8 @@ class GeneratorReader final : public SourceReader {
 
  private:
   absl::Status Begin(Process& process, uint64_t life) {
-    static std::atomic<uint64_t> last{0};
     if (life == life_) process.Close(session_);
-    session_ = ++last;
+    session_ = host_->NewSession();
     stands_ = false;
     life_ = life;
     return process.Open(session_, *generator_);

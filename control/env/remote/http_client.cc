@@ -270,8 +270,7 @@ void Client::Complain(const Transfer& transfer) {
   const Clock::time_point now = Clock::now();
   if (complaint.empty() || now - complained_ < kBetweenComplaints) return;
   complained_ = now;
-  static EventLog& log = **new std::shared_ptr<EventLog>(StderrEventLog());  // outlives exit()
-  log.Write({"waiting_for_file", {{"reason", std::move(complaint)}}});
+  StderrEventLog()->Write({"waiting_for_file", {{"reason", std::move(complaint)}}});
 }
 
 int Client::PollMilliseconds() const {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/protocol/trainer_token.h"
 #include "control/stub/this_process.h"
 #include "control/sync/clock.h"
-#include "control/sync/mutex.h"
 #include "dataplane/client/session_state/counters.h"
 
 namespace penstock::client {
@@ -22,15 +22,6 @@ constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
 constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
 // After this many failures in a row a protocol is not tried again.
 constexpr int kMaxConsecutiveFailures = 3;
-
-// Returns true if this process has not yet logged that it does without a named protocol for this
-// worker.
-bool FirstFallBack(WorkerId worker) {
-  static Mutex mu;
-  static std::set<WorkerId>& said = *new std::set<WorkerId>;
-  MutexLock lock(mu);
-  return said.insert(worker).second;
-}
 
 }  // namespace
 
@@ -199,7 +190,7 @@ std::vector<Event> WorkerLinks::TakeOpened(IterationId iteration) {
                        {"iteration", absl::StrCat(iteration.value())},
                        {"protocol", selection.offer.protocol},
                        {"reason", selection.reason}}});
-    if (!selection.instead_of.empty() && FirstFallBack(worker)) {
+    if (!selection.instead_of.empty() && !std::exchange(link.told_of_fall_back, true)) {
       events.push_back({"fell_back",
                         {{"worker", address},
                          {"from", selection.instead_of},

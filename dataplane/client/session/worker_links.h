@@ -129,6 +129,7 @@ class WorkerLinks {
     absl::Status reason;                          // why it is down
     int64_t number = 0;                           // of the latest link; 0 before the first
     transfer::TransportSelection selection;       // of the link's transport
+    bool told_of_fall_back = false;               // that it is not the one that was named
     bool made_progress = false;                   // an element was received since it was dialled
     int consecutive_failures = 0;                 // for lack of resources, with nothing received
     std::map<std::string, std::string> given_up;  // protocols that are not tried again, and why

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/session_state/counters.h"
 
-#include <atomic>
-
 #include "control/observe/metrics.h"
 
 namespace penstock::client {
 
 void NoteHeld(int64_t elements) {
-  static std::atomic<int64_t> most{0};
-  static Gauge& shown =
+  static Gauge& most =
       ProcessMetrics().GetGauge("penstock_client_elements_held_most",
                                 "Elements received and not taken, at most at once in one session.");
-  int64_t before = most.load(std::memory_order_relaxed);
-  while (before < elements && !most.compare_exchange_weak(before, elements)) {
-  }
-  if (before < elements) shown.Set(most.load(std::memory_order_relaxed));
+  most.Raise(elements);
 }
 
 void NoteLostConsumers(const std::string& job, int64_t consumers) {
