@@ -39,33 +39,37 @@ Expr ScalarConstant(T value) {
   return Apply1("Constant", ConstantAttrs(DTypeOf<T>, {}, CopiedBytes(&value, sizeof value)), {});
 }
 
+// The constant of the dtype that has the size and the sign of T.
+template <class T>
+Expr SizedConstant(T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return ScalarConstant(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return ScalarConstant(static_cast<std::conditional_t<sizeof(T) <= 4, float, double>>(value));
+  } else if constexpr (std::is_signed_v<T>) {
+    if constexpr (sizeof(T) == 1)
+      return ScalarConstant<int8_t>(value);
+    else if constexpr (sizeof(T) == 2)
+      return ScalarConstant<int16_t>(value);
+    else if constexpr (sizeof(T) == 4)
+      return ScalarConstant<int32_t>(value);
+    else
+      return ScalarConstant<int64_t>(value);
+  } else {
+    if constexpr (sizeof(T) == 1)
+      return ScalarConstant<uint8_t>(value);
+    else if constexpr (sizeof(T) == 2)
+      return ScalarConstant<uint16_t>(value);
+    else if constexpr (sizeof(T) == 4)
+      return ScalarConstant<uint32_t>(value);
+    else
+      return ScalarConstant<uint64_t>(value);
+  }
+}
+
 template <class T>
 std::shared_ptr<const Expr::Node> LiteralNode(T value) {
-  const Expr constant = [&] {
-    if constexpr (std::is_same_v<T, bool>) {
-      return ScalarConstant(value);
-    } else if constexpr (std::is_floating_point_v<T>) {
-      return ScalarConstant(static_cast<std::conditional_t<sizeof(T) <= 4, float, double>>(value));
-    } else if constexpr (std::is_signed_v<T>) {
-      if constexpr (sizeof(T) == 1)
-        return ScalarConstant<int8_t>(value);
-      else if constexpr (sizeof(T) == 2)
-        return ScalarConstant<int16_t>(value);
-      else if constexpr (sizeof(T) == 4)
-        return ScalarConstant<int32_t>(value);
-      else
-        return ScalarConstant<int64_t>(value);
-    } else {
-      if constexpr (sizeof(T) == 1)
-        return ScalarConstant<uint8_t>(value);
-      else if constexpr (sizeof(T) == 2)
-        return ScalarConstant<uint16_t>(value);
-      else if constexpr (sizeof(T) == 4)
-        return ScalarConstant<uint32_t>(value);
-      else
-        return ScalarConstant<uint64_t>(value);
-    }
-  }();
+  const Expr constant = SizedConstant(value);
   Expr::Node node = *constant.node();
   if constexpr (std::is_same_v<T, bool>) {
     return constant.node();

@@ -86,11 +86,9 @@ std::vector<SlicedRows> FindSlicedRows(const FunctionDef& def) {
   return found;
 }
 
-Kernel MakeSlicedRows(const FunctionDef& def, const SlicedRows& slices) {
-  const TensorSpec value = SpecOf(def, def.ops[slices[0]].inputs[0]);
-  const auto width = static_cast<int64_t>(SizeOf(value.dtype));
-  const int64_t row_bytes = value.shape.dims()[1] * width;
-  const int64_t rows = value.shape.dims()[0];
+// `width`: bytes of a value.
+static std::vector<Columns> ColumnsOf(const FunctionDef& def, const SlicedRows& slices,
+                                      int64_t width) {
   std::vector<Columns> columns;
   for (size_t slice : slices) {
     const auto& begin = Get<std::vector<int64_t>>(def.ops[slice].attrs, "begin");
@@ -101,6 +99,15 @@ Kernel MakeSlicedRows(const FunctionDef& def, const SlicedRows& slices) {
                        .offset = begin[1] * width,
                        .bytes = static_cast<size_t>(dims[1] * width)});
   }
+  return columns;
+}
+
+Kernel MakeSlicedRows(const FunctionDef& def, const SlicedRows& slices) {
+  const TensorSpec value = SpecOf(def, def.ops[slices[0]].inputs[0]);
+  const auto width = static_cast<int64_t>(SizeOf(value.dtype));
+  const int64_t row_bytes = value.shape.dims()[1] * width;
+  const int64_t rows = value.shape.dims()[0];
+  const std::vector<Columns> columns = ColumnsOf(def, slices, width);
   return [=](OpRun& run) -> absl::Status {
     absl::InlinedVector<std::byte*, 32> outs;
     for (size_t i = 0; i < columns.size(); ++i) {
