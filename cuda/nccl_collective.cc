@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataplane/replica/collective.h over NCCL. It uses a CUDA stream and a communicator of its own.
-// Calls that wait poll the communicator for errors. When a rank is lost, the communicator reports
-// an error and is aborted here.
+// dataplane/replica/collective/collective.h over NCCL. It uses a CUDA stream and a communicator of
+// its own. Calls that wait poll the communicator for errors. When a rank is lost, the communicator
+// reports an error and is aborted here.
 //
 // NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
 // NCCL 2.26 the trainer must not have launches of its own under way while it calls Next() or
@@ -24,7 +24,7 @@
 #include "cuda/context.h"
 #include "cuda/error.h"
 #include "cuda/nccl_library.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 #include "include/status_macros.h"
 
 namespace penstock::cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CollectiveOfNccl() of a build without CUDA.
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 
 namespace penstock::replica {
 

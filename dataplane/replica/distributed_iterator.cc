@@ -14,7 +14,7 @@
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/device/gpu_direct_pool.h"
 #include "dataplane/memory/device/page_locked_pool.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 #include "dataplane/replica/parallel_for.h"
 #include "include/status_macros.h"
 #include "penstock/fingerprint.h"

@@ -10,9 +10,9 @@
 #include "control/protocol/host_port.h"
 #include "control/sync/random.h"
 #include "dataplane/memory/device/device.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
+#include "dataplane/replica/collective/rank_processes.h"
 #include "dataplane/replica/parallel_for.h"
-#include "dataplane/replica/rank_processes.h"
 #include "include/status_macros.h"
 #include "penstock/replica.h"
 

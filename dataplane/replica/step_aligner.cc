@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/graph/state_bytes.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 #include "include/status_macros.h"
 
 namespace penstock {

@@ -30,7 +30,7 @@ namespace PENSTOCK_EXPORT penstock {
 
 class DistributedValues;  // penstock/distributed_dataset.h
 namespace replica {
-class Collective;  // dataplane/replica/collective.h
+class Collective;  // dataplane/replica/collective/collective.h
 }
 
 // The device that a replica computes on.

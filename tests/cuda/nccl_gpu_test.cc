@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "dataplane/memory/device/device.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/replica.h"

@@ -16,7 +16,7 @@
 
 #include "absl/time/clock.h"
 #include "cuda/nccl_library.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 #include "tests/cuda/pretended_cuda.h"
 
 namespace penstock::replica {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of every host communicator: of threads and of connected processes.
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 
 #include <gmock/gmock.h>
 
-#include "dataplane/replica/rank_messages.h"
+#include "dataplane/replica/collective/rank_messages.h"
 #include "tests/dataplane/replica/collectives.h"
 
 namespace penstock::replica {

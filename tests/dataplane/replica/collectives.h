@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/replica/host_collective.h"
-#include "dataplane/replica/rank_processes.h"
+#include "dataplane/replica/collective/host_collective.h"
+#include "dataplane/replica/collective/rank_processes.h"
 #include "dataplane/transfer/tcp/socket.h"
 
 namespace penstock::replica {

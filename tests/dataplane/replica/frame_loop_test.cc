@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/replica/frame_loop.h"
+#include "dataplane/replica/collective/frame_loop.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

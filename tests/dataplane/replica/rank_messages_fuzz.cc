@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "dataplane/replica/rank_messages.h"
+#include "dataplane/replica/collective/rank_messages.h"
 #include "penstock/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/replica/collective_server.h"
+#include "dataplane/replica/collective/collective_server.h"
 
 #include <algorithm>
 #include <numeric>

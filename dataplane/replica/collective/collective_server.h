@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 
 namespace penstock::replica {
 

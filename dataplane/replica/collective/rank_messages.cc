@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/replica/rank_messages.h"
+#include "dataplane/replica/collective/rank_messages.h"
 
 #include <utility>
 #include <vector>

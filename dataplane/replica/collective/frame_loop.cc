@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/replica/frame_loop.h"
+#include "dataplane/replica/collective/frame_loop.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

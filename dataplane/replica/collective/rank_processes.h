@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "dataplane/replica/collective.h"
+#include "dataplane/replica/collective/collective.h"
 
 namespace penstock::replica {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/replica/host_collective.h"
+#include "dataplane/replica/collective/host_collective.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/replica/rank_processes.h"
+#include "dataplane/replica/collective/rank_processes.h"
 
 #include <poll.h>
 
@@ -16,9 +16,9 @@
 #include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
-#include "dataplane/replica/frame_loop.h"
-#include "dataplane/replica/host_collective.h"
-#include "dataplane/replica/rank_messages.h"
+#include "dataplane/replica/collective/frame_loop.h"
+#include "dataplane/replica/collective/host_collective.h"
+#include "dataplane/replica/collective/rank_messages.h"
 #include "include/status_macros.h"
 
 namespace penstock::replica {

@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
-#include "dataplane/replica/collective.h"
-#include "dataplane/replica/collective_server.h"
+#include "dataplane/replica/collective/collective.h"
+#include "dataplane/replica/collective/collective_server.h"
 
 namespace penstock::replica {
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/replica/collective_server.h"
+#include "dataplane/replica/collective/collective_server.h"
 
 namespace penstock::replica {
 
