@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "penstock/check.h"
+#include "penstock/export.h"
 #include "penstock/fingerprint.h"
 
 namespace penstock {

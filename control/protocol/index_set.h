@@ -9,10 +9,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "penstock/export.h"
 #include "penstock/ids.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 class IndexSet {
  public:
@@ -58,3 +58,4 @@ class IndexSet {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

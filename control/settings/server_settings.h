@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "control/settings/settings.h"
-#include "penstock/export.h"
 #include "penstock/server.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 inline constexpr char kDispatcherAddressHelp[] =
     "Address of the dispatcher: [grpc://]host:port or grpcs://host:port.";
@@ -19,3 +19,4 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config);
 std::vector<Setting> SettingsOf(WorkerConfig& config);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/ids.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 inline constexpr uint32_t kBlockMagic = 0x31425350;  // "PSB1", little endian
 inline constexpr uint16_t kBlockVersion = 1;
@@ -186,3 +186,4 @@ inline size_t BlockBytes(const std::byte* block) {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "penstock/export.h"
-
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Returns the CRC of `bytes`. `before` is the CRC of the bytes that precede them.
 uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);
@@ -23,3 +22,4 @@ inline uint32_t MaskedCrc32c(std::string_view bytes) {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

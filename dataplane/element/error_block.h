@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Longer messages are cut; readers need only a line or two.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;
@@ -34,3 +34,4 @@ bool IsError(const Element& element);
 absl::Status ReadErrorBlock(const Element& element);
 
 }  // namespace penstock
+#pragma GCC visibility pop

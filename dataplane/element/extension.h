@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "dataplane/element/block.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // The numbers are fixed on the wire and never reused (docs/element.md).
 enum class ExtensionType : uint16_t {
@@ -57,3 +57,4 @@ std::optional<absl::Span<const std::byte>> FindExtension(const std::byte* block,
 absl::Status CheckExtensions(const std::byte* block);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -10,11 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/loan.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 inline constexpr uint32_t kFrameMagic = 0x31465350;  // "PSF1", little endian
 inline constexpr uint16_t kFrameVersion = 1;
@@ -80,3 +80,4 @@ class FrameReader {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Both return a ResourceExhausted error that begins with `name` and contains the remedy.
 // IsExhausted() is true for it.
@@ -47,3 +47,4 @@ std::invoke_result_t<Call> CatchExhausted(std::string_view name, Call&& call) {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -6,9 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "penstock/export.h"
-
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // The same as memcpy(), but also counts the bytes.
 void CopyCounted(void* to, const void* from, size_t bytes);
@@ -16,3 +15,4 @@ void CopyCounted(void* to, const void* from, size_t bytes);
 int64_t BytesCopied();
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -6,9 +6,8 @@
 
 #include <cstdint>
 
-#include "penstock/export.h"
-
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Returns how often this process and its ancestors have forked, as seen from the child. An object
 // made under another number belongs to a different process. Any thread; one load.
@@ -25,3 +24,4 @@ class ForkGuard {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

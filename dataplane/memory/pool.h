@@ -11,11 +11,11 @@
 #include "dataplane/element/block.h"
 #include "dataplane/element/frame.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/loan.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct PoolOptions {
   // The maximum total size of the pool's slots in bytes, both lent and free. 0: no bound.
@@ -97,3 +97,4 @@ absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element);
 absl::StatusOr<Element> CopyOutOfFrame(Pool& pool, Element element);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // The registration of a piece of memory. The destructor undoes it, and must run while the memory is
 // still mapped and no hardware reads or writes it any more. Registrars derive from it to keep their
@@ -55,3 +55,4 @@ struct RegistrationCounters {
 RegistrationCounters CountRegistrations();
 
 }  // namespace penstock
+#pragma GCC visibility pop

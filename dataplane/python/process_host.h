@@ -9,10 +9,9 @@
 #include "absl/status/statusor.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/python/process.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT python_host {
+#pragma GCC visibility push(default)
+namespace penstock::python_host {
 
 struct HostOptions {
   int processes = 1;  // the most that run at a time; at least 1
@@ -33,5 +32,5 @@ class ProcessHost {
   static absl::StatusOr<std::shared_ptr<PythonHost>> Start(HostOptions options);
 };
 
-}  // namespace python_host
-}  // namespace penstock
+}  // namespace penstock::python_host
+#pragma GCC visibility pop

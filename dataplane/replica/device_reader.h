@@ -13,10 +13,9 @@
 #include "dataplane/replica/device_prefetch.h"
 #include "penstock/dataset.h"
 #include "penstock/device_element.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT replica {
+#pragma GCC visibility push(default)
+namespace penstock::replica {
 
 // Must outlive the iterator over Reading(). Any thread. An element that another thread takes out of
 // order is copied again.
@@ -50,5 +49,5 @@ class DeviceReader {
   std::atomic<bool> stopped_ = false;
 };
 
-}  // namespace replica
-}  // namespace penstock
+}  // namespace penstock::replica
+#pragma GCC visibility pop

@@ -9,10 +9,9 @@
 
 #include "absl/status/status.h"
 #include "dataplane/transfer/transport.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 // The receiver of one link. Not thread-safe except for Grant(). Reuses its memory, so that it
 // allocates nothing in a steady state.
@@ -62,5 +61,5 @@ class ElementReceiver {
   std::vector<penstock::Element> frame_elements_;  // of the current frame; empty between two events
 };
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

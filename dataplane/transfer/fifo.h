@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "penstock/check.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 // Not thread-safe. T is default-constructible and movable.
 template <class T>
@@ -50,5 +49,5 @@ class Fifo {
   size_t size_ = 0;
 };
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

@@ -7,10 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "penstock/export.h"
-
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 enum class Filled : uint8_t {
   kInPlace = 0,     // made in that memory
@@ -37,5 +35,5 @@ class FilledCounts {
   std::array<std::atomic<int64_t>, kWaysFilled> counts_{};
 };
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

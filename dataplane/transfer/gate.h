@@ -8,10 +8,9 @@
 #include <thread>
 
 #include "penstock/check.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 class Gate {
  public:
@@ -45,5 +44,5 @@ class Gate {
   std::thread::id inside_;  // empty: no event runs
 };
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

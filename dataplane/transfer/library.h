@@ -14,11 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/loan.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 // Raised when a class that a transport uses changes in a way that its size does not show: the
 // order, number or meaning of its virtual methods.
@@ -40,8 +39,8 @@ __attribute__((visibility("hidden"))) inline std::string TransportStamp() {
 // library stays open. Any thread.
 absl::Status LoadTransports(const std::vector<std::string>& paths);
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop
 
 // Use once in a library. `make` is a std::unique_ptr<penstock::transfer::Transport>.
 #define PENSTOCK_EXPORT_TRANSPORT(make)                                                      \

@@ -27,10 +27,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dataplane/transfer/transport.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 inline constexpr uint32_t kLinkVersion = 1;
 inline constexpr size_t kMessageHeaderBytes = 8;
@@ -127,5 +126,5 @@ absl::StatusOr<Message> Decode(std::string_view bytes);
 // InvalidArgument for any other.
 absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received);
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

@@ -7,10 +7,9 @@
 
 #include "absl/status/status.h"
 #include "dataplane/transfer/transport.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 // Closes the link when it is destroyed. `End` has the methods of SendLink.
 template <class End>
@@ -28,5 +27,5 @@ class SendHandle : public SendLink {
   const std::shared_ptr<End> end_;
 };
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

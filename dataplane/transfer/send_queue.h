@@ -20,10 +20,9 @@
 #include "dataplane/transfer/fifo.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/transport.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 // The minimum time that a partly filled frame waits for more elements.
 inline constexpr std::chrono::milliseconds kFrameFlushDelay(1);
@@ -129,5 +128,5 @@ std::string TextOf(const SendQueue::OutgoingMessage& next);
 // Runs the events of an applied update, and clears `received`.
 void NotifyUpdate(const Update& update, std::vector<Acknowledged>& received, SendEvents& events);
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

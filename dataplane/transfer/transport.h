@@ -34,13 +34,12 @@
 #include "dataplane/transfer/filled.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/ids.h"
 #include "penstock/spec.h"
 #include "penstock/tls.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT transfer {
+#pragma GCC visibility push(default)
+namespace penstock::transfer {
 
 // The elements of a partition that a client has, received under one placement.
 struct Holding {
@@ -258,5 +257,5 @@ absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preferen
                                              const std::vector<TransportOffer>& offers,
                                              std::string_view worker);
 
-}  // namespace transfer
-}  // namespace penstock
+}  // namespace penstock::transfer
+#pragma GCC visibility pop

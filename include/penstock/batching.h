@@ -16,10 +16,10 @@
 #include <variant>
 #include <vector>
 
-#include "penstock/export.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // A padding value for any dtype that can hold it: an integer for integers and floats, a
 // floating-point number for floats, a bool for bool, a string for strings.
@@ -107,3 +107,4 @@ struct PackOptions {
 using PackLengths = std::vector<std::pair<std::string, int64_t>>;
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -23,14 +23,14 @@
 #include "penstock/batching.h"
 #include "penstock/distribute.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/iterator.h"
 #include "penstock/map.h"
 #include "penstock/sources.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 inline constexpr int64_t kAutotune = -1;
 inline constexpr int64_t kForever = -1;
@@ -354,3 +354,4 @@ Dataset Dataset::FromTensorSlices(std::vector<T> values) {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

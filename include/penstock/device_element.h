@@ -18,11 +18,11 @@
 
 #include "absl/status/status.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 class DeviceCopyState;  // dataplane/memory/device/device_copy_engine.cc
 class DeviceStream;     // dataplane/memory/device/device.h
@@ -93,3 +93,4 @@ struct DeviceCopyStats {
 using DeviceLandingStats [[deprecated("DeviceCopyStats")]] = DeviceCopyStats;
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -20,9 +20,9 @@
 
 #include "absl/status/status.h"
 #include "penstock/dtype.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Converts images of uint8 [batch, height, width, channels] to planes of `dtype` [batch, channels,
 // height, width]. Each value is pixel × scale + offset of its channel, computed in float32 with one
@@ -83,3 +83,4 @@ absl::Status RunStage(const StageStep& step);
 absl::Status LaunchStage(int device, void* stream, const StageStep& step);
 
 }  // namespace penstock
+#pragma GCC visibility pop

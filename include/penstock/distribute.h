@@ -12,11 +12,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "penstock/export.h"
 #include "penstock/moved_field.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 class Dataset;
 
@@ -222,3 +222,4 @@ absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOpt
                                       std::optional<Spec> element_spec = std::nullopt);
 
 }  // namespace penstock
+#pragma GCC visibility pop

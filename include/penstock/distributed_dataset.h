@@ -32,12 +32,12 @@
 #include "penstock/dataset.h"
 #include "penstock/device_element.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/iterator.h"
 #include "penstock/replica.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // How a dataset of this process is divided among the pipelines: one per process, or one per replica
 // (ReplicationMode). A dataset read through a named or coordinated job is already divided and is
@@ -344,3 +344,4 @@ auto ReplicaGroup::Run(F fn, const DistributedValues& values) const {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 enum class DType : uint8_t {
   kInvalid = 0,
@@ -119,3 +119,4 @@ template <>
 inline constexpr DType DTypeOf<std::complex<double>> = kComplex128;
 
 }  // namespace penstock
+#pragma GCC visibility pop

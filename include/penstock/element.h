@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "penstock/export.h"
 #include "penstock/ids.h"
 #include "penstock/loan.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Identifies an element. (iteration, partition, index) identifies it permanently; placement, round
 // and consumer say how it was delivered.
@@ -96,3 +96,4 @@ class Element {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

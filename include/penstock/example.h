@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct ExampleFeature {
   std::string name;
@@ -25,3 +25,4 @@ struct ExampleFeature {
 Expr ParseExampleOr(const Expr& serialized, std::vector<ExampleFeature> features);
 
 }  // namespace penstock
+#pragma GCC visibility pop

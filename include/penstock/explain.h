@@ -5,10 +5,10 @@
 #include <string>
 
 #include "penstock/dataset.h"
-#include "penstock/export.h"
 #include "penstock/iterator.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Returns the tree of Dataset::Explain() with the counts, seconds and tuned settings of each node.
 // `stats` come from an iterator of an equal dataset. Nodes that `stats` does not name are shown
@@ -16,3 +16,4 @@ namespace PENSTOCK_EXPORT penstock {
 std::string Explain(const Dataset& dataset, const IteratorStats& stats);
 
 }  // namespace penstock
+#pragma GCC visibility pop

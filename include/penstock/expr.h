@@ -19,11 +19,11 @@
 
 #include "absl/status/status.h"
 #include "penstock/dtype.h"
-#include "penstock/export.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct FunctionDef;  // dataplane/dataset/expr/function.h
 
@@ -236,3 +236,4 @@ Expr RandomNormal(std::vector<int64_t> dims, double mean = 0, double stddev = 1,
 Expr Call(std::string_view function, const Expr& x);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct FilesConfig {
   // --- S3 ----------------------------------------------------------------------
@@ -45,3 +45,4 @@ struct FilesConfig {
 absl::Status ConfigureFiles(FilesConfig config);
 
 }  // namespace penstock
+#pragma GCC visibility pop

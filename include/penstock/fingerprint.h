@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 inline constexpr uint64_t kFingerprintSeed = 0xcbf29ce484222325;  // FNV's offset basis
 
@@ -31,3 +31,4 @@ constexpr uint64_t Fingerprint(uint64_t number, uint64_t seed = kFingerprintSeed
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -8,9 +8,8 @@
 #include <ostream>
 #include <string>
 
-#include "penstock/export.h"
-
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // A number that names one kind of thing. Zero names nothing.
 template <class Tag>
@@ -65,3 +64,4 @@ using Term = Id<TermTag>;              // a dispatcher's life; grows with every 
 using Index = int64_t;
 
 }  // namespace penstock
+#pragma GCC visibility pop

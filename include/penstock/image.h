@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "penstock/dtype.h"
-#include "penstock/export.h"
 #include "penstock/expr.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // --- Decoding ----------------------------------------------------------------
 
@@ -110,3 +110,4 @@ Expr RandomGrayscale(const Expr& image, double probability = 0.1);
 Expr Normalize(const Expr& image, std::vector<float> mean, std::vector<float> std);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct IteratorOptions {
   // Sets the seeds that the dataset leaves open, and makes the first epoch 0. Not given: random
@@ -132,3 +132,4 @@ class ElementRange {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

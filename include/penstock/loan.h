@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct Slot;
 
@@ -72,3 +72,4 @@ class Loan {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

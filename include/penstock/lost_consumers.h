@@ -19,9 +19,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // One change of a consumer's state, as the dispatcher sees it.
 struct LostConsumer {
@@ -81,3 +81,4 @@ class OnLostConsumer {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

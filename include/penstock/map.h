@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/image.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 class Dataset;
 
@@ -124,3 +124,4 @@ inline MapChain Reshape(const char* key, std::vector<int64_t> dims) {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -8,9 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "penstock/export.h"
-
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 #define PENSTOCK_MOVED [[deprecated("another field replaces it; see the comment at the field")]]
 
@@ -58,3 +57,4 @@ class MovedField {
 #undef PENSTOCK_MOVED
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -26,12 +26,12 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/dataset.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/register.h"
 #include "penstock/spec.h"
 #include "penstock/status.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // The parameters of a source or transform, stored in the dataset.
 using Param = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>,
@@ -155,6 +155,7 @@ __attribute__((visibility("hidden"))) inline std::string PluginStamp() {
 absl::Status LoadPlugin(const std::string& path);
 
 }  // namespace penstock
+#pragma GCC visibility pop
 
 // Use once in a library. `fn` is an absl::Status() that registers the library's contents.
 #define PENSTOCK_EXPORT_PLUGIN(fn)                                                        \

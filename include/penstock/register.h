@@ -13,11 +13,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "penstock/export.h"
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Takes the leaves of one element, in the order of its spec. Valid during one call only.
 class ElementOutputs {
@@ -60,6 +60,7 @@ absl::Status RegisterMap(std::string name, RegisteredMap map);
 std::vector<std::string> RegisteredMaps();
 
 }  // namespace penstock
+#pragma GCC visibility pop
 
 // Registers `fn` (absl::Status(CallContext&)) when the program starts. Its output has `spec` for
 // every input.

@@ -21,12 +21,12 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "penstock/element.h"
-#include "penstock/export.h"
 #include "penstock/map.h"
 #include "penstock/moved_field.h"
 #include "penstock/status.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 class DistributedValues;  // penstock/distributed_dataset.h
 namespace replica {
@@ -343,3 +343,4 @@ const {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -11,11 +11,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "penstock/export.h"
 #include "penstock/moved_field.h"
 #include "penstock/tls.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Where workers run: in the trainers' processes, elsewhere, or both.
 enum class DeploymentMode : uint8_t { kUnspecified = 0, kColocated = 1, kRemote = 2, kHybrid = 3 };
@@ -172,3 +172,4 @@ class WorkerServer {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

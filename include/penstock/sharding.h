@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/distribute.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // In Dataset::Shard(kShardHint, …), processing_mode kHint fills in the number of workers and the
 // worker's own index. The given index is ignored. FailedPrecondition if read in any other way.
@@ -20,3 +20,4 @@ inline constexpr int64_t kShardHint = -1;
 absl::StatusOr<TargetWorkers> TargetWorkersFromName(std::string_view name);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -13,11 +13,11 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/dtype.h"
-#include "penstock/export.h"
 #include "penstock/expr.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 class Dataset;
 
@@ -107,5 +107,6 @@ using TextLineDatasetMaker [[deprecated("TextLineSource")]] = TextLineSource;
 [[deprecated("Dataset::FromTensorSlices")]] Dataset TensorSlicesOf(const Expr& element);
 
 }  // namespace penstock
+#pragma GCC visibility pop
 
 #include "penstock/dataset.h"  // so that this header alone is enough, as before 0.9

@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "penstock/dtype.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 inline constexpr int64_t kUnknownDim = -1;
 
@@ -135,3 +135,4 @@ inline constexpr Cardinality kInfinite = -1;
 inline constexpr Cardinality kUnknown = -2;
 
 }  // namespace penstock
+#pragma GCC visibility pop

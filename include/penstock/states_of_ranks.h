@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "penstock/export.h"
 #include "penstock/iterator.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct RestoreOptions {
   // Names this launch. Ranks that restore the same states under the same run_id share one job.
@@ -53,3 +53,4 @@ State MergeRankStates(absl::Span<const State> states, const RestoreOptions& opti
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Returns `status` with "; " and the given pieces (as absl::StrCat takes them) appended to its
 // message. Code and payloads stay. OK stays OK.
@@ -25,6 +25,7 @@ absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
 }
 
 }  // namespace penstock
+#pragma GCC visibility pop
 
 #define PENSTOCK_CONCAT_INNER(a, b) a##b
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_INNER(a, b)

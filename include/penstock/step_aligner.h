@@ -25,11 +25,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/distributed_dataset.h"
-#include "penstock/export.h"
 #include "penstock/moved_field.h"
 #include "penstock/replica.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct StepAlignerOptions {
   // When the steps end. kDrop: when the first process has no data. kEmpty, kPad and kRepeat: when
@@ -96,3 +96,4 @@ absl::Status CheckAlike(const ReplicaGroup& group,
 
 }  // namespace replica_internal
 }  // namespace penstock
+#pragma GCC visibility pop

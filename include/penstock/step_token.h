@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "penstock/element.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // The place of an element in the reading of all consumers, to be logged with a step or compared.
 //
@@ -44,3 +44,4 @@ struct StepToken {
 StepToken StepTokenOf(const Element& element);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -9,10 +9,10 @@
 
 #include "absl/types/span.h"
 #include "penstock/dtype.h"
-#include "penstock/export.h"
 #include "penstock/spec.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // A view of values in row-major order, which it does not own. Valid while the Element it came from
 // (or the memory it was made on) lives. Copying the view copies no values. Reading is safe from any
@@ -94,3 +94,4 @@ class Tensor {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

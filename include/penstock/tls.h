@@ -4,9 +4,8 @@
 
 #include <string>
 
-#include "penstock/export.h"
-
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // The TLS files of one process. They are read when a server starts, and when a connection to one is
 // prepared.
@@ -25,3 +24,4 @@ struct TlsConfig {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -8,10 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/distribute.h"
-#include "penstock/export.h"
 
-namespace penstock {
-namespace PENSTOCK_EXPORT client {
+#pragma GCC visibility push(default)
+namespace penstock::client {
 
 struct DeliveryFields {
   MergeOrder order = MergeOrder::kAny;
@@ -36,5 +35,5 @@ DeliveryFields OfMember(DeliveryFields fields);
 // checked.
 absl::StatusOr<DeliveryMode> ToDelivery(const DeliveryFields& fields);
 
-}  // namespace client
-}  // namespace penstock
+}  // namespace penstock::client
+#pragma GCC visibility pop

@@ -9,9 +9,9 @@
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Runs one function each time Begin() is called, on one thread, which the first Begin() starts and
 // the destructor joins. Only one thread at a time may call Begin() and Await().
@@ -44,3 +44,4 @@ class BackgroundTask {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

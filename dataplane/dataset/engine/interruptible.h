@@ -10,10 +10,10 @@
 #include "absl/time/time.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/dataset.h"
-#include "penstock/export.h"
 #include "penstock/iterator.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 class InterruptibleIterator : public IteratorImpl {
  public:
@@ -42,3 +42,4 @@ class ReadyHint {
 };
 
 }  // namespace penstock
+#pragma GCC visibility pop

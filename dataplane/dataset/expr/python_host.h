@@ -19,7 +19,8 @@
 #include "penstock/spec.h"
 #include "penstock/tensor.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 struct PythonFunction {
   std::string name;     // "package.module:function"; only the module if `pickle` is set
@@ -80,3 +81,4 @@ Expr CallPython(PythonFunction function, const Spec& output, bool deterministic,
 Dataset FromPythonGenerator(PythonFunction generator, const Spec& spec, bool deterministic);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -20,9 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "dataplane/memory/registrar.h"
-#include "penstock/export.h"
 
-namespace PENSTOCK_EXPORT penstock {
+#pragma GCC visibility push(default)
+namespace penstock {
 
 // Device memory. The destructor frees it; all work on it must be done by then.
 class DeviceMemory {
@@ -132,3 +132,4 @@ DeviceBackend& LinkedDeviceBackend();
 std::string DescribeDevices(DeviceBackend& backend);
 
 }  // namespace penstock
+#pragma GCC visibility pop

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/transforms/batch/column.h"
-#include "dataplane/dataset/transforms/batch/component_name.h"
+#include "dataplane/dataset/transforms/component_name.h"
 #include "dataplane/element/copy_bytes.h"
 #include "include/status_macros.h"
 

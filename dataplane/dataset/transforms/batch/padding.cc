@@ -17,7 +17,7 @@
 #include "dataplane/dataset/engine/row_view.h"
 #include "dataplane/dataset/expr/dtype_dispatch.h"
 #include "dataplane/dataset/transforms/batch/column.h"
-#include "dataplane/dataset/transforms/batch/component_name.h"
+#include "dataplane/dataset/transforms/component_name.h"
 #include "dataplane/element/copy_bytes.h"
 #include "dataplane/memory/pool.h"
 #include "include/status_macros.h"
