@@ -28,7 +28,7 @@ bool IsSharded(const Dataset& distributed, const DistributeOptions& options) {
   const bool by_elements = options.processing_mode == ShardingPolicy::kOff ||
                            options.processing_mode == ShardingPolicy::kDynamic;
   bool sharded = !by_elements || options.target_workers == TargetWorkers::kLocal;
-  VisitNodes(*distributed.node(),
+  VisitNodes(*NodeOf(distributed),
              [&](const Dataset::Node& node, int) { sharded |= node.op == "Shard"; });
   return sharded;
 }

@@ -95,7 +95,7 @@ absl::StatusOr<Inferred> InferDistribute(const Attrs& attrs, absl::Span<const No
   if (!by_id) {
     RETURN_IF_ERROR(CheckMoves(*inputs[0]));
     RETURN_IF_ERROR(CheckRounds(*inputs[0], attrs));
-    RETURN_IF_ERROR(CheckShardable(Dataset(inputs[0]), mode));
+    RETURN_IF_ERROR(CheckShardable(DatasetOf(inputs[0]), mode));
   }
   const Cardinality of = by_id ? Get<int64_t>(attrs, "cardinality") : inputs[0]->cardinality;
   if (attrs.contains("trainer_id") && of >= 0) {
@@ -144,14 +144,14 @@ Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality c
   attrs["dataset_id"] = std::move(dataset_id);
   attrs["spec"] = spec;
   attrs["cardinality"] = cardinality;
-  return Dataset(MakeNode("Distribute", std::move(attrs), {}));
+  return DatasetOf(MakeNode("Distribute", std::move(attrs), {}));
 }
 
 }  // namespace client
 
 Dataset Dataset::Distribute(DistributeOptions options) const {
   client::RegisterOnce();
-  return Dataset(MakeNode("Distribute", client::ToAttrs(options), {node_}));
+  return DatasetOf(MakeNode("Distribute", client::ToAttrs(options), {node_}));
 }
 
 }  // namespace penstock

@@ -72,7 +72,7 @@ absl::StatusOr<control::JobAnswer> JobConnection::Ask(const std::optional<std::s
     name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/", name);
   }
   if (!name.empty()) request.name = control::ScopedName(options_.name_space, name);
-  AdviseIfEachRankReadsAll(Dataset(node_), options_, *StderrEventLog());
+  AdviseIfEachRankReadsAll(DatasetOf(node_), options_, *StderrEventLog());
   request.run_id = options_.run_id;
   request.seed = options_.seed;
   if (job_name.has_value()) request.name = *job_name;
@@ -91,7 +91,7 @@ absl::StatusOr<control::JobAnswer> JobConnection::Ask(const std::optional<std::s
     return join();
   }
   ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
-                   RegistrationOf(Dataset(node_->inputs[0]), options_.name_space, cancelled_));
+                   RegistrationOf(DatasetOf(node_->inputs[0]), options_.name_space, cancelled_));
   request.dataset_fingerprint = dataset.summary.fingerprint;
   for (int attempt = 1;; ++attempt) {
     ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,

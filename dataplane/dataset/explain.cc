@@ -224,7 +224,7 @@ std::string Dataset::Explain() const {
 }
 
 std::string Explain(const Dataset& dataset, const IteratorStats& stats) {
-  return Tree(stats).Of(*dataset.node());
+  return Tree(stats).Of(*NodeOf(dataset));
 }
 
 }  // namespace penstock

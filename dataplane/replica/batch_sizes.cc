@@ -102,11 +102,11 @@ std::vector<std::vector<int64_t>> BatchSizes(int64_t batch_size,
 }
 
 int64_t BatchSizeOf(const Dataset& dataset) {
-  return BatchSizeOfNode(*dataset.node());
+  return BatchSizeOfNode(*NodeOf(dataset));
 }
 
 Cardinality RowsOf(const Dataset& dataset) {
-  return RowsOfNode(*dataset.node());
+  return RowsOfNode(*NodeOf(dataset));
 }
 
 int64_t StepsOf(int64_t rows, absl::Span<const int64_t> sizes, int replicas, bool whole) {

@@ -149,12 +149,12 @@ NodeKind CutBatchKind() {
 Dataset CutBatch(const Dataset& dataset, const Cut& cut) {
   static const bool registered = (RegisterNodeKind(CutBatchKind()), true);
   (void)registered;
-  return Dataset(MakeNode("CutBatch",
-                          {{"parts", cut.parts},
-                           {"first", cut.first},
-                           {"count", cut.count},
-                           {"whole_rows", cut.whole_rows}},
-                          {dataset.node()}));
+  return DatasetOf(MakeNode("CutBatch",
+                            {{"parts", cut.parts},
+                             {"first", cut.first},
+                             {"count", cut.count},
+                             {"whole_rows", cut.whole_rows}},
+                            {NodeOf(dataset)}));
 }
 
 }  // namespace penstock::replica

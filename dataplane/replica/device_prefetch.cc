@@ -130,12 +130,12 @@ Dataset AddDevicePrefetch(const Dataset& dataset,
                           int count, int sharing) {
   static const bool registered = (RegisterNodeKind(DevicePrefetchKind()), true);
   (void)registered;
-  return Dataset(MakeNode("LandAhead",
-                          {{"queues", QueueRegistry::OfProcess().Add(queues)},
-                           {"first", int64_t{first}},
-                           {"count", int64_t{count}},
-                           {"sharing", int64_t{sharing}}},
-                          {dataset.node()}));
+  return DatasetOf(MakeNode("LandAhead",
+                            {{"queues", QueueRegistry::OfProcess().Add(queues)},
+                             {"first", int64_t{first}},
+                             {"count", int64_t{count}},
+                             {"sharing", int64_t{sharing}}},
+                            {NodeOf(dataset)}));
 }
 
 }  // namespace penstock::replica

@@ -133,14 +133,10 @@ absl::Status StepIterator::Each(const std::function<absl::Status(size_t)>& fn) c
                      [&fn](int n) { return fn(static_cast<size_t>(n)); });
 }
 
-absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optional<int64_t> step) {
+absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next() {
   RETURN_IF_ERROR(CheckOutside("Next"));
   if (stopped_) return Stopped();
   RETURN_IF_ERROR(restore_failed_);
-  if (step.has_value() && *step != step_) {
-    return absl::OutOfRangeError(
-        absl::StrCat("step ", *step, " was requested, but step ", step_, " is next"));
-  }
   RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
   absl::StatusOr<std::optional<DistributedValues>> values = Step();
@@ -149,6 +145,12 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next(std::optiona
   if (!end && !absl::IsCancelled(values.status())) ++step_;
   over_ = over_ || end;
   return values;
+}
+
+absl::Status StepIterator::CheckStep(int64_t step) const {
+  if (step == step_) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("step ", step, " was requested, but step ", step_, " is next"));
 }
 
 absl::Status StepIterator::Meet() {
@@ -430,8 +432,8 @@ void StepIterator::AbandonOthers() {
   // longer have a common order.
   if (aligner_.has_value())
     aligner_->Abort(why);
-  else if (plan_->group.collective() != nullptr)
-    plan_->group.collective()->Abort(why);
+  else if (CollectiveOf(plan_->group) != nullptr)
+    CollectiveOf(plan_->group)->Abort(why);
 }
 
 absl::Status StepIterator::Stop(absl::Duration bound) {

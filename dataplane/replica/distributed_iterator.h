@@ -26,7 +26,8 @@ class StepIterator final : public DistributedIteratorImpl {
   static absl::StatusOr<std::unique_ptr<StepIterator>> Start(
       std::shared_ptr<const DistributedDataset::Plan> plan);
 
-  absl::StatusOr<std::optional<DistributedValues>> Next(std::optional<int64_t> step) override;
+  absl::StatusOr<std::optional<DistributedValues>> Next() override;
+  absl::Status CheckStep(int64_t step) const override;
   absl::StatusOr<State> Save() override;
   absl::Status Restore(const State& state) override;
   absl::Status Commit(const State& state) override;

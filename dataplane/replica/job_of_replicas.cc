@@ -32,7 +32,7 @@ NodePtr Changed(const NodePtr& node, absl::FunctionRef<void(Attrs&)> change) {
 absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
   JobOfReplicas job;
   absl::Status status;
-  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int number) {
+  VisitNodes(*NodeOf(dataset), [&](const Dataset::Node& node, int number) {
     if (node.op != "Distribute") return;
     const absl::StatusOr<DistributeOptions> options = client::FromAttrs(node.attrs);
     if (!options.ok()) {
@@ -67,7 +67,7 @@ absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset) {
 
 Dataset AsConsumer(const Dataset& dataset, int64_t consumer,
                    std::optional<RemainderPolicy> policy) {
-  return Dataset(Changed(dataset.node(), [&](Attrs& attrs) {
+  return DatasetOf(Changed(NodeOf(dataset), [&](Attrs& attrs) {
     attrs["consumer_index"] = consumer;
     auto& of_node = std::get<int64_t>(attrs.at("rests"));
     if (policy.has_value() && of_node == static_cast<int64_t>(RemainderPolicy::kPad))
@@ -76,7 +76,7 @@ Dataset AsConsumer(const Dataset& dataset, int64_t consumer,
 }
 
 Dataset AsReader(const Dataset& dataset) {
-  return Dataset(Changed(dataset.node(), [](Attrs&) {}));
+  return DatasetOf(Changed(NodeOf(dataset), [](Attrs&) {}));
 }
 
 }  // namespace penstock::replica

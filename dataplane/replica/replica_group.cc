@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -28,6 +29,11 @@ absl::StatusOr<int> NumberIn(const char* variable) {
   return absl::InvalidArgumentError(
       absl::StrCat(variable, " must be a non-negative integer, ",
                    text == nullptr ? "but is not set" : absl::StrCat("not '", text, "'")));
+}
+
+absl::Status DifferentLengths() {
+  return absl::InvalidArgumentError(
+      "Reduce needs vectors of equal length and type from all replicas of all processes");
 }
 
 std::vector<std::string> AllDevices() {
@@ -212,10 +218,35 @@ absl::StatusOr<std::vector<std::string>> ReplicaGroup::Exchange(std::string_view
       "the trainer's own communicator"));
 }
 
-absl::Status replica_internal::DifferentLengths() {
-  return absl::InvalidArgumentError(
-      "Reduce needs vectors of equal length and type from all replicas of all processes");
+template <class T>
+absl::StatusOr<std::vector<T>> ReplicaGroup::ReduceWide(
+    ReduceOp op, const std::vector<std::vector<T>>& values) const {
+  RETURN_IF_ERROR(CheckLocal(values.size()));
+  const size_t length = values[0].size();
+  std::string own;
+  for (const std::vector<T>& of_replica : values) {
+    if (of_replica.size() != length) return DifferentLengths();
+    own.append(reinterpret_cast<const char*>(of_replica.data()), length * sizeof(T));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, Exchange("Reduce", own));
+  std::vector<T> sums(length);
+  for (size_t process = 0; process < all.size(); ++process) {
+    const auto replicas = static_cast<size_t>(options_.replicas_of_process[process]);
+    if (all[process].size() != replicas * length * sizeof(T)) return DifferentLengths();
+    std::vector<T> others(replicas * length);
+    std::memcpy(others.data(), all[process].data(), all[process].size());
+    for (size_t i = 0; i < others.size(); ++i) sums[i % length] += others[i];
+  }
+  for (size_t i = 0; op == ReduceOp::kMean && i < length; ++i) sums[i] /= static_cast<T>(replicas_);
+  return sums;
 }
+
+template absl::StatusOr<std::vector<double>> ReplicaGroup::ReduceWide(
+    ReduceOp op, const std::vector<std::vector<double>>& values) const;
+template absl::StatusOr<std::vector<int64_t>> ReplicaGroup::ReduceWide(
+    ReduceOp op, const std::vector<std::vector<int64_t>>& values) const;
+template absl::StatusOr<std::vector<uint64_t>> ReplicaGroup::ReduceWide(
+    ReduceOp op, const std::vector<std::vector<uint64_t>>& values) const;
 
 absl::Status ReplicaGroup::CheckLocal(size_t values) const {
   if (values == devices_.size()) return absl::OkStatus();

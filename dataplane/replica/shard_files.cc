@@ -109,7 +109,7 @@ absl::StatusOr<Inferred> InferShardFiles(const Attrs& attrs, absl::Span<const No
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildShardFiles(const BuildSite& site) {
   const NodePtr& input = site.node().inputs[0];
-  ASSIGN_OR_RETURN(SplitPlan plan, PlanSplits(Dataset(input), site.files()));
+  ASSIGN_OR_RETURN(SplitPlan plan, PlanSplits(DatasetOf(input), site.files()));
   auto iterator = std::make_unique<ShardFilesIterator>(site, std::move(plan));
   RETURN_IF_ERROR(iterator->Build(input));
   return iterator;
@@ -152,8 +152,8 @@ absl::Status CheckFiles(const Dataset& dataset, int64_t shards) {
 Dataset ShardFiles(const Dataset& dataset, int64_t shards, int64_t index) {
   static const bool registered = (RegisterNodeKind(ShardFilesKind()), true);
   (void)registered;
-  return Dataset(
-      MakeNode("ShardFiles", {{"num_shards", shards}, {"index", index}}, {dataset.node()}));
+  return DatasetOf(
+      MakeNode("ShardFiles", {{"num_shards", shards}, {"index", index}}, {NodeOf(dataset)}));
 }
 
 }  // namespace penstock::replica

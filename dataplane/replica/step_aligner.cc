@@ -14,6 +14,7 @@ namespace penstock {
 namespace {
 
 using replica::Collective;
+using replica::CollectiveOf;
 using replica::CollectiveOp;
 using Values = std::vector<std::pair<std::string, std::string>>;
 
@@ -71,8 +72,8 @@ bool NeedsAll(PartialBatches policy) {
 }  // namespace
 
 absl::Status replica_internal::CheckAlike(const ReplicaGroup& group, const Values& values) {
-  if (group.collective() == nullptr || group.num_processes() == 1) return absl::OkStatus();
-  return CheckAlikeOver(*group.collective(), values);
+  if (CollectiveOf(group) == nullptr || group.num_processes() == 1) return absl::OkStatus();
+  return CheckAlikeOver(*CollectiveOf(group), values);
 }
 
 absl::StatusOr<StepAligner> StepAligner::Make(const ReplicaGroup& group,
@@ -87,8 +88,8 @@ absl::StatusOr<StepAligner> StepAligner::Make(const ReplicaGroup& group,
   if (options.alike.given().has_value()) options.must_match = *options.alike.given();
   options.must_match.emplace_back("partial_batches", PolicyName(options.partial_batches));
   options.must_match.emplace_back("the next step", absl::StrCat(options.first_step));
-  RETURN_IF_ERROR(CheckAlikeOver(*group.collective(), options.must_match));
-  ASSIGN_OR_RETURN(std::unique_ptr<Collective> own, group.collective()->Split(0));
+  RETURN_IF_ERROR(CheckAlikeOver(*CollectiveOf(group), options.must_match));
+  ASSIGN_OR_RETURN(std::unique_ptr<Collective> own, CollectiveOf(group)->Split(0));
   return StepAligner(std::move(own), options);
 }
 

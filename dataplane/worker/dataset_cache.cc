@@ -44,7 +44,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
         " at the dispatcher, but ", absl::Hex(dataset->fingerprint()),
         " on this worker; run the same release everywhere, and register the dataset again"));
   }
-  auto profile = std::make_unique<Profile>(dataset->node());
+  auto profile = std::make_unique<Profile>(NodeOf(*dataset));
   auto definition = std::make_shared<const Definition>(
       Definition{*std::move(dataset), PlanOf(answer.summary), std::move(profile)});
   MutexLock lock(mu_);

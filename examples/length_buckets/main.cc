@@ -42,7 +42,8 @@ std::vector<int64_t> Train(const std::string& service, int64_t rank) {
                                                          .num_consumers = kTrainers}})
           .MakeIterator();
   for (int64_t step = 0; it.ok() && step < kSteps; ++step) {
-    absl::StatusOr<std::optional<ps::Element>> batch = it->Next(step);
+    const absl::Status in_step = it->CheckStep(step);
+    absl::StatusOr<std::optional<ps::Element>> batch = in_step.ok() ? it->Next() : in_step;
     if (!batch.ok() || !batch->has_value()) {
       std::fprintf(stderr, "length_buckets: trainer %d at step %d: %s\n", static_cast<int>(rank),
                    static_cast<int>(step), batch.status().ToString().c_str());

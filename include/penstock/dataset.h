@@ -298,10 +298,10 @@ class Dataset {
                                  IteratorOptions options = {}) const;
 
   struct Node;  // dataplane/dataset/graph/graph.h
-  explicit Dataset(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
-  const std::shared_ptr<const Node>& node() const { return node_; }
 
  private:
+  friend class DatasetAccess;  // dataplane/dataset/graph/graph.h
+  explicit Dataset(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
   // One element with the first value, or (`slices`) one per value.
   static Dataset FromStrings(const std::vector<std::string_view>& values, bool slices);
 
@@ -325,9 +325,10 @@ class WindowedDataset {
   Dataset FlatMap(std::function<Dataset(const Dataset& window)> fn) const;
 
   struct Windows;  // dataplane/dataset/transforms/window/windowed_dataset.h
-  explicit WindowedDataset(std::shared_ptr<const Windows> windows) : windows_(std::move(windows)) {}
 
  private:
+  friend class Dataset;
+  explicit WindowedDataset(std::shared_ptr<const Windows> windows) : windows_(std::move(windows)) {}
   std::shared_ptr<const Windows> windows_;
 };
 

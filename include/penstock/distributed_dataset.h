@@ -178,7 +178,8 @@ inline absl::Span<const Element> LocalResults(const DistributedValues& values) {
 class DistributedIteratorImpl {
  public:
   virtual ~DistributedIteratorImpl() = default;
-  virtual absl::StatusOr<std::optional<DistributedValues>> Next(std::optional<int64_t> step) = 0;
+  virtual absl::StatusOr<std::optional<DistributedValues>> Next() = 0;
+  virtual absl::Status CheckStep(int64_t step) const = 0;
   virtual absl::StatusOr<State> Save() = 0;
   virtual absl::Status Restore(const State& state) = 0;
   virtual absl::Status Commit(const State& state) = 0;
@@ -204,9 +205,13 @@ class DistributedIterator {
   // Returns the next step's values, or nullopt at the end and ever after. The end comes at the same
   // step for all replicas. An error of one replica is the error of the step; reading may continue
   // after it under the rules of Iterator::Next().
-  absl::StatusOr<std::optional<DistributedValues>> Next() { return impl_->Next(std::nullopt); }
-  // Also checks that this is step `step`: OutOfRange otherwise.
-  absl::StatusOr<std::optional<DistributedValues>> Next(int64_t step) { return impl_->Next(step); }
+  absl::StatusOr<std::optional<DistributedValues>> Next() { return impl_->Next(); }
+  // Same as Iterator::CheckStep().
+  absl::Status CheckStep(int64_t step) const { return impl_->CheckStep(step); }
+  [[deprecated("CheckStep")]] absl::StatusOr<std::optional<DistributedValues>> Next(int64_t step) {
+    if (absl::Status next = CheckStep(step); !next.ok()) return next;
+    return Next();
+  }
   // Same as Next(), but OutOfRange at the end.
   absl::StatusOr<DistributedValues> GetNext();
 

@@ -57,11 +57,11 @@ class Expr {
   const absl::Status& status() const;
   DType dtype() const;  // the dtype of a leaf
 
-  struct Node;
-  const std::shared_ptr<const Node>& node() const { return node_; }
-  explicit Expr(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  struct Node;  // dataplane/dataset/expr/node.h
 
  private:
+  friend class ExprAccess;  // dataplane/dataset/expr/node.h
+  explicit Expr(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
   Expr At(int64_t i) const;
   std::shared_ptr<const Node> node_;
 };

@@ -47,8 +47,8 @@ struct IteratorStats {
 class IteratorImpl {
  public:
   virtual ~IteratorImpl() = default;
-  virtual absl::StatusOr<std::optional<Element>> Next(std::optional<int64_t> step,
-                                                      absl::Time deadline) = 0;
+  virtual absl::StatusOr<std::optional<Element>> Next(absl::Time deadline) = 0;
+  virtual absl::Status CheckStep(int64_t step) const = 0;
   virtual absl::StatusOr<State> Save() = 0;
   virtual absl::Status Restore(const State& state) = 0;
   virtual absl::Status Commit(const State& state) = 0;
@@ -66,13 +66,13 @@ class Iterator {
   // element; reading may continue after it, unless it is Cancelled (after Stop()) or
   // FailedPrecondition (the session is lost). DeadlineExceeded loses nothing.
   absl::StatusOr<std::optional<Element>> Next() { return Next(absl::InfiniteFuture()); }
-  absl::StatusOr<std::optional<Element>> Next(absl::Time deadline) {
-    return impl_->Next(std::nullopt, deadline);
-  }
-  // Also checks that this is the trainer's step `step`, counted from 0 or from the restored state.
-  // OutOfRange with both numbers otherwise.
-  absl::StatusOr<std::optional<Element>> Next(int64_t step) {
-    return impl_->Next(step, absl::InfiniteFuture());
+  absl::StatusOr<std::optional<Element>> Next(absl::Time deadline) { return impl_->Next(deadline); }
+  // Checks that the next element is that of the trainer's step `step`, counted from 0 or from the
+  // restored state. OutOfRange with both numbers otherwise.
+  absl::Status CheckStep(int64_t step) const { return impl_->CheckStep(step); }
+  [[deprecated("CheckStep")]] absl::StatusOr<std::optional<Element>> Next(int64_t step) {
+    if (absl::Status next = CheckStep(step); !next.ok()) return next;
+    return Next();
   }
 
   // Returns the position after the last element that Next() returned. Exact: an iterator of an

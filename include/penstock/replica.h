@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,6 +30,11 @@ namespace penstock {
 class DistributedValues;  // penstock/distributed_dataset.h
 namespace replica {
 class Collective;  // dataplane/replica/collective/collective.h
+class ReplicaGroupAccess;
+}  // namespace replica
+namespace replica_internal {
+template <class T>
+concept Arithmetic = std::is_arithmetic_v<T>;
 }
 
 // The device that a replica computes on.
@@ -155,8 +159,6 @@ class ReplicaGroup {
 
   // Returns whether all processes of the group can exchange values.
   bool connected() const { return num_processes() == 1 || collective_ != nullptr; }
-  // Returns the connection; nullptr without Connect() or FromNccl().
-  replica::Collective* collective() const { return collective_.get(); }
 
   int num_replicas_in_sync() const { return replicas_; }
   int num_processes() const { return static_cast<int>(options_.replicas_of_process.size()); }
@@ -189,16 +191,13 @@ class ReplicaGroup {
   // and small models. FailedPrecondition if the group has other processes and is not connected.
   // Once a process is gone, the error is the one that ended the connection.
   //
-  // Returns the sum or the mean over all replicas.
-  template <class T>
-  requires std::is_arithmetic_v<T> absl::StatusOr<T> Reduce(ReduceOp op,
-                                                            const PerReplica<T>& values)
-  const;
+  // Returns the sum or the mean over all replicas, computed in double, int64_t or uint64_t.
+  template <replica_internal::Arithmetic T>
+  absl::StatusOr<T> Reduce(ReduceOp op, const PerReplica<T>& values) const;
   // Reduces vectors of one length position by position. InvalidArgument for different lengths.
-  template <class T>
-  requires std::is_arithmetic_v<T> absl::StatusOr<std::vector<T>> Reduce(
-      ReduceOp op, const PerReplica<std::vector<T>>& values)
-  const;
+  template <replica_internal::Arithmetic T>
+  absl::StatusOr<std::vector<T>> Reduce(ReduceOp op,
+                                        const PerReplica<std::vector<T>>& values) const;
   // Reduces each tensor value by value; it has the same shape on all replicas. With axis 0 it also
   // reduces over the rows of all replicas, whose numbers of rows may differ; each row counts 1, or
   // its DistributedValues::weights(). Takes integers and floating-point numbers; the mean takes
@@ -212,8 +211,14 @@ class ReplicaGroup {
   absl::Status OnEachReplica(const std::function<absl::Status(int replica)>& fn) const;
 
  private:
+  friend class replica::ReplicaGroupAccess;  // dataplane/replica/collective/collective.h
   ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devices);
   absl::Status CheckLocal(size_t values) const;
+  // Reduces the `values` of this process's replicas with those of all others, position by position.
+  // T is double, int64_t or uint64_t.
+  template <class T>
+  absl::StatusOr<std::vector<T>> ReduceWide(ReduceOp op,
+                                            const std::vector<std::vector<T>>& values) const;
   // Returns the `bytes` of every process, by process; `what` names the caller.
   absl::StatusOr<std::vector<std::string>> Exchange(std::string_view what,
                                                     std::string_view bytes) const;
@@ -258,7 +263,10 @@ struct ResultOf<absl::StatusOr<R>> {
   using Value = R;
 };
 
-absl::Status DifferentLengths();
+// The type in which values of T are added.
+template <class T>
+using Widest = std::conditional_t<std::is_floating_point_v<T>, double,
+                                  std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 // Calls fn(i) for each local replica.
 template <class F>
@@ -301,10 +309,8 @@ auto ReplicaGroup::Run(F fn, const PerReplica<T>& values) const {
   return replica_internal::RunEach(*this, [&](size_t i) { return fn(values[i]); });
 }
 
-template <class T>
-requires std::is_arithmetic_v<T> absl::StatusOr<T> ReplicaGroup::Reduce(ReduceOp op,
-                                                                        const PerReplica<T>& values)
-const {
+template <replica_internal::Arithmetic T>
+absl::StatusOr<T> ReplicaGroup::Reduce(ReduceOp op, const PerReplica<T>& values) const {
   std::vector<std::vector<T>> vectors;
   for (const T value : values) vectors.push_back({value});
   absl::StatusOr<std::vector<T>> reduced = Reduce(op, PerReplica(std::move(vectors)));
@@ -312,34 +318,17 @@ const {
   return reduced->front();
 }
 
-template <class T>
-requires std::is_arithmetic_v<T> absl::StatusOr<std::vector<T>> ReplicaGroup::Reduce(
-    ReduceOp op, const PerReplica<std::vector<T>>& values)
-const {
-  PENSTOCK_RETURN_IF_ERROR(CheckLocal(values.size()));
-  const size_t length = values[0].size();
-  std::string own;
-  for (const std::vector<T>& of_replica : values) {
-    if (of_replica.size() != length) return replica_internal::DifferentLengths();
-    for (const T value : of_replica)
-      own.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  absl::StatusOr<std::vector<std::string>> all = Exchange("Reduce", own);
-  if (!all.ok()) return all.status();
-  std::vector<T> sums(length);
-  for (size_t process = 0; process < all->size(); ++process) {
-    const std::string& bytes = (*all)[process];
-    const auto replicas = static_cast<size_t>(options_.replicas_of_process[process]);
-    if (bytes.size() != replicas * length * sizeof(T)) return replica_internal::DifferentLengths();
-    for (size_t i = 0; i < replicas * length; ++i) {
-      T value;
-      std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-      sums[i % length] = static_cast<T>(sums[i % length] + value);
-    }
-  }
-  for (size_t i = 0; op == ReduceOp::kMean && i < length; ++i)
-    sums[i] = static_cast<T>(sums[i] / static_cast<T>(replicas_));
-  return sums;
+template <replica_internal::Arithmetic T>
+absl::StatusOr<std::vector<T>> ReplicaGroup::Reduce(
+    ReduceOp op, const PerReplica<std::vector<T>>& values) const {
+  std::vector<std::vector<replica_internal::Widest<T>>> wide;
+  for (const std::vector<T>& of_replica : values)
+    wide.emplace_back(of_replica.begin(), of_replica.end());
+  const auto reduced = ReduceWide(op, wide);
+  if (!reduced.ok()) return reduced.status();
+  std::vector<T> result;
+  for (const auto value : *reduced) result.push_back(static_cast<T>(value));
+  return result;
 }
 
 }  // namespace penstock

@@ -178,12 +178,16 @@ class HeldIterator {
     WithoutGil without_gil;
     std::unique_lock lock(next_mu_, absl::ToChronoTime(until));
     if (!lock.owns_lock()) return std::nullopt;  // another thread is waiting in Next()
-    return iterator_->NextBy(step, until);
+    if (step.has_value()) {
+      if (absl::Status next = iterator_->CheckStep(*step); !next.ok()) return next;
+    }
+    return iterator_->NextBy(until);
   }
   NextResult NextAtLeisure(std::optional<int64_t> step, absl::Time deadline) {
     WithoutGil without_gil;
     std::lock_guard lock(next_mu_);
-    return iterator_->Next(step, deadline);
+    if (step.has_value()) RETURN_IF_ERROR(iterator_->CheckStep(*step));
+    return iterator_->Next(deadline);
   }
 
   void CheckUsable() const {
@@ -207,7 +211,7 @@ class HeldIterator {
 }  // namespace
 
 bool ReadsWhatOthersRead(const Dataset& dataset) {
-  return HasTrainerId(dataset.node());
+  return HasTrainerId(NodeOf(dataset));
 }
 
 py::object MakeIterator(const Dataset& dataset, std::optional<uint64_t> seed,

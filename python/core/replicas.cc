@@ -16,6 +16,7 @@
 #include "dataplane/dataset/engine/background_task.h"
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/memory/pool.h"
+#include "include/status_macros.h"
 #include "penstock/distributed_dataset.h"
 #include "penstock/replica.h"
 #include "python/core/casters.h"
@@ -188,11 +189,15 @@ class Steps {
 
   NextStep Next(std::optional<int64_t> step) {
     if (pending()) return *NextBy(step, absl::InfiniteFuture());
-    return step.has_value() ? iterator_.Next(*step) : iterator_.Next();
+    if (step.has_value()) RETURN_IF_ERROR(iterator_.CheckStep(*step));
+    return iterator_.Next();
   }
   // nullopt if the step is not made by `until`; the next call returns it.
   std::optional<NextStep> NextBy(std::optional<int64_t> step, absl::Time until) {
     if (!pending()) {
+      if (step.has_value()) {
+        if (absl::Status next = iterator_.CheckStep(*step); !next.ok()) return next;
+      }
       step_ = step;
       if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
     } else if (step.has_value() && step != step_) {
@@ -210,8 +215,7 @@ class Steps {
   DistributedIterator iterator_;
   std::optional<int64_t> step_;  // of the requested step
   NextStep made_;                // by background_
-  BackgroundTask background_{
-      [this] { made_ = step_.has_value() ? iterator_.Next(*step_) : iterator_.Next(); }};
+  BackgroundTask background_{[this] { made_ = iterator_.Next(); }};
 };
 
 // A distributed iterator whose calls wait without the GIL.

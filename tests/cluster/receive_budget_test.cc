@@ -30,7 +30,8 @@ TEST(RoundsReceiveBudget, NoConsumerHoldsMoreThanMayBeOutstanding) {
     for (Iterator& it : its) {
       reading.push_back(std::async(std::launch::async, [&it] {
         for (int64_t step = 0;; ++step) {
-          const auto element = it.Next(step);
+          EXPECT_TRUE(it.CheckStep(step).ok());
+          const auto element = it.Next();
           EXPECT_TRUE(element.ok()) << element.status();
           if (!element.ok() || !element->has_value()) return step;
         }

@@ -266,7 +266,7 @@ TEST(Rounds, OneConsumerComesBackAloneWhereTheOthersWait) {
     committed(options);
     its[dies] = *Numbers(1000).Distribute(options).MakeIterator();
     ASSERT_TRUE(its[dies].Restore(states[dies]).ok());
-    EXPECT_EQ(its[dies].Next(3).status().code(), absl::StatusCode::kOutOfRange);
+    EXPECT_EQ(its[dies].CheckStep(3).code(), absl::StatusCode::kOutOfRange);
     // The next round is there for it while the others wait, and after that for them.
     std::vector<Read> round(its.size());
     round[dies] = ReadRounds(its[dies], 1);
@@ -350,7 +350,8 @@ std::vector<std::vector<double>> CostsOfSteps(std::vector<Iterator>& consumers, 
     reading.push_back(std::async(std::launch::async, [&it, steps, cost] {
       std::vector<double> costs;
       for (int64_t step = 0; step < steps; ++step) {
-        auto element = it.Next(step);
+        EXPECT_TRUE(it.CheckStep(step).ok());
+        auto element = it.Next();
         EXPECT_TRUE(element.ok() && element->has_value()) << element.status();
         if (!element.ok() || !element->has_value()) break;
         costs.push_back(cost(**element));

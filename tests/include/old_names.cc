@@ -33,7 +33,8 @@ absl::StatusOr<ReplicaGroup> OldGroup(absl::Span<const State> states) {
   return group->EveryNth(2);
 }
 
-bool OldReading(const DistributedIterator& iterator, const DistributedValues& values) {
+bool OldReading(Iterator& local, DistributedIterator& iterator, const DistributedValues& values) {
+  if (!local.Next(int64_t{0}).ok() || !iterator.Next(int64_t{0}).ok()) return false;
   for (const DeviceLandingStats& stats : iterator.LandingStats()) static_cast<void>(stats);
   return values.landed(0) && values.CheckLanded(true, "this program").ok();
 }

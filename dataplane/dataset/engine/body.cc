@@ -13,7 +13,7 @@ namespace penstock {
 absl::StatusOr<Body> TraceBody(const DatasetFunction& fn, const Spec& input) {
   const Expr element = SymbolicInput(input);
   Body body;
-  body.root = fn(element).node();
+  body.root = NodeOf(fn(element));
   RETURN_IF_ERROR(body.root->status);
   ASSIGN_OR_RETURN(body.arguments, TraceTo(element, Tuple(body.root->open)));
   return body;

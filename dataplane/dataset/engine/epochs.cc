@@ -29,8 +29,8 @@ bool DrawsInEachEpoch(const Dataset::Node& node) {
 
 void ForCounted(const Dataset& dataset, absl::FunctionRef<void(int64_t& epochs)> visit)
     REQUIRES(TheMutex()) {
-  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int) {
-    if (&node == dataset.node().get() || DrawsInEachEpoch(node)) visit(node.kept.epochs);
+  VisitNodes(*NodeOf(dataset), [&](const Dataset::Node& node, int) {
+    if (&node == NodeOf(dataset).get() || DrawsInEachEpoch(node)) visit(node.kept.epochs);
   });
 }
 

@@ -21,8 +21,7 @@ class InterruptibleIterator : public IteratorImpl {
   // lost: the next call waits for the same element. An element that is already available, or that
   // can be made quickly on this thread (see kManyQuick in iterator.cc), is returned without a
   // second thread. Such a call may take as long as making that element takes.
-  virtual std::optional<absl::StatusOr<std::optional<Element>>> NextBy(std::optional<int64_t> step,
-                                                                       absl::Time until) = 0;
+  virtual std::optional<absl::StatusOr<std::optional<Element>>> NextBy(absl::Time until) = 0;
 };
 
 // Makes the iterator that Dataset::MakeIterator() returns. `epoch`: the dataset's epoch that the

@@ -96,9 +96,9 @@ class LocalIterator final : public InterruptibleIterator {
   LocalIterator(Dataset dataset, uint64_t seed, std::optional<int64_t> epoch, Pool* output)
       : dataset_(std::move(dataset)),
         counts_epochs_(!epoch.has_value()),
-        profile_(dataset_.node()),
-        waits_for_others_(WaitsForOthers(*dataset_.node())),
-        counts_deliveries_(waits_for_others_ && !IsElsewhere(*dataset_.node())) {
+        profile_(NodeOf(dataset_)),
+        waits_for_others_(WaitsForOthers(*NodeOf(dataset_))),
+        counts_deliveries_(waits_for_others_ && !IsElsewhere(*NodeOf(dataset_))) {
     context_.profile = &profile_;
     context_.seed = seed;
     context_.repetition = counts_epochs_ ? BeginEpoch(dataset_) : *epoch;
@@ -115,8 +115,7 @@ class LocalIterator final : public InterruptibleIterator {
 
   absl::Status Start() { return Build(); }
 
-  NextResult Next(std::optional<int64_t> step, absl::Time deadline) override {
-    if (step.has_value()) RETURN_IF_ERROR(CheckStep(*step));
+  NextResult Next(absl::Time deadline) override {
     if (deadline == absl::InfiniteFuture() && !background_.under_way()) {
       std::lock_guard lock(mu_);
       return Deliver(Produce());
@@ -126,10 +125,14 @@ class LocalIterator final : public InterruptibleIterator {
     return *std::move(next);
   }
 
-  std::optional<NextResult> NextBy(std::optional<int64_t> step, absl::Time until) override {
-    if (step.has_value()) {
-      if (absl::Status its = CheckStep(*step); !its.ok()) return its;
-    }
+  absl::Status CheckStep(int64_t step) const override {
+    const int64_t next = step_;
+    if (step == next) return absl::OkStatus();
+    return absl::OutOfRangeError(
+        absl::StrCat("step ", step, " was requested, but step ", next, " is next"));
+  }
+
+  std::optional<NextResult> NextBy(absl::Time until) override {
     if (background_.under_way() || !IsSoonMade()) return NextInBackground(until);
     std::lock_guard lock(mu_);
     return Deliver(ProduceTimed());
@@ -213,13 +216,6 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   static absl::Status Stopped() { return absl::CancelledError("the iterator was stopped"); }
-
-  absl::Status CheckStep(int64_t step) const {
-    const int64_t next = step_;
-    if (step == next) return absl::OkStatus();
-    return absl::OutOfRangeError(
-        absl::StrCat("step ", step, " was requested, but step ", next, " is next"));
-  }
 
   absl::Status Build() {  // REQUIRES: mu_ held, or no other thread uses this
     ready_ = nullptr;

@@ -134,7 +134,7 @@ void CommitListeners::Stop(absl::Duration bound) {
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& dataset,
                                                             const RunContext& context) {
   RETURN_IF_ERROR(CheckStandsAlone(dataset));
-  return BuildSite::Root(dataset.node(), context).Build();
+  return BuildSite::Root(NodeOf(dataset), context).Build();
 }
 
 static absl::StatusOr<StateWriter> Written(NodeIterator& iterator, const Dataset& dataset,
@@ -142,7 +142,7 @@ static absl::StatusOr<StateWriter> Written(NodeIterator& iterator, const Dataset
   StateWriter writer(save);
   writer.WriteUnsigned(kPositionVersion);
   writer.WriteUnsigned(dataset.fingerprint());
-  writer.WriteString(NodeMarks(*dataset.node()));
+  writer.WriteString(NodeMarks(*NodeOf(dataset)));
   RETURN_IF_ERROR(iterator.Save(writer));
   return writer;
 }
@@ -176,7 +176,7 @@ absl::Status RestoreEdited(NodeIterator& iterator, const Dataset& dataset, std::
   ASSIGN_OR_RETURN(const uint64_t fingerprint, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const std::string_view marks, reader.ReadString());
   if (fingerprint != dataset.fingerprint()) {
-    RETURN_IF_ERROR(CheckMarks(*dataset.node(), marks, allow));
+    RETURN_IF_ERROR(CheckMarks(*NodeOf(dataset), marks, allow));
   }
   RETURN_IF_ERROR(iterator.Restore(reader));
   return reader.ExpectEnd();

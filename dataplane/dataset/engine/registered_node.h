@@ -49,10 +49,10 @@ template <class T, class Describe>
 Dataset MakeRegistered(std::string op, const Registered<T>& all, std::string_view name,
                        const Params& params, std::vector<NodePtr> inputs, Describe describe) {
   const auto found = all.Find(std::string(name));
-  if (!found.ok()) return Dataset(FailedNode(std::move(op), std::move(inputs), found.status()));
+  if (!found.ok()) return DatasetOf(FailedNode(std::move(op), std::move(inputs), found.status()));
   auto info = describe(**found);
   if (!info.ok()) {
-    return Dataset(
+    return DatasetOf(
         FailedNode(std::move(op), std::move(inputs),
                    Annotate(info.status(), "in ", all.what(), " '", std::string(name), "'")));
   }
@@ -63,7 +63,7 @@ Dataset MakeRegistered(std::string op, const Registered<T>& all, std::string_vie
                  {"deterministic", (*found)->deterministic}};
   if constexpr (requires { info->splits; }) attrs["splits"] = info->splits;
   AddParams(params, attrs);
-  return Dataset(MakeNode(std::move(op), std::move(attrs), std::move(inputs)));
+  return DatasetOf(MakeNode(std::move(op), std::move(attrs), std::move(inputs)));
 }
 
 // Opens the value that `all` has under the site's name and version; `open` is called with that

@@ -73,8 +73,8 @@ NodePtr WithShard(const NodePtr& node, int64_t shards, int64_t index) {
 
 absl::Status CheckShardable(const Dataset& dataset, ShardingPolicy mode) {
   absl::Status status;
-  if (mode == ShardingPolicy::kData) status = CheckDeterministic(*dataset.node());
-  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int number) {
+  if (mode == ShardingPolicy::kData) status = CheckDeterministic(*NodeOf(dataset));
+  VisitNodes(*NodeOf(dataset), [&](const Dataset::Node& node, int number) {
     if (!IsShardHint(node)) return;
     status.Update(mode == ShardingPolicy::kHint ? CheckDeterministic(*node.inputs[0])
                                                 : HintWithoutPolicy(NodeName(node, number)));
@@ -83,11 +83,11 @@ absl::Status CheckShardable(const Dataset& dataset, ShardingPolicy mode) {
 }
 
 bool HasShardHint(const Dataset& dataset) {
-  return AnyNode(*dataset.node(), IsShardHint);
+  return AnyNode(*NodeOf(dataset), IsShardHint);
 }
 
 Dataset WithShardForHint(const Dataset& dataset, int64_t shards, int64_t index) {
-  return Dataset(WithShard(dataset.node(), shards, index));
+  return DatasetOf(WithShard(NodeOf(dataset), shards, index));
 }
 
 bool StandsBehindShardHint(const Dataset::Node& node) {
@@ -108,7 +108,7 @@ absl::Status HintWithoutPolicy(const std::string& name) {
 
 std::vector<bool> SplitsAreFiles(const Dataset& dataset, const SplitPlan& plan) {
   std::vector<bool> are_files;
-  AddSlicesOfNames(*dataset.node(), /*opened=*/false, are_files);
+  AddSlicesOfNames(*NodeOf(dataset), /*opened=*/false, are_files);
   for (size_t p = 0; p < plan.providers.size(); ++p) {
     const SplitProviderPlan& provider = plan.providers[p];
     const auto files = static_cast<int64_t>(provider.files.size());

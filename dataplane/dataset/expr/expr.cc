@@ -16,10 +16,6 @@
 namespace penstock {
 namespace {
 
-Expr FromNode(Expr::Node node) {
-  return Expr(std::make_shared<const Expr::Node>(std::move(node)));
-}
-
 std::string CopiedBytes(const void* data, size_t bytes) {
   std::string result(bytes, '\0');
   if (bytes > 0) std::memcpy(result.data(), data, bytes);
@@ -70,9 +66,9 @@ Expr SizedConstant(T value) {
 template <class T>
 std::shared_ptr<const Expr::Node> LiteralNode(T value) {
   const Expr constant = SizedConstant(value);
-  Expr::Node node = *constant.node();
+  Expr::Node node = *NodeOf(constant);
   if constexpr (std::is_same_v<T, bool>) {
-    return constant.node();
+    return NodeOf(constant);
   } else if constexpr (std::is_floating_point_v<T>) {
     node.literal.emplace_back(static_cast<double>(value));
   } else if constexpr (std::is_signed_v<T>) {
@@ -103,7 +99,7 @@ template Expr::Expr(float);
 template Expr::Expr(double);
 
 Expr::Expr(std::string_view value)
-    : Expr(Apply1("Constant", ConstantAttrs(kString, {}, "", {std::string(value)}), {}).node()) {}
+    : Expr(Apply1("Constant", ConstantAttrs(kString, {}, "", {std::string(value)}), {})) {}
 
 Expr Expr::Constant(const Tensor& value) {
   if (value.kind() != TensorSpec::Kind::kDense || !value.present())
@@ -122,7 +118,7 @@ Expr Expr::Constant(const Tensor& value) {
 Expr Mistake(absl::Status status) {
   Expr::Node node;
   node.status = std::move(status);
-  return FromNode(std::move(node));
+  return ExprAccess::Make(std::move(node));
 }
 
 const Spec& Expr::spec() const {
@@ -170,7 +166,7 @@ Expr Tuple(std::vector<Expr> members) {
   }
   node.spec = Spec::Tuple(std::move(specs));
   node.members = std::move(members);
-  return FromNode(std::move(node));
+  return ExprAccess::Make(std::move(node));
 }
 
 Expr Struct(std::vector<std::pair<std::string, Expr>> members) {
@@ -188,7 +184,7 @@ Expr Struct(std::vector<std::pair<std::string, Expr>> members) {
     });
     node.members.push_back(last->second);
   }
-  return FromNode(std::move(node));
+  return ExprAccess::Make(std::move(node));
 }
 
 Expr NestOf(const Spec& spec, std::vector<Expr> leaves) {
@@ -202,7 +198,7 @@ Expr NestOf(const Spec& spec, std::vector<Expr> leaves) {
         spec.member(i), std::vector<Expr>(leaves.begin() + next, leaves.begin() + next + count)));
     next += count;
   }
-  return FromNode(std::move(node));
+  return ExprAccess::Make(std::move(node));
 }
 
 void AppendLeaves(const Expr& x, std::vector<Expr>& leaves) {
@@ -210,13 +206,13 @@ void AppendLeaves(const Expr& x, std::vector<Expr>& leaves) {
     leaves.push_back(x);
     return;
   }
-  for (const Expr& member : x.node()->members) AppendLeaves(member, leaves);
+  for (const Expr& member : NodeOf(x)->members) AppendLeaves(member, leaves);
 }
 
 Application::~Application() {
   std::vector<Expr> left = std::move(inputs);
   while (!left.empty()) {
-    const std::shared_ptr<const Application> maker = left.back().node()->maker;
+    const std::shared_ptr<const Application> maker = NodeOf(left.back())->maker;
     left.pop_back();
     if (maker == nullptr || maker.use_count() > 1) continue;
     // No other Expr shares it, and the Application was not created const.
@@ -239,7 +235,7 @@ std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inp
                        "; it must be a tensor: select a member")))};
     }
     specs.push_back(input.spec().leaf());
-    if (const Application* maker = input.node()->maker.get(); maker != nullptr) {
+    if (const Application* maker = NodeOf(input)->maker.get(); maker != nullptr) {
       application->depth = std::max(application->depth, maker->depth + 1);
     }
   }
@@ -261,7 +257,7 @@ std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inp
     node.spec = application->outputs[i];
     node.maker = application;
     node.number = static_cast<uint32_t>(i);
-    results.push_back(FromNode(std::move(node)));
+    results.push_back(ExprAccess::Make(std::move(node)));
   }
   return results;
 }
@@ -278,13 +274,13 @@ Expr SymbolicInput(const Spec& spec) {
     node.spec = spec.leaves()[i];
     node.element = element;
     node.number = static_cast<uint32_t>(i);
-    leaves.push_back(FromNode(std::move(node)));
+    leaves.push_back(ExprAccess::Make(std::move(node)));
   }
   if (spec.kind() == Spec::Kind::kLeaf) return leaves[0];
   // The nest refers to its element too, since it may have no leaf.
-  Expr::Node node = *NestOf(spec, std::move(leaves)).node();
+  Expr::Node node = *NodeOf(NestOf(spec, std::move(leaves)));
   node.element = element;
-  return FromNode(std::move(node));
+  return ExprAccess::Make(std::move(node));
 }
 
 }  // namespace penstock

@@ -30,7 +30,7 @@ std::string LiteralText(const Literal& literal) {
 
 // Returns the literal as a constant of `dtype`. Integers take integer literals that fit.
 Expr Adapt(const Expr& x, DType dtype) {
-  const Literal literal = x.node()->literal[0];
+  const Literal literal = NodeOf(x)->literal[0];
   if (!Fits(Takes::kNumber, dtype)) return x;
   return ForNumber(dtype, [&]<class T>() -> Expr {
     if constexpr (kIsInteger<T>) {
@@ -55,7 +55,7 @@ Expr Adapt(const Expr& x, DType dtype) {
 }
 
 bool IsLiteral(const Expr& x) {
-  return x.status().ok() && !x.node()->literal.empty();
+  return x.status().ok() && !NodeOf(x)->literal.empty();
 }
 
 }  // namespace

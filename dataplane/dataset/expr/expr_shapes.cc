@@ -138,7 +138,7 @@ Expr Range(const Expr& start, const Expr& limit, const Expr& delta) {
   AdaptLiterals(first, last);
   // Literals take the dtype of an argument that is not a literal.
   for (const Expr* ruling : {&start, &limit, &delta}) {
-    if (!ruling->status().ok() || !ruling->node()->literal.empty()) continue;
+    if (!ruling->status().ok() || !NodeOf(*ruling)->literal.empty()) continue;
     first = AdaptedTo(start, ruling->dtype());
     last = AdaptedTo(limit, ruling->dtype());
   }

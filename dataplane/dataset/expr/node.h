@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -51,6 +52,18 @@ struct Expr::Node {
   uint32_t number = 0;                           // which output of the maker, or which leaf
   std::vector<Literal> literal;                  // one entry if this is a literal
 };
+
+// Makes an Expr of a node, and returns its node. Users of the library do neither.
+class ExprAccess {
+ public:
+  static const std::shared_ptr<const Expr::Node>& Node(const Expr& x) { return x.node_; }
+  static Expr Make(Expr::Node node) {
+    return Expr(std::make_shared<const Expr::Node>(std::move(node)));
+  }
+};
+inline const std::shared_ptr<const Expr::Node>& NodeOf(const Expr& x) {
+  return ExprAccess::Node(x);
+}
 
 // Returns an Expr with this status.
 Expr Mistake(absl::Status status);

@@ -69,7 +69,7 @@ class Tracer {
   }
 
   absl::StatusOr<uint32_t> ValueOf(const Expr& leaf) {
-    if (const Application* maker = leaf.node()->maker.get(); maker != nullptr) {
+    if (const Application* maker = NodeOf(leaf)->maker.get(); maker != nullptr) {
       RETURN_IF_ERROR(Number(maker));
     }
     return Numbered(leaf);
@@ -85,7 +85,7 @@ class Tracer {
       const size_t before = stack.size();
       if (!by_identity_.contains(application)) {
         for (size_t i = application->inputs.size(); i-- > 0;) {
-          const Application* maker = application->inputs[i].node()->maker.get();
+          const Application* maker = NodeOf(application->inputs[i])->maker.get();
           if (maker != nullptr && !by_identity_.contains(maker)) stack.push_back(maker);
         }
         if (stack.size() > before) continue;
@@ -98,7 +98,7 @@ class Tracer {
 
   // Returns the leaf's number. REQUIRES: its maker has a number.
   absl::StatusOr<uint32_t> Numbered(const Expr& leaf) const {
-    const Expr::Node& node = *leaf.node();
+    const Expr::Node& node = *NodeOf(leaf);
     if (node.maker != nullptr) return by_identity_.at(node.maker.get()) + node.number;
     if (node.element.get() == element_) return node.number;
     return absl::InvalidArgumentError(
@@ -167,7 +167,7 @@ absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceTo(const Expr& input, co
   def->output = result.spec();
   std::vector<Expr> leaves;
   AppendLeaves(result, leaves);
-  Tracer tracer(input.node()->element.get(), *def);
+  Tracer tracer(NodeOf(input)->element.get(), *def);
   for (const Expr& leaf : leaves) {
     ASSIGN_OR_RETURN(const uint32_t value, tracer.ValueOf(leaf));
     def->results.push_back(value);

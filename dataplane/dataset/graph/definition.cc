@@ -9,7 +9,7 @@ namespace penstock {
 
 std::vector<NodeSummary> Summarize(const Dataset& dataset) {
   std::vector<NodeSummary> summary;
-  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int number) {
+  VisitNodes(*NodeOf(dataset), [&](const Dataset::Node& node, int number) {
     summary.push_back({NodeName(node, number), node.fingerprint});
   });
   return summary;
@@ -18,7 +18,7 @@ std::vector<NodeSummary> Summarize(const Dataset& dataset) {
 bool SurelyEnds(const Dataset& dataset) {
   if (dataset.cardinality() != kUnknown) return dataset.cardinality() != kInfinite;
   bool ends = true;
-  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int) {
+  VisitNodes(*NodeOf(dataset), [&](const Dataset::Node& node, int) {
     const bool of_user = node.op == "FromGenerator" || node.op.starts_with("Registered");
     ends &= node.cardinality != kInfinite && !(of_user && node.cardinality == kUnknown);
   });

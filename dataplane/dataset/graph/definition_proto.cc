@@ -49,7 +49,7 @@ absl::StatusOr<std::string> Serialize(const Dataset& dataset) {
   RETURN_IF_ERROR(CheckStandsAlone(dataset));
   dataset::wire::Dataset definition;
   definition.set_version(kDefinitionVersion);
-  VisitNodes(*dataset.node(), [&](const Dataset::Node& node, int) {
+  VisitNodes(*NodeOf(dataset), [&](const Dataset::Node& node, int) {
     dataset::wire::Node& message = *definition.add_nodes();
     message.set_op(node.op);
     message.set_version(static_cast<uint32_t>(node.version));
@@ -101,7 +101,7 @@ absl::StatusOr<Dataset> ParseDataset(std::string_view bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the definition contains ", trees.size(), " datasets instead of one"));
   }
-  Dataset dataset(std::move(trees.front()));
+  Dataset dataset = DatasetOf(std::move(trees.front()));
   RETURN_IF_ERROR(CheckStandsAlone(dataset));
   return dataset;
 }

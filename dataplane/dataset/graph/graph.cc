@@ -150,7 +150,7 @@ NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status sta
 
 absl::Status CheckStandsAlone(const Dataset& dataset) {
   RETURN_IF_ERROR(dataset.status());
-  if (dataset.node()->arguments.empty()) return absl::OkStatus();
+  if (NodeOf(dataset)->arguments.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "a dataset made of values of an element can be read only inside the function given to "
       "FlatMap or Interleave");

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,6 +45,19 @@ struct Dataset::Node {
 
   mutable KeptByNode kept;
 };
+
+// Makes a Dataset of a node, and returns its node. Users of the library do neither.
+class DatasetAccess {
+ public:
+  static const NodePtr& Node(const Dataset& dataset) { return dataset.node_; }
+  static Dataset Make(NodePtr node) { return Dataset(std::move(node)); }
+};
+inline const NodePtr& NodeOf(const Dataset& dataset) {
+  return DatasetAccess::Node(dataset);
+}
+inline Dataset DatasetOf(NodePtr node) {
+  return DatasetAccess::Make(std::move(node));
+}
 
 // Larger trees are refused: recursion into them would be too deep.
 inline constexpr int kMaxNodes = 1024;

@@ -41,7 +41,7 @@ absl::Status AddPlans(const Dataset::Node& node, int number, Files& files,
 absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files) {
   RETURN_IF_ERROR(CheckStandsAlone(dataset));
   SplitPlan plan;
-  RETURN_IF_ERROR(AddPlans(*dataset.node(), dataset.node()->size - 1, files, plan.providers));
+  RETURN_IF_ERROR(AddPlans(*NodeOf(dataset), NodeOf(dataset)->size - 1, files, plan.providers));
   return plan;
 }
 

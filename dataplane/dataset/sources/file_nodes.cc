@@ -58,10 +58,10 @@ NodeKind OverElement(NodeKind kind) {
 Dataset OverFiles(const std::string& op, const FileNames& files, Attrs attrs) {
   if (!files.element().has_value()) {
     attrs.emplace("files", files.names());
-    return Dataset(MakeNode(op, std::move(attrs), {}));
+    return DatasetOf(MakeNode(op, std::move(attrs), {}));
   }
   attrs.emplace("argument", files.element()->spec());
-  return Dataset(MakeNode(op + "Of", std::move(attrs), {}, {*files.element()}));
+  return DatasetOf(MakeNode(op + "Of", std::move(attrs), {}, {*files.element()}));
 }
 
 }  // namespace penstock

@@ -160,7 +160,7 @@ NodeKind ImageDirectoryKind() {
 Dataset Dataset::ImageDirectory(const std::string& root, ImageDirectoryOptions options) {
   Attrs attrs = {{"root", root}, {"shuffle", options.shuffle}};
   if (options.seed.has_value()) attrs.emplace("seed", static_cast<int64_t>(*options.seed));
-  return Dataset(MakeNode(kImageDirectory, std::move(attrs), {}));
+  return DatasetOf(MakeNode(kImageDirectory, std::move(attrs), {}));
 }
 
 absl::StatusOr<std::vector<std::string>> ImageDirectoryClasses(const std::string& root) {

@@ -79,7 +79,7 @@ NodeKind ListFilesKind() {
 Dataset Dataset::ListFiles(std::vector<std::string> patterns, ListFilesOptions options) {
   Attrs attrs = {{"patterns", std::move(patterns)}, {"shuffle", options.shuffle}};
   if (options.seed.has_value()) attrs.emplace("seed", static_cast<int64_t>(*options.seed));
-  return Dataset(MakeNode("ListFiles", std::move(attrs), {}));
+  return DatasetOf(MakeNode("ListFiles", std::move(attrs), {}));
 }
 
 }  // namespace penstock

@@ -10,7 +10,7 @@ std::vector<NodeKind> ParquetKinds() {
 }
 
 Dataset Dataset::Parquet(FileNames, const Spec&) {
-  return Dataset(FailedNode(
+  return DatasetOf(FailedNode(
       "Parquet", {},
       absl::UnimplementedError("this program was built without Arrow (docs/dependencies.md)")));
 }

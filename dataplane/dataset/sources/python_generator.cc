@@ -63,7 +63,7 @@ NodeKind PythonGeneratorKind() {
 Dataset FromPythonGenerator(PythonFunction generator, const Spec& spec, bool deterministic) {
   Attrs attrs = {{"spec", spec}, {"deterministic", deterministic}, {"splits", int64_t{1}}};
   AddTo(attrs, std::move(generator));
-  return Dataset(MakeNode(kOp, std::move(attrs), {}));
+  return DatasetOf(MakeNode(kOp, std::move(attrs), {}));
 }
 
 }  // namespace penstock

@@ -120,11 +120,11 @@ Dataset Dataset::Range(int64_t stop) {
 }
 
 Dataset Dataset::Range(int64_t start, int64_t stop, int64_t step) {
-  return Dataset(MakeNode("Range", {{"start", start}, {"stop", stop}, {"step", step}}, {}));
+  return DatasetOf(MakeNode("Range", {{"start", start}, {"stop", stop}, {"step", step}}, {}));
 }
 
 Dataset Dataset::Range(const Expr& stop) {
-  return Dataset(MakeNode("RangeOf", {{"argument", stop.spec()}}, {}, {stop}));
+  return DatasetOf(MakeNode("RangeOf", {{"argument", stop.spec()}}, {}, {stop}));
 }
 
 }  // namespace penstock

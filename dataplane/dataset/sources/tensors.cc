@@ -176,11 +176,11 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSlicesOf(const BuildSite& sit
 // Makes a node of operation `op` with a copy of the tensors.
 Dataset OfConstant(const char* op, const std::vector<Tensor>& leaves, const Spec& spec) {
   if (absl::Status fits = CheckTensors(leaves, spec); !fits.ok())
-    return Dataset(FailedNode(op, {}, fits));
+    return DatasetOf(FailedNode(op, {}, fits));
   absl::StatusOr<Element> copy = MakeElement(DefaultPool(), leaves, spec);
-  if (!copy.ok()) return Dataset(FailedNode(op, {}, copy.status()));
+  if (!copy.ok()) return DatasetOf(FailedNode(op, {}, copy.status()));
   ConstantElement value = std::make_shared<const Element>(*std::move(copy));
-  return Dataset(MakeNode(op, {{"value", std::move(value)}}, {}));
+  return DatasetOf(MakeNode(op, {{"value", std::move(value)}}, {}));
 }
 
 NodeKind Source(std::string op) {
@@ -247,11 +247,11 @@ Dataset Dataset::FromStrings(const std::vector<std::string_view>& values, bool s
 }
 
 Dataset Dataset::FromTensors(const Expr& element) {
-  return Dataset(MakeNode("TensorsOf", {{"argument", element.spec()}}, {}, {element}));
+  return DatasetOf(MakeNode("TensorsOf", {{"argument", element.spec()}}, {}, {element}));
 }
 
 Dataset Dataset::FromTensorSlices(const Expr& element) {
-  return Dataset(MakeNode("TensorSlicesOf", {{"argument", element.spec()}}, {}, {element}));
+  return DatasetOf(MakeNode("TensorSlicesOf", {{"argument", element.spec()}}, {}, {element}));
 }
 
 }  // namespace penstock

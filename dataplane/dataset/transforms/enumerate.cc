@@ -79,7 +79,7 @@ NodeKind EnumerateKind() {
 }
 
 Dataset Dataset::Enumerate(int64_t start) const {
-  return Dataset(MakeNode("Enumerate", {{"start", start}}, {node_}));
+  return DatasetOf(MakeNode("Enumerate", {{"start", start}}, {node_}));
 }
 
 }  // namespace penstock

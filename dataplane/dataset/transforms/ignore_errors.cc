@@ -94,7 +94,7 @@ NodeKind IgnoreErrorsKind() {
 Dataset Dataset::IgnoreErrors(IgnoreErrorsOptions options) const {
   Attrs attrs = {{"log_warning", options.log_warning}};
   if (options.max.has_value()) attrs["max"] = *options.max;
-  return Dataset(MakeNode("IgnoreErrors", std::move(attrs), {node_}));
+  return DatasetOf(MakeNode("IgnoreErrors", std::move(attrs), {node_}));
 }
 
 }  // namespace penstock

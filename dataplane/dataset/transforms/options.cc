@@ -44,7 +44,7 @@ Dataset Dataset::WithOptions(DatasetOptions options) const {
   Attrs attrs;
   if (options.deterministic.has_value()) attrs["deterministic"] = *options.deterministic;
   if (options.threads.has_value()) attrs["threads"] = *options.threads;
-  return Dataset(MakeNode("Options", std::move(attrs), {node_}));
+  return DatasetOf(MakeNode("Options", std::move(attrs), {node_}));
 }
 
 }  // namespace penstock

@@ -192,7 +192,7 @@ NodeKind PrefetchKind() {
 }
 
 Dataset Dataset::Prefetch(int64_t buffer_size) const {
-  return Dataset(MakeNode("Prefetch", {{"buffer_size", buffer_size}}, {node_}));
+  return DatasetOf(MakeNode("Prefetch", {{"buffer_size", buffer_size}}, {node_}));
 }
 
 }  // namespace penstock

@@ -128,7 +128,7 @@ std::vector<std::string> RegisteredTransforms() {
 
 Dataset ApplyTransform(const Dataset& input, std::string_view transform, Params params) {
   if (!input.status().ok()) return input;
-  return MakeRegistered("RegisteredTransform", Transforms(), transform, params, {input.node()},
+  return MakeRegistered("RegisteredTransform", Transforms(), transform, params, {NodeOf(input)},
                         [&](const RegisteredTransform& found) {
                           return found.describe(params, input.element_spec(), input.cardinality());
                         });

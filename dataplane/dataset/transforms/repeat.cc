@@ -172,7 +172,7 @@ NodeKind RepeatKind() {
 }
 
 Dataset Dataset::Repeat(int64_t count) const {
-  return Dataset(MakeNode("Repeat", {{"count", count}}, {node_}));
+  return DatasetOf(MakeNode("Repeat", {{"count", count}}, {node_}));
 }
 
 }  // namespace penstock

@@ -120,7 +120,7 @@ NodeKind ShardKind() {
 }
 
 Dataset Dataset::Shard(int64_t num_shards, int64_t index) const {
-  return Dataset(MakeNode("Shard", {{"num_shards", num_shards}, {"index", index}}, {node_}));
+  return DatasetOf(MakeNode("Shard", {{"num_shards", num_shards}, {"index", index}}, {node_}));
 }
 
 }  // namespace penstock

@@ -144,7 +144,7 @@ Dataset Dataset::Shuffle(int64_t buffer_size, ShuffleOptions options) const {
   Attrs attrs = {{"buffer_size", buffer_size},
                  {"reshuffle_each_iteration", options.reshuffle_each_iteration}};
   if (options.seed.has_value()) attrs["seed"] = static_cast<int64_t>(*options.seed);
-  return Dataset(MakeNode("Shuffle", std::move(attrs), {node_}));
+  return DatasetOf(MakeNode("Shuffle", std::move(attrs), {node_}));
 }
 
 }  // namespace penstock

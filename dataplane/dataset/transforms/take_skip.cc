@@ -169,11 +169,11 @@ NodeKind SkipKind() {
 }
 
 Dataset Dataset::Take(int64_t count) const {
-  return Dataset(MakeNode("Take", {{"count", count}}, {node_}));
+  return DatasetOf(MakeNode("Take", {{"count", count}}, {node_}));
 }
 
 Dataset Dataset::Skip(int64_t count) const {
-  return Dataset(MakeNode("Skip", {{"count", count}}, {node_}));
+  return DatasetOf(MakeNode("Skip", {{"count", count}}, {node_}));
 }
 
 }  // namespace penstock

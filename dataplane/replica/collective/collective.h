@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "penstock/replica.h"
 
 namespace penstock::replica {
 
@@ -52,6 +53,15 @@ class Collective {
   // Ends the communicator for all ranks, with the error `why`. Waiting calls return.
   virtual void Abort(const absl::Status& why) = 0;
 };
+
+// The group's connection; nullptr without Connect() or FromNccl().
+class ReplicaGroupAccess {
+ public:
+  static Collective* Connection(const ReplicaGroup& group) { return group.collective_.get(); }
+};
+inline Collective* CollectiveOf(const ReplicaGroup& group) {
+  return ReplicaGroupAccess::Connection(group);
+}
 
 // A communicator of all ranks of an NCCL communicator, and its CUDA device in this process.
 struct NcclRanks {

@@ -70,22 +70,26 @@ TEST(Iterator, AMistakeInTheDatasetIsReportedWhenItIsMade) {
 
 TEST(Iterator, ChecksTheTrainersStep) {
   Iterator iterator = Dataset::Range(5).MakeIterator().value();
-  EXPECT_TRUE(iterator.Next(0).ok());
-  EXPECT_TRUE(iterator.Next(1).ok());
-  const absl::Status late = iterator.Next(1).status();
+  EXPECT_TRUE(iterator.CheckStep(0).ok());
+  EXPECT_TRUE(iterator.Next().ok());
+  EXPECT_TRUE(iterator.CheckStep(1).ok());
+  EXPECT_TRUE(iterator.Next().ok());
+  const absl::Status late = iterator.CheckStep(1);
   EXPECT_EQ(late.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(Text(late), AllOf(HasSubstr("step 1"), HasSubstr("step 2")));
-  EXPECT_EQ((**iterator.Next(2)).tensor(0).scalar<int64_t>(), 2);
+  EXPECT_TRUE(iterator.CheckStep(2).ok());
+  EXPECT_EQ((**iterator.Next()).tensor(0).scalar<int64_t>(), 2);
 }
 
 TEST(Iterator, AStateHoldsStepAndSeed) {
   const Dataset dataset = Dataset::Range(50).Shuffle(50);
   Iterator first = dataset.MakeIterator({.seed = 4}).value();
-  for (int step = 0; step < 20; ++step) ASSERT_TRUE(first.Next(step).ok());
+  for (int step = 0; step < 20; ++step) ASSERT_TRUE(first.Next().ok());
   const State state = first.Save().value();
   Iterator second = dataset.MakeIterator({.seed = 5}).value();
   ASSERT_TRUE(second.Restore(state).ok());
-  EXPECT_FALSE(second.Next(0).ok());
+  EXPECT_FALSE(second.CheckStep(0).ok());
+  EXPECT_TRUE(second.CheckStep(20).ok());
   EXPECT_EQ(Rest(second), Rest(first));
 }
 
@@ -346,7 +350,7 @@ NodeKind GatedKind() {
 
 Dataset Gated() {
   RegisterNodeKind(GatedKind());
-  return Dataset(MakeNode("Gated", {}, {}));
+  return DatasetOf(MakeNode("Gated", {}, {}));
 }
 
 class GatedTest : public ::testing::Test {
@@ -376,16 +380,17 @@ TEST_F(GatedTest, AStateDoesNotHoldAnElementThatCameTooLate) {
   EXPECT_EQ((**iterator.Next()).tensor(0).scalar<int64_t>(), 0);
   Iterator restored = dataset_.MakeIterator().value();
   ASSERT_TRUE(restored.Restore(state).ok());
-  EXPECT_EQ((**restored.Next(0)).tensor(0).scalar<int64_t>(), 0);
+  EXPECT_TRUE(restored.CheckStep(0).ok());
+  EXPECT_EQ((**restored.Next()).tensor(0).scalar<int64_t>(), 0);
 }
 
 TEST_F(GatedTest, AnElementThatComesTooLateIsTheNextCalls) {
   std::unique_ptr<InterruptibleIterator> iterator = MakeInterruptible(dataset_, {}).value();
-  EXPECT_FALSE(iterator->NextBy(0, absl::InfinitePast()).has_value());
-  EXPECT_FALSE(iterator->NextBy(0, absl::InfinitePast()).has_value());
-  EXPECT_TRUE(absl::IsOutOfRange(iterator->NextBy(1, absl::InfinitePast())->status()));
+  EXPECT_FALSE(iterator->NextBy(absl::InfinitePast()).has_value());
+  EXPECT_FALSE(iterator->NextBy(absl::InfinitePast()).has_value());
+  EXPECT_TRUE(iterator->CheckStep(0).ok());  // it was not delivered
   gate_.Open(1);
-  const auto next = *iterator->NextBy(0, absl::InfiniteFuture());
+  const auto next = *iterator->NextBy(absl::InfiniteFuture());
   EXPECT_EQ((*next)->tensor(0).scalar<int64_t>(), 0);
 }
 
@@ -394,7 +399,7 @@ TEST(Interruptible, QuickElementsAreGivenInOrder) {
       MakeInterruptible(Dataset::Range(1000), {}).value();
   int64_t expected = 0;
   while (true) {
-    const auto next = *iterator->NextBy(std::nullopt, absl::InfiniteFuture());
+    const auto next = *iterator->NextBy(absl::InfiniteFuture());
     ASSERT_TRUE(next.ok());
     if (!next->has_value()) break;
     EXPECT_EQ((*next)->tensor(0).scalar<int64_t>(), expected++);

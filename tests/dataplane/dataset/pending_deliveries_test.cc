@@ -94,7 +94,7 @@ Dataset FromService(int64_t count) {
        .build = [](const BuildSite& site) -> absl::StatusOr<std::unique_ptr<NodeIterator>> {
          return std::make_unique<Given>(site);
        }});
-  return Dataset(MakeNode("TestService", {{"count", count}}, {}));
+  return DatasetOf(MakeNode("TestService", {{"count", count}}, {}));
 }
 
 constexpr int64_t kCount = 100;

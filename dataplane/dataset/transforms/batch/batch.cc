@@ -79,21 +79,21 @@ NodeKind PaddedBatchKind() {
 }
 
 Dataset Dataset::Batch(int64_t batch_size, BatchOptions options) const {
-  return Dataset(MakeNode("Batch", AttrsOf(batch_size, options.drop_remainder), {node_}));
+  return DatasetOf(MakeNode("Batch", AttrsOf(batch_size, options.drop_remainder), {node_}));
 }
 
 Dataset Dataset::RaggedBatch(int64_t batch_size, BatchOptions options) const {
-  return Dataset(MakeNode("RaggedBatch", AttrsOf(batch_size, options.drop_remainder), {node_}));
+  return DatasetOf(MakeNode("RaggedBatch", AttrsOf(batch_size, options.drop_remainder), {node_}));
 }
 
 Dataset Dataset::PaddedBatch(int64_t batch_size, PaddedBatchOptions options) const {
   if (!status().ok()) return *this;
   absl::StatusOr<RowPadding> padding =
       MakePadding(options.padded_shapes, options.padding_values, element_spec());
-  if (!padding.ok()) return Dataset(FailedNode("PaddedBatch", {node_}, padding.status()));
+  if (!padding.ok()) return DatasetOf(FailedNode("PaddedBatch", {node_}, padding.status()));
   Attrs attrs = AttrsOf(batch_size, options.drop_remainder);
   AddPadding(*padding, attrs);
-  return Dataset(MakeNode("PaddedBatch", std::move(attrs), {node_}));
+  return DatasetOf(MakeNode("PaddedBatch", std::move(attrs), {node_}));
 }
 
 }  // namespace penstock

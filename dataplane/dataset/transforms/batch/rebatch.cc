@@ -213,7 +213,7 @@ Dataset Dataset::Rebatch(int64_t batch_size, BatchOptions options) const {
 }
 
 Dataset Dataset::Rebatch(std::vector<int64_t> batch_sizes, BatchOptions options) const {
-  return Dataset(MakeNode(
+  return DatasetOf(MakeNode(
       "Rebatch",
       {{"batch_sizes", std::move(batch_sizes)}, {"drop_remainder", options.drop_remainder}},
       {node_}));

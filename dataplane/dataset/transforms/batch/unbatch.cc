@@ -132,7 +132,7 @@ NodeKind UnbatchKind() {
 }
 
 Dataset Dataset::Unbatch() const {
-  return Dataset(MakeNode("Unbatch", {}, {node_}));
+  return DatasetOf(MakeNode("Unbatch", {}, {node_}));
 }
 
 }  // namespace penstock

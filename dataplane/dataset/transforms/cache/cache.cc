@@ -288,11 +288,11 @@ NodeKind CacheKind() {
 }
 
 Dataset Dataset::Cache() const {
-  return Dataset(MakeNode("Cache", {}, {node_}));
+  return DatasetOf(MakeNode("Cache", {}, {node_}));
 }
 
 Dataset Dataset::Cache(std::string path) const {
-  return Dataset(MakeNode("Cache", {{"path", std::move(path)}}, {node_}));
+  return DatasetOf(MakeNode("Cache", {{"path", std::move(path)}}, {node_}));
 }
 
 }  // namespace penstock

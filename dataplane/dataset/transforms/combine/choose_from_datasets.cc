@@ -72,11 +72,11 @@ NodeKind ChooseFromDatasetsKind() {
 Dataset Dataset::ChooseFromDatasets(std::vector<Dataset> datasets, const Dataset& choice_dataset,
                                     ChooseFromDatasetsOptions options) {
   std::vector<NodePtr> inputs;
-  for (const Dataset& dataset : datasets) inputs.push_back(dataset.node());
-  inputs.push_back(choice_dataset.node());
-  return Dataset(MakeNode("ChooseFromDatasets",
-                          {{"stop_on_empty_dataset", options.stop_on_empty_dataset}},
-                          std::move(inputs)));
+  for (const Dataset& dataset : datasets) inputs.push_back(NodeOf(dataset));
+  inputs.push_back(NodeOf(choice_dataset));
+  return DatasetOf(MakeNode("ChooseFromDatasets",
+                            {{"stop_on_empty_dataset", options.stop_on_empty_dataset}},
+                            std::move(inputs)));
 }
 
 }  // namespace penstock

@@ -90,7 +90,7 @@ NodeKind ConcatenateKind() {
 }
 
 Dataset Dataset::Concatenate(const Dataset& other) const {
-  return Dataset(MakeNode("Concatenate", {}, {node_, other.node()}));
+  return DatasetOf(MakeNode("Concatenate", {}, {node_, NodeOf(other)}));
 }
 
 }  // namespace penstock

@@ -331,19 +331,19 @@ NodeKind InterleaveKind() {
 Dataset Dataset::FlatMap(DatasetFunction fn) const {
   if (!status().ok()) return *this;
   absl::StatusOr<Body> body = TraceBody(fn, element_spec());
-  if (!body.ok()) return Dataset(FailedNode("FlatMap", {node_}, body.status()));
-  return Dataset(MakeNode("FlatMap", {{"function", body->arguments}}, {node_, body->root}));
+  if (!body.ok()) return DatasetOf(FailedNode("FlatMap", {node_}, body.status()));
+  return DatasetOf(MakeNode("FlatMap", {{"function", body->arguments}}, {node_, body->root}));
 }
 
 Dataset Dataset::Interleave(DatasetFunction fn, InterleaveOptions options) const {
   if (!status().ok()) return *this;
   absl::StatusOr<Body> body = TraceBody(fn, element_spec());
-  if (!body.ok()) return Dataset(FailedNode("Interleave", {node_}, body.status()));
-  return Dataset(MakeNode("Interleave",
-                          {{"function", body->arguments},
-                           {"cycle_length", options.cycle_length},
-                           {"block_length", options.block_length}},
-                          {node_, body->root}));
+  if (!body.ok()) return DatasetOf(FailedNode("Interleave", {node_}, body.status()));
+  return DatasetOf(MakeNode("Interleave",
+                            {{"function", body->arguments},
+                             {"cycle_length", options.cycle_length},
+                             {"block_length", options.block_length}},
+                            {node_, body->root}));
 }
 
 }  // namespace penstock

@@ -127,12 +127,12 @@ NodeKind SampleFromDatasetsKind() {
 Dataset Dataset::SampleFromDatasets(std::vector<Dataset> datasets,
                                     SampleFromDatasetsOptions options) {
   std::vector<NodePtr> inputs;
-  for (const Dataset& dataset : datasets) inputs.push_back(dataset.node());
+  for (const Dataset& dataset : datasets) inputs.push_back(NodeOf(dataset));
   Attrs attrs = {{"weights", std::move(options.weights)},
                  {"stop_on_empty_dataset", options.stop_on_empty_dataset},
                  {"rerandomize_each_iteration", options.rerandomize_each_iteration}};
   if (options.seed.has_value()) attrs["seed"] = static_cast<int64_t>(*options.seed);
-  return Dataset(MakeNode("SampleFromDatasets", std::move(attrs), std::move(inputs)));
+  return DatasetOf(MakeNode("SampleFromDatasets", std::move(attrs), std::move(inputs)));
 }
 
 }  // namespace penstock

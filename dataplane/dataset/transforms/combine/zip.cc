@@ -141,8 +141,8 @@ NodeKind ZipKind() {
 
 Dataset Dataset::Zip(std::vector<Dataset> datasets) {
   std::vector<NodePtr> inputs;
-  for (const Dataset& dataset : datasets) inputs.push_back(dataset.node());
-  return Dataset(MakeNode("Zip", {}, std::move(inputs)));
+  for (const Dataset& dataset : datasets) inputs.push_back(NodeOf(dataset));
+  return DatasetOf(MakeNode("Zip", {}, std::move(inputs)));
 }
 
 }  // namespace penstock

@@ -206,8 +206,8 @@ NodeKind MapKind() {
 Dataset Dataset::Map(MapFunction fn, MapOptions options) const {
   if (!status().ok()) return *this;
   absl::StatusOr<std::shared_ptr<const FunctionDef>> traced = Trace(fn, element_spec());
-  if (!traced.ok()) return Dataset(FailedNode("Map", {node_}, traced.status()));
-  return Dataset(MakeNode(
+  if (!traced.ok()) return DatasetOf(FailedNode("Map", {node_}, traced.status()));
+  return DatasetOf(MakeNode(
       "Map", {{"function", *std::move(traced)}, {"num_parallel_calls", options.num_parallel_calls}},
       {node_}));
 }

@@ -42,10 +42,10 @@ absl::Status CheckPredicate(const Attrs& attrs, const Dataset::Node& input) {
 }
 
 NodePtr MakePredicateNode(const char* op, const MapFunction& fn, const Dataset& input) {
-  if (!input.status().ok()) return input.node();
+  if (!input.status().ok()) return NodeOf(input);
   absl::StatusOr<std::shared_ptr<const FunctionDef>> traced = Trace(fn, input.element_spec());
-  if (!traced.ok()) return FailedNode(op, {input.node()}, traced.status());
-  return MakeNode(op, {{"predicate", *std::move(traced)}}, {input.node()});
+  if (!traced.ok()) return FailedNode(op, {NodeOf(input)}, traced.status());
+  return MakeNode(op, {{"predicate", *std::move(traced)}}, {NodeOf(input)});
 }
 
 absl::StatusOr<Predicate> Predicate::Create(const BuildSite& site) {

@@ -117,8 +117,8 @@ NodeKind ScanKind() {
 Dataset Dataset::Scan(const Expr& initial_state, StateFunction scan_func) const {
   if (!status().ok()) return *this;
   absl::StatusOr<Attrs> attrs = ScanAttrs(initial_state, scan_func, element_spec());
-  if (!attrs.ok()) return Dataset(FailedNode("Scan", {node_}, attrs.status()));
-  return Dataset(MakeNode("Scan", *std::move(attrs), {node_}));
+  if (!attrs.ok()) return DatasetOf(FailedNode("Scan", {node_}, attrs.status()));
+  return DatasetOf(MakeNode("Scan", *std::move(attrs), {node_}));
 }
 
 }  // namespace penstock

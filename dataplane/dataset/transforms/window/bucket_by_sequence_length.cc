@@ -166,7 +166,7 @@ Dataset Dataset::BucketBySequenceLength(MapFunction element_length, Ints bucket_
   constexpr char kOp[] = "BucketBySequenceLength";
   if (!status().ok()) return *this;
   absl::StatusOr<std::shared_ptr<const FunctionDef>> length = Trace(element_length, element_spec());
-  if (!length.ok()) return Dataset(FailedNode(kOp, {node_}, length.status()));
+  if (!length.ok()) return DatasetOf(FailedNode(kOp, {node_}, length.status()));
   Attrs attrs = WindowAttrs(options.drop_remainder, options.max_age);
   attrs["element_length"] = *std::move(length);
   attrs["bucket_boundaries"] = std::move(bucket_boundaries);
@@ -176,10 +176,10 @@ Dataset Dataset::BucketBySequenceLength(MapFunction element_length, Ints bucket_
   if (!options.no_padding || !options.padded_shapes.empty() || !options.padding_values.empty()) {
     absl::StatusOr<RowPadding> padding =
         MakePadding(options.padded_shapes, options.padding_values, element_spec());
-    if (!padding.ok()) return Dataset(FailedNode(kOp, {node_}, padding.status()));
+    if (!padding.ok()) return DatasetOf(FailedNode(kOp, {node_}, padding.status()));
     AddPadding(*padding, attrs);
   }
-  return Dataset(MakeNode(kOp, std::move(attrs), {node_}));
+  return DatasetOf(MakeNode(kOp, std::move(attrs), {node_}));
 }
 
 }  // namespace penstock

@@ -341,8 +341,8 @@ Dataset Dataset::Rounds(int64_t num_consumers, RoundsOptions options) const {
   };
   absl::Status traced = add("bucket", options.bucket);
   traced.Update(add("cost", options.cost));
-  if (!traced.ok()) return Dataset(FailedNode(kOp, {node_}, traced));
-  return Dataset(MakeNode(kOp, std::move(attrs), {node_}));
+  if (!traced.ok()) return DatasetOf(FailedNode(kOp, {node_}, traced));
+  return DatasetOf(MakeNode(kOp, std::move(attrs), {node_}));
 }
 
 }  // namespace penstock

@@ -11,13 +11,13 @@ namespace {
 
 // Returns the node with the attributes of `form`, or a node whose status is the mistake.
 Dataset Formed(const WindowedDataset::Windows& windows, absl::StatusOr<Attrs> form) {
-  if (!windows.input->status.ok()) return Dataset(windows.input);
+  if (!windows.input->status.ok()) return DatasetOf(windows.input);
   absl::Status mistake = windows.mistake;
   mistake.Update(form.status());
-  if (!mistake.ok()) return Dataset(FailedNode(windows.op, {windows.input}, mistake));
+  if (!mistake.ok()) return DatasetOf(FailedNode(windows.op, {windows.input}, mistake));
   Attrs attrs = windows.attrs;
   attrs.merge(*form);
-  return Dataset(MakeNode(windows.op, std::move(attrs), {windows.input}));
+  return DatasetOf(MakeNode(windows.op, std::move(attrs), {windows.input}));
 }
 
 // Returns whether elements of `spec` can be stacked without padding.

@@ -101,8 +101,8 @@ TEST(PaddedBatch, IsTheSameAfterAMapThatWritesIntoItsRows) {
                                    {.num_parallel_calls = calls});
     const Dataset in_place = mapped.PaddedBatch(3, options);
     const Dataset copied = mapped.Prefetch(1).PaddedBatch(3, options);
-    EXPECT_TRUE(IsMapBatch(*in_place.node()));
-    EXPECT_FALSE(IsMapBatch(*copied.node()));
+    EXPECT_TRUE(IsMapBatch(*NodeOf(in_place)));
+    EXPECT_FALSE(IsMapBatch(*NodeOf(copied)));
     EXPECT_EQ(ReadAll(in_place), ReadAll(copied));
     EXPECT_THAT(in_place.Explain(), HasSubstr("each result into its row of the block of Padded"));
   }

@@ -366,7 +366,7 @@ TEST_F(CacheOnDisk, ThatIsUnusableIsAnErrorThroughEveryNode) {
     EXPECT_THAT(std::string(iterator.Next().status().message()), HasSubstr("cannot create"))
         << dataset.Explain();
     const auto timed = *MakeInterruptible(dataset, {});
-    const auto next = timed->NextBy(std::nullopt, absl::InfiniteFuture());
+    const auto next = timed->NextBy(absl::InfiniteFuture());
     EXPECT_THAT(std::string(next->status().message()), HasSubstr("cannot create"))
         << dataset.Explain();
   }

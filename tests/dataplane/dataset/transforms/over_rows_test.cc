@@ -17,7 +17,7 @@ namespace {
 
 bool GoesOver(const Dataset& batched) {
   EXPECT_TRUE(batched.status().ok()) << batched.status();
-  return IsMapBatch(*batched.node()) && GoesOverRows(*batched.node());
+  return IsMapBatch(*NodeOf(batched)) && GoesOverRows(*NodeOf(batched));
 }
 
 // Elements of a scalar, a vector and a matrix that differ from row to row.

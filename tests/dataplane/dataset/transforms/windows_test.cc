@@ -396,11 +396,11 @@ TEST(Pack, RefusesArgumentsThatDoNotFit) {
 TEST(Windows, OfADefinitionFromOutsideAreChecked) {
   const Dataset vectors = Vectors({1, 2});
   const auto with = [](const Dataset& good, const std::string& name, std::optional<Attr> value) {
-    const Dataset::Node& node = *good.node();
+    const Dataset::Node& node = *NodeOf(good);
     Attrs attrs = node.attrs;
     attrs.erase(name);
     if (value.has_value()) attrs[name] = *value;
-    return Mistake(Dataset(MakeNode(node.op, attrs, node.inputs)));
+    return Mistake(DatasetOf(MakeNode(node.op, attrs, node.inputs)));
   };
   const Dataset padded = vectors.Window(2).PaddedBatch();
   const Attr spec = Spec(Dense(kInt32, Shape({4}))), text = std::string("other");
@@ -411,9 +411,7 @@ TEST(Windows, OfADefinitionFromOutsideAreChecked) {
               HasSubstr("padded is missing for windows that become a padded_batch"));
   EXPECT_THAT(with(padded, "padded", spec), HasSubstr("padded_shapes is for"));
   EXPECT_THAT(with(padded, "padding_values",
-                   vectors.Map([](Expr x) { return Cast(x, kInt32); })
-                       .PaddedBatch(2)
-                       .node()
+                   NodeOf(vectors.Map([](Expr x) { return Cast(x, kInt32); }).PaddedBatch(2))
                        ->attrs.at("padding_values")),
               HasSubstr("padding_values must have a scalar of int64 for the element"));
   const Dataset buckets = vectors.BucketBySequenceLength(Length, {3}, {2, 2});
