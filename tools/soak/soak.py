@@ -263,7 +263,7 @@ def main():
     try:
         with network or contextlib.nullcontext(), \
                 Fleet(args.bin, folder, args.protocol, client_timeout_ms=CLIENT_TIMEOUT * 1000, dispatcher_flags=journal,
-                      worker_flags=["--plugin", args.plugin] if "end-worker" in args.faults else [],
+                      worker_flags=["--plugins", args.plugin] if "end-worker" in args.faults else [],
                       network=network) as fleet:
             soak = Soak(args, fleet)
             soak.run()
