@@ -330,7 +330,7 @@ class CommandTest(unittest.TestCase):
     def test_the_name_of_a_flag_before_0_9_has_the_same_effect(self):
         missing = "/nowhere/libnumbers.so"
         for flag in ("--plugins", "--plugin"):
-            self.assert_fails(run("worker", "--dispatcher-address", "localhost:1", flag, missing), missing)
+            self.assert_fails(run("worker", "--dispatcher-address", "localhost:1", flag, missing), "NOT_FOUND", missing)
 
     def test_a_worker_whose_protocol_cannot_run_here_takes_its_fallback_and_says_so(self):
         dispatcher = self.dispatcher()
