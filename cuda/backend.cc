@@ -77,7 +77,7 @@ class CudaStream final : public DeviceStream {
   ~CudaStream() override {
     if (owner_ == Owner::kCaller || !in_creator_) return;
     const absl::StatusOr<OnDevice> on = OnDevice::Enter(device_);
-    // The work that is queued on the stream is still completed.
+    // Work already queued on the stream still completes.
     if (on.ok()) ToStatus(cudaStreamDestroy(stream_), "cudaStreamDestroy").IgnoreError();
   }
 

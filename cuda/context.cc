@@ -117,7 +117,7 @@ std::optional<int> FindDeviceInUse() {
   const Driver& driver = TheDriver();
   if (!driver.whole()) return std::nullopt;
   CUdevice handle;
-  // Fails after the last device, and as long as nothing has started the driver.
+  // Fails past the last device, and for every device if the driver has not been initialized yet.
   for (int device = 0; driver.device_get(&handle, device) == CUDA_SUCCESS; ++device) {
     unsigned flags = 0;
     int active = 0;
@@ -147,9 +147,9 @@ MemoryKind KindOfDeviceMemory(const void* address) {
       pool != nullptr) {
     return MemoryKind::kPooled;
   }
-  // The attribute that tells whether other processes can open the memory is also false for
-  // cudaMalloc()'s memory under some drivers, in MIG and in confidential computing. Only memory
-  // mapped from pieces has a handle.
+  // Only mapped memory has an allocation handle. The attribute for memory that other processes can
+  // open does not tell the two apart: under some drivers, in MIG and in confidential computing it
+  // is false for cudaMalloc()'s memory too.
   CUmemGenericAllocationHandle pieces;
   if (driver.retain_allocation != nullptr && driver.release_allocation != nullptr &&
       driver.retain_allocation(&pieces, const_cast<void*>(address)) == CUDA_SUCCESS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device on which a CUDA call works. Pushes and pops the driver's primary contexts, because
+// Selects the device of CUDA calls. Pushes and pops the driver's primary contexts, because
 // cudaSetDevice() would leave a context of hundreds of MB on a device that the program does not
 // use. Private to this folder.
 #pragma once
@@ -26,14 +26,14 @@ std::optional<int> FindDeviceInUse();
 // already uses, or 0 if it uses none yet.
 absl::StatusOr<int> DeviceInUse();
 
-// Returns how device memory was made; kDevice if the driver cannot tell.
+// Returns how device memory was allocated; kDevice if the driver cannot tell.
 MemoryKind KindOfDeviceMemory(const void* address);
 
 // Returns a device's attribute, one of CUdevice_attribute; 0 if the driver does not know it.
 int DriverAttribute(int device, int attribute);
 
-// While it exists, CUDA calls of this thread are for that device. They take no part in another
-// thread's capture into a graph; many calls would otherwise invalidate the capture.
+// While it exists, CUDA calls of this thread are for that device. They do not affect another
+// thread's graph capture, which many calls would otherwise invalidate.
 class OnDevice {
  public:
   // NotFound for a device that does not exist. Makes the device's primary context if the process
@@ -47,7 +47,7 @@ class OnDevice {
  private:
   OnDevice() = default;
   bool entered_ = true;
-  cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeRelaxed;  // the thread's mode before
+  cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeRelaxed;  // the thread's previous mode
 };
 
 }  // namespace penstock::cuda

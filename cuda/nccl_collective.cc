@@ -4,7 +4,7 @@
 // reports an error and is aborted here.
 //
 // NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
-// NCCL 2.26 the trainer must not have launches of its own under way while it calls Next() or
+// NCCL 2.26 the trainer must not have NCCL launches of its own in progress while it calls Next() or
 // Reduce(). From 2.26 on NCCL_LAUNCH_ORDER_IMPLICIT=1 takes care of the order.
 #include <cuda_runtime_api.h>
 
@@ -206,7 +206,7 @@ class NcclCollective final : public Collective {
 
   explicit NcclCollective(const NcclLibrary& nccl) : nccl_(nccl) {}
 
-  // A split under way. NCCL stores the new communicator in `made` when it is done.
+  // A split in progress. NCCL stores the new communicator in `made` when it is done.
   struct Begun {
     std::unique_ptr<NcclCollective> own;
     std::unique_ptr<NcclComm> made;
@@ -264,7 +264,7 @@ class NcclCollective final : public Collective {
     return state == kNcclSuccess;
   }
 
-  // Calls `ask` for a communicator's state until nothing is under way.
+  // Polls a communicator's state with `ask` until no operation is in progress.
   template <class Ask>
   static absl::Status AwaitSettled(const NcclLibrary& nccl, std::string_view call, Ask ask) {
     int state = kNcclInProgress;
@@ -275,7 +275,7 @@ class NcclCollective final : public Collective {
       Sleep(kPoll);
     }
   }
-  // The same for this communicator. If it was aborted, returns the reason instead.
+  // Does so for this communicator. If it was aborted, returns the reason instead.
   absl::Status Settle(std::string_view call) {
     const absl::Status settled = AwaitSettled(nccl_, call, [this](int* state) {
       MutexLock lock(mu_);

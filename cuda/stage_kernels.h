@@ -17,7 +17,7 @@ struct ImagesCall {
   void* planes;
   PlaneType type;
   int64_t batch;
-  int64_t pixels;  // of an image
+  int64_t pixels;  // per image
   int channels;
   float scale[4];
   float offset[4];

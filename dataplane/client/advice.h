@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice about a job that its reader is unlikely to want. Each is logged once, as an event, with
-// the remedy.
+// Warnings about jobs that probably do not do what the user wants. Each is logged once, as an
+// event, with the remedy.
 #pragma once
 
 #include <cstdint>

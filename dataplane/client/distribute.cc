@@ -40,7 +40,7 @@ class DistributeIterator final : public NodeIterator, public ReadyHint {
  private:
   const std::shared_ptr<JobReader> reader_;
   const int64_t repetition_;
-  KeptAcrossPasses* const kept_;  // nullptr: there is only one pass
+  KeptAcrossPasses* const kept_;  // nullptr: only one pass
 };
 
 // InvalidArgument for a dataset that itself reads through a service: workers do not pass on

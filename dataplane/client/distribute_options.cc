@@ -113,7 +113,7 @@ absl::Status CheckDelivery(const DistributeOptions& options, const Deterministic
         "order kDeterministic needs processing_mode DYNAMIC, or a static one: in mode OFF each "
         "worker reads the whole dataset, so the number of elements depends on their number");
   }
-  // The partitions that a reader has elements of.
+  // The number of partitions that have elements for one reader.
   const protocol::Positions positions{.partitions = PartitionsOf(options),
                                       .consumers = std::max<int64_t>(order.num_consumers, 1)};
   const int64_t shares = positions.shares();
@@ -204,7 +204,7 @@ control::JobTerms TermsOf(const DistributeOptions& options) {
           .remainder_policy = delivery.remainder_policy,
           .on_error = delivery.on_error,
           .cross_trainer_cache = delivery.cross_trainer_cache.has_value(),
-          // All consumers read all workers.
+          // The consumers of a job read from all workers.
           .target_workers = delivery.num_consumers ? TargetWorkers::kAny : options.target_workers,
           .quota = options.quota};
 }

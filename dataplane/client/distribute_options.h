@@ -21,7 +21,7 @@ control::JobTerms TermsOf(const DistributeOptions& options);
 
 Attrs ToAttrs(const DistributeOptions& options);
 // InvalidArgument if attributes exclude each other. Otherwise the values may still be wrong: see
-// Check(). REQUIRES: attributes that DistributeRules() admit.
+// Check(). REQUIRES: the attributes satisfy DistributeRules().
 absl::StatusOr<DistributeOptions> FromAttrs(const Attrs& attrs);
 std::vector<AttrRule> DistributeRules();
 

@@ -8,8 +8,8 @@
 
 namespace penstock::client {
 
-// Returns which elements are read where, and the options that differ from their defaults:
-// name=value by the names of the options, durations with their unit, choices by their names.
+// Returns where the elements are read, and the options that differ from their defaults, as
+// name=value. Durations have a unit, and choices are given by name.
 std::string ExplainDistribute(const Dataset::Node& node);
 
 }  // namespace penstock::client

@@ -23,7 +23,7 @@ namespace penstock::client {
 namespace {
 
 constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join checks for cancellation
-// How often a dataset is registered, at most, for one join.
+// How often one join registers a dataset at most.
 constexpr int kMostRegistrations = 3;
 
 }  // namespace
@@ -34,7 +34,7 @@ absl::Status JobConnection::Open() {
   RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
   RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
   preference_ = MakeTransportPreference(options_, settings);
-  // Otherwise it is opened when a worker is found that offers nothing better.
+  // Otherwise it is opened once a worker is found that offers no better protocol.
   if (transfer::ucx::IsNamed(preference_.protocol, preference_.fallback))
     transfer::ucx::OpenEarly();
   tls_ = settings.tls;
@@ -68,7 +68,8 @@ absl::StatusOr<control::JobAnswer> JobConnection::Ask(const std::optional<std::s
   request.name_space = options_.name_space;
   std::string name = options_.job_name;
   if (node_->inputs.empty() && !name.empty()) {
-    // With the id in the name, datasets that were registered apart may be read under one name.
+    // Adding the id to the name allows datasets that were registered separately to be read under
+    // one name.
     name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/", name);
   }
   if (!name.empty()) request.name = control::ScopedName(options_.name_space, name);
@@ -98,7 +99,7 @@ absl::StatusOr<control::JobAnswer> JobConnection::Ask(const std::optional<std::s
                      stub_->GetOrRegisterDataset(dataset, call));
     request.dataset_id = answer.dataset_id;
     absl::StatusOr<control::JobAnswer> job = join();
-    // Another dispatcher may have begun in between that does not know the dataset.
+    // Another dispatcher, which does not know the dataset, may have started in between.
     if (!absl::IsNotFound(job.status()) || attempt == kMostRegistrations) return job;
     dataset.request = NewRequest();
     request.request = NewRequest();

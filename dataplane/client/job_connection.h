@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a node Distribute reaches its job: the process's settings, the stub, registering the dataset
-// and joining. Changes with what a join asks of the dispatcher. One thread at a time.
+// Connects a node Distribute to its job: reads the process's settings, makes the stub, registers
+// the dataset and joins. Reason to change: the requests of a join. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -25,14 +25,14 @@ class JobConnection {
 
   // Reads the settings, loads the transports and makes the stub. Does nothing after a success.
   absl::Status Open();
-  // REQUIRES, here and below: Open() has succeeded. Any thread.
+  // REQUIRES for this method and those below: Open() has succeeded. Any thread.
   control::DispatcherStub& stub() const { return *stub_; }
   const transfer::TransportPreference& transport_preference() const { return preference_; }
   const TlsConfig& tls() const { return tls_; }
   const transfer::TcpOptions& tcp() const { return tcp_; }
 
   // Registers the dataset and joins the job. Ends early when reading is cancelled. `job_name`: the
-  // name that a restored state has; `merged`: the states of all ranks that the job continues.
+  // name in a restored state; `merged`: the states of all ranks, if the job continues them.
   absl::StatusOr<control::JobAnswer> Join(const std::optional<std::string>& job_name,
                                           const std::optional<MergedStates>& merged);
 

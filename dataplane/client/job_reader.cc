@@ -246,8 +246,8 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
     merged = merged_states_.has_value();
   }
   if (merged) RETURN_IF_ERROR(EnsureJoined());
-  // A position from which a node above will read again in the same job needs the job too. If the
-  // job cannot be joined, Next() returns the error.
+  // A node above may read again from this position in the same job, so the job must be joined for
+  // it too. If the job cannot be joined, Next() returns the error.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   MutexLock lock(mu_);
   JobState state{.reader = StateNow(job_.has_value() ? RepetitionOf(pass) : 0),

@@ -47,7 +47,7 @@ class JobReader {
 
   // Commits the state of that Save(), or the restored state, which is durable. Joins the job if
   // nothing has been read since the restore. Returns OK also if a later state is committed. Any
-  // thread. FailedPrecondition for a state that is not known here, or no longer.
+  // thread. FailedPrecondition for a state that this reader does not know, or no longer keeps.
   absl::Status Commit(uint64_t save);
   // Stops reading: reports the deliveries to the dispatcher, so that others get the rest. Any
   // thread. Returns when the dispatcher knows, or after `bound`.
@@ -77,7 +77,7 @@ class JobReader {
   // Asks the dispatcher for its part of the state, and returns the complete section.
   absl::StatusOr<std::string> SectionOf(JobState state);
   absl::Status TakeUp(int64_t pass, JobState state);
-  // Takes up the states of all ranks, for a job under another service or launch.
+  // Restores the states of all ranks, for a job under another service or launch.
   absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
   // Ends the sessions, forgets states and job; a new incarnation begins.
   void BeginAnew() REQUIRES(joining_mu_, mu_);
@@ -107,8 +107,8 @@ class JobReader {
   Incarnation incarnation_ GUARDED_BY(mu_);
   std::optional<JobState> restored_ GUARDED_BY(mu_);           // until its sessions have begun
   std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);  // joining asks for them
-  // This reader continues for a process that died, and reports this in every repetition that it
-  // joins. It has no element of a repetition that its state does not name.
+  // This reader continues the work of a process that died, and reports this in every repetition
+  // that it joins. It has no element of a repetition that its state does not name.
   bool took_up_ GUARDED_BY(mu_) = false;
   std::map<int64_t, std::shared_ptr<Session>> sessions_ GUARDED_BY(mu_);  // by repetition
   SavedStates saves_ GUARDED_BY(mu_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The states of a reader that may still be committed. Changes with the rules for which those are.
-// A value, guarded by the reader's lock.
+// The states of a reader that may still be committed. Reason to change: the rules that decide which
+// states these are. A value, guarded by the reader's lock.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class SavedStates {
     states_[state.save] = std::move(state);
     if (states_.size() > kMost) states_.erase(states_.begin());
   }
-  // Returns nullptr for a state that is not known here, or no longer.
+  // Returns nullptr for a state that is not known here, or is no longer kept.
   const ReaderState* Find(uint64_t save) const {
     const auto found = states_.find(save);
     return found == states_.end() ? nullptr : &found->second;

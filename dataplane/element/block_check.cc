@@ -104,7 +104,7 @@ class Checker {
           absl::StrCat("an element's leaf ", i, " ('", spec_.LeafName(i),
                        "') has bools on a device, where they cannot be checked"));
     }
-    // A bool with another value is undefined behaviour in its reader.
+    // Reading a bool with any other value is undefined behaviour.
     const uint8_t* values = At<uint8_t>(prefix.head_bytes + entry.data_offset);
     uint8_t all = 0;
     for (uint64_t k = 0; k < count; ++k) all |= values[k];

@@ -5,7 +5,7 @@
 
 namespace penstock {
 
-// As memcpy, but at full speed for any two addresses. If `to` is a few bytes ahead of `from`,
+// Same as memcpy, but at full speed for any two addresses. If `to` is a few bytes ahead of `from`,
 // modulo the page size, wide loads wait for stores to other pages that look like the same address
 // (glibc bug 30994): memcpy then reaches 3 GB/s on AMD's Zen 4 instead of 20. Consecutive windows
 // of a mapped file in a batch have such addresses. From 4 MiB on the copy bypasses the caches, if

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flag of an element that only completes a last round.
+// The flag of an element that only pads the last round.
 #pragma once
 
 #include "penstock/element.h"

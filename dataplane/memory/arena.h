@@ -39,7 +39,7 @@ class Arena {
   };
   std::vector<Chunk> chunks_;
   size_t current_ = 0;  // of chunks_
-  size_t used_ = 0;     // bytes of it
+  size_t used_ = 0;     // bytes of that chunk
 };
 
 // Rewinds at the end of a scope.

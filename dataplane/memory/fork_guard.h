@@ -10,7 +10,7 @@
 namespace penstock {
 
 // Returns how often this process and its ancestors have forked, as seen from the child. An object
-// made under another number belongs to a different process. Any thread; one load.
+// made when the count was different belongs to another process. Any thread; one load.
 uint64_t ForkCount();
 
 // Remembers the fork count of its construction. True in the process that made it.

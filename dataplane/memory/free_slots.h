@@ -87,7 +87,7 @@ class FreeSlots {
   Slot* first_ = nullptr;
   Slot** last_link_ = &first_;
   size_t resting_ = 0;
-  Slot* rested_ = nullptr;  // all others, last in first
+  Slot* rested_ = nullptr;  // all others, last in, first out
 };
 
 }  // namespace penstock

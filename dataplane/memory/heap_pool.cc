@@ -28,9 +28,10 @@ constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has
 constexpr size_t kMaxSlotsPerSegment = 256;
 // Each registration costs a call to the device, and entries in its tables.
 constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
-// Kept segments of one slot: one is read while another is filled.
+// The number of single-slot segments that are kept: one is read while another is filled.
 constexpr int kKeptOwnSegments = 2;
-// A pool may hold as much again as it lends, plus this many bytes, before it frees unused segments.
+// A pool may hold twice the bytes that it has lent, plus this many, before it frees unused
+// segments.
 constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
 // Slots of at least this size rest when another thread returns them. Smaller slots are used so
 // briefly that resting would cost more than it saves.
@@ -210,7 +211,8 @@ absl::StatusOr<std::unique_ptr<HeapPool::Segment>> HeapPool::NewSegment(size_t c
                                                                         int size_class) {
   const size_t bytes = count * slot_bytes;
   auto segment = std::make_unique<Segment>();
-  // madvise() stays in force for an address range. So this memory is mapped apart from the heap.
+  // The effect of madvise() stays with an address range, so this memory is mapped separately from
+  // the heap.
   segment->mapped = bytes >= kHugePageBytes;
   const size_t alignment = registrar_ != nullptr ? kPageBytes : kBlockAlignment;
   void* const memory =

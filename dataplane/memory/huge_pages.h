@@ -19,14 +19,14 @@ inline constexpr size_t kHugePageBytes = size_t{2} << 20;
 // can be mapped as such. It fails with ENOMEM if it would leave less than 16 MiB of RLIMIT_AS.
 void* MapAligned(size_t bytes, int protection, int flags, int fd);
 
-// Makes the whole huge pages of `pages`, a part of a shared mapping from MapAligned(), present as
-// such, until the system refuses: its memory is fragmented, or Linux is too old. After ENOMEM
-// (fragmented) the process requests no more for 10 s. The caller must make the rest present in
-// another way. Returns the errno of the refusal, or 0. Any thread.
+// Makes all huge pages that fit into `pages` present as huge pages. `pages` is part of a shared
+// mapping from MapAligned(). Stops once the system refuses, because its memory is fragmented or
+// Linux is too old. After ENOMEM (fragmented) the process requests no more for 10 s. The caller
+// must make the rest present in another way. Returns the errno of the refusal, or 0. Any thread.
 int MakeHuge(absl::Span<std::byte> pages);
 
-// Asks the system for huge pages when `memory`, private to this process, is first touched. For
-// memory that begins at a multiple of kHugePageBytes.
+// Asks the system to use huge pages when `memory`, which is private to this process, is first
+// touched. REQUIRES: `memory` begins at a multiple of kHugePageBytes.
 void PreferHuge(absl::Span<std::byte> memory);
 
 }  // namespace penstock

@@ -51,10 +51,10 @@ class Pool {
   virtual absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) {
     return Lend(head_bytes + body_bytes);
   }
-  // For a pool whose memory depends on the element. Returns the place of the element that the
-  // pool's user will return `ahead` elements after the one that is requested now. Called by the
-  // thread that serves that request. The place remains valid forever, on any thread. kNoPlace if
-  // all elements are treated alike.
+  // For pools that choose the memory by the element. Returns the place of the element that the
+  // pool's user will return `ahead` elements after the one being requested. Call it on the thread
+  // that serves that request. The place remains valid forever, on any thread. kNoPlace if all
+  // elements are treated alike.
   virtual int64_t PlaceOf(int64_t /*ahead*/) const { return kNoPlace; }
   // The same as LendBlock(head_bytes, body_bytes), for the element at a place of PlaceOf().
   virtual absl::StatusOr<Loan> LendBlockAt(int64_t /*place*/, size_t head_bytes,

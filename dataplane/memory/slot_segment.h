@@ -3,11 +3,11 @@
 //
 // A slot has room for a head and, from a page boundary on, for a body. An element's block crosses
 // that boundary, so that its head ends where the body begins. A process that does not trust the
-// others has its own view of the same bodies, each after a private page in the head's place. A
-// reader copies the head to that page and checks the copy. It then has a whole block whose offsets
-// the writer can no longer change. A writer makes the head there and copies it into the segment
-// when the block is done. Whatever other processes write into the segment, the writer never writes
-// outside it.
+// others maps the same bodies into a view of its own, in which a private page takes the place of
+// each head. A reader copies the head to that page and checks the copy. It then has a whole block
+// whose offsets the writer can no longer change. A writer makes the head there and copies it into
+// the segment when the block is done. Whatever other processes write into the segment, the writer
+// never writes outside it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Larger heads (many strings, long ragged rows) are placed with their body in its room.
+// A larger head (many strings, long ragged rows) is written into the body's room, before the body.
 inline constexpr size_t kHeadRoom = kPageBytes;
 
 inline constexpr uint32_t kMaxSlots = 1024;  // of one segment

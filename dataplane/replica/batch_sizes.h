@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the rows of a batch are divided among replicas, and how many steps that makes.
+// How the rows of a batch are divided among replicas, and how many steps result.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace penstock::replica {
 
-// Returns the sizes of `parts` parts of `rows` rows: the first rows mod parts of them have one row
-// more.
+// Returns the sizes of `parts` parts of `rows` rows: the first (`rows` mod `parts`) of them have
+// one more row.
 std::vector<int64_t> PartSizes(int64_t rows, int64_t parts);
 
 // Returns the cyclic batch sizes of each of several pipelines with these numbers of replicas. In

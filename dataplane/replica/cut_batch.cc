@@ -103,7 +103,7 @@ class CutBatchIterator final : public NodeIterator {
   const Cut cut_;
   PositionedInput input_;
   std::optional<absl::StatusOr<std::shared_ptr<BatchRows>>> batch_;  // the current batch
-  int64_t given_ = 0;  // parts of it that were returned
+  int64_t given_ = 0;  // parts of the batch that were returned
 };
 
 absl::StatusOr<Inferred> InferCutBatch(const Attrs& attrs, absl::Span<const NodePtr> inputs) {

@@ -42,14 +42,14 @@ std::string_view BehindMagic(const State& state) {
   return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
 }
 
-// Returns how many steps are on their way to devices ahead of the delivered one.
+// Returns how many steps may be on their way to devices ahead of the delivered step.
 int DepthOf(const DistributedDataset::Plan& plan) {
   constexpr int64_t kMostByDefault = 4;  // device memory is scarce
   return plan.device_depth.value_or(
       static_cast<int>(std::min(plan.options.per_replica_buffer_size, kMostByDefault)));
 }
 
-// Returns true if the host does not need the bodies of the elements that this pipeline reads.
+// Returns true if the host never reads the bodies of the elements that this pipeline reads.
 bool BodiesMayStayAway(const DistributedDataset::Plan& plan, const PipelineInput& input) {
   const PartialBatches policy = plan.options.partial_batches;
   const bool fills_up = policy == PartialBatches::kPad || policy == PartialBatches::kRepeat;
@@ -198,8 +198,8 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
     over_ = true;  // unless this succeeds
     RETURN_IF_ERROR(aligner_->Start(has));
     ++unanswered_;
-    // If no step has to be dropped, this process makes every step for which it has data, whatever
-    // the other processes have: their answers may arrive later.
+    // If no step has to be dropped, this process makes every step for which it has data, without
+    // waiting for the answers of the other processes.
     for (; unanswered_ > (has && !needs_all ? 1 : 0); --unanswered_) {
       absl::StatusOr<bool> goes_on = false;
       RETURN_IF_ERROR(AwaitOthers([&] {

@@ -348,7 +348,7 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
   }
   const Dataset unsharded = ShardOf(dataset, policy, 1, 0);
   for (PipelineInput& input : plan.pipelines) input.front = unsharded;
-  // How much of a shared job this process gets is not known before it reads.
+  // A process learns only by reading how much of a shared job it gets.
   plan.steps = job.kind == Job::Kind::kNone || dataset.cardinality() == kInfinite ? division.Steps()
                                                                                   : kUnknown;
   RETURN_IF_ERROR(

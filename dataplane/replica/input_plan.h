@@ -40,11 +40,11 @@ struct DistributedDataset::Plan {
   // Elements that only fill the last round are flagged, and handled according to partial_batches.
   bool coordinated = false;
   Cardinality steps = kUnknown;
-  bool limited = false;  // a pass has exactly `steps`, however much data there is
+  bool limited = false;  // a pass has exactly `steps` steps, regardless of the data
   bool aligned = false;  // the processes agree on every step, by a StepAligner
   // Settings that must be equal in all processes, as (name, value).
   std::vector<std::pair<std::string, std::string>> must_match;
-  uint64_t seed = 0;  // of the first pass; drawn if other processes have pipelines
+  uint64_t seed = 0;  // of the first pass; random if other processes have pipelines
   bool seeded = false;
   std::vector<replica::TracedFunction> maps;
   std::optional<int> device_depth;  // PrefetchToDevice

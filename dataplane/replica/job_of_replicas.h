@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service's job of a dataset, as the replicas that read it see it.
+// The service's job of a dataset, from the point of view of the replicas that read it.
 #pragma once
 
 #include <cstdint>

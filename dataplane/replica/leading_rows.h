@@ -15,7 +15,7 @@
 
 namespace penstock::replica {
 
-// Reads the dataset a second time, and again when it ends. One thread.
+// Reads the dataset a second time, and starts over when it ends. One thread.
 class LeadingRows {
  public:
   LeadingRows(Dataset dataset, uint64_t seed, int64_t epoch)

@@ -39,8 +39,8 @@ class Pipeline {
   // Returns the next step of its replicas. An error in place of one replica's element is the result
   // of the step; the next call continues with the step after it.
   absl::StatusOr<std::vector<Portion>> Next();
-  // Completes portions that are not whole, according to the policy. FailedPrecondition if it would
-  // have to make an unknown number of rows.
+  // Completes incomplete portions according to the policy. FailedPrecondition if the number of
+  // missing rows is unknown.
   absl::Status Fill(std::vector<Portion>& portions);
 
   absl::Status Save(StateWriter& writer);

@@ -55,7 +55,7 @@ class ElementReceiver {
   absl::Status Check(size_t block_bytes) const;
 
   std::atomic<int64_t> credits_{0};  // granted and not used
-  std::atomic<int64_t> room_{0};     // the same, minus elements that began early
+  std::atomic<int64_t> room_{0};     // same as credits_, minus elements that began early
   const Spec spec_;
   const int64_t max_element_bytes_;
   std::vector<penstock::Element> frame_elements_;  // of the current frame; empty between two events

@@ -87,7 +87,7 @@ bool EventLoop::Poll(Nanoseconds now) {
 
 bool EventLoop::BeginSleep() {
   MutexLock lock(serving_mu_);
-  if (ended_) return true;  // nothing arrives any more
+  if (ended_) return true;  // nothing more will arrive
   sleeper_ = Sleeper::kPoller;
   SetSleeps(true);  // again: the effect of an earlier one may be used up
   if (!ServeLocked(Now(), /*may_look=*/true)) return true;

@@ -36,7 +36,7 @@ class EventLoop {
   bool BeginSleep();
   void EndSleep();
   virtual int descriptor() const = 0;
-  // True if there is no link to serve.
+  // Returns true if there is no link to serve.
   virtual bool idle() const = 0;
 
   // False in a forked child, where the loop has no thread.
@@ -87,7 +87,7 @@ class EventLoop {
   bool ended_ GUARDED_BY(serving_mu_) = false;
   Sleeper sleeper_ GUARDED_BY(serving_mu_) = Sleeper::kNobody;  // which thread announced its sleep
   bool descriptors_ready_ GUARDED_BY(serving_mu_) = true;       // they may be ready
-  Nanoseconds descriptors_at_ GUARDED_BY(serving_mu_) = 0;      // checked again then, at the latest
+  Nanoseconds descriptors_at_ GUARDED_BY(serving_mu_) = 0;      // latest time to check again
 
   Thread thread_;
 };

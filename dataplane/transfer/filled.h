@@ -12,7 +12,7 @@ namespace penstock::transfer {
 
 enum class Filled : uint8_t {
   kInPlace = 0,     // made in that memory
-  kNoSlot = 1,      // copied by the worker: no slot was free when it was made
+  kNoSlot = 1,      // copied by the worker: no slot was free when the element was made
   kForAnother = 2,  // copied: made in the memory of a different client
   kElsewhere = 3,   // copied: made in the memory of a node that keeps elements, such as a cache
 };

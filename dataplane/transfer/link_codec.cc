@@ -15,7 +15,7 @@ namespace {
 
 // The period is long compared with the delay of the client's reports.
 constexpr std::chrono::milliseconds kPeriod(100);
-// The least share of a period in which something must be under way; below it the link is not the
+// The minimum share of a period during which data must be in flight; below it the link is not the
 // bottleneck.
 constexpr double kBusy = 0.7;
 // Bytes per second. No codec here makes a link of this speed faster, so none is tried.

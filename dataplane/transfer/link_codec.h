@@ -3,8 +3,8 @@
 // choice is left to the link, with the one that delivers the most bytes per second to the client.
 // For that choice the link and the codecs are measured as they work:
 //
-// - the link: by the bytes that the client reports as received, over the time in which something
-//   was under way. This counts only if that was nearly all of the time. Otherwise elements do not
+// - the link: by the bytes that the client reports as received, divided by the time in which data
+//   was in flight. This counts only if that was nearly all of the time. Otherwise elements do not
 //   wait for the link, and compression would waste processor time.
 // - a codec: by its processor time, on an occasional message.
 #pragma once
@@ -33,8 +33,8 @@ struct CodecSpeed {
 };
 
 // Returns the throughput of the link with this codec, in bytes before compression per second. It
-// counts compressing, sending and decompressing each byte one after the other, so that a codec is
-// chosen only if it wins without any overlap.
+// assumes that each byte is compressed, sent and decompressed without overlap, so that a codec is
+// chosen only if it wins even then.
 double ThroughputWith(const CodecSpeed& codec, double link_bytes_per_s);
 
 // Returns the codec with the best throughput if it beats `present` by more than a quarter.
@@ -53,7 +53,7 @@ class LinkCodec {
   // Call before anything is sent. Without it nothing is compressed.
   void SetCompression(LinkCompression compression);
 
-  // The message as it is to be sent.
+  // The message to send.
   struct Encoded {
     MessageType type = MessageType::kElement;
     absl::Span<const std::byte> bytes;

@@ -75,8 +75,8 @@ class Poller {
     if (!leads_) gone.swap(led_);
   }
 
-  // Makes this thread the leader. Returns false if another thread leads or there is nothing to
-  // lead; `waits`, unless it is nullptr, is then a follower until Unfollow().
+  // Makes this thread the leader. Returns false if another thread leads or there is no loop to
+  // poll. In that case `waits`, unless it is nullptr, is a follower until Unfollow().
   bool TryLead(PollingCondition* waits) {
     MutexLock lock(mu_);
     if (leads_ || !HasWork()) {
@@ -137,7 +137,7 @@ class Poller {
     return found;
   }
 
-  // Any thread, after a change of the `notified` that Lead() was given.
+  // Any thread, after a change of the counter that Lead() got as `notified`.
   void WakeLeader() {
     if (asleep_.exchange(false, std::memory_order_seq_cst)) {
       [[maybe_unused]] const int written = ::eventfd_write(wake_fd_.get(), 1);
@@ -194,7 +194,7 @@ class Poller {
   Descriptor wake_fd_;  // wakes the leader; constant once there is a loop
   std::atomic<bool> asleep_{false};
 
-  // Used by the leader only.
+  // Used only by the leader.
   Loops led_;  // empty between two leaders if it is out of date
   std::vector<EventLoop*> asleep_at_;
   std::vector<pollfd> ready_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's handle of its end of a link.
+// The worker's handle to its end of a link.
 #pragma once
 
 #include <memory>

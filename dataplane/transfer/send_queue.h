@@ -37,13 +37,14 @@ class SendQueue {
   // Queues `sent` against one credit. FailedPrecondition without a credit, Unavailable after
   // Close(); in both cases the caller keeps `sent`.
   absl::Status Send(Sent&& sent);
-  // True if a frame that is not full waits for more elements. frame() changes with each frame.
+  // Returns true if a partly filled frame waits for more elements. frame() returns a different
+  // number for each frame.
   bool has_open_frame() const { return frame_.has_value(); }
   uint64_t frame() const { return opened_; }
   // Ends the wait of the open frame.
   void Seal();
-  // Stops sending. The client gets the reason after everything that was queued before; the first
-  // reason wins.
+  // Stops sending. The client gets the reason after everything queued earlier. If there are several
+  // reasons, the first counts.
   void Close(const absl::Status& reason);
   bool closed() const { return closed_; }
   const absl::Status& reason() const { return reason_; }
@@ -61,7 +62,7 @@ class SendQueue {
   // Records that the client has received the `count` oldest elements and errors, and appends them
   // to `received`. InvalidArgument if fewer were taken.
   absl::Status OnReceived(int64_t count, std::vector<Acknowledged>& received);
-  // Takes back the unused credits. The answer is queued after everything sent before.
+  // Takes back the unused credits. The answer is queued after everything sent earlier.
   void Recall();
   // Applies a whole update. The caller must then call NotifyUpdate(), after releasing the lock that
   // guards this queue.

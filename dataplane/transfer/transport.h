@@ -102,9 +102,9 @@ class SendLink {
   // keeps `sent`. Otherwise the link keeps it, or a copy, until it has been received. An element
   // below 256 KiB may wait up to 2 ms for others to share its message.
   virtual absl::Status Send(Sent&& sent) = 0;
-  // Returns the pool in which a block for this link is best made (Pool::LendBlock): the client's
-  // memory, if some is free, from which Send() moves the block without a copy. The block may still
-  // be sent on any link. nullptr: any memory is equally good.
+  // Returns the best pool for making blocks for this link (Pool::LendBlock). It lends the client's
+  // memory, if some is free, and Send() sends such a block without a copy. The block may still be
+  // sent on any link. nullptr: any memory is equally good.
   virtual std::shared_ptr<Pool> pool() { return nullptr; }
   // Sends a frame that waits for more elements. Call it when no more elements follow at once.
   virtual void Flush() = 0;
@@ -130,9 +130,9 @@ class SendEvents {
 // A worker's transport server.
 class Listener {
  public:
-  // Decides by token and session, before anything else happens on the link. Returns the receiver of
-  // events, or refuses with a status that the client gets. Called from several threads; must not
-  // block.
+  // Decides by token and session whether to admit a client, before anything else happens on the
+  // link. Returns the receiver of events, or refuses with a status that the client gets. Called
+  // from several threads; must not block.
   using Accept = std::function<absl::StatusOr<std::shared_ptr<SendEvents>>(
       const Hello& hello, std::shared_ptr<SendLink> link)>;
   // How long clients may take to read what was sent before the listener stopped.
@@ -176,8 +176,8 @@ class ReceiveLink {
   // Closes the link. No event runs after it returns; from inside an event of this link, no further
   // one begins.
   virtual ~ReceiveLink() = default;
-  // Grants credits. A worker that has used one of them knows at the link's end that all elements
-  // whose events had returned by this call were received.
+  // Grants credits. All elements whose events had returned before this call were received. A worker
+  // that has used one of these credits knows that when the link ends.
   virtual void Grant(Credits credits) = 0;
   // Asks for the credits that the worker has not used. OnRecalled follows.
   virtual void Recall() = 0;
@@ -235,14 +235,14 @@ std::vector<std::string> TransportNames();
 // AlreadyExists if the name is taken.
 absl::Status RegisterTransport(std::unique_ptr<Transport> transport);
 
-// The protocols that a client asks for.
+// The protocols that a client requests.
 struct TransportPreference {
   std::string protocol;                 // or "auto", or empty for "auto"
   std::vector<std::string> fallback;    // for a named protocol, in order
   std::string source = "as asked for";  // its origin: "DistributeOptions", a variable, file:line
 };
 
-// The offer of a worker that a client takes, with the reason: "shm: the best available", "tcp:
+// The worker's offer that a client accepts, with the reason: "shm: the best available", "tcp:
 // PENSTOCK_DATA_TRANSFER_PROTOCOL", "grpc: local cannot be used (other process)".
 struct TransportSelection {
   Transport* transport = nullptr;

@@ -18,7 +18,7 @@ namespace {
 // How long the dispatcher gets to read that the worker leaves. Otherwise it notices by itself.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 
-// A stream that opens again this soon would undo a goodbye.
+// A stream that opened again this soon would undo a goodbye.
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 
 }  // namespace
@@ -42,7 +42,8 @@ Agent::Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tas
   context_->SetReporter([this](control::WorkerUp message) { Send(std::move(message)); });
 }
 
-// The thread is started first, so that the dispatcher does not hear of a worker that cannot run.
+// The thread is started first, so that a worker that cannot run never introduces itself to the
+// dispatcher.
 absl::Status Agent::Begin(control::DispatcherStub& stub) {
   ASSIGN_OR_RETURN(heart_, StartThread("the worker's heartbeats", [this] { Beat(); }));
   ASSIGN_OR_RETURN(std::shared_ptr<control::ReconnectingWorkerSession> session,

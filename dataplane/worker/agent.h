@@ -23,7 +23,7 @@
 namespace penstock::worker {
 
 struct AgentOptions {
-  control::WorkerHello hello;         // `held` is filled in each time
+  control::WorkerHello hello;         // `held` is filled in before each sending
   absl::Duration heartbeat_interval;  // or the dispatcher's, if that is shorter
   absl::Duration dispatcher_timeout;  // gives up once it has been unreachable this long
 };
@@ -45,7 +45,8 @@ class Agent final : private control::ReconnectingWorkerEvents {
   absl::Status status() const;  // OK, or why it gave up
   // Asks the dispatcher to give all partitions to other workers, and waits until that is done.
   absl::Status Drain(absl::Time deadline);
-  // Reports that the worker leaves, and ends the session. Idempotent, bounded; not from an event.
+  // Reports that the worker leaves, and ends the session. Idempotent. Waits only for a bounded
+  // time; must not be called from an event.
   void Stop();
 
  private:
@@ -74,10 +75,10 @@ class Agent final : private control::ReconnectingWorkerEvents {
   Condition changed_;
   bool connected_ GUARDED_BY(mu_) = false;        // welcomed on the current stream
   bool welcomed_ GUARDED_BY(mu_) = false;         // ever
-  absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was connected last, or when it began
+  absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was last connected, or when it began
   WaitLines wait_lines_ GUARDED_BY(mu_){StderrEventLog()};
   bool draining_ GUARDED_BY(mu_) = false;
-  control::Heard heard_ GUARDED_BY(mu_);  // the last that was heard of the dispatcher
+  control::Heard heard_ GUARDED_BY(mu_);  // last heard from the dispatcher
   bool drained_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
   absl::Duration interval_ GUARDED_BY(mu_);

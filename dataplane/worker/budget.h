@@ -17,9 +17,9 @@ class Budget {
  public:
   explicit Budget(int64_t bytes) : bytes_(bytes) {}
 
-  // An element of that size was sent.
+  // Call this when an element of that size was sent.
   void Add(int64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
-  // The element was received, or its link is gone.
+  // Call this when an element was received, or its link is gone.
   void Subtract(int64_t bytes);
 
   bool exhausted() const { return used_.load(std::memory_order_relaxed) >= bytes_; }

@@ -6,15 +6,15 @@
 
 namespace penstock::worker {
 
-// An element was handed to a link.
+// Counts an element that was handed to a link.
 void CountSent(int64_t bytes);
-// Clients confirmed that they received this many elements.
+// Counts elements that clients have confirmed as received.
 void CountReceived(int64_t elements);
 
-// For the windows of cross-trainer caches: a trainer got an element that was already in the window
-// (a hit), or one that was prepared for it.
+// For the windows of cross-trainer caches: counts an element that a trainer got. It was either
+// already in the window (a hit), or prepared for this trainer.
 void CountCacheQuery(bool hit);
-// A trainer missed this many elements that fell out of a window.
+// Counts elements that a trainer missed because they fell out of a window.
 void CountSkipped(int64_t elements);
 // Adds `bytes`, which may be negative, to the size of the windows' contents.
 void CountCached(int64_t bytes);

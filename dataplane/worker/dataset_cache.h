@@ -27,7 +27,7 @@ struct Definition {
   std::unique_ptr<Profile> profile;  // over all partitions that were run from it
 };
 
-// Thread-safe. Definitions in use stay; of the others, the cache keeps a few.
+// Thread-safe. Definitions in use stay; the cache also keeps a few others.
 class DatasetCache {
  public:
   // Asks the dispatcher for a dataset by id and edition; may wait.
@@ -36,9 +36,9 @@ class DatasetCache {
 
   explicit DatasetCache(Fetch fetch) : fetch_(std::move(fetch)) {}
 
-  // Returns the dataset of that id and edition. Errors: the dispatcher's; those of ParseDataset for
-  // the definition; FailedPrecondition if this program computes a different fingerprint for it, as
-  // a different release may.
+  // Returns the dataset of that id and edition. Errors: those of the dispatcher, those of
+  // ParseDataset, and FailedPrecondition if this program computes a different fingerprint for the
+  // definition, because it is a different release, for example.
   absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t edition);
 
   // Returns the work done for each dataset that was run here and is still known.

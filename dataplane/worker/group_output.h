@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A partition's elements by index where consumers are groups: element i of the dataset is at the
-// indices i * size … i * size + size - 1, one for each member. It is made once, and the members
+// Returns a partition's elements by index when consumers are groups. Element i of the dataset has
+// the indices i * size … i * size + size - 1, one for each member. It is made once, and the members
 // share its block.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace penstock::worker {
 // One thread at a time.
 class GroupOutput {
  public:
-  // Processes an element that was just made. Nobody shares it yet, unless its node does. `first`:
-  // the first of its indices.
+  // Processes an element that was just made. Nothing shares it yet, except perhaps its node.
+  // `first`: the first of its indices.
   using Finish = std::function<absl::StatusOr<Element>(Element element, Index first)>;
 
   // `iterator` is positioned before element `index` / `size`, and outlives the object. REQUIRES:
@@ -30,8 +30,8 @@ class GroupOutput {
   absl::StatusOr<std::optional<Element>> Next();
   // The same as NodeIterator::Skip(), but counts indices.
   absl::StatusOr<int64_t> Skip(int64_t count);
-  // Returns true if no member still lacks the current element. The iterator is then just after the
-  // elements returned.
+  // Returns true if every member has the current element. The iterator's position is then just
+  // after the returned elements.
   bool whole() const { return index_ % size_ == 0; }
 
  private:

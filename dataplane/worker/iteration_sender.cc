@@ -79,15 +79,15 @@ class IterationSender::Link final : public transfer::SendEvents,
   bool gone GUARDED_BY(&IterationSender::mu_) = false;           // OnClosed was called
   bool out_of_credit GUARDED_BY(&IterationSender::mu_) = false;  // had no credit when last tried
   uint64_t grants GUARDED_BY(&IterationSender::mu_) = 0;         // how often credits arrived
-  // The link's credits, some of which the client may have recalled unnoticed; and the most that it
-  // had.
+  // The link's credits, and the most that it has had. The client may have recalled some without
+  // this being noticed yet.
   int64_t credits GUARDED_BY(&IterationSender::mu_) = 0;
   int64_t window GUARDED_BY(&IterationSender::mu_) = 0;
   // When the last credit arrived, and the recent mean interval between them. Both are measured in
   // credits of all links, because times would be noise.
   int64_t credited_at GUARDED_BY(&IterationSender::mu_) = 0;
   double interval GUARDED_BY(&IterationSender::mu_) = 0;
-  // Always accounts for what the link waits for.
+  // Updated whenever the reason why the link waits may have changed.
   LinkTimes times GUARDED_BY(&IterationSender::mu_){ToString(reader.client)};
   // Sent and not known to be received: elements and errors, and their bytes.
   int64_t on_the_way GUARDED_BY(&IterationSender::mu_) = 0;
@@ -98,8 +98,7 @@ class IterationSender::Link final : public transfer::SendEvents,
     return !out_of_credit && 4 * credits >= 3 * window;
   }
 
-  // Returns its credits beyond the elements that were made for it, or are being made, and are not
-  // sent yet.
+  // Returns its credits, minus the unsent elements that have been made for it or are being made.
   int64_t Unused() const REQUIRES(&IterationSender::mu_) {
     if (slots == nullptr) return credits;
     const PoolCounters counters = slots->counters();
@@ -112,8 +111,8 @@ class IterationSender::Link final : public transfer::SendEvents,
     return static_cast<double>(credited_at) + static_cast<double>(1 - unused) * interval;
   }
 
-  // With credits, the link waits for the next element. Without credits it waits for what is under
-  // way, or, if nothing is, for the trainer, which holds all its slots.
+  // With credits, the link waits for the next element. Without credits it waits for elements in
+  // transit, or, if there are none, for the trainer, which holds all its slots.
   void Account() REQUIRES(&IterationSender::mu_) {
     times.Now(!out_of_credit    ? LinkWaitsFor::kProduce
               : on_the_way == 0 ? LinkWaitsFor::kTrainer
@@ -140,7 +139,7 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
   RETURN_IF_ERROR(
       Await(partition, lock, [&]() REQUIRES(mu_) { return partition.MaySendLocked(index); }));
   RETURN_IF_ERROR(SendOne(partition, std::move(sent), lock));
-  // The element is on its way: slots and credits that have been returned are for the next one.
+  // Handles returned slots and credits, which the next element may need.
   if (passes_by) transfer::PollTransports();
   return absl::OkStatus();
 }

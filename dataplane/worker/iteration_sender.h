@@ -6,8 +6,9 @@
 // rules 4, 5, 7 and 12). This file gives it links, keeps the bytes of elements in doubt, and waits.
 //
 // Threads: one lock for an iteration. No method of a link is called under it, since links may call
-// back from inside their methods. The Sender is notified of each sending before the link is, so
-// that it sees the sending before its outcome. A sending that the link refuses is taken back.
+// back from inside their methods. The Sender learns of each sending before the link does, so that
+// it learns of the sending before the outcome. If the link refuses the element, the sending is
+// undone.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +50,8 @@ class IterationSender final : public IterationSink,
   class Link;
   class PartitionSender;
   using LinkPtr = std::shared_ptr<Link>;
-  // A client's process. `next` waits until `up` is closed and the outcome of all that was on its
-  // way there is known.
+  // A client's process. `next` waits until `up` is closed and the outcome of everything sent on it
+  // is known.
   struct Session {
     LinkPtr up;
     LinkPtr next;
@@ -58,7 +59,8 @@ class IterationSender final : public IterationSink,
 
   // Sends `sent`, after everything that must be sent again.
   absl::Status Send(PartitionSender& partition, transfer::Sent sent);
-  // Waits until it is known where the remainder of a partition of `elements` elements goes.
+  // Waits until the consumers that get the remainder of a partition of `elements` elements are
+  // known.
   absl::StatusOr<protocol::Remainder> AwaitRemainder(PartitionSender& partition, Index elements);
   // Waits until `ready`, which is called under the lock, returns true; sends again meanwhile.
   // Returns OK with the lock held, an error without it.
@@ -98,7 +100,7 @@ class IterationSender final : public IterationSink,
   const IterationId iteration_;
   const std::string token_;
   const std::shared_ptr<Budget> budget_;
-  // For elements of groups, which all members on this host read in place.
+  // For elements of groups: all members on this host read them in place.
   const std::shared_ptr<SharedPool> for_groups_;
 
   mutable Mutex mu_;
@@ -107,7 +109,7 @@ class IterationSender final : public IterationSink,
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order they came up
   // Index in up_ of the link that is tried first for the next element.
   size_t turn_ GUARDED_BY(mu_) = 0;
-  int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // on all links, since the beginning
+  int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // on all links so far
   std::vector<std::shared_ptr<PartitionSender>> partitions_ GUARDED_BY(mu_);
   bool retired_ GUARDED_BY(mu_) = false;
 };

@@ -20,7 +20,7 @@ namespace penstock::worker {
 // Describes what a placed partition sends, and to which readers.
 struct PartitionSinkOptions {
   control::PlacedPartition of;
-  IndexSet skip;    // not to be sent
+  IndexSet skip;    // must not be sent
   Index first = 0;  // where production begins
   std::vector<control::Reader> readers;
   // In a coordinated read each index belongs to one consumer, and rows are sent whole
@@ -28,8 +28,9 @@ struct PartitionSinkOptions {
   int64_t consumers = 0;   // 0: not a coordinated read
   int64_t group_size = 1;  // consumers that get the same elements
   bool ordered = false;    // readers limit how far it may send, and an element is a row
-  std::optional<protocol::Positions> positions;  // ordered for several: each index belongs to one
-  int64_t rows = 0;                              // rows that may be sent
+  std::optional<protocol::Positions>
+      positions;     // ordered, several consumers: each index is for one
+  int64_t rows = 0;  // rows that may be sent
   std::optional<protocol::Remainder> remainder;
   Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
 };
@@ -43,8 +44,8 @@ class PartitionSink {
   // Sends an element, or an error in its place, with its identity. Waits until a reader asks for
   // it, with the permit given up. Cancelled.
   virtual absl::Status Send(transfer::Sent sent) = 0;
-  // `index` was produced and is not to be sent, nor is any index before it since the last sent one.
-  // Cancelled.
+  // Reports that `index` was produced but must not be sent, and neither must the indices between it
+  // and the last sent one. Cancelled.
   virtual absl::Status Pass(Index index) = 0;
   // Call it when everything has been produced. Waits until nothing is in doubt; the partition may
   // then be reported as Ended. Cancelled; InvalidArgument if the partition must not end.
@@ -53,7 +54,7 @@ class PartitionSink {
   virtual Index elements() const = 0;
   // Continues to send again the elements that were not received, until cancelled.
   virtual void Linger() = 0;
-  // Returns where the element of that index is best made; nullptr: anywhere. Any thread.
+  // Returns the best pool for making the element of that index; nullptr: any pool. Any thread.
   virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;
   // Announces that `index` will probably be made next.
   virtual void Produces(Index index) = 0;
@@ -81,12 +82,12 @@ class IterationSink {
   virtual std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) = 0;
   // Cancels the sink and forgets it.
   virtual void Close(PartitionSink& sink) = 0;
-  // Sends the elements that links hold back while they wait for more.
+  // Sends the elements that links hold back in order to wait for more.
   virtual void Flush() = 0;
   // Closes every link and accepts no more; the clients see `reason`.
   virtual void CloseLinks(const absl::Status& reason) = 0;
-  // Accepts no more links if it has neither partitions nor links. Returns true if it is retired,
-  // and so may be forgotten.
+  // Stops accepting links if it has neither partitions nor links. Returns true if it has stopped
+  // and may be forgotten.
   virtual bool RetireIfIdle() = 0;
 };
 

@@ -20,7 +20,8 @@
 namespace penstock::worker {
 namespace {
 
-// Returns the indices that are sent to nobody. All of them are passed over, except the copied one.
+// Returns the indices that are sent to no client. All of them are passed over, except the one that
+// is copied.
 IndexSet UnsentOf(const control::Assign& assign) {
   IndexSet unsent = assign.skip;
   if (assign.copied) unsent.Add(*assign.copied);
@@ -28,8 +29,8 @@ IndexSet UnsentOf(const control::Assign& assign) {
 }
 
 // By design a bookmark is due every 1,024 outputs or 5 s of input. There are at most ten a second,
-// so that small elements do not fill the dispatcher's journal: replaying a tenth of a second costs
-// a tenth of a second.
+// so that small elements do not fill the dispatcher's journal. That costs little: a replay repeats
+// at most a tenth of a second more.
 constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
@@ -38,7 +39,7 @@ constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 // retried.
 constexpr absl::Duration kOneMoment = absl::Milliseconds(500);
 
-// Where each partition is the whole dataset, each has its own order.
+// If each partition is the whole dataset, each has its own order.
 uint64_t SeedOf(const control::Assign& assign) {
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;

@@ -41,11 +41,11 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   void SayAgain();
 
   // Returns the work done up to the first whole element after the previous call. `iteration` is not
-  // set. 0 partitions at its end.
+  // set. After the partition's end the result counts 0 partitions.
   control::IterationWork Work();
 
-  // Ends the runner. Nothing is sent or reported after this, except what is inside a link's Send()
-  // already.
+  // Ends the runner. Nothing is sent or reported after this, except by a call of a link's Send()
+  // that has already begun.
   void Cancel();
   // Waits until the thread has ended, at most until `deadline`. Returns true if it has ended.
   bool AwaitDone(absl::Time deadline);
@@ -69,7 +69,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   // Sends everything from the bookmark on; returns the number of elements.
   absl::StatusOr<Index> Produce(NodeIterator& iterator, const Dataset& dataset);
   void CountWork(int64_t made);
-  // Returns the element as it is sent, with that index.
+  // Returns the element to send, with that index.
   absl::StatusOr<Element> Finished(Element element, Index index) const;
   absl::Status SendNext(absl::StatusOr<std::optional<Element>> next, Index index);
   // The last step of the thread: reports an error and closes the sink.

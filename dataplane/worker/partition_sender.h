@@ -19,9 +19,9 @@
 
 namespace penstock::worker {
 
-// Sends each element to one reader that has a credit. In a coordinated read, and in the order of
-// several consumers, this is the reader that the index belongs to. Elements that must be sent again
-// are sent first.
+// Sends each element to one reader that has a credit. In a coordinated read, and in an ordered read
+// of several consumers, this is the reader that the index belongs to. Elements that must be sent
+// again are sent first.
 class IterationSender::PartitionSender final : public PartitionSink {
  public:
   PartitionSender(std::shared_ptr<IterationSender> parent, const PartitionSinkOptions& options);
@@ -66,7 +66,7 @@ class IterationSender::PartitionSender final : public PartitionSink {
 
   // For the runner's thread, in a coordinated read:
   std::deque<transfer::Sent> held_;  // elements of a row that is not whole yet
-  Index passed_ = 0;                 // indices below are passed, which sender_ does not know yet
+  Index passed_ = 0;                 // lower indices are passed over, unknown to sender_
   Index elements_ = 0;
 
   protocol::Sender sender_ GUARDED_BY(&IterationSender::mu_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits how many partitions compute at once on a worker. All partitions of an iteration are open.
-// A partition that waits for a credit or a split gives its permit to another. One that never waits
-// does so every kPermitSlice if others wait. Waiting jobs take turns, however many partitions each
-// has here.
+// A partition that waits for a credit or a split gives its permit to another. A partition that
+// never waits gives its permit away every kPermitSlice if others wait. Waiting jobs take turns,
+// however many partitions each has here.
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ class Permit {
 
   // Waits for a permit. False once cancelled.
   bool Take();
-  // Leaves the permit to others, until Resume() has been called as often as Pause().
+  // Gives the permit to others until Resume() has been called as often as Pause().
   void Pause();
   // Waits for the permit again, unless another thread of this partition is in a pause. False once
   // cancelled.

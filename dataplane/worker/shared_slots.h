@@ -11,7 +11,8 @@
 namespace penstock::worker {
 
 struct SharedSlots {
-  // The most that one reader may have of them, queued and lent; beyond it, the reader gets copies.
+  // The limit in bytes of such elements that one reader may have, queued and lent; beyond it, the
+  // reader gets copies.
   int64_t max_loan_bytes = int64_t{256} << 20;
   // The size of one iteration's segments. An element that finds no room is kept elsewhere, and each
   // reader gets a copy. 0: room for what the iteration keeps and for the loans of eight readers.

@@ -209,8 +209,8 @@ void SharedWindow::Insert(transfer::Sent sent, std::vector<Entry>& fallen) {
   if (!fallen.empty()) ForgetTrainersGone();
 }
 
-// Forgets trainers without links whose place has fallen out of the window: a new trainer begins at
-// the same place.
+// Forgets trainers without links whose position has fallen out of the window. If they come back as
+// new trainers, they begin at the same element.
 void SharedWindow::ForgetTrainersGone() {
   std::erase_if(trainers_, [this](const auto& entry) REQUIRES(mu_) {
     return entry.second.links == 0 && entry.second.next < first_;

@@ -39,8 +39,8 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
                                                              std::string token, int64_t max_bytes,
                                                              const SharedSlots& slots = {});
 
-  // As for every sink; InvalidArgument for a token that names no trainer (trainer_token.h). Links
-  // of one trainer share its place in the window.
+  // Same as for every sink, and InvalidArgument for a token that names no trainer
+  // (trainer_token.h). Links of one trainer share its place in the window.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
   std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) override;
@@ -66,11 +66,11 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   };
   struct Trainer {
     Position next = 0;
-    std::set<Position> again;  // were to be sent, or were not received
+    std::set<Position> again;  // were not sent, or not received
     // Sent on links that broke, by client: only that client can report whether they were received.
     std::map<control::Reader, std::set<Position>> in_doubt;
     std::deque<transfer::Sent> errors;  // the answers to its requests
-    Position asked_for = -1;            // not in the window when it was asked for
+    Position asked_for = -1;            // a missing element that it asked for
     int64_t skipped = 0;
     int links = 0;
   };
@@ -83,7 +83,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   SharedWindow(IterationId iteration, std::string token, int64_t max_bytes,
                const SharedSlots& slots);
 
-  // Returns the pool where elements are best made for the current trainers; nullptr: anywhere.
+  // Returns the best pool for making elements for the current trainers; nullptr: any pool.
   std::shared_ptr<Pool> BestPool() const;
   // Returns `element`, or a copy where trainers read it in place: one copy for all of them.
   Element Placed(Element element) const;
@@ -109,7 +109,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   void OnClosed(const LinkPtr& link);
   void Confirm(Link& link) REQUIRES(mu_);
   void Break(const LinkPtr& link) REQUIRES(mu_);
-  // Marks the elements of `positions` that the hello does not name to be sent again.
+  // Marks the elements of `positions` that the hello does not name, so that they are sent again.
   void Settle(Trainer& trainer, const std::set<Position>& positions, const transfer::Hello& hello)
       REQUIRES(mu_);
 

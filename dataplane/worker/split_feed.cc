@@ -9,8 +9,8 @@
 namespace penstock::worker {
 namespace {
 
-// How far ahead to ask for splits. Many times the dispatcher's response time, and short enough to
-// wait for a slow worker at the end of an epoch.
+// How far ahead to ask for splits: many times the dispatcher's response time, yet short enough for
+// others to wait that long for a slow worker at the end of an epoch.
 constexpr absl::Duration kAhead = absl::Milliseconds(100);
 // The maximum number of splits per request; the dispatcher gives fewer if few are left.
 constexpr int32_t kMostWanted = 16;

@@ -20,10 +20,10 @@
 
 namespace penstock::worker {
 
-// Asks the dispatcher for splits when fewer than half the last run are left, so that a partition
+// Asks the dispatcher for splits when fewer than half of the last run are left, so that a partition
 // rarely waits for them. It asks for as many as it uses in a tenth of a second, so that a slow
-// worker holds none that others could have begun. Where splits come one at a time, it asks for the
-// next when it needs it. Thread-safe.
+// worker holds no splits that others could have begun. If splits come one at a time, it asks for
+// the next one when it needs it. Thread-safe.
 class PartitionSplits final : public SplitFeed {
  public:
   // Asks for `wanted` more splits, from `first_ordinal` on; Append() answers later. Called without
@@ -43,9 +43,9 @@ class PartitionSplits final : public SplitFeed {
   // Adds the dispatcher's answer. Known splits are not added twice. A run that leaves a gap is
   // dropped and asked for again.
   void Append(const control::SplitRun& run);
-  // Get() will not ask for splits before these any more.
+  // Get() will no longer ask for splits before these.
   void Forget(absl::Span<const control::SplitMark> needed);
-  // Repeats the questions without an answer, for a session that was renewed.
+  // Repeats the unanswered questions, because the session was renewed.
   void AskAgain();
   // Every waiting or later Get() returns Cancelled.
   void Cancel();
@@ -59,7 +59,7 @@ class PartitionSplits final : public SplitFeed {
     bool no_more = false;
     bool asked = false;
     int32_t wanted = 1;  // when it last asked
-    // When it began to use the splits from `paced_from` on, without a wait since.
+    // When it began to use the splits from `paced_from` on; it has not waited since.
     int64_t paced_from = 0;
     absl::Time paced_since;
     int64_t end() const { return first + static_cast<int64_t>(numbers.size()); }
@@ -68,8 +68,8 @@ class PartitionSplits final : public SplitFeed {
   // Returns false if the answer is not known yet.
   bool TryGetLocked(int provider, int64_t repetition, int64_t ordinal,
                     absl::StatusOr<std::optional<int64_t>>& answer) REQUIRES(mu_);
-  // Returns the ordinal to ask for now that `ordinal` is wanted (`needed`) or read, and marks the
-  // list as asked; nullopt if none.
+  // Returns the ordinal to ask for, now that `ordinal` is wanted (`needed`) or read, and marks the
+  // list as asked; nullopt if there is no need to ask.
   std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal, bool needed) REQUIRES(mu_);
   void PaceFrom(List& list, int64_t ordinal) REQUIRES(mu_);
   bool AppendLocked(const control::SplitRun& run) REQUIRES(mu_);  // false: a gap

@@ -27,9 +27,9 @@ class Tasks {
   ~Tasks();  // Stop() without waiting
 
   // --- Orders ---------------------------------------------------------------------
-  // Each order may arrive twice. An order with a lower placement than the one here is ignored. An
-  // iteration with a different token belongs to a different dispatcher: the iteration that is here
-  // under its number ends.
+  // Each order may arrive twice. An order with a lower placement than the current one is ignored.
+  // An iteration with a different token belongs to a different dispatcher, so the local iteration
+  // with the same number ends.
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
@@ -45,7 +45,7 @@ class Tasks {
 
   // --- Links ------------------------------------------------------------------------
 
-  // For every Listener. Unavailable while nothing of the iteration is placed here.
+  // For every Listener. Unavailable while no partition of the iteration is placed here.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 

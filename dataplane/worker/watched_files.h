@@ -14,14 +14,14 @@ namespace penstock::worker {
 
 // Forwards to `files`, which must outlive it; it must outlive the files that it opens. A different
 // replay meets different transient errors, or none. So the effect of such an error on a dataset (an
-// error in an element's place, a file left out, an order drawn over the remaining files) has no
+// error in place of an element, a missing file, an order drawn over the remaining files) has no
 // index of its own.
 class WatchedFiles final : public Files {
  public:
   explicit WatchedFiles(Files& files) : files_(files) {}
 
-  // Returns the first transient error. OK if there is none yet; then nothing that was made until
-  // now depends on one. Any thread.
+  // Returns the first transient error. OK if there is none yet; then no element that was made so
+  // far depends on one. Any thread.
   absl::Status error() const;
 
   using Files::Glob;

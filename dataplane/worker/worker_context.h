@@ -35,7 +35,7 @@ struct WorkerContextOptions {
 };
 
 // Thread-safe. Every runner shares it, so that a runner that cannot be interrupted (a user's
-// function that does not return) may end after the worker has.
+// function that does not return) may end after the worker does.
 class WorkerContext {
  public:
   // Sends a message to the dispatcher; must not wait.
@@ -68,7 +68,7 @@ class WorkerContext {
   std::optional<ReadAheadBudget> read_ahead;  // constant except for its contents
 
   // Sets the function that Say() calls from now on; nullptr: none. After this returns, the previous
-  // function is not called any more.
+  // function is no longer called.
   void SetReporter(Reporter reporter) {
     MutexLock lock(mu_);
     reporter_ = std::move(reporter);

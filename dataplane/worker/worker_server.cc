@@ -370,7 +370,7 @@ void Server::Stop() {
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();
   if (tasks_ != nullptr) tasks_->Stop(BootTime() + kStopBound).IgnoreError();
-  if (python_ != nullptr) python_->Stop();  // results of its calls then reach nobody
+  if (python_ != nullptr) python_->Stop();  // nobody needs the results of its calls
   listeners_.clear();
 }
 

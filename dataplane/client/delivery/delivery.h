@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How received elements become the results of Next(). One class for each kind of reading: shared
-// and cached (unordered_delivery.h), in a fixed order (ordered_delivery.h), in rounds
-// (rounds_delivery.h). Most of what differs is a method here. Changes when the kinds differ in
-// something new. Guarded by the session's lock (session_parts.h).
+// Turns received elements into the results of Next(). There is one class for each kind of reading:
+// shared and cached (unordered_delivery.h), in a fixed order (ordered_delivery.h), in rounds
+// (rounds_delivery.h). Most of their differences are virtual methods here. Reason to change: a new
+// difference between the kinds. Guarded by the session's lock (session_parts.h).
 #pragma once
 
 #include <chrono>
@@ -41,9 +41,10 @@ class Delivery {
   virtual ~Delivery() = default;
 
   // --- Receiving ---
-  // Returns the index as a Receiver counts: the row, where each index belongs to one consumer.
+  // Returns the index by which a protocol::Receiver counts the element. That is the row if each
+  // index belongs to one consumer.
   virtual Index PositionOf(const Identity& identity) const { return identity.index; }
-  // Returns true if the element may be this client's.
+  // Returns true if the element may belong to this client.
   virtual bool Expects(const Identity&) const { return true; }
   virtual protocol::ReceiveResult OnElement(const Identity& identity);
   // Keeps an accepted element, and counts it in the credits.
@@ -55,9 +56,9 @@ class Delivery {
   virtual bool ready() const = 0;
   // Returns true if Take() would return an element or an error.
   virtual bool ReturnsNext() const { return ready(); }
-  virtual bool HasSome() const = 0;  // something that Next() has not returned
+  virtual bool HasSome() const = 0;  // a result that Next() has not returned
   struct Taken {
-    ReceivedElement received;     // from no worker: this consumer gets no element in that round
+    ReceivedElement received;     // without a worker: this consumer gets no element in that round
     std::optional<int64_t> step;  // for one of several consumers
     absl::Status error;           // returned in place of the element
     bool ends = false;            // the error ends the reading
@@ -66,7 +67,7 @@ class Delivery {
   };
   // Takes the next result. `pending`: the element is delivered later, if this kind allows that.
   virtual Taken Take(bool pending) = 0;
-  // Returns true if the dispatcher is to be told now that something was taken.
+  // Returns true if the dispatcher must be told now that an element was taken.
   virtual bool MustReportTaken(const StepTimes& times) const;
   // For messages.
   virtual std::string NextName() const { return "the next element of the order"; }
@@ -76,7 +77,8 @@ class Delivery {
   virtual bool shared() const { return false; }
   // Takes out elements of `partition` that others wait for: all, or the later half.
   virtual std::vector<ReceivedElement> GiveBack(PartitionId, bool /*all*/) { return {}; }
-  // Forgets a worker that sends no more. False while elements of that worker are here: ask again.
+  // Forgets a worker that no longer sends. Returns false while elements of that worker are here;
+  // call it again later.
   virtual bool Forget(WorkerId) { return true; }
 
   // --- The dispatcher's messages ---
@@ -89,14 +91,14 @@ class Delivery {
   bool over() const { return end_.has_value() && !HasSome(); }
 
   // --- Rounds ---
-  // True if every report is about rounds too, and received elements are reported by themselves.
+  // True if every report also covers rounds, and received elements are reported without deliveries.
   virtual bool reports_rounds() const { return false; }
-  // How long Next() waits, at most, before what was delivered is reported.
+  // The longest that Next() waits before deliveries are reported.
   static constexpr std::chrono::nanoseconds kLongestUnreported = std::chrono::milliseconds(2);
   // Returns true if a report is due: the next step may wait for it, or there is much to report.
   virtual bool MustReport(const StepTimes&) const { return false; }
   virtual absl::Time reported_at() const { return absl::InfiniteFuture(); }
-  // Returns what a report that is sent now contains.
+  // Returns the rounds part of a report that is sent now.
   virtual std::optional<protocol::RoundsReport> TakeRounds() { return std::nullopt; }
   virtual std::vector<control::StepMark> Marks() const { return {}; }
 
@@ -111,7 +113,7 @@ class Delivery {
   std::optional<control::End> end_;
 };
 
-// Returns the manager with the elements and bytes that credits may cover.
+// Returns a CreditManager with the limits that the options set.
 CreditManager MakeCredits(const SessionOptions& options);
 // Returns the element that Next() gives this consumer. Needs no lock. REQUIRES: no error, and not
 // skipped.

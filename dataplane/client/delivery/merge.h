@@ -30,7 +30,8 @@ class Merge {
   // Takes out the elements of `partition`, except the first `keeps` that would be returned.
   std::vector<ReceivedElement> GiveBack(PartitionId partition, size_t keeps);
   size_t CountOf(PartitionId partition) const;
-  // Forgets a worker that sends no more. False while elements of that worker are here: ask again.
+  // Forgets a worker that no longer sends. Returns false while elements of that worker are here;
+  // call it again later.
   bool Forget(WorkerId worker);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in order kDeterministic. Changes with that order, or with what limits how far a partition
-// may send ahead in it.
+// Reading in order kDeterministic. Reason to change: that order, or the limits on how far a
+// partition may send ahead in it.
 #pragma once
 
 #include "dataplane/client/delivery/delivery.h"
@@ -9,7 +9,7 @@
 
 namespace penstock::client {
 
-// Credits are no bound here: ReceiveLimits are.
+// Credits limit nothing here; ReceiveLimits do.
 class OrderedDelivery final : public Delivery {
  public:
   explicit OrderedDelivery(const Parts& parts);

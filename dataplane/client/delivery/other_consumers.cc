@@ -87,7 +87,7 @@ bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::strin
     back.state = State::kBack;
     Tell("consumer_back", back, news);
   }
-  // The error is left if nobody called Next() while a consumer was dead.
+  // The error is left over if nobody called Next() while a consumer was dead.
   if (std::any_of(before.begin(), before.end(), IsDead) &&
       std::none_of(lost_.begin(), lost_.end(), IsDead)) {
     error_ = absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The other consumers of a coordinated read or of order kDeterministic, as far as this session
-// waits for them. Changes with what is reported about lost consumers. Guarded by the session's lock
+// waits for them. Reason to change: the reports about lost consumers. Guarded by the session's lock
 // (session_parts.h).
 #pragma once
 
@@ -25,7 +25,7 @@ class OtherConsumers {
 
   // `waits_for`: why no consumer gets anything, as the dispatcher sees it; empty: nothing blocks.
   void OnWaits(const std::string& waits_for);
-  // `next`: the name of what Next() returns next. Returns true if a consumer died.
+  // `next`: the name of the next result of Next(). Returns true if a consumer died.
   bool OnLost(const control::ConsumersLost& lost, const std::string& next);
   // Marks as silent the consumers whose connection ended. Without the dispatcher nobody knows
   // whether they are back.
@@ -46,7 +46,7 @@ class OtherConsumers {
   const SessionOptions& options_;
   std::string waits_for_;
   std::map<int64_t, LostConsumer> lost_;  // by number
-  bool heard_of_lost_ = false;            // even that none is lost
+  bool heard_of_lost_ = false;            // or that none is lost
   absl::Time waits_since_ = absl::InfiniteFuture();
   absl::Status error_;  // Next() returns it once
 };

@@ -10,7 +10,7 @@ namespace penstock::client {
 namespace {
 
 // How many errors are kept to be reported again to a restarted dispatcher. They belong to rounds
-// that another consumer may not know of, which are fewer than may be ahead.
+// that another consumer may not know of. There are fewer of these than rounds that may be ahead.
 constexpr size_t kErrorsKept = 256;
 // The maximum number of elements ahead of the trainer. More would gain nothing, however small they
 // are.

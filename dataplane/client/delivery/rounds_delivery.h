@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A coordinated read: each consumer gets its element of a round when all have received theirs
-// (control/protocol/rounds.h). Changes with the rules of rounds and with the reports about them.
+// (control/protocol/rounds.h). Reason to change: the rules of rounds, or the reports about them.
 #pragma once
 
 #include <map>

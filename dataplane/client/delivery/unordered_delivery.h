@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in no fixed order: any and fair (merge.h). Changes with how readers share a job.
+// Reading in no fixed order: any and fair (merge.h). Reason to change: how readers share a job.
 #pragma once
 
 #include <vector>

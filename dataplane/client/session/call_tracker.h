@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the program calls Next(), how long it waits there, and whom to tell. Changes with what is
-// measured and logged about calls. A value, guarded by the session's lock (session_parts.h).
+// Tracks when the program calls Next() and how long it waits there, and decides when to log the
+// wait or report it to the dispatcher. Reason to change: what is measured and logged about calls. A
+// value, guarded by the session's lock (session_parts.h).
 #pragma once
 
 #include <algorithm>
@@ -24,27 +25,27 @@ class CallTracker {
   StepTimes::Clock::duration Waiting() const { return times_.Waiting(); }
   WaitLines& lines() { return lines_; }  // about long waits
 
-  // Next() is called. Returns true if the session was idle.
+  // Call this when Next() is called. Returns true if the session was idle.
   bool OnCall() {
     times_.Called();
     ++calls_;
     return std::exchange(idle_, false);
   }
-  // To be called regularly.
+  // Call this regularly.
   void Look(absl::Time now) {
     if (calls_ == calls_seen_ && !waiting()) return;
     calls_seen_ = calls_;
     called_ = now;
   }
-  // Nobody calls Next(), so the received elements went to others. Nothing more is asked for until
-  // somebody calls it.
+  // True if nobody calls Next(), so that the received elements went to others. The session asks for
+  // no elements until somebody calls it.
   bool idle() const { return idle_; }
   bool CheckIdle(absl::Time now) {
     idle_ = !waiting() && calls_ == calls_seen_ && now >= called_ + kIdleAfter;
     return idle_;
   }
 
-  // Returns true if the dispatcher is to be told now that Next() waits. `starved`: Next() has
+  // Returns true if the dispatcher must be told now that Next() waits. `starved`: Next() has
   // nothing to return. Moves `wake` to the time of the next notice.
   bool MustTellOfWait(bool starved, absl::Time now, absl::Time& wake) {
     if (!waiting() || !starved || absl::FromChrono(Waiting()) < kTellAfter) {

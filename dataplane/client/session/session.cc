@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Begin(SessionOptions options,
   std::unique_ptr<Session> session(new Session(std::move(options), stub));
   SessionParts& parts = session->parts_;
   MutexLock lock(parts.mu);  // events may come before the stream is set
-  parts.stopping = true;     // ends the thread, unless the stream follows
+  parts.stopping = true;     // ends the thread if the stream cannot be opened
   RETURN_IF_ERROR(session->agent_.Start());
   RETURN_IF_ERROR(parts.dispatcher.Open(session->stream_events_).status());
   parts.stopping = false;
@@ -119,7 +119,7 @@ absl::Status Session::OnDelivered(absl::Span<const PendingDelivery> deliveries) 
   }
   if (parts_.dispatcher.leave_sent()) return absl::CancelledError("the iterator was stopped");
   parts_.ledger.OnDelivered(deliveries);
-  // It may leave now.
+  // The session may be able to leave now.
   if (parts_.delivery->end().has_value() && parts_.ledger.handed() == 0) parts_.WakeAgent();
   return absl::OkStatus();
 }

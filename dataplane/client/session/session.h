@@ -23,7 +23,7 @@ namespace penstock::client {
 class Session final : private GivesElements {
  public:
   // Does not wait. `stub` outlives the session. ResourceExhausted if the process gets no thread for
-  // it; then the dispatcher has heard nothing.
+  // it; then nothing was sent to the dispatcher.
   static absl::StatusOr<std::unique_ptr<Session>> Begin(SessionOptions options,
                                                         control::DispatcherStub& stub);
   // Says goodbye, so that nobody waits for this session, and waits briefly for the answer. Under
@@ -42,7 +42,7 @@ class Session final : private GivesElements {
   bool Ready();
 
   IndicesByPartition delivered() const;
-  control::Heard heard() const;  // last heard of the dispatcher
+  control::Heard heard() const;  // last heard from the dispatcher
   bool ended() const;            // Next() has returned nullopt, and all it returned is delivered
   // Returns how many elements others got if Next() returned none before the end, else 0.
   int64_t others_took_all() const;

@@ -75,7 +75,7 @@ void SessionAgent::TendStream(absl::Time now, absl::Time& wake) {
   }
   const bool over = parts_.end_seen && !delivery.HasSome() && ledger.handed() == 0;
   if (dispatcher.leaving() || over) {
-    if (dispatcher.TakeLastBeat()) Beat();  // reports what came since the last one
+    if (dispatcher.TakeLastBeat()) Beat();  // reports what happened since the last one
     if (!dispatcher.leave_sent() && parts_.MayLeave()) dispatcher.SendLeave(ledger.Delivered());
   }
   wake = std::min(wake, dispatcher.lease().next_heartbeat());

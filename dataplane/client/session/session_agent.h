@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's own thread, which does what takes long or is due at a time: heartbeats, reports,
-// dialling and closing links, recalls, leaving. Changes with the order or the times of these.
+// A session's own thread, which does slow and timed work: heartbeats, reports,
+// dialling and closing links, recalls, leaving. Reason to change: the order or the times of this
+// work.
 #pragma once
 
 #include <string>

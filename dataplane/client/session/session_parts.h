@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a session and the one lock that guards them. Four kinds of thread use them, each
 // through a class of its own: the program's (session.h), the stream's (stream_events.h), the links'
-// (link_events.h) and the agent's (session_agent.h). Here are the lock, and the questions that need
+// (link_events.h) and the agent's (session_agent.h). Here are the lock, and the methods that need
 // several parts.
 #pragma once
 

@@ -52,7 +52,7 @@ void WorkerLinks::OnMembership(const control::Membership& membership, TargetWork
     Link& link = links_[id];
     if (link.reader == nullptr) link.reader = std::make_shared<Reader>(*worker, events);
   }
-  // While one partition has a worker, elements come or are about to.
+  // As long as any partition has a worker, elements arrive or soon will.
   const bool served =
       membership.closed ||
       std::any_of(membership.partitions.begin(), membership.partitions.end(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's links to the workers: which there are, when each is dialled and closed, how many
-// elements each may send. Changes with the life of links. Guarded by the session's lock
-// (session_parts.h). Methods that find something to dial, close, grant or recall return it: the
-// caller does so without the lock.
+// elements each may send. Reason to change: the life cycle of links. Guarded by the session's lock
+// (session_parts.h). Methods that find something to dial, close, grant or recall return it, and the
+// caller does that without the lock.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,8 @@ class WorkerLinks {
   void OnFailed(WorkerId worker, const absl::Status& reason);
 
   // --- Closing and dialling ---
-  // Returns a link to close; nullptr: none. `none_wanted`: all are to be closed. OnDown() follows.
+  // Returns a link to close; nullptr: none. `none_wanted`: all links must be closed. OnDown()
+  // follows.
   std::shared_ptr<Reader> NextToClose(bool none_wanted, absl::Time now, absl::Time& wake) const;
   void OnDown(WorkerId worker);
   struct Dial {
@@ -107,9 +108,10 @@ class WorkerLinks {
   };
   struct Link {
     void Fail(const absl::Status& why);
-    // Gives up a protocol that lacks the means here, such as memory, after some failures.
+    // Stops using a protocol that lacks a resource on this host, such as memory, after some
+    // failures.
     void GiveUpAfterFailures();
-    // Failures from before, while nobody asked for the worker, do not count.
+    // Earlier failures, from before the worker was wanted, do not count.
     void ForgetFailures() {
       down_since = absl::InfiniteFuture();
       retry_at = absl::InfinitePast();

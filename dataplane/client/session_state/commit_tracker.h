@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of one repetition is committed. Changes with the rules of commits. A value, guarded by the
-// session's lock (session_parts.h).
+// Tracks what is committed of one repetition. Reason to change: the rules of commits. A value,
+// guarded by the session's lock (session_parts.h).
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace penstock::client {
 
 class CommitTracker {
  public:
-  // `restored`: the content of the state that the session takes up.
+  // `restored`: the content of the state that the session restores.
   explicit CommitTracker(IndicesByPartition restored) : indices_(std::move(restored)) {}
 
   // The commit that Commit() waits for, to be sent again on each new stream.

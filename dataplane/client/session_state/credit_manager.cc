@@ -16,11 +16,11 @@ constexpr int64_t kAutoFewest = 16;
 // element waits for a round trip to the client.
 constexpr int64_t kAutoOfEach = 2;
 constexpr int64_t kAutoMost = 16'384;
-// How many bytes are asked for together, if the window allows it. A message for fewer bytes costs
-// more than it gains.
+// The number of bytes that one grant asks for, if the window allows it. A message for fewer bytes
+// costs more than it gains.
 constexpr int64_t kPortionBytes = 256 << 10;
-// A worker that gave back what it was asked for is passed over 2, 4, … 32 times if another can be
-// asked. Otherwise a credit would be sent to it and back for each element.
+// A worker that returned its credits unused is passed over for 2, 4, … 32 grants if another worker
+// can be asked. Otherwise a credit would be sent to it and back for each element.
 constexpr int kMostGaveBack = 5;
 
 }  // namespace
@@ -110,8 +110,8 @@ CreditManager::Grants CreditManager::TakeGrants() {
   const int64_t portion =
       std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
   while (free > 0) {
-    // Picks the worker that is asked for the least, is not passed over, has the fewest elements
-    // here, and has waited longest.
+    // Picks the worker with the fewest credits. Ties are decided in this order: a worker that is
+    // not passed over, fewest held elements, longest since its last grant.
     const auto order = [this](const Link& link) {
       return std::tuple(link.asked, link.last_until > grants_, link.held, link.last_grant);
     };

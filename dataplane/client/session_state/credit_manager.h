@@ -58,9 +58,9 @@ class CreditManager {
   // and have sent nothing since. Empty unless Starving().
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
-  // Sets a bound in bytes besides max_bytes, from now on; 0: no bound.
+  // Sets a second bound in bytes, in addition to max_bytes; 0: no second bound.
   void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
-  // Returns true if that bound prevented a grant since the last call.
+  // Returns true if the second bound has prevented a grant since the last call.
   bool TakeWasBound() { return std::exchange(was_bound_, false); }
 
   bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element has been received
@@ -78,7 +78,7 @@ class CreditManager {
     int64_t asked = 0;
     int64_t held = 0;  // too low while elements of the worker's previous link are held
     int64_t received_since_recall = 0;
-    int64_t last_grant = 0;  // the number of its last grant, among all grants
+    int64_t last_grant = 0;  // sequence number of its last grant
     bool recalling = false;
     bool seen_asked = false;  // has had credits since the last TakeRecalls()
     // How many times in a row it gave back all its credits. Other workers come first until grant

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DistributeOptions::delivery as flat fields: attributes of the node Distribute, keywords of
-// Python, and C++ before 0.9 have it in this form.
+// DistributeOptions::delivery as flat fields: the form used by attributes of the node Distribute,
+// by keywords in Python, and by C++ before 0.9.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct DeliveryFields {
   std::optional<CrossTrainerCache> cross_trainer_cache;
 };
 
-// Returns the fields of `options.delivery`, with those of its moved fields that are given.
+// Returns the fields of `options.delivery`, combined with the moved fields that are set.
 DeliveryFields FieldsOf(const DistributeOptions& options);
 
 // Returns the fields with consumers counted as the protocol does: each member of a group is one.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's stream to the dispatcher: how it begins, what was last received on it, and how it
-// ends. Changes with the messages that open, keep and end a session. Guarded by the session's lock
-// (session_parts.h), except where noted; its events are stream_events.h.
+// ends. Reason to change: the messages that open, keep and end a session. Guarded by the session's
+// lock (session_parts.h), except where noted; its events are stream_events.h.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,8 @@ class DispatcherSession {
   void OnLost() { welcomed_ = false; }
   void OnLeft() { left_ = true; }
   void OnOver(absl::Status reason);
-  // The dispatcher was away, and something is owed: the agent opens a new stream.
+  // The dispatcher was away, and the session still owes it a report or a commit: the agent opens a
+  // new stream.
   void ReopenSoon() { reopens_ = true; }
   bool TakeReopens() { return std::exchange(reopens_, false); }
 

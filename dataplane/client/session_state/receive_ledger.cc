@@ -8,8 +8,8 @@ namespace penstock::client {
 namespace {
 
 // A worker may send elements of a partition before the dispatcher's message about it arrives. At
-// most this many such partitions are accepted, so that the memory per partition is bounded,
-// whatever workers name.
+// most this many such partitions are accepted, so that the numbers that workers name cannot use up
+// memory.
 constexpr uint64_t kMostUnheard = 1024;
 
 }  // namespace

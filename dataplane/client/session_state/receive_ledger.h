@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elements of each partition that a session has received and delivered, and those that the
-// dispatcher does not know of yet. Changes with the reports about elements. A value, guarded by the
-// session's lock (session_parts.h).
+// dispatcher does not know of yet. Reason to change: the reports about elements. A value, guarded
+// by the session's lock (session_parts.h).
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class ReceiveLedger {
   int64_t handed() const { return handed_; }  // elements that wait for OnDelivered()
   IndicesByPartition Delivered() const;
 
-  // Something happened that the next report contains.
+  // Call this when something happens that the next report must contain.
   void NoteNews() { news_ = true; }
   bool has_news() const { return news_; }
   // Near its end a shared job wants reports at once.

@@ -31,7 +31,7 @@ struct SessionOptions {
   Incarnation incarnation;
   std::optional<IndicesByPartition> state;  // delivered before a restore
   control::Heard heard;                     // when that state was saved
-  // Claims what `state` holds and leaves: nobody will call Next().
+  // The session claims the deliveries in `state` and then leaves; nobody will call Next().
   bool claims_only = false;
   // An element of Next() is delivered when PendingDeliveries report it, if the calling thread has
   // any.

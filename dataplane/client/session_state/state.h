@@ -48,7 +48,7 @@ struct JobState {
   ReaderState reader;
   // All members below are set only if reading had begun.
   uint64_t job_mark = 0;  // made from the job's token; differs between two services
-  control::Heard heard;   // last heard of the dispatcher when the state was saved
+  control::Heard heard;   // last heard from the dispatcher when the state was saved
   uint64_t seed = 0;
   uint64_t dataset = 0;                         // fingerprint of the dataset that workers run
   control::JobTerms terms;                      // the terms that decide what partitions yield

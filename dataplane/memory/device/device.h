@@ -39,7 +39,7 @@ class DeviceMemory {
   const size_t bytes_;
 };
 
-// A place in a stream. Recording it again forgets the earlier place. Destroy it only if it is
+// A place in a stream. Recording it again replaces the earlier place. Destroy it only if it is
 // Done(), has failed, or was never recorded.
 class DeviceEvent {
  public:

@@ -57,7 +57,7 @@ class CopyPlaces {
 
   void Progress();
   int slots_held() const { return static_cast<int>(copying_.size()); }
-  // Returns true if nothing is under way: all memory may be returned to the device.
+  // Returns true if no work is in progress, so that all memory may be returned to the device.
   bool Idle() const;
 
   std::byte* address(int place) const {
@@ -179,7 +179,7 @@ absl::StatusOr<int> CopyPlaces::StartCopy(Element&& element) {
   found->source = std::move(element);
   copying_.push_back(place);
   const absl::Status begun = stream_->CopyToDevice(address(place), body, bytes);
-  // Done after a refused copy too: the error may come from earlier work.
+  // Recorded even if the device refused the copy, because the error may come from earlier work.
   RecordCopy(*found);
   RETURN_IF_ERROR(begun);
   RETURN_IF_ERROR(failure_);
@@ -341,7 +341,8 @@ class DeviceCopyState {
     MutexLock lock(mu_);
     return f(*places_);
   }
-  // The same, after querying the device and releasing all slots and places that are done.
+  // Calls `f` in the same way, after querying the device and releasing all slots and places that
+  // are done.
   template <class F>
   auto WithProgress(F f) {
     MutexLock lock(mu_);

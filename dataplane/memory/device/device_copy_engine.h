@@ -78,7 +78,7 @@ class DeviceCopyEngine {
   // this too; call this method while no new elements arrive. Returns the number of slots still
   // held.
   int Progress();
-  // The same for engines that were destroyed with copies under way.
+  // Does the same for engines that were destroyed with copies in progress.
   static int ProgressLeftOver();
 
   DeviceCopyEngineCounters counters() const;

@@ -26,9 +26,9 @@ namespace penstock {
 struct DevicePrefetchQueueOptions {
   int device = 0;
   int depth = 1;  // elements copied ahead of those delivered; 0: none
-  // Delivered elements that still exist, or that the device still reads.
+  // The number of delivered elements that still exist, or that the device still reads.
   int held = 2;
-  absl::Duration stop_within = absl::Seconds(2);  // as DeviceCopyEngineOptions::stop_within
+  absl::Duration stop_within = absl::Seconds(2);  // same as DeviceCopyEngineOptions::stop_within
 };
 
 // Any thread may call its methods.

@@ -19,7 +19,7 @@ namespace {
 // of them fail.
 constexpr int kMostFailures = 3;
 
-// Places take at most one part in this many of a device's memory: a trainer needs the rest.
+// Places take at most 1/kMostShare of a device's memory: a trainer needs the rest.
 constexpr size_t kMostShare = 16;
 
 // Keeps memory that something may still write to, until the process ends.

@@ -64,7 +64,7 @@ class CallMatcher {
 // thread.
 class CollectiveServer {
  public:
-  // Called in the order of events, under the server's lock; must not call the server.
+  // Called once per event, in order, under the server's lock; must not call the server.
   using EventCallback = std::function<void(const RankEvent&)>;
   explicit CollectiveServer(std::vector<EventCallback> ranks);
 

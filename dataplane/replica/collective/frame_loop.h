@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to and from other processes over TCP, all on one thread. A frame is a length of 4 bytes,
-// little endian, then that many bytes. An empty frame only reports that its sender is alive.
+// Frames to and from other processes over TCP, all on one thread. A frame is a 4-byte length,
+// little endian, followed by that many bytes. An empty frame only reports that its sender is alive.
 #pragma once
 
 #include <chrono>

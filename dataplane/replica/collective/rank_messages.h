@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between the processes of a group and the collective server, as bytes: a number for the
-// kind, then fields as state_bytes.h writes them. All processes must be of one release.
+// kind, then fields as state_bytes.h writes them. All processes must run the same release.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
  public:
   LocalLink(DialOptions options, std::shared_ptr<ReceiveEvents> receiver);
 
-  // Asks the worker. Then events begin on both sides: OnOpen, or OnClosed with the refusal. `ended`
-  // is called once, after the worker's side has received its last event.
+  // Asks the worker to admit the client. Then events begin on both sides: OnOpen, or OnClosed with
+  // the refusal. `ended` is called once, after the worker's side has received its last event.
   void Open(const Listener::Accept& accept, std::function<void(LocalLink*)> ended);
 
   // Called instead of Open() if no worker listens. OnClosed gets `reason`.

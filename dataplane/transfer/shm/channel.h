@@ -40,7 +40,7 @@ class Channel {
   // Any thread. Words that find no room wait in private memory, in order, for Flush().
   void Send(uint64_t word);
   void Flush();
-  // True if no word waits for room.
+  // Returns true if no word waits for room.
   bool flushed() const;
   // Sets the link's socket, which rings the other side when it sleeps; rings at once, for words
   // sent before. REQUIRES: it lives until ClearDoorbell().

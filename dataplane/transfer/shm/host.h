@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties that two processes must have in common to share memory.
+// The properties that two processes must have in common in order to share memory.
 #pragma once
 
 #include <string>

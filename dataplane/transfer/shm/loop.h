@@ -27,7 +27,8 @@ class Loop final : public EventLoop {
     // The socket is readable, or the other side has closed it or has ended.
     virtual void OnSocket() = 0;
     virtual void OnPeerEnd() = 0;
-    // Called before the serving threads sleep, with a Poll() in between, and after.
+    // Called with true before the serving threads sleep, and with false afterwards. A Poll()
+    // follows the first call before they sleep.
     virtual void SetSleeps(bool sleeps) = 0;
     // Returns when Poll() must be called at the latest.
     virtual Nanoseconds deadline() const = 0;
@@ -43,7 +44,7 @@ class Loop final : public EventLoop {
   // Starts the loop, which lasts as long as the process.
   static absl::StatusOr<Loop*> Start();
 
-  // How often OnSocket() is called for a readable socket.
+  // When OnSocket() is called for a readable socket.
   enum class Trigger : uint8_t {
     kLevel,
     kEdge,  // it reads everything, or returns by its deadline

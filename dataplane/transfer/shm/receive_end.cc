@@ -89,7 +89,7 @@ void ReceiveEnd::Close() {
 bool ReceiveEnd::Poll(Loop::Nanoseconds now) {
   channel_->Flush();
   if (closed_) {
-    socket_.Send(PacketKind::kGoodbye).IgnoreError();  // may fail: the worker is gone then
+    socket_.Send(PacketKind::kGoodbye).IgnoreError();  // fails if the worker is gone
     End();
     return true;
   }

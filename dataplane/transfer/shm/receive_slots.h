@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its client sees them. The segments are the client's, or the worker's,
 // which the client only reads. The worker chooses the slot of an element. A slot is at the worker
-// (free there, or being filled) or here (received, lent). Private memory records which of the two
-// applies.
+// (free there, or being filled) or here (received, lent). Private memory records which side has it.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +20,8 @@
 
 namespace penstock::transfer {
 
-// The slots of the client's segments, or of the worker's: one object each. Keeps itself alive until
-// the last slot that is here has been returned.
+// The slots of the client's segments, or of the worker's; there is one object for each of the two.
+// Keeps itself alive until the last slot that is here has been returned.
 class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
   // Returned slots are reported to the worker through `channel`, by a word of kind `given_back`.
@@ -41,9 +40,9 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   // Makes a segment with `count` slots, or fewer, for blocks of `bytes`, all at the worker.
   // ResourceExhausted if there is no memory for it.
   absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
-  // Maps a segment of the worker's for reading. DataLoss if it does not match the worker's numbers,
+  // Maps a segment of the worker for reading. DataLoss if it does not match the worker's numbers,
   // ResourceExhausted if this process cannot map it. Keeps `hold` in place of an earlier one, and
-  // shuts it down once this is closed and no slot is here.
+  // shuts it down once this object is closed and has no slot.
   absl::Status Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
                      const Descriptor& segment, Descriptor hold);
   // Releases a segment that the worker no longer uses. DataLoss if there is no such segment or one
@@ -75,7 +74,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   struct Segment {
     SharedSegment memory;
     SlotView view;
-    std::unique_ptr<PageLock> page_lock;  // of the view; not for the worker's
+    std::unique_ptr<PageLock> page_lock;  // of the view; none for the worker's segments
     SlotLayout layout;
     std::unique_ptr<SharedSlot[]> slots;
     uint32_t here = 0;  // number of slots

@@ -126,7 +126,7 @@ void SendEnd::FlushFrame(Loop::Nanoseconds now) {
 }
 
 void SendEnd::Pump() {
-  if (pumping_) return;  // that thread continues with what was added
+  if (pumping_) return;  // that thread also sends the messages added meanwhile
   pumping_ = true;
   while (HasNext() && !gone_) {
     if (!next_.has_value()) {
@@ -203,8 +203,8 @@ uint64_t SendEnd::Announce(const PendingMessage& next) {
   return Pack(kind, slots_->GiveAway(place.body, next.room.head_bytes));
 }
 
-// Blocks in other memory are copied into the slots that are returned, so that the next blocks find
-// none free either, and so on. More slots end this.
+// Blocks in other memory are copied into slots as these are returned. The next blocks then find no
+// free slot either, and so on, until there are more slots.
 void SendEnd::AskForMissed(const Sent& sent) {
   const uint64_t missed = slots_->TakeMissed();
   if (missed == 0 || !sent.element || asked_.has_value()) return;
@@ -222,7 +222,7 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
   for (uint32_t number : slots_->TakeIdle(room.bytes)) {
     socket_.Send(PacketKind::kRetire, number).IgnoreError();  // the socket reports its end
   }
-  // As many slots as may be sent before one must return, and those being read meanwhile, but at
+  // As many slots as may be sent before one must return, plus those being read meanwhile, and at
   // least enough bytes for each slot to rest (free_slots.h).
   const uint64_t in_use = room.kind == WordKind::kFrame
                               ? 4  // they return at once
@@ -431,7 +431,7 @@ absl::Status SendEnd::LetIn(Packet packet) {
 }
 
 void SendEnd::SendReason(const absl::Status& reason) {
-  // If it does not arrive, the client has gone and needs no reason.
+  // If the reason does not arrive, the client has gone and does not need it.
   socket_
       .Send(PacketKind::kClosed, static_cast<uint64_t>(reason.raw_code()), 0, 0,
             std::string(reason.message()))

@@ -2,10 +2,11 @@
 // The worker's end of a shm link.
 //
 // Sending moves an element into a slot of the client, unless it was made there or in a SharedPool
-// that the client reads, and puts a word into the ring. The thread that sends does this, or the
-// serving thread if it had to wait for a slot; never two threads at a time, which keeps the order.
-// A message waits in a SendQueue until it has been received; small elements are packed there. A
-// frame that is not full waits until it has been open for 1 to 2 ms, or until Flush().
+// that the client reads, and puts a word into the ring. The sending thread does this, or the
+// serving thread if the element had to wait for a slot. Only one thread at a time does so, which
+// keeps the order. A message waits in a SendQueue until it has been received; small elements are
+// packed there. A frame that is not full waits until it has been open for 1 to 2 ms, or until
+// Flush().
 #pragma once
 
 #include <atomic>
@@ -41,7 +42,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // Ends the link now: for a client that does not read.
+  // Ends the link now, for a client that does not read.
   void Break();
   const std::shared_ptr<SendSlots>& slots() const { return slots_; }
 

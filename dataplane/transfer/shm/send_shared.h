@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of this process's own SharedPool, as one link offers them to its client: the segments
+// The slots of this process's own SharedPool that one link offers to its client: the segments
 // that the client has mapped, and the slots that it has. A loan keeps such a slot until the client
 // has returned it or, after the link's end, until the client has released all of them or is dead.
 #pragma once
@@ -23,13 +23,13 @@ namespace penstock::transfer {
 // Not thread-safe.
 class SendShared {
  public:
-  // Call it if the client answers kShared. Before this call every element is copied.
+  // Call this if the client can answer kShared. Until then every element is copied.
   void Allow() { wanted_ = true; }
 
   enum class Way {
     kWord,   // by GiveAway()
     kLater,  // the client is mapping the segment: ask again after OnMapped()
-    kCopy,   // through a slot of the client's: it maps none, has that slot already, or has as many
+    kCopy,   // through a slot of the client: it maps none, has that slot already, or has as many
              // bytes of such slots as a reader may hold (SharedPool)
   };
   // Returns how an element is sent to the client. Announces a segment that is new to the client.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its worker sees them: in segments that the client made and passed on. A
-// slot is free, held here (an element is made or copied into it, or waits), at the client, or both:
-// held until the element has been received, although it is already the client's. It is free again
-// when neither has it. Nothing is read from memory that the client can write: heads are in private
-// memory until they are given away.
+// slot is free, held here (an element is being made in it, copied into it, or waits in it), at the
+// client, or both: a slot at the client is still held until its element has been received. It is
+// free again when neither side has it. Nothing is read from memory that the client can write: heads
+// are in private memory until they are given away.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@
 
 namespace penstock::transfer {
 
-// A pool for elements that are to be sent without a copy. It lends other memory if no slot is free.
+// A pool for elements that can be sent without a copy. It lends other memory if no slot is free.
 // Keeps itself alive until the last slot that is held here has been returned.
 class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_this<SendSlots> {
  public:

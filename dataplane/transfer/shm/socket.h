@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket of a link. With it, worker and client find each other, pass descriptors, and learn
+// The socket of a link. Through it, worker and client find each other, pass descriptors, and learn
 // when the other one ends. Traffic for every element goes through the rings (channel.h), not
 // through here.
 //
@@ -28,7 +28,7 @@ enum class PacketKind : uint32_t {
   // control segment
   kGreeting = 1,
   kSegment = 2,  // a: its number; b: slots; c: bytes of a body. Descriptor: the segment
-  kGoodbye = 3,  // the client closes on purpose
+  kGoodbye = 3,  // the client closes the link on purpose
   kMapped = 4,   // a: number of a kShared; b: a status code; text: its message. Not OK: it is not
                  // mapped, and no more kShared are wanted on this link
   // Worker to client.
@@ -36,7 +36,7 @@ enum class PacketKind : uint32_t {
   kNeed = 17,    // a: bytes of a block or a frame that finds no slot; b: how many slots
   kRetire = 18,  // a: the number of a segment that the worker has released
   kClosed = 19,  // a: a status code; text: its message. All that was sent is in the ring
-  // a: a number; b: slots; c: bytes of a body. Descriptors: a segment of the worker's, to be mapped
+  // a: a number; b: slots; c: bytes of a body. Descriptors: a segment of the worker, to be mapped
   // for reading, and one end of a socket pair, to be shut down when the link is over and no slot of
   // such segments is read any more
   kShared = 20,

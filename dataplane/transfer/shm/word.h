@@ -26,11 +26,11 @@ enum class WordKind : uint8_t {
   kCopiedForAnother = 13,  // it was made in the memory of a different client
   kCopiedElsewhere = 14,   // it was made in the memory of a node that keeps elements
   // Client to worker.
-  kReturn = 8,         // the slot is the worker's again
+  kReturn = 8,         // the worker has the slot again
   kReceived = 9,       // this many of the oldest were received
   kGranted = 10,       // this many more may be sent
   kRecall = 11,        // asks for the unused credits
-  kReturnShared = 12,  // a slot of the worker's that the client no longer reads
+  kReturnShared = 12,  // one of the worker's slots, which the client no longer reads
 };
 
 inline constexpr uint32_t kSlotNumberBits = 28;  // including 16 for the slot in its segment

@@ -19,7 +19,7 @@ namespace penstock::transfer::tcp {
 class Incoming {
  public:
   // Reads up to `ahead_bytes` more than was requested, if they have arrived, so that several small
-  // messages take one system call. Use 0 for bodies that are to be read to their places.
+  // messages take one system call. Use 0 if bodies must be read directly to their places.
   explicit Incoming(size_t ahead_bytes = 0) : ahead_buffer_(ahead_bytes) {}
 
   enum class Got {
@@ -37,7 +37,7 @@ class Incoming {
   uint64_t body_bytes() const { return fields_.body_bytes; }
   // The body is read to `body`. REQUIRES: it has body_bytes() bytes.
   void Into(absl::Span<std::byte> body);
-  // The body is read to text(), after the message's header: the form that Decode() takes.
+  // The body is read to text(), after the message's header: the form that Decode() expects.
   void IntoText();
   std::string_view text() const { return text_; }
 

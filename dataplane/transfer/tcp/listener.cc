@@ -21,8 +21,8 @@ namespace {
 
 // Time until the next attempt after no descriptor was left for a connection.
 constexpr std::chrono::milliseconds kAcceptPause(100);
-// How many connections are accepted before the existing ones are served. A hello that has arrived
-// is thus read before its sender is dropped as one client too many.
+// How many connections are accepted before the existing ones are served. Thus a hello that has
+// arrived is read before its sender could be dropped as one client too many.
 constexpr int kAcceptsPerTurn = 16;
 
 // Accepts connections and keeps the links that have not ended.

@@ -17,7 +17,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Methods are for any thread unless stated otherwise, and do not wait. In a steady state they
+// Any thread may call its methods unless stated otherwise; they do not wait. In a steady state they
 // allocate nothing.
 class Loop final : public EventLoop {
  public:
@@ -32,7 +32,7 @@ class Loop final : public EventLoop {
     // no more, or use Call() for the rest. 0: after Call().
     virtual void OnReady(uint32_t events) = 0;
     virtual void OnDeadline() = 0;
-    // True if a thread may wait for its events.
+    // Returns true if a thread may wait for its events.
     virtual bool is_link() const { return true; }
 
    private:

@@ -15,7 +15,7 @@
 
 namespace penstock::transfer::tcp {
 
-// If more bytes are likely to follow, fewer than this are not worth a system call and its packets.
+// Fewer bytes than this are not worth a system call and its packets if more are likely to follow.
 inline constexpr size_t kMinWriteBytes = 256 << 10;
 
 // One message: text alone, or a head and the bytes of an element or a frame.

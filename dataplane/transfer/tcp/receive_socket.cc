@@ -124,7 +124,8 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   if ((events & EPOLLOUT) != 0) {
-    // The edge reports this also if there was room all along; reports then wait (ReportSoon()).
+    // The event is also reported if the socket had room all along; reports then wait
+    // (ReportSoon()).
     MutexLock lock(mu_);
     if (!std::exchange(writable_, true)) Write();
   }
@@ -344,7 +345,7 @@ void ReceiveSocket::DrainClosed(uint32_t events) {
       if (out_at_ == out_.size() && !std::exchange(shut_down_, true)) {
         ::shutdown(socket_.fd(), SHUT_WR);
       }
-      // Closing with bytes unread would make the worker lose the goodbye.
+      // If the client closed with unread bytes, the worker would not get the goodbye.
       got = Discard(socket_.fd());
     }
   }

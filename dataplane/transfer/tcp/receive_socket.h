@@ -41,7 +41,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // The awaited element has arrived, or never will. Any thread.
   void GoOn() { loop_->Call(shared_from_this()); }
 
-  // As in ReceiveLink.
+  // Same as in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
   // No event begins after it returns. Notifies the worker if the link is still open.
@@ -51,7 +51,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   void OnReady(uint32_t events) override;
   void OnDeadline() override;
 
-  // On the serving thread, inside the gate. An optional status is the reason of the link's end.
+  // On the serving thread, inside the gate. An optional status is the reason for the link's end.
   std::optional<absl::Status> Advance(uint32_t events);
   std::optional<absl::Status> ConnectOn(uint32_t events);
   std::optional<absl::Status> ReadOn();
@@ -88,7 +88,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   ElementReceiver receiver_;
   ReceiveStripe* awaited_ = nullptr;  // the stripe whose turn it is, if any
   size_t tried_ = 0;                  // number of endpoints
-  bool hung_up_ = false;              // noticed late if another connection has the turn
+  bool hung_up_ = false;              // noticed late if it is another connection's turn
   bool connecting_ = false;
   bool open_ = false;
   bool over_ = false;

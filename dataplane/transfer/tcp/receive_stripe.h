@@ -59,7 +59,7 @@ class ReceiveStripe final : public Loop::Member,
   void OnReady(uint32_t events) override;
   void OnDeadline() override {}
 
-  // On the serving thread, inside the gate. An error is the reason of the connection's end.
+  // On the serving thread, inside the gate. An error is the reason for the connection's end.
   absl::Status Advance(uint32_t events);
   absl::Status ReadOn();
   absl::Status MakeRoom();

@@ -25,10 +25,10 @@ constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 // The maximum number of bytes that one client may send before others are served.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
-// Less than kMinWriteBytes waits for more if the previous element was sent this recently.
+// Fewer bytes than kMinWriteBytes wait for more if the previous element was sent this recently.
 constexpr std::chrono::microseconds kFast(100);
 
-// Smaller elements cost more to bring back into order than to copy.
+// Putting smaller elements back into order would cost more than sending them over one connection.
 constexpr size_t kStripedFrom = 256 << 10;  // bytes
 
 StripeKey DrawKey() {
@@ -193,7 +193,7 @@ absl::Status SendSocket::HandOver() {
   }
   over_ = true;
   owner_.OnOver(*this);
-  // A connection that the link does not take is closed, which the client sees.
+  // If the link does not accept the connection, it is closed, and the client notices that.
   link->AddStripe(join.stripe, std::move(loop), std::move(socket)).IgnoreError();
   return absl::OkStatus();
 }
@@ -370,7 +370,7 @@ void SendSocket::EncodeMessage(QueuedMessage& message) {
 
 void SendSocket::ShutDown() {
   shut_down_ = true;
-  // The client has everything when it closes. Closing first could lose data on its way.
+  // Once the client closes, it has received everything. Closing first could lose data on its way.
   ::shutdown(socket_.fd(), SHUT_WR);
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kClientGoodbyeTimeout);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's end of a link: an accepted connection, unauthenticated until its hello has been
-// accepted. The thread that sends writes to the socket at once, and the loop continues when the
-// socket was full. A frame that is not full waits until it has been open for 1 to 2 ms, or until
-// Flush(). Elements that follow each other quickly also wait, until together they are worth a
-// system call and its packets.
+// accepted. The thread that sends writes to the socket at once, and the loop continues if the
+// socket is full. A frame that is not full waits until it has been open for 1 to 2 ms, or until
+// Flush(). Elements that follow each other quickly also wait, until there are enough bytes to be
+// worth a system call and its packets.
 #pragma once
 
 #include <chrono>
@@ -54,13 +54,13 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   // On the serving thread. Adds a further connection to this link.
   absl::Status AddStripe(uint32_t number, std::shared_ptr<Loop> loop, Socket socket);
 
-  // As in SendLink.
+  // Same as in SendLink.
   const Hello& hello() const { return hello_; }
   int64_t credits() const;
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // Ends the link without a message to the client: for a client that does not read. Any thread.
+  // Ends the link without a message to the client, for a client that does not read. Any thread.
   void Break(const absl::Status& reason);
 
  private:
@@ -84,7 +84,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   void BreakLocked(const absl::Status& reason) REQUIRES(mu_);
   void FlushLater() REQUIRES(mu_);
-  // True if an element of `bytes`, just sent, may wait for more to share its write.
+  // Returns true if an element of `bytes` that was just sent may wait for more to share its write.
   bool Holds(size_t bytes) REQUIRES(mu_);
   // Writes until the socket is full or all is written, unless another thread does. Releases the
   // lock meanwhile.

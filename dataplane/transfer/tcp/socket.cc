@@ -23,8 +23,8 @@ namespace {
 // a network keep the machine's congestion control, which suits that network.
 constexpr char kCongestionControl[] = "cubic";
 
-// Times to detect a host that is gone. After kSilenceSeconds without data it is probed. It is given
-// up after kAnswerSeconds without an answer, or if it acknowledges nothing for
+// Times to detect a host that is gone. After kSilenceSeconds without data it is probed. It counts
+// as gone after kAnswerSeconds without an answer, or if it acknowledges nothing for
 // kUnacknowledgedMilliseconds. gRPC uses the same times on control connections.
 constexpr int kSilenceSeconds = 10;
 constexpr int kAnswerSeconds = 5;

@@ -64,8 +64,8 @@ struct Bound {
 };
 absl::StatusOr<Bound> ListenAt(const HostAndPort& where);
 
-// True if both ends of the connection are on this machine, as far as addresses show: a loopback
-// address, or the same address at both ends.
+// Returns true if the addresses show that both ends of the connection are on this machine: a
+// loopback address, or the same address at both ends.
 bool IsLocal(const Socket& connected);
 
 // Returns the next connection, tuned, or an empty socket if there is none. ResourceExhausted: no

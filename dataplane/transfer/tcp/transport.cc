@@ -36,7 +36,7 @@ class TcpTransport : public Transport {
     for (const std::shared_ptr<Loop>& loop : loops_) loop->Stop();
   }
   std::string_view name() const override { return "tcp"; }
-  int rank() const override { return 80; }  // before grpc, after all that need no socket
+  int rank() const override { return 80; }  // before grpc, after all transports without TCP sockets
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const ListenOptions& options,
                                                    Listener::Accept accept) override {

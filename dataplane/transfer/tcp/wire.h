@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data on a connection: messages (dataplane/transfer/message.h), each after a prefix with its
-// length, its own header included, and with the sums that show whether it was corrupted in transit.
+// The data on a connection: messages (dataplane/transfer/message.h), each after a prefix. The
+// prefix has the message's length, header included, and checksums that detect corruption in
+// transit.
 //
 //   u64 bytes | u32 sum of the body | u32 sum of the head | u8 type, u8 flags, six zeros |
 //   body of (bytes - 8) bytes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine is the one thread that calls UCX for a worker object. For links it keeps their peers,
-// puts their messages in order, and has elements fetched into slots.
+// The engine is the one thread that calls UCX for a worker object. It manages the peers of links,
+// puts their messages in order, and fetches elements into slots.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class Engine final : private Worker::Events {
     uint32_t text_bytes = 0;
     std::array<char, kMaxInlineText> inline_text;
     std::string long_text;        // or a block's head, until it is fetched
-    uint32_t greeting_flags = 0;  // the client's wishes (wire.h)
+    uint32_t greeting_flags = 0;  // the client's requests (wire.h)
     Loan loan;  // has the block in its first `bytes`; with `on_device` only its head
     size_t bytes = 0;
     // Bytes of the body on a device; nullopt: the body is in the loan.
@@ -65,8 +65,8 @@ class Engine final : private Worker::Events {
 
    private:
     friend class Engine;
-    // Admit() returns OK if such a block may arrive. Room() then returns a slot for it. For small
-    // blocks both are called inside Progress().
+    // Admit() returns OK if the link accepts such a block. Room() then returns a slot for it. For
+    // small blocks both are called inside Progress().
     virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
     virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
     // Returns a place on a device for an announced body; nullopt: it is received in Room(), after
@@ -150,7 +150,7 @@ class Engine final : private Worker::Events {
   void Run();
   bool Turn();  // true if there was something to do
   void Sleep();
-  // False if UCX did not finish with them in time.
+  // Returns false if UCX did not finish with them in time.
   bool ClosePeers();
   template <class Condition>
   bool ProgressUntil(Condition condition);

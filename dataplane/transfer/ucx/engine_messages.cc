@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kFetchTimeout(60);
 // The maximum number of messages of a link that may arrive ahead of a missing one.
 constexpr uint64_t kMostWaiting = 1 << 16;
 
-// False for a head that Penstock does not send.
+// Returns false for a head that Penstock does not send.
 bool ReadHead(std::string_view bytes, Head& head) {
   if (bytes.size() < sizeof head) return false;
   std::memcpy(&head, bytes.data(), sizeof head);

@@ -16,9 +16,9 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// A receiver gives up an announced element after 60 s; until then it may read it.
+// A receiver gives up on an announced element after 60 s; until then it may read the element.
 constexpr std::chrono::seconds kHoldTime(61);
-// Replaces UCX's own time-out, which must never expire (module/fabric.cc).
+// Replaces UCX's own timeout, which must never expire (module/fabric.cc).
 constexpr std::chrono::seconds kAnswerTimeout(30);
 // How often ports are checked while the engine is busy; while it sleeps, kMaxSleep applies. Shorter
 // failures are left to UCX.

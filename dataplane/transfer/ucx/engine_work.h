@@ -47,7 +47,7 @@ struct Engine::Peer final : Work {
   std::string name;
   std::vector<Worker::Lane> lanes;
   uint64_t dialler = 0;     // of a peer that sent a greeting
-  uint64_t connection = 0;  // the dialler's count
+  uint64_t connection = 0;  // the dialler's count of connections
   bool answered = false;    // a message from it has arrived
   Clock::time_point answer_by;
   bool closing = false;

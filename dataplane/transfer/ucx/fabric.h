@@ -25,10 +25,11 @@ enum class Lanes {
   kTcp,
 };
 
-// One send, receive or close under way. Owned by the object that started it.
+// One pending send, receive or close. Owned by the object that started it.
 class Work {
  public:
-  // The last call; inside Progress(), Close() or ~Worker(). It must start and close nothing.
+  // The last call. It comes inside Progress(), Close() or ~Worker(), and must not start or close
+  // anything.
   virtual void OnDone(const absl::Status& status) = 0;
 
  protected:
@@ -37,7 +38,7 @@ class Work {
 
 // Memory that UCX has registered; nullptr: none.
 using Handle = void*;
-// The kind of memory: UCX does not guess.
+// The caller names the kind of memory, because UCX does not detect it here.
 enum class MemoryType { kHost, kCuda };
 // A message that was announced and whose data is still at its sender.
 using Offered = void*;
@@ -77,7 +78,7 @@ class Worker {
   virtual void Sleep(int milliseconds) = 0;
 
   virtual absl::StatusOr<Peer> Connect(std::string_view address) = 0;
-  // One transport and device that it uses for a peer, by UCX's names.
+  // One transport and device that the worker object uses for a peer, by UCX's names.
   struct Lane {
     std::string transport;  // "rc_mlx5"
     std::string device;     // "mlx5_0:1"
@@ -121,7 +122,7 @@ class Fabric {
   virtual absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) = 0;
   // Any thread. ResourceExhausted if the process may lock no more memory.
   virtual absl::StatusOr<Handle> Register(absl::Span<std::byte> memory, MemoryType type) = 0;
-  // Returns the type that UCX has for registered memory; nullopt: neither of the two.
+  // Returns the type that UCX has recorded for registered memory; nullopt: neither of the two.
   virtual absl::StatusOr<std::optional<MemoryType>> TypeOf(Handle handle) = 0;
   virtual void Unregister(Handle handle) = 0;
 };

@@ -43,7 +43,7 @@ std::string WhyNotOrdered(const GpuDirectFacts& facts) {
   return "";
 }
 
-// Makes checks 3 to 6, once the driver allows it.
+// Makes checks 3 to 6, if the driver allows GPUDirect.
 GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots,
                        const GpuDirectFacts& facts, Handle& handle) {
   const absl::StatusOr<MemoryKind> kind = calls.KindOf(slots.data());
@@ -146,7 +146,7 @@ GpuDirectVerdict ForeseeGpuDirect(bool ucx_knows_cuda, const GpuDirectFacts& fac
 }
 
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots) {
-  // Without CUDA in UCX the driver is not asked.
+  // If UCX lacks CUDA, the driver is not queried.
   if (!calls.UcxKnowsCuda()) return ForeseeGpuDirect(false, {});
   const absl::StatusOr<GpuDirectFacts> facts = calls.AskDriver(device);
   if (!facts.ok()) return StopAt(2, facts.status());

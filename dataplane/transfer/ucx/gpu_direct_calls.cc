@@ -71,7 +71,7 @@ class Loopback final : private Worker::Events {
   // Sends `data` and receives it in `into`. Returns the time since its announcement.
   absl::StatusOr<absl::Duration> Send(const Buffer& data, absl::Span<std::byte> into,
                                       MemoryType type, Handle handle) {
-    // Both stay until UCX is done with them.
+    // Both stay alive until UCX has finished with them.
     Awaited& sent = NewWork();
     Awaited& received = NewWork();
     offered_ = nullptr;
@@ -122,7 +122,7 @@ class Loopback final : private Worker::Events {
         "a message to this process itself did not arrive within 10 s");
   }
 
-  // True if all that was begun is done, and both may be destroyed.
+  // Returns true if all work is done, and both may be destroyed.
   bool Ended() {
     if (connected_) {
       Awaited& closed = NewWork();
@@ -133,8 +133,8 @@ class Loopback final : private Worker::Events {
       Awaited& flushed = NewWork();
       if (!worker->Flush(flushed) && !IsDone(flushed)) return false;
     }
-    // Each made progress after its flush, which ~Worker() does not allow. So flush each once more;
-    // this time the other one need not make progress.
+    // Each worker object made progress after its flush, which ~Worker() does not allow. So each is
+    // flushed once more; this time the other one need not make progress.
     for (Worker* const worker : {from_.get(), to_.get()}) {
       if (worker == nullptr) continue;
       Awaited& flushed = NewWork();
@@ -170,7 +170,7 @@ class Loopback final : private Worker::Events {
   std::vector<std::unique_ptr<Awaited>> works_;
 };
 
-// True if device memory at `from` equals `expected`.
+// Returns true if device memory at `from` equals `expected`.
 absl::StatusOr<bool> Equal(DeviceBackend& backend, int device, const void* from,
                            absl::Span<const std::byte> expected) {
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceStream> stream, backend.MakeStream(device));

@@ -10,7 +10,7 @@
 
 namespace penstock::transfer::ucx {
 
-// Adds the lanes to a peer that links may use. Any thread.
+// Records the lanes of a new peer. Any thread.
 void NoteLanes(const std::vector<Worker::Lane>& lanes);
 // Returns the lanes to all peers so far, by UCX's names: "rc_mlx5/mlx5_0:1". Any thread.
 std::set<std::string> LanesOfProcess();

@@ -7,7 +7,7 @@
 
 namespace penstock::transfer::ucx {
 
-// Opens the library once, with the settings of that moment (settings.h), and never closes it. UCX
+// Opens the library once, with the settings at that time (settings.h), and never closes it. UCX
 // recognizes GPU memory if it can and if this process uses a GPU by then. The library is the file
 // in PENSTOCK_UCX_MODULE, else libpenstock_ucx.so in a folder lib/penstock that is next to the file
 // with this code or up to four levels above it. NotFound with the reason if it or UCX is missing or

@@ -53,10 +53,10 @@ struct Resources {
   Fabric& fabric;
   std::shared_ptr<Memory> memory;
   std::shared_ptr<Pool> pool;                  // of registered slots, for both ends
-  std::function<absl::Time()> now = BootTime;  // clock for rates into GPUs
+  std::function<absl::Time()> now = BootTime;  // clock for measuring the rate into a GPU
   std::shared_ptr<ServedGpu> gpu = std::make_shared<ServedGpu>();
 };
-// Errors as in OpenTheFabric().
+// Returns the same errors as OpenTheFabric().
 absl::StatusOr<Resources*> TheResources();
 
 }  // namespace penstock::transfer::ucx

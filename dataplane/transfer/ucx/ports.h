@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches which ports of this machine's RDMA devices are down. UCX does not report this. Its own
-// time-outs show, seconds later, that a peer is gone, but not why.
+// timeouts show, seconds later, that a peer is gone, but not why.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class Ports {
  public:
   struct Device {
     std::string name;
-    std::map<int, bool> active;  // by port, from 1; as of some time after the watch began
+    std::map<int, bool> active;  // by port, from 1; queried after the watch began
     std::unique_ptr<verbs::PortWatch> watch;
   };
   // A port by UCX's name, "mlx5_0:1", and the reason for its change.
@@ -39,7 +39,7 @@ class Ports {
 
   bool none() const { return devices_.empty(); }
   bool IsDown(std::string_view port) const;
-  // True if there are ports and all are down.
+  // Returns true if there are ports and all are down.
   bool AllAreDown() const;
 
  private:

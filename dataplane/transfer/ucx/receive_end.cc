@@ -15,7 +15,8 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// How long a link that the client has closed waits to be opened, so that it can send a goodbye.
+// How long a link that the client has closed waits for the worker's answer, so that it can send a
+// goodbye.
 constexpr std::chrono::seconds kLateOpenTimeout(5);
 
 Engine::Clock::time_point After(absl::Duration timeout) {

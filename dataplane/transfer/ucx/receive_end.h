@@ -26,9 +26,9 @@ class ReceiveEnd final : public Engine::Link {
   // Dials. Call once.
   void Start();
 
-  // False in a forked child, which must not call any method below.
+  // Returns false in a forked child, which must not call any method below.
   bool runs() const { return engine_->runs(); }
-  // As in ReceiveLink.
+  // Same as in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
   // No event begins after it returns. Notifies the worker if the link is still open.
@@ -43,7 +43,7 @@ class ReceiveEnd final : public Engine::Link {
   void OnDeadline() override;
   void OnLost(const absl::Status& reason) override;
 
-  // On the engine's thread, inside the gate. The optional status is the reason of the link's end.
+  // On the engine's thread, inside the gate. The optional status is the reason for the link's end.
   std::optional<absl::Status> Handle(Engine::Incoming& incoming);
   absl::Status Receive(Engine::Incoming& incoming);
   absl::Status HandleOpen(const Message& message);

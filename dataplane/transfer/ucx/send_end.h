@@ -29,18 +29,18 @@ class SendEnd final : public Engine::Link {
     virtual void OnOver(SendEnd& end) = 0;
   };
 
-  // `owner` lives until OnOver() or until the engine has been stopped. Elements are best made in
-  // `slots`.
+  // `owner` lives until OnOver() or until the engine has been stopped. `slots` is the best pool for
+  // making elements.
   SendEnd(std::shared_ptr<Engine> engine, std::shared_ptr<Pool> slots, Owner& owner);
 
-  // As in SendLink.
+  // Same as in SendLink.
   const Hello& hello() const { return hello_; }
   int64_t credits() const;
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
   const std::shared_ptr<Pool>& slots() const { return slots_; }
-  // Ends the link without a message to the client: for a client that does not answer. Any thread.
+  // Ends the link without a message to the client, for a client that does not answer. Any thread.
   void Break(const absl::Status& reason);
 
  private:

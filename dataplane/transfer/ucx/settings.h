@@ -21,13 +21,13 @@ struct Settings {
 absl::StatusOr<Lanes> ParseLanes(std::string_view name);
 std::string_view NameOf(Lanes lanes);
 
-// Sets the settings, in place of the environment's. FailedPrecondition once `ucx` runs with
+// Replaces the settings from the environment. FailedPrecondition once `ucx` runs with
 // different lanes.
 absl::Status Set(const Settings& settings);
 // Sets only the lanes, by name; an empty name changes nothing.
 absl::Status SetLanes(std::string_view name);
-// Returns the settings as set, else from the environment: PENSTOCK_UCX_LANES,
-// PENSTOCK_UCX_ANY_RELEASE=1. InvalidArgument if that names unknown lanes.
+// Returns the settings that were set, else those from the environment: PENSTOCK_UCX_LANES,
+// PENSTOCK_UCX_ANY_RELEASE=1. InvalidArgument if the environment names unknown lanes.
 absl::StatusOr<Settings> CurrentSettings();
 // Returns the current settings and fixes the lanes: Set() with different lanes fails after this.
 absl::StatusOr<Settings> SettleSettings();

@@ -44,8 +44,8 @@ absl::Status CheckDevices() {
       devices->empty() ? "the machine has none" : "none of them has a port that is up", "; ", kSo));
 }
 
-// NotFound if this process cannot use UCX, for any reason. After a first success, ports that go
-// down only fail their links, which may be tried again.
+// NotFound if this process cannot use UCX, for any reason. After the first success, a port that
+// goes down only fails its links, which may be dialled again.
 absl::StatusOr<Ready> GetReady() {
   ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
   static std::atomic<bool> could{false};
@@ -82,7 +82,7 @@ class UcxTransport final : public Transport {
   }
   std::string_view name() const override { return name_; }
 
-  // Before tcp if a NIC moves the bytes; otherwise "auto" should not take it.
+  // Ranks before tcp if a NIC moves the bytes; otherwise "auto" should not choose it.
   int rank() const override {
     const absl::StatusOr<Settings> settings = CurrentSettings();
     return settings.ok() && settings->lanes == Lanes::kRdma ? 40 : 100;

@@ -14,7 +14,7 @@
 
 namespace penstock::transfer {
 
-// "ucx": over RDMA, by UCX, which is opened when it is first used (README.md).
+// "ucx": moves elements over RDMA with UCX, which is opened when it is first used (README.md).
 std::unique_ptr<Transport> MakeUcxTransport();
 
 namespace ucx {

@@ -48,7 +48,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 32);
 
-// The maximum length of the text after the head, in bytes; all text of a steady state fits.
+// The maximum length of the text after the head, in bytes; in a steady state all text fits.
 inline constexpr size_t kMaxInlineText = 96;
 
 // From this size on the data is announced and the receiver fetches it into its slot. Smaller data

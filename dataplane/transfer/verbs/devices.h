@@ -16,8 +16,8 @@ enum class PortState { kDown, kInitializing, kArmed, kActive };
 enum class LinkLayer { kInfiniBand, kEthernet };
 enum class GidType { kInfiniBand, kRoceV1, kRoceV2 };
 
-// An address of a port. `index` is its place in the port's table, which UCX_IB_GID_INDEX and the
-// tools of perftest (-x) take.
+// An address of a port. `index` is its position in the port's table, as used by UCX_IB_GID_INDEX
+// and by the tools of perftest (-x).
 struct Gid {
   int index = 0;
   std::string address;  // written as an IPv6 address; IPv4 as ::ffff:a.b.c.d

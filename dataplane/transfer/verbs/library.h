@@ -15,7 +15,7 @@
 
 namespace penstock::transfer::verbs {
 
-// Each function is as in its manual page; a test supplies its own.
+// The functions behave as in their manual pages; a test supplies its own.
 struct Library {
   ibv_device** (*get_device_list)(int* count) = nullptr;
   void (*free_device_list)(ibv_device** list) = nullptr;
@@ -32,7 +32,8 @@ struct Library {
   void (*ack_async_event)(ibv_async_event* event) = nullptr;
 };
 
-// Opened at the first call and never closed. NotFound, FailedPrecondition: as in ListDevices().
+// Opened at the first call and never closed. NotFound and FailedPrecondition mean the same as in
+// ListDevices().
 absl::StatusOr<const Library*> OpenLibrary();
 
 absl::StatusOr<std::vector<Device>> ListDevices(const Library& library);

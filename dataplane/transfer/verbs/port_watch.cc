@@ -41,7 +41,7 @@ class DeviceEvents : public PortWatch {
   absl::StatusOr<std::optional<PortChange>> Next() override {
     ibv_async_event event = {};
     while (!failed_ && library_.get_async_event(context_.get(), &event) == 0) {
-      library_.ack_async_event(&event);  // the library needs nothing of the event any more
+      library_.ack_async_event(&event);  // the library no longer needs the event
       const bool active = event.event_type == IBV_EVENT_PORT_ACTIVE;
       if (active || event.event_type == IBV_EVENT_PORT_ERR) {
         return PortChange{.port = event.element.port_num, .active = active};

@@ -17,7 +17,7 @@ struct PortChange {
   bool active = false;
 };
 
-// Keeps the device open, and with it the stream of its events. One thread at a time.
+// Keeps the device and its stream of events open. One thread at a time.
 class PortWatch {
  public:
   // NotFound if there is no such device, PermissionDenied if it may not be opened, and the errors
@@ -30,8 +30,8 @@ class PortWatch {
   // Becomes readable when there is an event. Valid as long as this object lives.
   virtual int fd() const = 0;
 
-  // Returns the next event, or nullopt if there is none yet; never waits. Unavailable from the
-  // moment that the device itself has failed or has been removed.
+  // Returns the next event, or nullopt if there is none yet; never waits. Unavailable once the
+  // device itself has failed or has been removed.
   virtual absl::StatusOr<std::optional<PortChange>> Next() = 0;
 };
 

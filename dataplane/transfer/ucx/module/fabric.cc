@@ -59,9 +59,9 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
     RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
   }
   if (gpu) {
-    // Use only the NIC nearest to the GPU, which UCX knows if the GPU's context is current while it
-    // starts. A second NIC may be on the far side of the processors, and is the nearest to a
-    // different rank's GPU.
+    // Use only the NIC nearest to the GPU. UCX knows which one that is if the GPU's context is
+    // current while UCX starts. A second NIC may be attached to another socket, and is nearest to
+    // the GPU of a different rank.
     RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
   }
   // UCX distinguishes GPU memory from host memory only with this transport. A UCX that was built
@@ -69,7 +69,7 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
   const std::string with = gpu ? ",cuda_copy" : "";
   switch (lanes) {
     case Lanes::kRdma:
-      return Apply(config, {{"TLS", "rc,dc" + with}});  // bring ud for their wire-up
+      return Apply(config, {{"TLS", "rc,dc" + with}});  // both use ud for their wire-up
     case Lanes::kTcp:
       return Apply(config, {{"TLS", "tcp" + with}});
     case Lanes::kAny:
@@ -79,8 +79,9 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
   return Apply(config, {{"TLS", "all"}, {"MM_ERROR_HANDLING", "y"}});
 }
 
-// Disables two things that UCX does when it is loaded: it installs crash handlers, which are up to
-// the program, and it writes to the program's output, although Penstock reports failures itself.
+// Disables two things that UCX does when it is loaded: it installs crash handlers, which only the
+// program should do, and it writes to the program's output, although Penstock reports failures
+// itself.
 void BeQuiet() {
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
   if (std::getenv("UCX_HANDLE_ERRORS") == nullptr) {

@@ -46,7 +46,7 @@ class UcxWorker final : public Worker {
   void Release(Offered offered) override { ucp_am_data_release(worker_, offered); }
 
  private:
-  // The object that UCX keeps a pointer to.
+  // UCX keeps a pointer to this object.
   struct Endpoint {
     UcxWorker* worker;
     Peer number;
