@@ -29,7 +29,7 @@ struct PartitionSinkOptions {
   int64_t group_size = 1;  // consumers that get the same elements
   bool ordered = false;    // readers limit how far it may send, and an element is a row
   std::optional<protocol::Positions>
-      positions;     // ordered, several consumers: each index is for one
+      positions;     // ordered: the consumer of each index
   int64_t rows = 0;  // rows that may be sent
   std::optional<protocol::Remainder> remainder;
   Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
