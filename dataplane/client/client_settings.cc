@@ -24,7 +24,8 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
           {"transports", &settings.transports, "shared libraries with further protocols"},
           {"metrics-port", &settings.metrics_port,
            "of this process's pages; 0: any free port, -1: no pages"},
-          {"metrics-token", &settings.metrics_token, "required of those who ask for a page"},
+          {"metrics-token", &settings.metrics_token,
+           "token that a request for a page must contain"},
       });
   return rows;
 }

@@ -45,9 +45,10 @@ class JobReader {
   // REQUIRES: nothing of `pass` has been read.
   absl::Status Restore(int64_t pass, StateReader& reader);
 
-  // Commits the state of that Save(), or the restored state, which is durable. Joins the job if
-  // nothing has been read since the restore. Returns OK also if a later state is committed. Any
-  // thread. FailedPrecondition for a state that this reader does not know, or no longer keeps.
+  // Commits the state of that Save(), or the restored state. The caller has made the state durable.
+  // Joins the job if nothing has been read since the restore. Returns OK also if a later state is
+  // committed. Any thread. FailedPrecondition for a state that this reader does not know, or no
+  // longer keeps.
   absl::Status Commit(uint64_t save);
   // Stops reading: reports the deliveries to the dispatcher, so that others get the rest. Any
   // thread. Returns when the dispatcher knows, or after `bound`.

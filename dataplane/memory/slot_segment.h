@@ -35,7 +35,8 @@ struct SlotLayout {
 // Returns the layout of a segment with slots for bodies of `bytes`: `count` slots, or as many as
 // fit in a segment.
 SlotLayout LayoutFor(size_t bytes, uint64_t count);
-// Returns whether such a segment is possible. Call it for layouts received from another process.
+// Returns whether a segment with this layout is possible. Call it for layouts received from another
+// process.
 bool IsPossible(uint64_t slots, uint64_t body_bytes);
 
 // A process's own mapping of the slots. Not mapped in a forked child.

@@ -64,7 +64,7 @@ class LinkCodec {
   // Records a message that was sent without Encode(): an error (0 bytes), or an element over a
   // different connection.
   void OnOther(size_t bytes);
-  // The client has received the `count` oldest elements.
+  // Records that the client has received the `count` oldest elements.
   void OnReceived(int64_t count);
 
   Codec present() const;

@@ -7,7 +7,8 @@
 // itself with the job's token, offers credits and receives; the worker sends elements against
 // credits. Elements arrive in the order they were sent, each once, unless the link breaks. Elements
 // that were sent but not confirmed before the break are in doubt (docs/exactly_once.md, rule 5).
-// The layers above settle them when the client dials again: its Hello lists what it has.
+// The layers above settle them when the client dials again: its Hello lists the elements that it
+// has.
 //
 // Threads: methods of links are for any thread and do not wait. Events come one at a time per link,
 // from the transport's threads, from a thread that waits (polling.h) or from one inside a method of
@@ -135,7 +136,7 @@ class Listener {
   // from several threads; must not block.
   using Accept = std::function<absl::StatusOr<std::shared_ptr<SendEvents>>(
       const Hello& hello, std::shared_ptr<SendLink> link)>;
-  // How long clients may take to read what was sent before the listener stopped.
+  // How long clients may take to read the data sent before the listener stopped.
   static constexpr std::chrono::seconds kStopTimeout{1};
 
   virtual ~Listener() = default;  // closes all its links; no event after it returns

@@ -59,8 +59,8 @@ class Agent final : private control::ReconnectingWorkerEvents {
   void OnLost(const absl::Status& status) override;
   void OnGivenUp(const absl::Status& status) override;
 
-  // Notes which dispatcher sent the message. Drops what a dispatcher with a different journal
-  // assigned.
+  // Notes which dispatcher sent the message. Drops the partitions that a dispatcher with a
+  // different journal assigned.
   void Follow(const control::WorkerDown& message, uint64_t sequence);
   void OnWelcome(const control::WorkerWelcome& welcome);
   void Send(control::WorkerUp message);

@@ -29,7 +29,8 @@ class LinkTimes {
   explicit LinkTimes(const std::string& client,
                      std::function<Clock::time_point()> now = Clock::now);
 
-  // From now on the link waits for `what`. The time until now counts for the previous value.
+  // Records that the link waits for `what` from now on. The time until now counts for the previous
+  // value.
   void Now(LinkWaitsFor what);
 
  private:

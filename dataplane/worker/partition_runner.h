@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One partition under one placement: replays it from its bookmark and sends what is not in the
-// assignment's skip set.
+// One partition under one placement: replays it from its bookmark and sends the elements that are
+// not in the assignment's skip set.
 #pragma once
 
 #include <atomic>

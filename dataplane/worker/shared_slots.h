@@ -15,7 +15,8 @@ struct SharedSlots {
   // reader gets copies.
   int64_t max_loan_bytes = int64_t{256} << 20;
   // The size of one iteration's segments. An element that finds no room is kept elsewhere, and each
-  // reader gets a copy. 0: room for what the iteration keeps and for the loans of eight readers.
+  // reader gets a copy. 0: room for the elements that the iteration keeps and for the loans of
+  // eight readers.
   int64_t pool_bytes = 0;
 
   // `kept_bytes`: the bytes of elements that are kept whether or not they are read; 0: none are.

@@ -93,7 +93,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   void Insert(transfer::Sent sent, std::vector<Entry>& fallen) REQUIRES(mu_);
   void ForgetTrainersGone() REQUIRES(mu_);
 
-  // The thread.
+  // The body of the thread.
   void Serve();
   LinkPtr Pick() REQUIRES(mu_);  // a link with something to send, or to ask whether it wants more
   // These release the lock while they call the link.

@@ -43,11 +43,11 @@ class PartitionSplits final : public SplitFeed {
   // Adds the dispatcher's answer. Known splits are not added twice. A run that leaves a gap is
   // dropped and asked for again.
   void Append(const control::SplitRun& run);
-  // Get() will no longer ask for splits before these.
+  // Forgets the splits before these; Get() will no longer ask for them.
   void Forget(absl::Span<const control::SplitMark> needed);
   // Repeats the unanswered questions, because the session was renewed.
   void AskAgain();
-  // Every waiting or later Get() returns Cancelled.
+  // Makes every waiting or later Get() return Cancelled.
   void Cancel();
 
  private:

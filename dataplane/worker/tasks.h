@@ -36,8 +36,8 @@ class Tasks {
   void Do(const control::Unassign& order);
   void Do(const control::AllowRows& order);
   void Do(const control::Splits& answer);
-  // The dispatcher has welcomed the worker on a new stream. Repeats the messages that may have been
-  // lost with the old stream.
+  // Repeats the messages that may have been lost with the old stream, after the dispatcher has
+  // welcomed the worker on a new one.
   void SayAgain();
   // Drops everything held here, since the dispatcher that assigned it is gone: partitions end, and
   // links close with `reason`.

@@ -21,7 +21,7 @@ class OrderedMerge {
   void Open(const protocol::Positions& positions, int64_t consumer, std::vector<IndexSet> passed);
   // Sets the number of elements of `partition`.
   void SetEnd(PartitionId partition, Index elements) { queue_.SetEnd(partition, elements); }
-  // Nothing more will be received.
+  // Records that nothing more will be received.
   void SetAllEnded();
 
   // Returns true if that element is this consumer's and has not been returned.

@@ -30,7 +30,7 @@ class OtherConsumers {
   // Marks as silent the consumers whose connection ended. Without the dispatcher nobody knows
   // whether they are back.
   void DoubtEnded();
-  // Missing consumers are reported again.
+  // Makes missing consumers be reported again.
   void ForgetWait() { waits_since_ = absl::InfiniteFuture(); }
 
   // Notes an error for Next() if it has waited for the others for the whole timeout, and returns

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One client's session on one iteration: its stream to the dispatcher, its links to the workers,
-// and the received elements. This class is what the program calls; session_parts.h
-// has the parts. docs/threads.md, "A client".
+// and the received elements. The program calls this class; session_parts.h has the parts.
+// docs/threads.md, "A client".
 #pragma once
 
 #include <memory>
@@ -59,7 +59,7 @@ class Session final : private GivesElements {
   // answer, at most `bound`. Any thread.
   void Leave(absl::Duration bound);
 
-  // The session will be destroyed without a goodbye: a new incarnation takes its place.
+  // Makes the destructor skip the goodbye, because a new incarnation takes this session's place.
   void Abandon();
 
  private:

@@ -25,8 +25,8 @@ class SessionAgent {
 
  private:
   void Run();
-  // The parts of a pass. Links are dialled and closed without the lock. Each part moves `wake` to
-  // the time when it must run again.
+  // The parts of one pass of the thread. Links are dialled and closed without the lock. Each part
+  // moves `wake` to the time when it must run again.
   void ReopenStream() REQUIRES(parts_.mu);
   void TendStream(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
   void Beat() REQUIRES(parts_.mu);

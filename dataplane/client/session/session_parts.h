@@ -32,8 +32,8 @@ struct SessionParts {
   void Fail(const absl::Status& status) REQUIRES(mu);
   void WakeAgent() REQUIRES(mu) { agent.NotifyAll(); }
   void WakeWaiting() REQUIRES(mu);  // all except the agent
-  // Reports what is new. Deliveries are for the journal and may wait for a heartbeat. `waits`:
-  // Next() waits, and nothing is left to return.
+  // Sends a report of the changes. Deliveries are for the journal and may wait for a heartbeat.
+  // `waits`: Next() waits, and nothing is left to return.
   void SendReport(News news, bool waits = false) REQUIRES(mu);
   bool Owes() const REQUIRES(mu);  // something is delivered that a Commit() must commit
   bool MayLeave() const REQUIRES(mu);

@@ -38,7 +38,7 @@ void StreamEvents::OnGivenUp(const absl::Status& status) {
   const bool handed = parts_.ledger.handed() > 0;
   const bool over = parts_.delivery->over();
   // After the end, waiting for a dispatcher that is away loses nothing. Without the dispatcher,
-  // what is not committed would be lost.
+  // uncommitted elements would be lost.
   if (absl::IsUnavailable(status) && parts_.error.ok() && over && !dispatcher.left() &&
       !dispatcher.for_good() && (parts_.Owes() || handed)) {
     dispatcher.ReopenSoon();

@@ -267,8 +267,8 @@ std::vector<control::LinkCounts> WorkerLinks::Count(bool none_wanted,
   return counts;
 }
 
-// Their unacknowledged receives need not be reported: partitions come to such a worker only under
-// new placements.
+// Their unacknowledged receives need not be reported: such a worker gets partitions only under new
+// placements.
 void WorkerLinks::ForgetGone(Delivery& delivery) {
   std::erase_if(links_, [&](const auto& entry) {
     return !entry.second.placed && entry.second.phase == Phase::kDown &&

@@ -95,7 +95,7 @@ class WorkerLinks {
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
   std::string AddressOf(WorkerId worker) const;
   std::string ProtocolOf(WorkerId worker) const;  // of its latest link
-  // Returns what is missing, for messages; empty: nothing is.
+  // Returns a description of what is missing, for messages; empty: nothing is missing.
   std::string OutOfReach(const std::string& dispatcher) const;
   std::string Addresses() const;  // of the workers that this client reads
 
@@ -111,7 +111,7 @@ class WorkerLinks {
     // Stops using a protocol that lacks a resource on this host, such as memory, after some
     // failures.
     void GiveUpAfterFailures();
-    // Earlier failures, from before the worker was wanted, do not count.
+    // Forgets failures from before the worker was wanted; they do not count.
     void ForgetFailures() {
       down_since = absl::InfiniteFuture();
       retry_at = absl::InfinitePast();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks what is committed of one repetition. Reason to change: the rules of commits. A value,
+// Tracks the committed elements of one repetition. Reason to change: the rules of commits. A value,
 // guarded by the session's lock (session_parts.h).
 #pragma once
 
@@ -26,7 +26,7 @@ class CommitTracker {
   void OnCommitted(int64_t number) { last_ = std::max(last_, number); }
   // Returns true if this or a later state is committed.
   bool IsCommitted(int64_t number) const { return number <= last_; }
-  // Records what the committed state contains of `repetition`.
+  // Records the elements of `repetition` that the committed state contains.
   void Record(const control::Commit& commit, int64_t repetition) {
     for (const control::Commit::OfRepetition& its : commit.repetitions) {
       if (its.repetition != repetition) continue;

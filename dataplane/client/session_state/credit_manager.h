@@ -64,7 +64,7 @@ class CreditManager {
   bool TakeWasBound() { return std::exchange(was_bound_, false); }
 
   bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element has been received
-  // Returns how many elements of the current mean size such a window would hold.
+  // Returns how many elements of the current mean size a window with these bounds would hold.
   int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const {
     return Limit(max_elements, max_bytes, mean_bytes_, static_cast<int64_t>(links_.size()));
   }

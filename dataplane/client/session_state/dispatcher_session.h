@@ -26,7 +26,7 @@ class DispatcherSession {
   using Stream = std::unique_ptr<control::ReconnectingClientSession>;
   absl::StatusOr<Stream> Open(control::ReconnectingClientEvents& events);
   void Stop();  // without the lock, after the agent has ended
-  // REQUIRES: it was opened. Dropped while there is no stream.
+  // Sends `message`, or drops it while there is no stream. REQUIRES: the session was opened.
   void Send(control::ClientUp message) { stream_->Send(std::move(message)); }
   const std::string& address() const { return stub_.address(); }
 
@@ -37,8 +37,8 @@ class DispatcherSession {
   void OnLost() { welcomed_ = false; }
   void OnLeft() { left_ = true; }
   void OnOver(absl::Status reason);
-  // The dispatcher was away, and the session still owes it a report or a commit: the agent opens a
-  // new stream.
+  // Makes the agent open a new stream: the dispatcher was away, and the session still owes it a
+  // report or a commit.
   void ReopenSoon() { reopens_ = true; }
   bool TakeReopens() { return std::exchange(reopens_, false); }
 
@@ -54,7 +54,7 @@ class DispatcherSession {
   // --- Leaving ---
   void BeginLeaving() { leaving_ = true; }
   bool leaving() const { return leaving_; }
-  // The session's destructor runs: nobody will call Commit().
+  // Call this when the session's destructor runs: nobody will call Commit() any more.
   void LeaveForGood() { for_good_ = true; }
   bool for_good() const { return for_good_; }
   void Abandon() { abandoned_ = true; }

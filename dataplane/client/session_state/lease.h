@@ -15,12 +15,12 @@ namespace penstock::client {
 
 class Lease {
  public:
-  // A Hello is sent. Heartbeats that were sent before it will not be answered.
+  // Call this when a Hello is sent. Heartbeats sent before it will not be answered.
   void OnHello(absl::Time now) {
     unanswered_.clear();
     hello_sent_ = now;
   }
-  // The lease counts from the Hello. A heartbeat is due at once.
+  // Starts the lease at the time of the Hello, and makes a heartbeat due immediately.
   void OnWelcome(const control::Welcome& welcome) {
     length_ = welcome.lease;
     interval_ = welcome.heartbeat_interval;
@@ -39,7 +39,7 @@ class Lease {
     unanswered_[++heartbeats_] = now;
     return heartbeats_;
   }
-  // The lease counts from when the answered heartbeat was sent.
+  // Renews the lease, counted from when the answered heartbeat was sent.
   void OnAnswer(uint64_t heartbeat) {
     const auto sent = unanswered_.find(heartbeat);
     if (sent == unanswered_.end()) return;

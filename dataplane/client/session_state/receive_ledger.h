@@ -21,18 +21,18 @@ enum class News : uint8_t { kAll, kReceived };  // kReceived: without the delive
 
 class ReceiveLedger {
  public:
-  // `restored`: what was delivered before a restore.
+  // `restored`: the elements delivered before a restore.
   explicit ReceiveLedger(const std::optional<IndicesByPartition>& restored);
 
   protocol::Receiver& Of(PartitionId partition);
-  // The dispatcher has named the partition. Partitions are numbered from 1.
+  // Records that the dispatcher has named the partition. Partitions are numbered from 1.
   void OnNamed(PartitionId partition);
   // Returns true if the dispatcher has named the partition, or may be about to. A worker may name
   // any number.
   bool Known(PartitionId partition) const;
   void OnWelcome(const control::Welcome& welcome);
 
-  // Next() returned the element, and OnDelivered() will follow.
+  // Records that Next() returned the element; OnDelivered() will follow.
   void OnHanded(PartitionId partition, Index position);
   void OnDelivered(absl::Span<const PendingDelivery> deliveries);
   int64_t handed() const { return handed_; }  // elements that wait for OnDelivered()
@@ -41,10 +41,10 @@ class ReceiveLedger {
   // Call this when something happens that the next report must contain.
   void NoteNews() { news_ = true; }
   bool has_news() const { return news_; }
-  // Near its end a shared job wants reports at once.
+  // Makes reports due immediately, which a shared job needs near its end.
   void ReportAtOnce() { at_once_ = true; }
   bool at_once() const { return at_once_; }
-  // Returns what was not reported yet, for a report that is sent now.
+  // Returns the changes since the last report, for a report that is sent now.
   std::vector<control::PartitionReport> TakeNews(News news);
 
  private:

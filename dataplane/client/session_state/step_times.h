@@ -30,22 +30,23 @@ class StepTimes {
   explicit StepTimes(std::function<Clock::time_point()> now = Clock::now)
       : now_(std::move(now)), accounted_(now_()) {}
 
-  // Next() is called.
+  // Call this when Next() is called.
   void Called() {
     if (count_steps_) CountSteps();
   }
-  // Next() has nothing to return. Called repeatedly during the wait.
+  // Call this repeatedly while Next() has nothing to return.
   void Waits();
   bool waiting() const { return waits_since_.has_value(); }
   // Returns how long Next() has waited so far.
   Clock::duration Waiting() const {
     return waiting() ? now_() - *waits_since_ : Clock::duration::zero();
   }
-  // An element was received that Next() may return.
+  // Call this when an element is received that Next() may return.
   void OnReceived();
-  // Next() returns an element of `worker`, received over `protocol`. REQUIRES: waiting().
+  // Call this when Next() returns an element of `worker`, received over `protocol`. REQUIRES:
+  // waiting().
   void Goes(const std::string& worker, const std::string& protocol);
-  // Next() returns an element, or an error in its place.
+  // Call this when Next() returns an element, or an error in its place.
   void Returns() {
     if (elements_++ == 0) BeginSteps();
   }

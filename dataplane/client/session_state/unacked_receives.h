@@ -20,19 +20,21 @@ class UnackedReceives {
  public:
   // Returns the elements that the worker may not know of.
   std::vector<transfer::Holding> Unreported() const;
-  // A new link begins, whose Hello has the result of Unreported(). The elements are kept until
-  // something is received on this link: only then has the worker certainly read the Hello.
+  // Call this when a new link begins, whose Hello has the result of Unreported(). The elements are
+  // kept until something is received on this link: only then has the worker certainly read the
+  // Hello.
   void OnDialled();
 
   // Call it before `count` credits are granted on that link.
   void OnGranted(int64_t count);
-  // The worker returned `count` credits unused.
+  // Records that the worker returned `count` credits unused.
   void OnRecalled(int64_t count);
 
-  // An event of the link begins. The transport reports to the worker what earlier events received.
+  // Call this when an event of the link begins. The transport then reports the receives of earlier
+  // events to the worker.
   void OnEvent() { reported_ = received_; }
-  // An element or error was received. `here`: this client has it, from this event or an earlier
-  // one.
+  // Records that an element or error was received. `here`: this client has it, from this event or
+  // an earlier one.
   void OnReceived(const Identity& identity, bool here);
 
  private:

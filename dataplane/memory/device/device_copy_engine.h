@@ -35,7 +35,7 @@ struct DeviceCopyEngineOptions {
   int device = 0;
   int places = 4;          // elements on the device at a time
   size_t place_bytes = 0;  // places hold bodies of at most this size; > 0
-  // How long the destructor waits for copies under way. A copy that is not done by then keeps its
+  // How long the destructor waits for copies in progress. A copy that is not done by then keeps its
   // slot until it is done (ProgressLeftOver()).
   absl::Duration stop_within = absl::Seconds(2);
 };
@@ -44,7 +44,7 @@ struct DeviceCopyEngineCounters {
   int64_t elements = 0;   // copies begun
   int64_t bytes = 0;      // of their bodies
   int64_t events = 0;     // made; a steady state adds none
-  int slots_held = 0;     // on the host, for copies under way
+  int slots_held = 0;     // on the host, for copies in progress
   int places_in_use = 0;  // on the device
   int places_held = 0;    // of these, held by a DeviceElement
 };
@@ -55,7 +55,7 @@ class DeviceCopyEngine {
   // Allocates places × place_bytes of the device's memory. Slow.
   static absl::StatusOr<std::unique_ptr<DeviceCopyEngine>> Create(
       DeviceBackend& backend, const DeviceCopyEngineOptions& options);
-  // Waits for copies under way, for at most stop_within.
+  // Waits for copies in progress, for at most stop_within.
   ~DeviceCopyEngine();
 
   // Begins to copy, and keeps the element's slot until the copy is done, even after an error if the

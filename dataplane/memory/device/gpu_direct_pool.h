@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places on a device into which a NIC writes bodies of elements directly, where a link supports it
 // (transfer/ucx/gpu_direct.h). Such an element takes no slot in host memory and is not copied: only
-// its head is on the host. Where that is not possible, or not known yet, elements are received in
+// its head is on the host. If that is not possible, or not known yet, elements are received in
 // host memory and the device copies them (device_prefetch_queue.h). No call fails for that reason;
 // state() reports which path is used, and why.
 //
@@ -80,8 +80,9 @@ class GpuDirectPool final : public Pool {
   // Returns `pool` as a GpuDirectPool, or nullptr if it is not one.
   static GpuDirectPool* From(Pool* pool) { return dynamic_cast<GpuDirectPool*>(pool); }
 
-  // Lends a place for such a block; nullopt if the block must be received in host memory. The first
-  // block, and any block larger than those before, starts a thread of this pool that opens places.
+  // Lends a place for a block of these sizes; nullopt if the block must be received in host memory.
+  // The first block, and any block larger than those before, starts a thread of this pool that
+  // opens places.
   std::optional<DevicePlace> LendPlace(size_t head_bytes, size_t body_bytes, const Open& open);
 
   // Returns the values of an element whose head is in a place's loan, a new handle at each call;

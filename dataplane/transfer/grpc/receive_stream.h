@@ -73,7 +73,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   bool timed_out_ GUARDED_BY(mu_) = false;
   bool closed_ GUARDED_BY(mu_) = false;  // by this client
   bool over_ GUARDED_BY(mu_) = false;    // nothing more may be written
-  bool busy_ GUARDED_BY(mu_) = false;    // a write is under way
+  bool busy_ GUARDED_BY(mu_) = false;    // a write is in progress
   bool hold_ GUARDED_BY(mu_) = true;     // gRPC waits for RemoveHold()
   grpc::ByteBuffer writing_ GUARDED_BY(mu_);
   Update waiting_ GUARDED_BY(mu_);  // the next update to the worker

@@ -32,7 +32,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
                                                                std::shared_ptr<SendLink> link) = 0;
     // The hello has arrived: the client no longer counts as unauthenticated.
     virtual void OnHelloReceived(SendStream& stream) = 0;
-    // The last call.
+    // This is the last call on the object.
     virtual void OnOver(SendStream& stream) = 0;
   };
 
@@ -85,7 +85,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   std::optional<grpc::Alarm> alarm_ GUARDED_BY(mu_);  // for the hello, then for frames
   bool alarm_set_ GUARDED_BY(mu_) = false;
   grpc::ByteBuffer writing_ GUARDED_BY(mu_);
-  bool busy_ GUARDED_BY(mu_) = false;      // a write is under way
+  bool busy_ GUARDED_BY(mu_) = false;      // a write is in progress
   bool finished_ GUARDED_BY(mu_) = false;  // Finish() was called
   bool broken_ GUARDED_BY(mu_) = false;    // write nothing more
 };

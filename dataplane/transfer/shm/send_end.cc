@@ -19,7 +19,7 @@ namespace {
 
 // The time from the connection to the greeting, which a client sends at once.
 constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * Loop::kMillisecond;
-// How long a client may take to read what was sent before a link was closed.
+// How long a client may take to read the data sent before a link was closed.
 constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * Loop::kMillisecond;
 // A segment may have this many times the bytes that this release would use for the requested slots,
 // because a different release may round up differently.
@@ -361,7 +361,7 @@ absl::Status SendEnd::HandlePacket(Packet packet) {
           slots_->Add(packet.a, packet.b, packet.c, asked->most_bytes, packet.descriptors[0]));
       lock.lock();
       asked_.reset();
-      Pump();  // asks first for what is needed now
+      Pump();  // first asks for the slots needed now
       if (!asked_.has_value() && asked->slots > packet.b)
         AskFor(asked->room, asked->slots - packet.b);
       return absl::OkStatus();

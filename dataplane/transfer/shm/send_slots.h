@@ -66,7 +66,7 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   // slots for `bytes`, if their slots are large or such segments are many.
   std::vector<uint32_t> TakeIdle(size_t bytes);
 
-  // The link is gone: no slot is free from here on.
+  // Call this when the link is gone: from then on no slot is free.
   void Close();
 
   absl::StatusOr<Loan> Lend(size_t bytes) override;

@@ -28,8 +28,8 @@ class Loop final : public EventLoop {
   class Member {
    public:
     virtual ~Member() = default;
-    // epoll's events, reported once when they begin (EPOLLET): read, write or accept until there is
-    // no more, or use Call() for the rest. 0: after Call().
+    // `events` are epoll's, reported only when they begin (EPOLLET). So read, write or accept until
+    // no more is possible, or use Call() for the rest. 0: called because of Call().
     virtual void OnReady(uint32_t events) = 0;
     virtual void OnDeadline() = 0;
     // Returns true if a thread may wait for its events.

@@ -38,7 +38,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // Connects to one of `endpoints`. Call once. Any thread.
   void Connect(absl::StatusOr<std::vector<Endpoint>> endpoints);
 
-  // The awaited element has arrived, or never will. Any thread.
+  // Call this when the awaited element has arrived, or never will. Any thread.
   void GoOn() { loop_->Call(shared_from_this()); }
 
   // Same as in ReceiveLink.

@@ -39,7 +39,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
     virtual absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) = 0;
     // The hello was accepted: the client is authenticated.
     virtual void OnAuthenticated(SendSocket& socket) = 0;
-    // The last call.
+    // This is the last call on the object.
     virtual void OnOver(SendSocket& socket) = 0;
   };
 

@@ -46,7 +46,7 @@ using Head = std::array<char, kHeadBytes>;
 // Returns the sum of a body of that type, as described above.
 uint32_t SumOfBody(MessageType type, uint8_t flags, absl::Span<const std::byte> body);
 
-// Returns the head before such a body.
+// Returns the head for a body with these properties.
 Head HeadOf(MessageType type, uint8_t flags, uint64_t body_bytes, uint32_t sum_of_body);
 inline Head HeadOf(MessageType type, uint8_t flags, absl::Span<const std::byte> body) {
   return HeadOf(type, flags, body.size(), SumOfBody(type, flags, body));

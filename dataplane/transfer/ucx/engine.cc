@@ -17,7 +17,7 @@ namespace penstock::transfer::ucx {
 namespace {
 
 constexpr int kProgressesPerTurn = 16;
-// UCX does not promise that its descriptor reports everything that is under way.
+// UCX does not promise that its descriptor reports everything that is in progress.
 constexpr std::chrono::milliseconds kMaxSleep(1000);
 constexpr std::chrono::milliseconds kMaxSleepWhileBusy(10);
 // How long closing may take when the engine stops.

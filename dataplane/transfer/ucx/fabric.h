@@ -28,8 +28,8 @@ enum class Lanes {
 // One pending send, receive or close. Owned by the object that started it.
 class Work {
  public:
-  // The last call. It comes inside Progress(), Close() or ~Worker(), and must not start or close
-  // anything.
+  // The last call on the object. It is made inside Progress(), Close() or ~Worker(), and must not
+  // start or close anything.
   virtual void OnDone(const absl::Status& status) = 0;
 
  protected:
@@ -62,7 +62,7 @@ class Worker {
     virtual void OnFailed(Peer peer, const absl::Status& status) = 0;
   };
 
-  // Work still under way completes inside the destructor or never; its memory is not used after it.
+  // Pending work completes inside the destructor or never; its memory is not used afterwards.
   // REQUIRES: a Flush() is done and no Progress() was called after it.
   virtual ~Worker() = default;
 
@@ -84,7 +84,7 @@ class Worker {
     std::string device;     // "mlx5_0:1"
   };
   virtual std::vector<Lane> LanesOf(Peer peer) const = 0;
-  // Ends everything that is under way with the peer. Returns true if the peer is closed now;
+  // Ends everything that is in progress with the peer. Returns true if the peer is closed now;
   // otherwise `work` reports it.
   virtual bool Close(Peer peer, Work& work) = 0;
 

@@ -117,7 +117,7 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(queue_.Apply(update, received_));
   }
-  // A client that still receives what was sent is not silent.
+  // A client that still receives elements is not silent.
   if (close_sent_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
   NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();

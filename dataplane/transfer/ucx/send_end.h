@@ -25,7 +25,7 @@ class SendEnd final : public Engine::Link {
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> OnHello(const Hello& hello,
                                                                 std::shared_ptr<SendLink> link) = 0;
-    // The last call.
+    // This is the last call on the object.
     virtual void OnOver(SendEnd& end) = 0;
   };
 
