@@ -39,7 +39,7 @@ struct Positions {
   int64_t stride() const { return consumers / std::gcd(partitions, consumers); }
   int64_t RowOf(Index index) const { return index / stride(); }
   // Returns the index of the consumer's row 0 in the partition, which may be before `first`; row t
-  // is t * stride() further. nullopt: nothing of this partition is the consumer's.
+  // is t * stride() further. nullopt: the consumer has no element of this partition.
   std::optional<Index> OffsetOf(PartitionId partition, int64_t consumer) const;
   // Returns how many partitions a consumer has elements of; the same for every consumer.
   int64_t shares() const { return partitions / std::gcd(partitions, consumers); }

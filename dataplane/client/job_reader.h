@@ -42,7 +42,7 @@ class JobReader {
   // FailedPrecondition for a job whose elements are committed on delivery. The contents of a state
   // that may be committed are passed to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
-  // REQUIRES: nothing of `pass` has been read.
+  // REQUIRES: no element of `pass` has been read.
   absl::Status Restore(int64_t pass, StateReader& reader);
 
   // Commits the state of that Save(), or the restored state. The caller has made the state durable.
@@ -59,7 +59,7 @@ class JobReader {
 
   absl::Status EnsureJoined();
   // Returns the message for a Commit() of `save`; nullopt if there is nothing to commit: the state
-  // has nothing of this node, or this or a later state is committed.
+  // has no part of this node, or this or a later state is committed.
   absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
   bool CountsRepetitions() const;

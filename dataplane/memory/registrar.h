@@ -16,8 +16,8 @@
 namespace penstock {
 
 // The registration of a piece of memory. The destructor undoes it, and must run while the memory is
-// still mapped and no hardware reads or writes it any more. Registrars derive from it to keep their
-// key or handle.
+// still mapped, and after hardware has stopped reading and writing it. Registrars derive from it to
+// keep their key or handle.
 class Registration {
  public:
   virtual ~Registration();

@@ -4,7 +4,7 @@
 //
 // An element made here exists once for all its readers. Code that names a slot to another process
 // keeps a loan on it until that process has returned it or is dead. So a slot becomes free only
-// when no process reads it any more.
+// when all processes have stopped reading it.
 #pragma once
 
 #include <atomic>

@@ -361,7 +361,7 @@ std::shared_ptr<PartitionSink> IterationSender::Open(const PartitionSinkOptions&
 
 void IterationSender::LinkUpLocked(PartitionSender& partition, const control::Reader& reader) {
   auto session = sessions_.find(reader);
-  // Nothing was sent to it under this placement on an earlier link, so it holds nothing of it.
+  // No element was sent to it under this placement on an earlier link, so it holds none.
   if (session != sessions_.end() && session->second.up != nullptr)
     partition.sender_.OnLinkUp(reader.client, reader.incarnation, IndexSet());
 }

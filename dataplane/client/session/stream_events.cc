@@ -46,7 +46,7 @@ void StreamEvents::OnGivenUp(const absl::Status& status) {
     return parts_.WakeWaiting();
   }
   dispatcher.OnOver(status);
-  // Without a lease, received elements cannot be returned any more.
+  // Without a lease, received elements can no longer be returned.
   if (!dispatcher.left() && (!over || handed)) parts_.Fail(status);
   parts_.WakeWaiting();
 }

@@ -48,13 +48,13 @@ class DispatcherSession {
   control::Heard heard() const { return heard_; }
   Lease& lease() { return lease_; }
   bool left() const { return left_; }  // the dispatcher knows
-  bool over() const { return over_; }  // there is no stream any more
+  bool over() const { return over_; }  // there is no longer a stream
   const absl::Status& over_reason() const { return reason_; }
 
   // --- Leaving ---
   void BeginLeaving() { leaving_ = true; }
   bool leaving() const { return leaving_; }
-  // Call this when the session's destructor runs: nobody will call Commit() any more.
+  // Call this when the session's destructor runs: nobody will call Commit().
   void LeaveForGood() { for_good_ = true; }
   bool for_good() const { return for_good_; }
   void Abandon() { abandoned_ = true; }

@@ -85,7 +85,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   // Used by the serving thread only.
   std::shared_ptr<ReceiveEvents> events_;
   bool open_ = false;
-  bool corrupt_ = false;  // the ring is not read any more
+  bool corrupt_ = false;  // the ring is no longer read
   std::optional<absl::Status> ending_;
   std::vector<Element> frame_elements_;  // of the current frame; empty between two events
 };

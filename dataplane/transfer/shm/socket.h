@@ -37,8 +37,8 @@ enum class PacketKind : uint32_t {
   kRetire = 18,  // a: the number of a segment that the worker has released
   kClosed = 19,  // a: a status code; text: its message. All that was sent is in the ring
   // a: a number; b: slots; c: bytes of a body. Descriptors: a segment of the worker, to be mapped
-  // for reading, and one end of a socket pair, to be shut down when the link is over and no slot of
-  // such segments is read any more
+  // for reading, and one end of a socket pair, to be shut down when the link is over and slots of
+  // such segments are no longer read
   kShared = 20,
   kGiveUp = 21,  // a: the number of such a segment, of which the client has no slot
   // Both directions. The ring has words for a side that sleeps. It is a packet on the link's own

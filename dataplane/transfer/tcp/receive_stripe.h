@@ -50,7 +50,7 @@ class ReceiveStripe final : public Loop::Member,
   // link is called once it has. Returns an error with the reason if it never will.
   absl::StatusOr<std::optional<Came>> Take();
 
-  // Any thread. Uses nothing of the link after it returns.
+  // Any thread. Does not use the link after it returns.
   void Close();
   // Any thread, after Close(). Ends the connection.
   void HangUp();

@@ -353,7 +353,7 @@ struct Laden {
       assigned.push_back(worker.Next<Assign>().of);
     }
   }
-  // Answers the next fence: the client has nothing of that partition.
+  // Answers the next fence: the client has no element of that partition.
   PartitionId Answer() { return AnswerOf(client); }
   static PartitionId AnswerOf(HandClient& client) {
     const Fence fence = client.Next<Fence>();
