@@ -39,7 +39,7 @@ void FindDriverFunction(void* library, const char* name, Function& function) {
 
 Driver OpenDriver() {
   Driver driver;
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW);  // the runtime keeps it open as well
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW);  // the runtime also keeps it open
   if (library == nullptr) return driver;
   FindDriverFunction(library, "cuDeviceGet", driver.device_get);
   FindDriverFunction(library, "cuDevicePrimaryCtxRetain", driver.retain);

@@ -96,7 +96,7 @@ class NcclCollective final : public Collective {
       comm = std::exchange(comm_, nullptr);
       finished = pending_.empty() && ended_.ok();
     }
-    // CommDestroy() would never return with unfinished work.
+    // CommDestroy() never returns if work is unfinished.
     if (comm != nullptr && finished && Finalize(comm)) {
       (void)nccl_.CommDestroy(comm);
     } else if (comm != nullptr) {
@@ -200,7 +200,7 @@ class NcclCollective final : public Collective {
     Mapped mapped;
     size_t bytes;
     cudaEvent_t done;
-    size_t count = 0;  // of values
+    size_t count = 0;  // number of values
     char* data() const { return mapped.data(); }
   };
 
@@ -252,8 +252,7 @@ class NcclCollective final : public Collective {
     return std::move(begun.own);
   }
 
-  // Sends the data that other ranks still need from this one, for a limited time. Returns whether
-  // it finished.
+  // Sends the data that other ranks still need from this one. Returns false if this takes too long.
   bool Finalize(NcclComm comm) const {
     int state = nccl_.CommFinalize(comm);
     const absl::Time until = BootTime() + kFinalizeWithin;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's library, opened at run time, and the part of its ABI that is used here: as in nccl.h 2.18
-// (the first with ncclCommSplit), unchanged in 2.28. Private to this folder.
+// NCCL's library, opened at run time, and the part of its ABI that is used here. It is that of
+// nccl.h 2.18 (the first with ncclCommSplit), which 2.28 has not changed. Private to this folder.
 #pragma once
 
 #include <cuda_runtime_api.h>

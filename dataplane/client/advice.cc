@@ -11,7 +11,7 @@
 namespace penstock::client {
 namespace {
 
-// Returns for example "WORLD_SIZE=8"; empty if no launcher started several processes.
+// Returns, for example, "WORLD_SIZE=8"; empty if no launcher started several processes.
 std::string RanksOfLaunch() {
   for (const Launcher& launcher : kLaunchers) {
     const char* world = std::getenv(launcher.world);

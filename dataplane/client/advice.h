@@ -12,13 +12,13 @@
 
 namespace penstock::client {
 
-// Logs an event if a launcher started several processes and this one reads through a job of its
-// own. Then each process gets all elements.
+// Logs an event if a launcher started several processes and this one reads its own job, so that
+// each process gets all elements.
 void AdviseIfEachRankReadsAll(const Dataset& distributed, const DistributeOptions& options,
                               EventLog& events);
 
-// Logs an event: a repetition of a named job ended before this reader got anything. Other readers,
-// or an earlier run, got all `elements`.
+// Logs an event for a repetition of a named job that ended before this reader got anything, because
+// other readers, or an earlier run, got all `elements`.
 void AdviseOfNothingLeft(const std::string& job, int64_t repetition, int64_t elements,
                          EventLog& events);
 

@@ -17,7 +17,7 @@ namespace penstock::client {
 struct ClientSettings {
   std::string data_transfer_protocol;
   std::vector<std::string> fallback;
-  std::string ucx_lanes;  // of the process (transfer/ucx/settings.h)
+  std::string ucx_lanes;  // for the whole process (transfer/ucx/settings.h)
   transfer::TcpOptions tcp;
   std::vector<std::string> transports;  // libraries to load (transfer/library.h)
   int metrics_port = -1;                // for this process's pages; 0: any free port, -1: no pages

@@ -43,8 +43,8 @@ class DistributeIterator final : public NodeIterator, public ReadyHint {
   KeptAcrossPasses* const kept_;  // nullptr: only one pass
 };
 
-// InvalidArgument for a dataset that itself reads through a service: workers do not pass on
-// elements that the workers of a different job prepare.
+// InvalidArgument for a dataset that itself reads through a service, because workers do not pass on
+// elements of other workers.
 absl::Status CheckMoves(const Dataset::Node& root) {
   absl::Status status;
   VisitNodes(root, [&](const Dataset::Node& node, int number) {
@@ -57,8 +57,8 @@ absl::Status CheckMoves(const Dataset::Node& root) {
   return status;
 }
 
-// InvalidArgument if the input is Rounds, directly or through nodes that keep each element's place,
-// and its rounds are not whole rounds of these consumers.
+// InvalidArgument if the input is Rounds (directly, or through nodes that keep each element's
+// place) and its rounds do not match the number of consumers.
 absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
   const Dataset::Node* node = &root;
   while (node->op == "Prefetch" || node->op == "Options" || node->op == "Map") {

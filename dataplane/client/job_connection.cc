@@ -23,7 +23,7 @@ namespace penstock::client {
 namespace {
 
 constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join checks for cancellation
-// How often one join registers a dataset at most.
+// How many times one join registers a dataset at most.
 constexpr int kMostRegistrations = 3;
 
 }  // namespace

@@ -40,7 +40,7 @@ absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   const RunContext& run = site.run();
-  // In the body of a function each opening has its own reader, as each iterator has.
+  // In the body of a function each opening has its own reader, like each iterator.
   if (run.commits == nullptr || site.in_body())
     return std::shared_ptr<JobReader>(new JobReader(site));
   std::shared_ptr<void>& kept = run.kept->Of(site.number());
@@ -59,9 +59,9 @@ JobReader::JobReader(const BuildSite& site)
       options_(*FromAttrs(site.node().attrs)),  // was checked when the node was made
       delivery_(OfMember(FieldsOf(options_))),
       states_(site.in_body() ? nullptr : site.run().states),
-      // False if a state records the deliveries, or if the consumers of a round get it together.
-      // Also false in the body of a function: it has been read to its end before the elements made
-      // from it are returned.
+      // False if a state records the deliveries, or if all consumers get a round together. Also
+      // false in the body of a function, because the dataset there has been read to its end before
+      // the elements made from it are returned.
       delivers_later_(
           !site.in_body() && TermsOf(options_).ack_mode == AckMode::kOnDelivery &&
           !delivery_.cross_trainer_cache.has_value() &&
@@ -161,8 +161,8 @@ absl::Status JobReader::EnsureJoined() {
   job_ = std::move(job);
   merged_states_.reset();
   if (restored_.has_value()) {
-    // Earlier repetitions begin too: they claim their deliveries that are not committed, and ask
-    // for nothing more.
+    // Sessions of earlier repetitions begin too. They claim uncommitted deliveries, and ask for no
+    // elements.
     for (const ReaderState::Repetition& its : restored_->reader.repetitions) {
       const absl::Status begun = SessionOf(its.number).status();
       if (!begun.ok()) job_.reset();  // the next call joins again
@@ -215,7 +215,7 @@ bool JobReader::CommitsStates() const {
 }
 
 ReaderState JobReader::StateNow(int64_t repetition) {
-  if (restored_.has_value()) return restored_->reader;  // nothing has happened since
+  if (restored_.has_value()) return restored_->reader;  // nothing was read since the restore
   ReaderState state;
   if (!job_.has_value()) return state;
   state.job = job_->job;
@@ -348,7 +348,7 @@ void JobReader::BeginAnew() {
   merged_states_.reset();
   took_up_ = false;
   client_ = ClientId(RandomId());
-  // To the dispatcher this is a process that has restarted.
+  // The dispatcher treats this as a restarted process.
   incarnation_ = Incarnation(RandomId());
 }
 
@@ -407,7 +407,8 @@ absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save
   if (saves_.IsCommitted(save) || !CommitsStates()) return std::nullopt;
   const ReaderState* saved = saves_.Find(save);
   if (saved == nullptr && save > saves_.newest() && !restored_.has_value() && AllEnded()) {
-    // The state was saved while this node was not read, as one of several inputs that take turns.
+    // The state was saved while this node was not being read, because it is one of several inputs
+    // that take turns.
     if (sessions_.empty()) return std::nullopt;
     // After the end, that state has all elements that this node returned, unless a node above holds
     // some back.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A running node Distribute: the job, and one session for each repetition that is being read or is
-// not wholly committed yet. All passes of a Repeat after Distribute share one reader, so that one
-// state holds them all.
+// not completely committed yet. All passes of a Repeat after Distribute share one reader, so that
+// one state holds them all.
 #pragma once
 
 #include <atomic>
@@ -46,12 +46,12 @@ class JobReader {
   absl::Status Restore(int64_t pass, StateReader& reader);
 
   // Commits the state of that Save(), or the restored state. The caller has made the state durable.
-  // Joins the job if nothing has been read since the restore. Returns OK also if a later state is
+  // Joins the job if nothing has been read since the restore. Also returns OK if a later state is
   // committed. Any thread. FailedPrecondition for a state that this reader does not know, or no
   // longer keeps.
   absl::Status Commit(uint64_t save);
-  // Stops reading: reports the deliveries to the dispatcher, so that others get the rest. Any
-  // thread. Returns when the dispatcher knows, or after `bound`.
+  // Stops reading: reports the deliveries to the dispatcher, so that other readers get the rest.
+  // Any thread. Returns when the dispatcher has confirmed it, or after `bound`.
   void Stop(absl::Duration bound);
 
  private:
@@ -64,8 +64,7 @@ class JobReader {
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
   bool CountsRepetitions() const;
   int64_t RepetitionOf(int64_t pass) REQUIRES(mu_);
-  std::shared_ptr<Session> SessionIn(int64_t pass) const
-      REQUIRES(mu_);  // nullptr: it has not begun
+  std::shared_ptr<Session> SessionIn(int64_t pass) const REQUIRES(mu_);  // nullptr: none has begun
   // Returns the session on `repetition`, and begins it if there is none.
   absl::StatusOr<std::shared_ptr<Session>> SessionOf(int64_t repetition) REQUIRES(mu_);
   ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
@@ -80,15 +79,15 @@ class JobReader {
   absl::Status TakeUp(int64_t pass, JobState state);
   // Restores the states of all ranks, for a job under another service or launch.
   absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
-  // Ends the sessions, forgets states and job; a new incarnation begins.
+  // Ends the sessions, forgets states and the job, and begins a new incarnation.
   void BeginAnew() REQUIRES(joining_mu_, mu_);
   bool CommitsStates() const;
   bool AllEnded() const REQUIRES(mu_);
 
   const NodePtr node_;
-  const int number_;  // of the node in its graph
+  const int number_;  // the node's number in its graph
   const DistributeOptions options_;
-  const DeliveryFields delivery_;                // of options_, OfMember()
+  const DeliveryFields delivery_;                // from options_, with OfMember()
   const std::shared_ptr<StateExchange> states_;  // nullptr: a state is a position only
   const bool delivers_later_;  // elements that later nodes hold are not delivered yet
   const CancelFlag cancelled_;
@@ -107,7 +106,7 @@ class JobReader {
   ClientId client_ GUARDED_BY(mu_);
   Incarnation incarnation_ GUARDED_BY(mu_);
   std::optional<JobState> restored_ GUARDED_BY(mu_);           // until its sessions have begun
-  std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);  // joining asks for them
+  std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);  // for the next join
   // This reader continues the work of a process that died, and reports this in every repetition
   // that it joins. It has no element of a repetition that its state does not name.
   bool took_up_ GUARDED_BY(mu_) = false;
@@ -115,7 +114,7 @@ class JobReader {
   SavedStates saves_ GUARDED_BY(mu_);
   bool read_ahead_ GUARDED_BY(mu_) =
       false;              // a node above holds elements that it has not passed on
-  bool advised_ = false;  // for Next()'s thread: its first result has been examined
+  bool advised_ = false;  // used by Next()'s thread: its first result has been examined
 };
 
 }  // namespace penstock::client

@@ -14,7 +14,7 @@
 
 namespace penstock::client {
 
-// Returns a number that no other request has, of this or any other process.
+// Returns an id that no other request of this or any other process has.
 control::RequestId NewRequest();
 
 // Returns a stub for the service, with the TLS of the settings.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of a trainer's process about its reading.
+// The status pages of a trainer's process.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@ namespace penstock::client {
 
 // Serves "/" and "/metrics" on loopback, from the first call with a port of 0 or more until the
 // process ends. An event gives the address. If the port is not available (a different rank on this
-// host has it), an event reports so. It is not an error: reading does not depend on it. Any thread.
+// host has it), an event reports that. This is not an error, because reading does not depend on the
+// pages. Any thread.
 void StartStatusServer(int port, const std::string& token);
 
 }  // namespace penstock::client

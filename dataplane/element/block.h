@@ -138,10 +138,10 @@ class BlockWriter {
   // Returns the memory for host-only part `p` of leaf `i`: row splits, indices, dense_shape.
   absl::Span<int64_t> part(size_t i, int p);
   // Writes string number `s` of leaf `i`. Strings are written in order from 0; the offsets are
-  // complete after the last one. Aborts on more than the layout's string_bytes.
+  // complete after the last one. Aborts if the strings exceed the layout's string_bytes.
   void SetString(size_t i, int64_t s, std::string_view value);
-  // Returns memory of `bytes` bytes for string number `s`, to be written in place. Otherwise the
-  // same as SetString().
+  // Returns memory of `bytes` bytes for string number `s`, to be written in place. Otherwise same
+  // as SetString().
   absl::Span<char> OpenString(size_t i, int64_t s, size_t bytes);
   // Copies a whole leaf. REQUIRES: `value` has the dims and parts of the layout.
   void Copy(size_t i, const Tensor& value);

@@ -142,7 +142,7 @@ class Checker {
   }
 
   // Every level's splits ascend from 0 to the number of rows of the next level. The last level's
-  // ascend to the number of rows of the flat values.
+  // splits ascend to the number of rows of the flat values.
   absl::Status CheckRagged(size_t i, const PartEntry* parts, const TensorSpec& wanted) const {
     const int levels = wanted.ragged_rank;
     if (levels < 1 || levels > Tensor::kMaxRaggedRank || dims_.empty())
@@ -165,7 +165,7 @@ class Checker {
         return BadLeaf(spec_, i, "its row splits are invalid");
       const int64_t uniform = wanted.shape.has_rank() ? wanted.shape.dim(level + 1) : kUnknownDim;
       for (size_t r = 0; r + 1 < splits.size(); ++r) {
-        // Compared, not subtracted: hostile numbers must not overflow.
+        // Compares instead of subtracting, so that hostile numbers cannot overflow.
         if (splits[r] > splits[r + 1] || splits[r] < 0)
           return BadLeaf(spec_, i, "its row splits are invalid");
         if (!DimAdmits(uniform, splits[r + 1] - splits[r]))

@@ -20,10 +20,11 @@ struct Sixteen {
 };
 
 #ifdef __SSE2__
-constexpr size_t kLarge = 4 << 20;  // bytes; more than a core's own cache keeps
+constexpr size_t kLarge = 4 << 20;  // bytes; more than a core's own cache holds
 constexpr size_t kLine = 64;
 
-// Copies past the caches: `to` is not read before it is written, and does not stay in a cache.
+// Copies without using the caches: `to` is not read before it is written, and does not stay in a
+// cache.
 void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes) {
   const size_t before = -reinterpret_cast<uintptr_t>(to) % kLine;
   std::memcpy(to, from, before);

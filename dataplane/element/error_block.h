@@ -12,7 +12,7 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Longer messages are cut; readers need only a line or two.
+// Longer messages are cut, because readers need only a line or two.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;
 
 // The maximum size of an error's block in bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typed extensions at the end of a head. They add fields to blocks without a new version: a reader
-// passes over types it does not know.
+// skips types that it does not know.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames: several small elements in one slot, after one prefix, so that a link moves them at the
-// cost of one (docs/element.md, "Frames").
+// cost of a single element (docs/element.md, "Frames").
 #pragma once
 
 #include <cstddef>

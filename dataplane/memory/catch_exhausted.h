@@ -20,7 +20,7 @@ namespace penstock {
 absl::Status MemoryRanOut(std::string_view name);
 absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error);
 // Returns true for one of these errors. They end reading: it is unknown how far the interrupted
-// call of a node got, and a different process may get further.
+// call of a node got, and another process may succeed.
 bool IsExhausted(const absl::Status& status);
 // Returns `status` with IsExhausted() false. Use it for a call that concerns one element and leaves
 // no partial state.
@@ -31,7 +31,7 @@ absl::Status OfReading(absl::Status status);
 
 // Returns the result of `call`, a Status or StatusOr. If `call` throws because the process has no
 // memory or no thread left, returns one of the errors above. The exception unwinds `call`, which
-// releases what it held.
+// releases its resources.
 template <class Call>
 std::invoke_result_t<Call> CatchExhausted(std::string_view name, Call&& call) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large one element may become in this process. An element that no budget has room for is
-// refused with an error before memory is allocated for it.
+// How large one element may become in this process. A larger element is refused with an error
+// before memory is allocated for it.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ int64_t MostElementBytes();
 // Sets the limit for the whole process, from now on. Any thread.
 void LimitElementBytes(int64_t bytes);
 
-// ResourceExhausted with the limit and what to do. `what` names the thing that exceeds it, such as
-// "a record of 8 bytes".
+// Returns ResourceExhausted with the limit and the remedy. `what` names the object that exceeds the
+// limit, such as "a record of 8 bytes".
 absl::Status AboveElementLimit(std::string_view what);
 
 }  // namespace penstock

@@ -13,7 +13,7 @@ namespace penstock {
 // made when the count was different belongs to another process. Any thread; one load.
 uint64_t ForkCount();
 
-// Remembers the fork count of its construction. True in the process that made it.
+// Remembers the fork count at its construction. Converts to true in the process that made it.
 class ForkGuard {
  public:
   ForkGuard() : made_(ForkCount()) {}

@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Returns how many bytes of other slots displace a slot's lines from a core's own caches: twice its
-// level 2.
+// Returns how many bytes of other slots displace a slot's lines from a core's own caches: twice the
+// size of its level-2 cache.
 size_t RestBytes();
 
 // `Slot` has a member `Slot* next_free`, which this list uses while the slot is in it. Not

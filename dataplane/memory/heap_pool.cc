@@ -24,7 +24,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kSmallestSlot = 256;                // bytes; head and body of one scalar take 192
-constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot has a segment alone
+constexpr size_t kUsualSegment = size_t{256} << 10;  // bytes; a larger slot gets its own segment
 constexpr size_t kMaxSlotsPerSegment = 256;
 // Each registration costs a call to the device, and entries in its tables.
 constexpr size_t kRegisteredSegment = size_t{8} << 20;  // bytes
@@ -38,7 +38,7 @@ constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
 constexpr size_t kSmallestResting = size_t{16} << 10;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1} << 40;  // bytes; an untrusted size may be any number
 
-// Identifies the thread among those that run now.
+// Returns an address that identifies this thread among the running threads.
 const void* ThisThread() {
   thread_local const char mine = 0;
   return &mine;
@@ -46,8 +46,8 @@ const void* ThisThread() {
 
 }  // namespace
 
-// A slot's bookkeeping, apart from its memory. One cache line, so that holders of neighbouring
-// slots do not share it.
+// A slot's bookkeeping, separate from its memory. It takes one cache line, so that holders of
+// neighbouring slots do not share it.
 struct alignas(64) HeapPool::HeapSlot : Slot {
   HeapSlot* next_free = nullptr;
   Segment* segment = nullptr;
@@ -57,7 +57,7 @@ struct alignas(64) HeapPool::HeapSlot : Slot {
 
 struct HeapPool::Segment {
   std::byte* memory = nullptr;
-  bool mapped = false;  // by mmap(), else allocated
+  bool mapped = false;  // with mmap(), else allocated
   size_t bytes = 0;
   std::unique_ptr<HeapSlot[]> slots;
   size_t slot_count = 0;
@@ -75,7 +75,7 @@ struct HeapPool::Segment {
 struct alignas(64) HeapPool::SizeClass {
   mutable Mutex mu;
   std::optional<FreeSlots<HeapSlot>> free GUARDED_BY(mu);
-  HeapSlot* kept GUARDED_BY(mu) = nullptr;  // of the last class, last returned first
+  HeapSlot* kept GUARDED_BY(mu) = nullptr;  // of the last class; the last returned is first
   std::vector<std::unique_ptr<Segment>> segments GUARDED_BY(mu);
   int64_t lent GUARDED_BY(mu) = 0;
   int64_t returned GUARDED_BY(mu) = 0;
@@ -155,7 +155,7 @@ absl::StatusOr<Loan> HeapPool::Grow(int size_class) {
   }
   HeapSlot* slots = (*segment)->slots.get();
   ASAN_POISON_MEMORY_REGION((*segment)->memory + slot_bytes, (*segment)->bytes - slot_bytes);
-  (*segment)->free_count = count - 1;  // the first is lent at once
+  (*segment)->free_count = count - 1;  // the first is lent immediately
   slots[0].lent_by = ThisThread();
   slots[0].holders.store(1, std::memory_order_relaxed);
   MutexLock lock(its.mu);
@@ -176,7 +176,7 @@ absl::StatusOr<Loan> HeapPool::LendOwnSegment(size_t bytes) {
     MutexLock growing(grow_mu_);
     if (absl::Status reserved = Reserve(bytes); !reserved.ok()) return reserved;
   }
-  // Without the lock: allocating and registering this much memory is slow.
+  // Done without the lock, because allocating and registering this much memory is slow.
   absl::StatusOr<std::unique_ptr<Segment>> segment = NewSegment(1, bytes, kClasses);
   if (!segment.ok()) return segment.status();
   HeapSlot& slot = (*segment)->slots[0];
@@ -353,7 +353,7 @@ void HeapPool::Close() {
   int64_t lent = 0;
   for (SizeClass& its : *classes_) its.mu.lock();
   for (SizeClass& its : *classes_) lent += its.lent - its.returned;
-  // One more, so that a slot that is returned meanwhile cannot delete the pool during this call.
+  // One more, so that a slot that is returned during this call cannot delete the pool.
   remaining_.store(lent + 1);
   closed_ = true;
   for (SizeClass& its : *classes_) its.mu.unlock();

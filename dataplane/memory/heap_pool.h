@@ -18,10 +18,10 @@ namespace penstock {
 
 // Size classes are 256 B, 384 B, 512 B, 768 B, … 256 MiB: at most a third of a slot is unused. A
 // class has its own lock, held for nanoseconds, and a list of free slots (free_slots.h). A slot of
-// 16 KiB or more that another thread returned rests in that list. A slot above the largest class is
-// a segment of its own. The two such segments that were returned last are kept for slots of about
-// their size; the others are returned to the system. Before a new segment is made, segments without
-// a lent slot are freed if the pool holds more than twice the lent bytes plus 256 MiB.
+// 16 KiB or more that another thread returned rests in that list. A slot above the largest class
+// has its own segment. The two such segments that were returned last are kept for slots of about
+// their size; others are returned to the system. Before a new segment is made, segments without a
+// lent slot are freed if the pool holds more than twice the lent bytes plus 256 MiB.
 class HeapPool final : public Pool, public SlotOwner {
  public:
   // With a registrar every segment is registered when it is made, and segments of many slots are
@@ -58,8 +58,8 @@ class HeapPool final : public Pool, public SlotOwner {
   // Counts `bytes` of new segments; ResourceExhausted if they do not fit even after free segments
   // have been released.
   absl::Status Reserve(size_t bytes) REQUIRES(grow_mu_);
-  // Called after a slot of `returned` bytes in its own segment has been returned. Returns the
-  // segment that exceeds the number to keep, if there is one. REQUIRES: the lock of `own` is held.
+  // Call this after a slot of `returned` bytes with its own segment has been returned. Returns the
+  // segment to free if too many are kept. REQUIRES: the lock of `own` is held.
   std::unique_ptr<Segment> TakeOldestKept(SizeClass& own, size_t returned);
   bool TooMuchLiesIdle() const;
   void ReleaseFreeSegments();
@@ -74,7 +74,7 @@ class HeapPool final : public Pool, public SlotOwner {
   std::atomic<int64_t> segments_allocated_{0};
   std::atomic<int64_t> registrations_{0};
 
-  bool closed_ = false;                // written with all classes' locks held, read with one
+  bool closed_ = false;  // written with the locks of all classes held, read with one of them
   std::atomic<int64_t> remaining_{0};  // once closed: slots still lent, and Close() itself
 };
 

@@ -49,16 +49,16 @@ void* MapAligned(size_t bytes, int protection, int flags, int fd) {
       where = static_cast<std::byte*>(found) + BytesToNext(found);
     }
   }
-  // `where` is only a hint: if another thread takes that room first, the system picks another
-  // place. With MAP_FIXED, a mapping that fails would leave a hole that is no longer ours. mremap()
-  // ignores its address where UCX has hooked it.
+  // `where` is only a hint: if another thread takes that address range first, the system picks
+  // another one. With MAP_FIXED, a mapping that fails would leave a hole that is no longer ours.
+  // mremap() ignores its address if UCX has hooked it.
   return ::mmap(where, bytes, protection, flags, fd, 0);
 }
 
 int MakeHuge(absl::Span<std::byte> pages) {
 #ifdef MADV_POPULATE_WRITE
-  // While memory is fragmented, the next request is delayed, because the system searches memory for
-  // each one.
+  // While memory is fragmented, requests are delayed, because the system searches all memory for
+  // each of them.
   static std::atomic<Clock::rep> asked_again_at{0};
   static std::atomic<int> refusal{0};
   const Clock::rep now = Clock::now().time_since_epoch().count();
@@ -74,8 +74,7 @@ int MakeHuge(absl::Span<std::byte> pages) {
     }
     if (!made || ::madvise(at, bytes, kCollapse) != 0) {
       const int error = errno;
-      if (error != ENOMEM)
-        return error;  // not supported here or for this range, which fails at once
+      if (error != ENOMEM) return error;  // not supported here or for this range
       refusal = error;
       asked_again_at = now + std::chrono::duration_cast<Clock::duration>(kPause).count();
       return error;

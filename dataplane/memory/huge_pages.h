@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pages of 2 MiB for shared memory. Making and mapping them takes a third to a sixth of the time of
 // small pages, and a NIC or a GPU pins 512 times fewer. They are requested with MADV_COLLAPSE,
-// which needs Linux 6.1 but no setting of the machine: shmem_enabled in
-// /sys/kernel/mm/transparent_hugepage is `never` nearly everywhere.
-// Source: madvise(2); measurements: docs/decisions/0006-huge-pages.md.
+// which needs Linux 6.1 but no system setting: shmem_enabled in /sys/kernel/mm/transparent_hugepage
+// is `never` nearly everywhere. Source: madvise(2); measurements:
+// docs/decisions/0006-huge-pages.md.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ void* MapAligned(size_t bytes, int protection, int flags, int fd);
 // Makes all huge pages that fit into `pages` present as huge pages. `pages` is part of a shared
 // mapping from MapAligned(). Stops once the system refuses, because its memory is fragmented or
 // Linux is too old. After ENOMEM (fragmented) the process requests no more for 10 s. The caller
-// must make the rest present in another way. Returns the errno of the refusal, or 0. Any thread.
+// must make the remaining pages present in another way. Returns the errno of the refusal, or 0. Any
+// thread.
 int MakeHuge(absl::Span<std::byte> pages);
 
 // Asks the system to use huge pages when `memory`, which is private to this process, is first

@@ -46,7 +46,7 @@ void PreferMemoryNode(absl::Span<std::byte> memory) {
   if (node < 0) return;
   std::array<unsigned long, kMaxNodes / kBits> nodes{};
   nodes[node / kBits] = 1ul << (node % kBits);
-  // The last bit that counts is number `maxnode` - 1.
+  // The kernel reads the bits below `maxnode` - 1.
   ::syscall(SYS_mbind, memory.data(), memory.size(), MPOL_PREFERRED, nodes.data(), kMaxNodes, 0);
 }
 

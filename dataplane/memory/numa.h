@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NUMA node of the memory that receives elements. Without a device it is, as usual, the node of
-// the thread that touches the memory first. With a device it is the device's node, because copies
+// The NUMA node of the memory that receives elements. Without a device it is the node of the thread
+// that touches the memory first, as usual. With a device it is the device's node, because copies
 // would otherwise cross the link between sockets.
 // Source: mbind(2).
 #pragma once
@@ -24,8 +24,8 @@ void UseMemoryNode(int node);
 int MemoryNode();
 
 // Places the pages of `memory`, none of which has been touched yet, on MemoryNode(), or elsewhere
-// once that node is full. Does nothing where the system has no NUMA or a container's profile
-// forbids it. `memory` must begin on a page boundary.
+// once that node is full. Does nothing if the system has no NUMA or a container's profile forbids
+// it. `memory` must begin on a page boundary.
 void PreferMemoryNode(absl::Span<std::byte> memory);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots by size class, lent and returned. They are in heap memory or, where a link offers such a
-// pool (transfer/transport.h), in memory shared with a client.
+// Slots by size class, lent and returned. They are in heap memory or, if a link offers a pool
+// (transfer/transport.h), in memory shared with a client.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct PoolOptions {
   size_t max_bytes = 0;
 };
 
-// Counts of a pool since it was made. A steady state adds nothing to the first two.
+// Counts of a pool since it was made. In a steady state the first two do not grow.
 struct PoolCounters {
   int64_t segments_allocated = 0;
   int64_t registrations = 0;
@@ -32,7 +32,7 @@ struct PoolCounters {
   int64_t bytes_lent = 0;      // in slots now
 };
 
-// A result of Pool::PlaceOf() that names no place.
+// The result of Pool::PlaceOf() if there is no place.
 inline constexpr int64_t kNoPlace = -1;
 
 // Lends slots. Thread-safe. Stays alive until its last slot has returned, even after its owner has
@@ -43,10 +43,10 @@ class Pool {
   virtual ~Pool() = default;
 
   // Lends a slot of at least `bytes`, 64 B aligned, with its previous contents. Free slots of the
-  // size class are reused before a new segment is made. ResourceExhausted, with both numbers, above
+  // size class are reused before a new segment is made. ResourceExhausted, with both sizes, above
   // max_bytes. Does not wait.
   virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
-  // The same for a block with a head and a body of those sizes. The block must begin where the
+  // Does the same for a block with a head and a body of those sizes. The block must begin where the
   // loan's bytes do, because a pool may need the body to start on a page boundary.
   virtual absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) {
     return Lend(head_bytes + body_bytes);
@@ -56,7 +56,7 @@ class Pool {
   // that serves that request. The place remains valid forever, on any thread. kNoPlace if all
   // elements are treated alike.
   virtual int64_t PlaceOf(int64_t /*ahead*/) const { return kNoPlace; }
-  // The same as LendBlock(head_bytes, body_bytes), for the element at a place of PlaceOf().
+  // Same as LendBlock(head_bytes, body_bytes), for the element at a place that PlaceOf() returned.
   virtual absl::StatusOr<Loan> LendBlockAt(int64_t /*place*/, size_t head_bytes,
                                            size_t body_bytes) {
     return LendBlock(head_bytes, body_bytes);
@@ -64,7 +64,7 @@ class Pool {
   virtual PoolCounters counters() const = 0;
 };
 
-// The process's pool, for elements for which no other pool was given.
+// Returns the process's pool, for elements that were given no other pool.
 Pool& DefaultPool();
 
 // A block of that layout in a slot of `pool`, ready to be written.
@@ -79,7 +79,7 @@ struct OpenBlock {
 absl::StatusOr<OpenBlock> NewBlock(Pool& pool, const BlockLayout& layout, const Spec& spec,
                                    int64_t place = kNoPlace);
 
-// Returns an element with copies of `tensors`, whose leaves `spec` describes. `place`: as for
+// Returns an element with copies of `tensors`, whose leaves `spec` describes. `place`: same as for
 // NewBlock().
 absl::StatusOr<Element> MakeElement(Pool& pool, absl::Span<const Tensor> tensors, const Spec& spec,
                                     int64_t place = kNoPlace);
@@ -92,8 +92,8 @@ absl::StatusOr<Element> MakeErrorBlock(Pool& pool, const Identity& identity,
 // Element::Copy() does this with the default pool.
 absl::StatusOr<Element> CopyInto(Pool& pool, const Element& element);
 
-// Returns `element` itself, or a copy if it holds a slot of four times its size or more. Small
-// elements leave their frame this way.
+// Returns `element` itself, or a copy if it holds a slot of four times its size or more. This is
+// how small elements leave their frame.
 absl::StatusOr<Element> CopyOutOfFrame(Pool& pool, Element element);
 
 }  // namespace penstock

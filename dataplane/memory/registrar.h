@@ -27,7 +27,7 @@ class Registration {
   absl::Span<std::byte> memory() const { return memory_; }
 
  protected:
-  // Counts the registration (CountRegistrations).
+  // Counts the registration (CountRegistrations()).
   explicit Registration(absl::Span<std::byte> memory);
 
  private:
@@ -41,8 +41,8 @@ class Registrar {
   // Returns its kind for messages: "page-lock for cuda".
   virtual std::string_view name() const = 0;
   // Any thread; takes milliseconds per 10 MB. The memory must stay mapped until the Registration is
-  // destroyed. ResourceExhausted if the process may lock no more, NotFound without the device,
-  // InvalidArgument if the memory cannot be registered.
+  // destroyed. ResourceExhausted if the process may lock no more, NotFound if the device is
+  // missing, InvalidArgument if the memory cannot be registered.
   virtual absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) = 0;
 };
 

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace {
 
-// The first segment of a size has this many slots; each further one has as many as all before it.
+// The first segment of a size has this many slots; each further one has as many as all earlier ones
+// together.
 constexpr uint64_t kFirstSlots = 4;
 
 // All segments of the process's pools, by their begin address.
@@ -105,7 +106,8 @@ absl::StatusOr<Loan> SharedPool::LendBlock(size_t head_bytes, size_t body_bytes)
   if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
     if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;
     if (Grow(body_bytes)) {
-      if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;  // else another thread took it
+      // If there is none, another thread took it.
+      if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;
     }
   }
   return DefaultPool().Lend(head_bytes + body_bytes);

@@ -26,10 +26,10 @@ namespace penstock {
 class SharedPool final : public Pool, public SlotOwner {
  public:
   struct Options {
-    size_t max_bytes = size_t{1} << 30;  // of its segments together
+    size_t max_bytes = size_t{1} << 30;  // of all its segments together
     // The maximum total size in bytes of the slots that one reader in another process may hold at a
-    // time, so that a reader that keeps elements, or has stopped, cannot use up the pool. Above
-    // that it gets copies. One slot is always allowed.
+    // time, so that a reader that keeps elements, or has stopped, cannot use up the pool. A reader
+    // at this limit gets copies. One slot is always allowed.
     int64_t max_loan_bytes = int64_t{256} << 20;
   };
 
@@ -38,8 +38,8 @@ class SharedPool final : public Pool, public SlotOwner {
     SharedSegment memory;
     SlotLayout layout;
     int64_t max_loan_bytes;  // see Options
-    // The pool has released it: all its slots are free, and none is lent again. The code that named
-    // the segment to other processes tells them so.
+    // True once the pool has released it: all its slots are free, and none will be lent again. The
+    // code that named the segment to other processes notifies them.
     std::atomic<bool> given_up{false};
   };
 
@@ -57,7 +57,8 @@ class SharedPool final : public Pool, public SlotOwner {
     uint32_t head_bytes = 0;  // before the body
   };
   // Returns the place of `block`; nullopt if no SharedPool of this process lent its memory, or if
-  // it is not laid out as for LendBlock(). Any thread; one load in a process without such a pool.
+  // the block is not laid out as LendBlock() requires. Any thread; one load in a process without
+  // such a pool.
   static std::optional<Place> Find(absl::Span<const std::byte> block);
 
   absl::StatusOr<Loan> Lend(size_t bytes) override;
@@ -77,7 +78,7 @@ class SharedPool final : public Pool, public SlotOwner {
   Loan LendFree(size_t head_bytes, size_t body_bytes);
   // Makes the first `body_bytes` of the body present. REQUIRES: `slot` is being lent.
   static absl::Status MakePresent(SharedSlot& slot, size_t body_bytes);
-  // Adds a segment with slots for bodies of `body_bytes`; returns whether it could.
+  // Adds a segment with slots for bodies of `body_bytes`; returns false if there is no room.
   bool Grow(size_t body_bytes);
 
   SharedSlot* TakeFree(size_t body_bytes) REQUIRES(mu_);

@@ -25,7 +25,7 @@ namespace penstock {
 namespace {
 
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
-constexpr int64_t kBlockUnit = 512;  // bytes that st_blocks counts: stat(2)
+constexpr int64_t kBlockUnit = 512;  // bytes; the unit of st_blocks, see stat(2)
 
 // Returns how many processes a launcher has started on this machine; 1 if it does not report this.
 int64_t LocalProcesses() {
@@ -103,12 +103,13 @@ absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
   }
   memory_ = absl::MakeSpan(static_cast<std::byte*>(memory), bytes);
   ::madvise(memory, bytes, MADV_DONTFORK);
-  ::madvise(memory, bytes, MADV_HUGEPAGE);  // where the machine gives them on the first touch
+  // Takes effect if the machine gives huge pages on the first touch.
+  ::madvise(memory, bytes, MADV_HUGEPAGE);
   return absl::OkStatus();
 }
 
 absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
-  // Above a control group's limit no call fails: the system kills a process instead.
+  // If a control group's limit is exceeded, no call fails; the system kills a process instead.
   if (const int64_t unused = UnusedMemory(); static_cast<int64_t>(pages.size()) > unused) {
     return absl::ResourceExhaustedError(
         absl::StrCat(pages.size(), " bytes of shared memory do not fit: ", unused,

@@ -13,8 +13,8 @@
 
 namespace penstock {
 
-// A process's mapping of such a segment. Its size is sealed, so that no process can make another
-// fault by truncating it. Not mapped in forked children (fork_guard.h).
+// A process's mapping of such a segment. Its size is sealed, so that no process can crash another
+// one by truncating it. Not mapped in forked children (fork_guard.h).
 class SharedSegment {
  public:
   enum class Writers {
@@ -38,9 +38,9 @@ class SharedSegment {
   // Maps a segment that another process created and passed on; the descriptor is not needed
   // afterwards. InvalidArgument unless the segment has exactly `bytes` and a sealed size. With
   // Writers::kAll all its pages must also be present; otherwise this process would be charged for
-  // the missing ones. PermissionDenied if it was created with Writers::kOwner and is opened with
-  // Writers::kAll. Memory that any process may write counts towards this process's bound:
-  // ResourceExhausted above it.
+  // the missing ones. PermissionDenied if the segment was created with Writers::kOwner and is
+  // opened with Writers::kAll. Memory that any process may write counts towards this process's
+  // bound: ResourceExhausted above it.
   static absl::StatusOr<SharedSegment> Open(const Descriptor& fd, size_t bytes,
                                             Writers writers = Writers::kAll);
 
@@ -49,10 +49,10 @@ class SharedSegment {
   // Readable; writable for the owner, and for others unless Writers::kOwner.
   absl::Span<std::byte> memory() const { return memory_; }
 
-  // Makes those pages present, zeroed if they are new: about a millisecond per megabyte of new
-  // pages. ResourceExhausted if the machine, or a control group's limit (UnusedMemory), has no room
-  // for them. Only the owner may call it. REQUIRES: `pages` is part of memory() and begins on a
-  // page boundary. Any thread.
+  // Makes these pages present, and zeroes new ones; this takes about a millisecond per megabyte of
+  // new pages. ResourceExhausted if the machine, or a control group's limit (UnusedMemory), has no
+  // room for them. Only the owner may call it. REQUIRES: `pages` is part of memory() and begins on
+  // a page boundary. Any thread.
   absl::Status MakePresent(absl::Span<std::byte> pages) const;
 
  private:
@@ -62,7 +62,7 @@ class SharedSegment {
   ForkGuard in_creator_;
   Descriptor fd_;
   absl::Span<std::byte> memory_;
-  int64_t reserved_ = 0;  // counted in the process's bound
+  int64_t reserved_ = 0;  // bytes counted in the process's bound
 };
 
 inline constexpr size_t kPageBytes = 4096;
@@ -75,7 +75,7 @@ void SetMaxSharedBytes(int64_t bytes);
 struct SharedCounters {
   int64_t segments_created = 0;  // since the process began
   int64_t segments_opened = 0;
-  int64_t bytes_reserved = 0;  // counted in the bound, of segments that still exist
+  int64_t bytes_reserved = 0;  // of existing segments, counted in the bound
 };
 SharedCounters CountShared();
 

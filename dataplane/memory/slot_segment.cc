@@ -20,7 +20,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kSmallestBody = 64 << 10;    // bytes; smaller elements travel in frames
-constexpr size_t kLargestSegment = 64 << 20;  // bytes, unless it has one slot
+constexpr size_t kLargestSegment = 64 << 20;  // bytes, unless the segment has only one slot
 constexpr uint64_t kMaxBody = uint64_t{1} << 40;
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 

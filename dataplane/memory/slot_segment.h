@@ -4,10 +4,10 @@
 // A slot has room for a head and, from a page boundary on, for a body. An element's block crosses
 // that boundary, so that its head ends where the body begins. A process that does not trust the
 // others maps the same bodies into a view of its own, in which a private page takes the place of
-// each head. A reader copies the head to that page and checks the copy. It then has a whole block
-// whose offsets the writer can no longer change. A writer makes the head there and copies it into
-// the segment when the block is done. Whatever other processes write into the segment, the writer
-// never writes outside it.
+// each head. A reader copies the head to that page and checks the copy. It then has a complete
+// block whose offsets the writer can no longer change. A writer makes the head there and copies it
+// into the segment when the block is done. Whatever other processes write into the segment, the
+// writer never writes outside it.
 #pragma once
 
 #include <cstddef>
@@ -47,15 +47,15 @@ class SlotView {
   SlotView& operator=(SlotView&& other) noexcept;
   ~SlotView();
 
-  // Maps the slots; others see what is written into a body. Takes two of the process's mappings per
-  // slot, and about 10 µs per megabyte. ResourceExhausted if the process has too many mappings
-  // (vm.max_map_count). REQUIRES: `segment` has layout.bytes(), all of which are present
-  // (SharedSegment).
+  // Maps the slots; other processes see data that is written into a body. Takes two of the
+  // process's mappings per slot, and about 10 µs per megabyte. ResourceExhausted if the process has
+  // too many mappings (vm.max_map_count). REQUIRES: `segment` has layout.bytes(), all of which are
+  // present (SharedSegment).
   static absl::StatusOr<SlotView> Map(int segment, const SlotLayout& layout);
   // Maps another process's segment for reading. Its size must have been checked
   // (SharedSegment::Open). Pages that are written to become this process's own until DropWritten().
-  // A page is mapped when it is first read, with its neighbours. ResourceExhausted if there is no
-  // room to map it.
+  // A page is mapped, together with its neighbours, when it is first read. ResourceExhausted if
+  // there is no room to map it.
   static absl::StatusOr<SlotView> MapPrivate(const Descriptor& segment, const SlotLayout& layout);
   bool is_private() const { return private_; }
 
@@ -63,8 +63,8 @@ class SlotView {
   absl::Span<std::byte> memory() const { return memory_; }
   // Returns where that slot's body begins. With Map(), the kHeadRoom bytes before it are private.
   std::byte* body(uint32_t slot) const { return memory_.data() + layout_.body_offset(slot); }
-  // Drops the pages that this process wrote in that body, so that it shows the other process's data
-  // again. Takes microseconds per megabyte. REQUIRES: is_private().
+  // Drops the pages that this process wrote in that body, so that the body shows the other
+  // process's data again. Takes microseconds per megabyte. REQUIRES: is_private().
   void DropWritten(uint32_t slot) const;
 
  private:

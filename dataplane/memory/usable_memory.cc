@@ -19,7 +19,8 @@
 namespace penstock {
 namespace {
 
-// The file names of a version of control groups, and the names of reclaimable memory in `stat`.
+// The file names that a version of control groups uses, and its names of reclaimable memory in
+// `stat`.
 struct Version {
   const char* limit;
   const char* usage;
@@ -67,8 +68,8 @@ int64_t LeftIn(const std::string& folder, const Version& version) {
          SumIn(absl::StrCat(folder, "/memory.stat"), {version.active_file, version.inactive_file});
 }
 
-// Returns the least value of the group and its ancestors. Where a container sees its own group as
-// the root, the folders of its ancestors do not exist.
+// Returns the least value of the group and its ancestors. If a container sees its own group as the
+// root, the folders of the ancestors do not exist.
 template <class Of>
 int64_t Least(const std::string& groups, std::string group, const Version& version, Of of) {
   int64_t least = of(groups, version);

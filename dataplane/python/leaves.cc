@@ -53,7 +53,7 @@ void WriteStrings(const Tensor& strings, std::byte* to) {
   }
 }
 
-// Reads words in order, none beyond the end.
+// Reads words in order, and none beyond the end.
 class Words {
  public:
   explicit Words(absl::Span<const std::byte> from) : from_(from) {}

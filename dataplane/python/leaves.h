@@ -23,8 +23,9 @@ size_t BytesOfLeaves(absl::Span<const Tensor> leaves);
 // Writes the leaves. REQUIRES: `to` has BytesOfLeaves() bytes and is aligned to 8.
 void WriteLeaves(absl::Span<const Tensor> leaves, absl::Span<std::byte> to);
 
-// Passes the leaves in `from` to `out`. `from` is untrusted: Internal if its bytes are not valid
-// leaves, or if a dtype differs from its spec's. `out` checks the dims; its errors are returned.
+// Passes the leaves in `from` to `out`. `from` is untrusted. Returns Internal if its bytes are not
+// valid leaves, or if a dtype differs from its spec's. `out` checks the dims; its errors are
+// returned.
 absl::Status ReadLeaves(absl::Span<const std::byte> from, absl::Span<const TensorSpec> specs,
                         ElementOutputs& out);
 

@@ -33,12 +33,12 @@ constexpr uint64_t kArguments = 1, kResults = 2, kDefine = 3, kCall = 4, kOpen =
 constexpr uint64_t kLeaves = 0, kEnd = 100, kNeedRoom = 101, kReady = 102;
 constexpr uint64_t kKept = 1;
 
-constexpr size_t kFirstRoom = 64 << 10;  // an error's text fits too
-constexpr size_t kMostFunctions = 256;   // that one process keeps
+constexpr size_t kFirstRoom = 64 << 10;  // enough for an error's text
+constexpr size_t kMostFunctions = 256;   // kept by one process
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
-constexpr int kLooksOnceCancelled = 20;  // then the process is killed; a new one costs less
-constexpr int kReadyWithinMs = 120'000;  // time for NumPy from a cold disk
+constexpr int kLooksOnceCancelled = 20;  // then the process is killed, because a new one costs less
+constexpr int kReadyWithinMs = 120'000;  // enough to load NumPy from a cold disk
 
 // The argument of `-c`. The program itself is in an unnamed file.
 constexpr char kBegin[] =
@@ -61,17 +61,17 @@ absl::StatusOr<Descriptor> FileOf(std::string_view text) {
   return file;
 }
 
-// Returns a descriptor of the same file whose number the child does not use.
+// Returns a descriptor of the same file with a number that the child does not use.
 absl::StatusOr<Descriptor> OutOfTheWay(int fd) {
   Descriptor high(fcntl(fd, F_DUPFD_CLOEXEC, 10));
   if (!high) return Failed("fcntl");
   return high;
 }
 
-// The files and signals that a process starts with.
+// The descriptors and signal mask that a process starts with.
 class SpawnOptions {
  public:
-  // REQUIRES: both come from OutOfTheWay().
+  // REQUIRES: both are results of OutOfTheWay().
   SpawnOptions(int socket, int source) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
@@ -100,7 +100,7 @@ class SpawnOptions {
   posix_spawnattr_t attributes_;
 };
 
-// Adds spare room, so that growing elements do not renew a segment each time.
+// Adds spare room, so that growing elements do not need a new segment each time.
 size_t WithSpare(size_t bytes) {
   return bytes + bytes / 4;
 }

@@ -5,8 +5,9 @@
 // (the kind, then its numbers). A reply is three (status, flags, bytes); the status is 0 for
 // leaves, a canonical code for an error's text, or one of child.py's codes from 100 on. Leaves and
 // texts are in two shared segments, one for each direction. This side makes the segments and
-// replaces them by larger ones; the process reports how much room it needs. The arguments' segment
-// is also replaced if a function keeps an array in it, so that the array does not change.
+// replaces them with larger ones; the process reports how much room it needs. The arguments'
+// segment is also replaced if a function keeps an array that is in it, so that the array does not
+// change.
 #pragma once
 
 #include <sys/types.h>
@@ -37,7 +38,7 @@ inline constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
 
 // How to start a process.
 struct Command {
-  std::string interpreter = "python3";  // found as a shell finds it
+  std::string interpreter = "python3";  // looked up as a shell does
   std::vector<std::string> path;        // module folders, in addition to the interpreter's own
 };
 
@@ -86,7 +87,7 @@ class Process {
   absl::Status Define(const PythonFunction& function);
   // Makes room for `bytes` bytes of arguments, in memory that no function keeps.
   absl::Status MakeRoom(size_t bytes);
-  // Replaces a segment by one of `bytes` bytes.
+  // Replaces a segment with one of `bytes` bytes.
   absl::Status Renew(SharedSegment& segment, uint64_t op, size_t bytes);
   absl::StatusOr<Reply> Ask(uint64_t op, uint64_t a = 0, uint64_t b = 0);
   absl::Status Send(uint64_t op, uint64_t a, uint64_t b, int descriptor = -1);

@@ -119,7 +119,7 @@ class GeneratorReader final : public SourceReader {
           return absl::OkStatus();
         });
     if (absl::IsCancelled(done)) return done;
-    // A new session would have to pass over this element, whose code has just failed twice.
+    // A new session would have to skip this element, but its code has just failed twice.
     if (!done.ok()) {
       broken_ = true;
       more = done;
@@ -251,7 +251,8 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag 
     if (ended == nullptr) return status;
     RETURN_IF_ERROR(CheckRuns(cancelled));  // the cancellation or Stop() may have ended it
     how = ended->HowItEnded();
-    // The next process of this place is new; those of other places may have died with this one.
+    // The next process of this place is new, while processes of other places may have died together
+    // with this one.
     wanted = place;
     StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
   }
@@ -307,7 +308,7 @@ absl::Status Host::Ready(Place& place) {
   }
   if (place.process == nullptr) {
     absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(options_.command);
-    // An error of this machine, whatever its code; never an error of the element.
+    // Whatever its code, this is an error of the machine, not of the element.
     if (!started.ok()) return absl::FailedPreconditionError(started.status().message());
     std::unique_ptr<Process> process = *std::move(started);
     {

@@ -14,7 +14,7 @@
 namespace penstock::python_host {
 
 struct HostOptions {
-  int processes = 1;  // the most that run at a time; at least 1
+  int processes = 1;  // maximum number that run at a time; at least 1
   Command command;
   // The only modules, with their submodules, that functions may come from; functions by value are
   // then refused. Empty: all modules.

@@ -22,16 +22,16 @@ std::vector<int64_t> PartSizes(int64_t rows, int64_t parts);
 std::vector<std::vector<int64_t>> BatchSizes(int64_t batch_size,
                                              absl::Span<const int> replicas_of_pipeline);
 
-// Returns the rows of the batches of `dataset`, from its spec or from the node that batches it;
-// kUnknownDim if neither determines them, or if a Map or the like follows that node.
+// Returns the number of rows per batch of `dataset`, from its spec or from the node that batches
+// it; kUnknownDim if neither determines them, or if a Map or a similar node follows that node.
 int64_t BatchSizeOf(const Dataset& dataset);
 
 // Returns the total number of rows in all batches of `dataset`.
 Cardinality RowsOf(const Dataset& dataset);
 
-// Returns the steps of a pipeline of this many replicas whose `rows` are cut to `sizes` cyclically:
-// all steps that have a row, or with `whole` only the complete ones. REQUIRES: rows ≥ 0, a size >
-// 0.
+// Returns the number of steps of a pipeline of this many replicas whose `rows` are cut cyclically
+// into `sizes`. It counts all steps that have a row, or with `whole` only the complete ones.
+// REQUIRES: rows ≥ 0, a size > 0.
 int64_t StepsOf(int64_t rows, absl::Span<const int64_t> sizes, int replicas, bool whole);
 
 }  // namespace penstock::replica

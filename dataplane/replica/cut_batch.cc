@@ -19,7 +19,7 @@
 namespace penstock::replica {
 namespace {
 
-constexpr int64_t kRemember = 64;  // batches between two remembered positions
+constexpr int64_t kRemember = 64;  // number of batches between two remembered positions
 
 Cut CutFrom(const Attrs& attrs) {
   return {.parts = Get<int64_t>(attrs, "parts"),

@@ -11,7 +11,7 @@
 
 namespace penstock::replica {
 
-// By local replica; nullptr for replicas whose values stay in host memory.
+// One queue for each local replica; nullptr for replicas whose values stay in host memory.
 using DevicePrefetchQueues = std::vector<std::unique_ptr<DevicePrefetchQueue>>;
 
 // The time between two attempts to get a free place in a queue.

@@ -17,19 +17,18 @@
 #pragma GCC visibility push(default)
 namespace penstock::replica {
 
-// Must outlive the iterator over Reading(). Any thread. An element that another thread takes out of
-// order is copied again.
+// Must outlive the iterator over Reading(). Any thread may call its methods. An element that
+// another thread takes out of order is copied again.
 class DeviceReader {
  public:
   // NotFound if the process has no such device, ResourceExhausted if it cannot start a thread.
   static absl::StatusOr<std::unique_ptr<DeviceReader>> Make(int device);
 
   // Returns the dataset to iterate over in place of `dataset`. It has the same elements, but reads
-  // two of them, and begins their copies, before they are requested. States belong to the returned
-  // dataset.
+  // two elements ahead and begins to copy them. States belong to the returned dataset.
   Dataset Reading(const Dataset& dataset) const;
-  // Returns the pool to read into. The device copies from its memory directly, or the elements are
-  // on the device already.
+  // Returns the pool to read into. Its memory is page-locked, so that the device copies from it
+  // directly, or its elements are already on the device.
   Pool& pool() const;
 
   // Returns an element of Reading() on the device; its slot is returned when the copy is done.

@@ -140,7 +140,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next() {
   RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
   absl::StatusOr<std::optional<DistributedValues>> values = Step();
-  // An error also counts as a step: it is returned in place of one.
+  // An error also counts as a step, because it is returned in place of one.
   const bool end = values.ok() && !values->has_value();
   if (!end && !absl::IsCancelled(values.status())) ++step_;
   over_ = over_ || end;
@@ -195,7 +195,7 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
   const bool needs_all = policy == PartialBatches::kDrop || policy == PartialBatches::kError;
   if (aligner_.has_value()) {
     const bool has = needs_all ? all : any;
-    over_ = true;  // unless this succeeds
+    over_ = true;  // stays true unless this succeeds
     RETURN_IF_ERROR(aligner_->Start(has));
     ++unanswered_;
     // If no step has to be dropped, this process makes every step for which it has data, without
@@ -287,7 +287,7 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::CopyToDevices(
   std::vector<DeviceElement> on_devices(elements.size());
   for (bool all = false; !all;) {
     all = true;
-    // Begin the copies of all replicas before waiting for any of them.
+    // Begins the copies of all replicas before waiting for any of them.
     for (size_t i = 0; i < elements.size(); ++i) {
       if ((*queues_)[i] == nullptr || on_devices[i]) continue;
       absl::StatusOr<std::optional<DeviceElement>> taken = (*queues_)[i]->TryTake(elements[i]);
@@ -428,8 +428,8 @@ absl::Status StepIterator::Commit(const State& state) {
 void StepIterator::AbandonOthers() {
   const absl::Status why = absl::UnavailableError(
       absl::StrCat("process ", plan_->group.process(), " stopped its iterator"));
-  // Meet() uses the group's own communicator. Once a call on it has been abandoned, its calls no
-  // longer have a common order.
+  // Meet() uses the group's own communicator. Once a call on it has been abandoned, the processes'
+  // calls are no longer in the same order.
   if (aligner_.has_value())
     aligner_->Abort(why);
   else if (CollectiveOf(plan_->group) != nullptr)

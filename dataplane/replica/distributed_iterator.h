@@ -46,13 +46,13 @@ class StepIterator final : public DistributedIteratorImpl {
   StepIterator(std::shared_ptr<const DistributedDataset::Plan> plan, uint64_t seed, int64_t pass)
       : plan_(std::move(plan)), seed_(seed), pass_(pass) {}
 
-  // Calls `fn` for each pipeline, all at once.
+  // Calls `fn` for all pipelines in parallel.
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
   // Checks that all processes read the same data in the same way. Called before the first step, and
   // before the first step after a Restore().
   absl::Status Meet();
   absl::Status MeetOthers();
-  // Drops the agreements with the other processes on steps before a Restore().
+  // Drops the agreements with other processes on steps from before a Restore().
   void LeaveOthers();
   // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() has been
   // called.
@@ -74,13 +74,13 @@ class StepIterator final : public DistributedIteratorImpl {
   uint64_t seed_;
   int64_t pass_;
   std::shared_ptr<const DevicePrefetchQueues> queues_;  // nullptr: no values go to devices
-  std::unique_ptr<CopyCompletionThread> progress_;      // of the queues
+  std::unique_ptr<CopyCompletionThread> progress_;      // for the queues
   Pool* output_pool_ = &DefaultPool();                  // for elements that go to devices
   std::vector<std::unique_ptr<Pipeline>> pipelines_;    // constant after Start()
   Mutex wait_mu_;
   std::optional<StepAligner> aligner_;  // if plan_->aligned, from Meet() on; written under wait_mu_
-  bool waits_ GUARDED_BY(wait_mu_) = false;  // for other processes
-  int64_t unanswered_ = 0;                   // steps started on aligner_ and not finished
+  bool waits_ GUARDED_BY(wait_mu_) = false;  // a thread waits for other processes
+  int64_t unanswered_ = 0;                   // steps started on aligner_ but not finished
   bool met_ = false;
   std::atomic<bool> stopped_ = false;
   int64_t step_ = 0;

@@ -88,7 +88,7 @@ absl::Status NeedsConnection() {
       "connect the group (ReplicaGroup::Connect)");
 }
 
-// Returns the settings that the processes of a connected group compare before they read.
+// Returns the settings that processes of a connected group compare before they read.
 std::vector<std::pair<std::string, std::string>> AlikeIn(const Plan& plan, const Dataset& dataset,
                                                          const Job& job) {
   std::vector<std::pair<std::string, std::string>> alike = {
@@ -182,7 +182,7 @@ class Division {
             replicas, sizes_[n]};
   }
 
-  // Returns the steps of all pipelines; kUnknown if only reading shows it.
+  // Returns the number of steps of all pipelines; kUnknown if only reading can determine it.
   Cardinality Steps() const {
     if (dataset_.cardinality() == kInfinite) return kInfinite;
     if (by_data()) return drop_ ? kUnknown : dataset_.cardinality();
@@ -223,7 +223,7 @@ class Division {
   const Layout layout_;
   const int64_t batch_size_;
   int replicas_ = 0;
-  std::vector<std::vector<int64_t>> sizes_;  // of each pipeline's batches; {}: not known
+  std::vector<std::vector<int64_t>> sizes_;  // batch sizes of each pipeline; {}: not known
 };
 
 absl::Status CheckDivisible(const Dataset& dataset, int replicas) {

@@ -22,7 +22,7 @@ namespace replica {
 struct PipelineInput {
   Dataset dataset;
   int replicas = 1;
-  // Cyclic numbers of rows of its whole elements; {}: not known.
+  // The numbers of rows of its complete elements, used cyclically; {}: not known.
   std::vector<int64_t> sizes;
   Dataset front;       // all of the data; its first rows fill incomplete batches
   int64_t buffer = 0;  // elements that are read ahead
@@ -32,11 +32,11 @@ struct PipelineInput {
 
 // Constant, except the number of passes begun.
 struct DistributedDataset::Plan {
-  ReplicaGroup group;  // a replica per element of a step
+  ReplicaGroup group;  // has one replica per element of a step
   ReplicaGroup whole;  // groups of options.replicas_per_element replicas share an element
   InputOptions options;
   Cardinality cardinality = kUnknown;
-  std::vector<replica::PipelineInput> pipelines;  // of this process
+  std::vector<replica::PipelineInput> pipelines;  // the pipelines of this process
   // Elements that only fill the last round are flagged, and handled according to partial_batches.
   bool coordinated = false;
   Cardinality steps = kUnknown;

@@ -29,11 +29,11 @@ struct JobOfReplicas {
 // kinds.
 absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset);
 
-// Returns the same dataset as consumer number `consumer`. `policy`, if given, replaces
+// Returns the dataset as read by consumer number `consumer`. `policy`, if given, replaces
 // RemainderPolicy::kPad.
 Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<RemainderPolicy> policy);
 
-// Returns the same dataset as one of several readers of its named job. All iterators over one
+// Returns the dataset as read by one of several readers of its named job. All iterators over one
 // Distribute node read pass after pass; readers with different nodes read the same passes together.
 Dataset AsReader(const Dataset& dataset);
 

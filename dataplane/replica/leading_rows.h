@@ -26,7 +26,7 @@ class LeadingRows {
 
   absl::Status Save(StateWriter& writer);
   absl::Status Restore(StateReader& reader);
-  static absl::Status Pass(StateReader& reader);  // skips what Save() wrote
+  static absl::Status Pass(StateReader& reader);  // skips the bytes that Save() wrote
 
  private:
   struct Position {

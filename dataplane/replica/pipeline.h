@@ -21,7 +21,7 @@ namespace penstock::replica {
 // One replica's part of a step.
 struct Portion {
   Element element;      // empty: no element
-  int64_t missing = 0;  // rows that a whole batch would have in addition; kUnknown: not known
+  int64_t missing = 0;  // rows that are missing from a whole batch; kUnknown: not known
   bool whole() const { return element && missing == 0; }
   std::vector<float> weights;  // {}: all rows count 1
 };

@@ -19,7 +19,7 @@ namespace {
 // One leaf of all replicas, to be reduced.
 struct Parts {
   std::vector<Tensor> tensors;
-  std::vector<absl::Span<const float>> weights;  // of rows; {}: all 1
+  std::vector<absl::Span<const float>> weights;  // weights of rows; {}: all are 1
   ReduceOp op = ReduceOp::kSum;
   bool rows = false;  // also reduces over the rows of all replicas
 };
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<int64_t>> ResultDims(const Parts& parts) {
   return dims;
 }
 
-// Adds in the type `Wide`, and writes T.
+// Adds in type `Wide`, and writes type T.
 template <class T, class Wide>
 absl::Status AddUp(const Parts& parts, absl::Span<std::byte> to) {
   auto* const result = reinterpret_cast<T*>(to.data());

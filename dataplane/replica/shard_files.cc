@@ -79,8 +79,8 @@ class ShardFilesIterator final : public NodeIterator {
   }
 
   absl::Status Build(const NodePtr& input) {
-    // Nodes keep their numbers of the whole tree, because this input is the first input of each
-    // node above.
+    // Nodes have the same numbers as in the whole tree, because this input is the first input of
+    // each node above it.
     ASSIGN_OR_RETURN(input_, BuildSite::Root(input, run_).Build());
     return absl::OkStatus();
   }

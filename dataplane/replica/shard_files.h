@@ -9,9 +9,9 @@
 
 namespace penstock::replica {
 
-// OK if every source of the dataset reads files one by one, and has at least `shards` files or
-// none. NotFound naming a source that does not read files one by one, or if there is no source;
-// InvalidArgument naming a source that has too few files. Lists the files.
+// Returns OK if every source of the dataset reads files one by one, and has at least `shards` files
+// or none. Lists the files. NotFound naming a source that does not read files one by one, or if
+// there is no source; InvalidArgument naming a source that has too few files.
 absl::Status CheckFiles(const Dataset& dataset, int64_t shards);
 
 // Reads the files index, index + shards, … of each source. If the files are shuffled, the indices

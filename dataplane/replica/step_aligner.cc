@@ -29,7 +29,7 @@ absl::StatusOr<Values> ReadValues(std::string_view bytes) {
   return values;
 }
 
-// "the dataset's fingerprint is 1 in process(es) 0, 2; 7 in process(es) 1"
+// Returns, for example, "the dataset's fingerprint is 1 in process(es) 0, 2; 7 in process(es) 1".
 std::string Difference(const std::string& name,
                        const std::map<std::string, std::vector<size_t>>& processes_of) {
   std::vector<std::string> texts;
@@ -105,7 +105,8 @@ absl::Status StepAligner::Start(bool has_data) {
     alone_.push_back(has_data);
     return absl::OkStatus();
   }
-  // The minima: whether all have data; minus whether some have; the lowest process without data.
+  // The minima of these values tell whether all processes have data, whether some have, and which
+  // is the lowest without data.
   const int64_t has = has_data ? 1 : 0;
   return Annotate(
       own_->Start(CollectiveOp::kMin, {has, -has, has_data ? own_->size() : own_->rank()}), "step ",

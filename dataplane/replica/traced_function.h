@@ -20,7 +20,7 @@ class TracedFunction {
   static absl::StatusOr<TracedFunction> Of(const MapFunction& fn, const Spec& input);
 
   const Spec& output() const { return bound_->def().output; }
-  // The result is made in a slot of `pool`.
+  // Applies the function. The result is made in a slot of `pool`.
   absl::StatusOr<Element> operator()(const Element& element, const RandomKey& random,
                                      Pool& pool = DefaultPool()) const;
 

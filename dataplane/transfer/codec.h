@@ -22,13 +22,14 @@ enum class Codec : uint8_t { kNone = 0, kSnappy = 1, kLz4 = 2 };
 const char* NameOf(Codec codec);
 
 inline constexpr size_t kCompressedPrefixBytes = 16;
-// The maximum input of a codec in bytes; a larger body is sent uncompressed. LZ4 counts in an int.
+// The maximum input of a codec in bytes; a larger body is sent uncompressed. LZ4 uses an int for
+// sizes.
 inline constexpr size_t kMaxCodecBytes = size_t{0x7E000000};
 
 struct CompressedPrefix {
   Codec codec = Codec::kNone;
   MessageType type = MessageType::kElement;  // or kFrame
-  uint64_t bytes = 0;                        // of the content, uncompressed
+  uint64_t bytes = 0;                        // uncompressed size of the content
 };
 
 // Returns the bytes that Compress() needs for its output, prefix included. REQUIRES: bytes <=
@@ -39,10 +40,10 @@ size_t CompressedBound(Codec codec, size_t bytes);
 size_t Compress(Codec codec, MessageType type, absl::Span<const std::byte> from,
                 absl::Span<std::byte> into);
 
-// Reads the prefix of an untrusted body. DataLoss for a prefix that Compress() does not write.
+// Reads the prefix of an untrusted body. DataLoss for a prefix that Compress() cannot have written.
 absl::StatusOr<CompressedPrefix> ReadCompressedPrefix(absl::Span<const std::byte> body);
 // Writes the content to `into`. REQUIRES: `into` has exactly prefix.bytes bytes. DataLoss if the
-// body does not decompress to exactly that many.
+// body does not decompress to exactly this size.
 absl::Status Decompress(const CompressedPrefix& prefix, absl::Span<const std::byte> body,
                         absl::Span<std::byte> into);
 

@@ -31,30 +31,30 @@ class ElementReceiver {
   absl::Status Use(int64_t count);
 
   // For a link over several connections, where an element may begin to arrive before it is its
-  // turn. BeginEarly(), on any thread: one element begins. UseInTurn(): it is the turn of an
-  // element that began early or will do so. Both return DataLoss if more elements arrive than there
-  // are credits.
+  // turn. Call BeginEarly(), on any thread, when such an element begins to arrive, and UseInTurn()
+  // when it is the turn of an element that has begun early or will do so. Both return DataLoss if
+  // more elements arrive than there are credits.
   absl::Status BeginEarly();
   absl::Status UseInTurn();
 
-  // Check the block (Element) or the frame (Frame) in the first `bytes` of the loan and pass its
-  // elements to OnElements. Use(1) has paid for the message. `received` is set to the number of
-  // elements passed. DataLoss if an element does not fit the spec, is above max_element_bytes or is
-  // not as long as the message, or if a frame has more elements than there are credits; the valid
-  // elements of a frame before that point are passed first.
+  // These check the block (Element) or the frame (Frame) in the first `bytes` of the loan and pass
+  // its elements to OnElements. Call Use(1) for the message first. `received` is set to the number
+  // of elements passed. DataLoss if an element does not fit the spec, is above max_element_bytes or
+  // is not as long as the message, or if a frame has more elements than there are credits; the
+  // valid elements of a frame before that point are passed first.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
   // The same for a block whose head fills the loan and whose body of `body_bytes` is on a device.
   // The loan is of a DevicePlace (dataplane/memory/device/gpu_direct_pool.h).
   absl::Status OnDevice(Loan loan, size_t body_bytes, ReceiveEvents& events, int64_t& received);
   absl::Status Frame(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
-  // Decompresses either of them (codec.h) into a slot of `pool` and continues as above.
+  // Decompresses a block or a frame (codec.h) into a slot of `pool` and continues as above.
   absl::Status Compressed(const Loan& loan, size_t bytes, Pool& pool, ReceiveEvents& events,
                           int64_t& received);
 
  private:
   absl::Status Check(size_t block_bytes) const;
 
-  std::atomic<int64_t> credits_{0};  // granted and not used
+  std::atomic<int64_t> credits_{0};  // granted but not used
   std::atomic<int64_t> room_{0};     // same as credits_, minus elements that began early
   const Spec spec_;
   const int64_t max_element_bytes_;

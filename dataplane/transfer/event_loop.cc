@@ -22,15 +22,15 @@ namespace {
 
 using Nanoseconds = EventLoop::Nanoseconds;
 
-// How long the loop's thread waits for a thread that polled to poll again. If none does, new work
-// waits at most this long.
+// How long the loop's thread waits for another thread to poll again. If none does, new work waits
+// at most this long.
 constexpr Nanoseconds kBackoff = 2 * EventLoop::kMillisecond;
-// A wake-up that is lost for any reason costs no more than this.
+// If a wake-up is lost for any reason, the delay is at most this.
 constexpr Nanoseconds kMaxSleep = 1'000 * EventLoop::kMillisecond;
 // How often descriptors are checked while links are busy.
 constexpr Nanoseconds kDescriptorsEvery = EventLoop::kMillisecond;
 
-// Blocks all signals, which are for the program's other threads.
+// Blocks all signals on this thread, because they are for the program's other threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -89,7 +89,7 @@ bool EventLoop::BeginSleep() {
   MutexLock lock(serving_mu_);
   if (ended_) return true;  // nothing more will arrive
   sleeper_ = Sleeper::kPoller;
-  SetSleeps(true);  // again: the effect of an earlier one may be used up
+  SetSleeps(true);  // again, because the effect of the earlier call may be used up
   if (!ServeLocked(Now(), /*may_look=*/true)) return true;
   Disarm(Sleeper::kPoller);
   return false;
@@ -130,7 +130,7 @@ void EventLoop::Wake() {
 }
 
 void EventLoop::WakeAt(Nanoseconds moment) {
-  // A thread that is awake, or wakes earlier, checks the deadlines before it sleeps.
+  // If the thread is awake, or wakes earlier, it checks the deadlines before it sleeps.
   if (looks_at_.load(std::memory_order_seq_cst) > moment + EventLoop::kMillisecond) Wake();
 }
 
@@ -145,8 +145,8 @@ void EventLoop::Run() {
     bool found;
     {
       MutexLock lock(serving_mu_);
-      // If a polling thread sleeps on the descriptors, only it reads them: each event is reported
-      // once.
+      // If a polling thread sleeps on the descriptors, only that thread reads them, because each
+      // event is reported once.
       found = ServeLocked(Now(), sleeper_ != Sleeper::kPoller);
     }
     const uint64_t now_polls = polls_.load(std::memory_order_seq_cst);
@@ -156,7 +156,7 @@ void EventLoop::Run() {
   }
 }
 
-// Sleeps; only for a short time if other threads have polled, which then serve new work.
+// Sleeps. If other threads have polled, they serve new work, so the sleep is short.
 void EventLoop::Sleep(bool polled) {
   const uint64_t polls = polls_.load(std::memory_order_seq_cst);
   // Stored first, so that a thread that sets a deadline from now on wakes this one.
@@ -168,7 +168,7 @@ void EventLoop::Sleep(bool polled) {
     MutexLock lock(serving_mu_);
     until = std::min(until, NextDeadline());
     looks_at_.store(std::max<Nanoseconds>(until, 1), std::memory_order_seq_cst);
-    // A thread that polls after this sees how long this one sleeps, and wakes it.
+    // A thread that polls after this sees how long this thread sleeps, and wakes it.
     const bool alone = !polled && polls_.load(std::memory_order_seq_cst) == polls;
     if (!polled && !alone) until = now;
     watches = alone && sleeper_ == Sleeper::kNobody;

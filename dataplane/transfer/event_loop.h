@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A transport's event loop, and the choice of the thread that runs it. A thread that waits for
+// A transport's event loop, which also chooses the thread that runs it. A thread that waits for
 // elements or credits polls the loop and serves the links itself (polling.h), so that no other
 // thread has to be woken. While no thread polls, the loop's own thread serves.
 //
-// One thread at a time serves: it has the lock. The loop's thread backs off while others poll, and
-// checks every 2 ms whether they still do. It always serves a Wake() and a WakeAt().
+// Only the thread that holds the lock serves. The loop's thread backs off while others poll, and
+// checks every 2 ms whether they still do. It always handles Wake() and WakeAt().
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace penstock::transfer {
 
 class EventLoop {
  public:
-  using Nanoseconds = int64_t;  // monotonic clock; a moment or a duration
+  using Nanoseconds = int64_t;  // a time of the monotonic clock, or a duration
   static constexpr Nanoseconds kNever = INT64_MAX;
   static constexpr Nanoseconds kMillisecond = 1'000'000;
   static Nanoseconds Now();
@@ -31,8 +31,8 @@ class EventLoop {
 
   // Serves without waiting. Returns false if there was nothing to do.
   bool Poll(Nanoseconds now);
-  // Call before sleeping until descriptor() is readable. Returns false if there is something to do.
-  // After true, EndSleep() must follow, and then a Poll().
+  // Call this before sleeping until descriptor() is readable. Returns false if there is something
+  // to do. After true, EndSleep() must follow, and then a Poll().
   bool BeginSleep();
   void EndSleep();
   virtual int descriptor() const = 0;
@@ -46,13 +46,13 @@ class EventLoop {
   // Starts the loop's thread. ResourceExhausted if no thread can be started, Unavailable if no
   // descriptor is left. `name`: at most 15 characters.
   absl::Status Start(const char* name);
-  // Ends the loop's thread; nothing is served after it returns. Call it before the data that
-  // Serve() needs is destroyed, and not while serving.
+  // Ends the loop's thread; nothing is served after it returns. Call it before destroying the data
+  // that Serve() needs, and never while serving.
   void Stop();
 
-  // Any thread. The links are served once more, soon.
+  // Any thread. Makes the links be served once more, soon.
   void Wake();
-  // Any thread. Like Wake(), at `moment`, or up to 2 ms later.
+  // Any thread. Same as Wake(), but at `moment` or up to 2 ms later.
   void WakeAt(Nanoseconds moment);
 
   // Does the pending work without waiting; returns true if there was any. `descriptors`: some of
@@ -79,14 +79,14 @@ class EventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> woken_{false};
   std::atomic<uint64_t> polls_{0};
-  // When the loop's thread checks again by itself; 0: it is awake.
+  // The time when the loop's thread checks again by itself; 0: it is awake.
   std::atomic<Nanoseconds> looks_at_{0};
   std::atomic<ThreadId> server_;
 
   Mutex serving_mu_;
   bool ended_ GUARDED_BY(serving_mu_) = false;
   Sleeper sleeper_ GUARDED_BY(serving_mu_) = Sleeper::kNobody;  // which thread announced its sleep
-  bool descriptors_ready_ GUARDED_BY(serving_mu_) = true;       // they may be ready
+  bool descriptors_ready_ GUARDED_BY(serving_mu_) = true;       // some may be ready
   Nanoseconds descriptors_at_ GUARDED_BY(serving_mu_) = 0;      // latest time to check again
 
   Thread thread_;

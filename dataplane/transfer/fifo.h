@@ -38,7 +38,7 @@ class Fifo {
 
  private:
   void Grow() {
-    std::vector<T> larger(ring_.empty() ? 8 : ring_.size() * 2);  // powers of two, for the mask
+    std::vector<T> larger(ring_.empty() ? 8 : ring_.size() * 2);  // a power of two, for the mask
     for (size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     ring_ = std::move(larger);
     begin_ = 0;

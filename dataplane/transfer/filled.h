@@ -25,7 +25,7 @@ int64_t FilledOfProcess(Filled how);
 // Counts elements by how they got into shared memory. Any thread.
 class FilledCounts {
  public:
-  // Counts the element for the process as well.
+  // Also counts the element for the process.
   void Add(Filled how);
   int64_t Of(Filled how) const {
     return counts_[static_cast<size_t>(how)].load(std::memory_order_relaxed);

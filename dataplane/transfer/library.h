@@ -19,8 +19,8 @@
 #pragma GCC visibility push(default)
 namespace penstock::transfer {
 
-// Raised when a class that a transport uses changes in a way that its size does not show: the
-// order, number or meaning of its virtual methods.
+// Raise this when a class that a transport uses changes in a way that does not change its size,
+// such as the order, number or meaning of its virtual methods.
 inline constexpr int kTransportInterface = 2;
 
 // Returns the interface as this compiler sees it. Hidden, so that a library returns its own stamp
@@ -42,7 +42,7 @@ absl::Status LoadTransports(const std::vector<std::string>& paths);
 }  // namespace penstock::transfer
 #pragma GCC visibility pop
 
-// Use once in a library. `make` is a std::unique_ptr<penstock::transfer::Transport>.
+// Use this once in a library. `make` is a std::unique_ptr<penstock::transfer::Transport>.
 #define PENSTOCK_EXPORT_TRANSPORT(make)                                                      \
   extern "C" __attribute__((visibility("default"))) const char* penstock_transport_stamp() { \
     static const std::string stamp = ::penstock::transfer::TransportStamp();                 \

@@ -13,18 +13,18 @@
 namespace penstock::transfer {
 namespace {
 
-// The period is long compared with the delay of the client's reports.
+// The length of a period, which is long compared with the delay of the client's reports.
 constexpr std::chrono::milliseconds kPeriod(100);
 // The minimum share of a period during which data must be in flight; below it the link is not the
 // bottleneck.
 constexpr double kBusy = 0.7;
-// Bytes per second. No codec here makes a link of this speed faster, so none is tried.
+// Bytes per second. No codec makes a link of this speed faster, so none is tried.
 constexpr double kFastLink = 2e9;
 // A codec must beat the current choice by this factor to be chosen.
 constexpr double kWorthIt = 1.25;
 // Decompression takes this share of the time that compression takes.
 constexpr double kDecodeShare = 0.4;
-// Codecs that did not help are tried again after this many periods: contents change.
+// Codecs that did not help are tried again after this many periods, because contents change.
 constexpr int kTryAgainAfter = 100;
 constexpr double kWeightOfNew = 0.25;
 // Smaller messages are not compressed.

@@ -5,8 +5,8 @@
 //
 // - the link: by the bytes that the client reports as received, divided by the time in which data
 //   was in flight. This counts only if that was nearly all of the time. Otherwise elements do not
-//   wait for the link, and compression would waste processor time.
-// - a codec: by its processor time, on an occasional message.
+//   wait for the link, and compression would waste CPU time.
+// - a codec: by its CPU time, on an occasional message.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@ class LinkCodec {
   explicit LinkCodec(Pool& pool, std::function<Clock::time_point()> now = Clock::now)
       : pool_(pool), now_(std::move(now)) {}
 
-  // Call before anything is sent. Without it nothing is compressed.
+  // Call this before anything is sent. Without this call nothing is compressed.
   void SetCompression(LinkCompression compression);
 
   // The message to send.
@@ -87,12 +87,12 @@ class LinkCodec {
   mutable Mutex mu_;
   Codec present_ GUARDED_BY(mu_) = Codec::kNone;
   std::array<CodecSpeed, 3> speeds_ GUARDED_BY(mu_);
-  bool try_all_ GUARDED_BY(mu_) = false;  // the next message
+  bool try_all_ GUARDED_BY(mu_) = false;  // with the next message
   int idle_periods_ GUARDED_BY(mu_) = 0;  // until codecs may be tried again
   Fifo<UnderWay> under_way_ GUARDED_BY(mu_);
   Clock::time_point period_begin_ GUARDED_BY(mu_);
   Clock::time_point busy_since_ GUARDED_BY(mu_);
-  Clock::duration busy_ GUARDED_BY(mu_){0};    // of this period
+  Clock::duration busy_ GUARDED_BY(mu_){0};    // in this period
   size_t received_bytes_ GUARDED_BY(mu_) = 0;  // in this period
 };
 

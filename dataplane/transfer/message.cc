@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are sent in m
 
 class Writer {
  public:
-  // Writes after `before`.
+  // Appends to `before`.
   explicit Writer(MessageType type, std::string before = {}) : bytes_(std::move(before)) {
     bytes_ += EncodeHeader(type);
   }
@@ -39,8 +39,7 @@ class Writer {
   std::string bytes_;
 };
 
-// Reads what Writer wrote. After the first field that does not fit, all values are zero and ok() is
-// false.
+// Reads what Writer wrote. After the first invalid field, all values are zero and ok() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -104,7 +103,7 @@ Hello ReadHello(Reader& reader) {
     for (uint64_t i = 0; i < intervals && reader.ok(); ++i) {
       Index begin = reader.Count();
       int64_t length = reader.Count();
-      // Intervals must be in order: a hostile set must not cost more than its bytes.
+      // Intervals must be in order, so that a hostile set cannot cost more than its bytes.
       if (length == 0 || (i > 0 && begin <= holding.indices.end())) reader.Invalidate();
       holding.indices.Add(begin, begin + length);
     }
@@ -133,7 +132,7 @@ Update ReadUpdate(Reader& reader) {
 absl::Status ReadStatus(Reader& reader) {
   int code = reader.Number<int32_t>();
   std::string_view text = reader.Bytes();
-  // A code of a later release is still an error.
+  // A code from a later release is still an error.
   if (code < 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
     code = static_cast<int>(absl::StatusCode::kUnknown);
   }
@@ -161,7 +160,7 @@ StripeKey ReadKey(Reader& reader) {
   return key;
 }
 
-// Reads the message after its header, for a hello from its version on.
+// Reads the message after its header; a hello is read from its version on.
 absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
   switch (type) {
     case MessageType::kHello:

@@ -56,7 +56,7 @@ enum class MessageType : uint8_t {
   kStriped = 24,
 };
 
-// What happened at the client since its last message, in this order.
+// The events at the client since its last message, in this order.
 struct Update {
   int64_t received = 0;
   int64_t granted = 0;
@@ -117,13 +117,13 @@ std::string EncodeHeader(MessageType type);
 // and for an incomplete header.
 absl::StatusOr<MessageType> TypeOf(std::string_view header);
 
-// Decodes any message but an element or a frame, header included. InvalidArgument for a message
-// that neither side sends in this version: numbers below 0, bytes left over, an unknown type.
-// FailedPrecondition for a hello of a different version.
+// Decodes any message except an element or a frame, including its header. InvalidArgument for a
+// message that neither side sends in this version: numbers below 0, bytes left over, an unknown
+// type. FailedPrecondition for a hello of a different version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
 // Decodes a client's message: a hello unless `hello_received`; after that, updates and a goodbye.
-// InvalidArgument for any other.
+// InvalidArgument for any other message.
 absl::StatusOr<Message> DecodeFromClient(std::string_view bytes, bool hello_received);
 
 }  // namespace penstock::transfer

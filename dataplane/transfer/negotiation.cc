@@ -9,7 +9,7 @@
 namespace penstock::transfer {
 namespace {
 
-// Returns the offer of that protocol which this client can use; NotFound with the reason if none.
+// Returns the offer of that protocol if this client can use it; otherwise NotFound with the reason.
 absl::StatusOr<TransportSelection> TryProtocol(std::string_view name,
                                                const std::vector<TransportOffer>& offers) {
   const absl::StatusOr<Transport*> transport = FindTransport(name);
@@ -52,8 +52,8 @@ std::vector<std::string> ByRank() {
   return names;
 }
 
-// Returns the order in which "auto" tries: the protocols in the worker's config, in its order, then
-// the others.
+// Returns the order in which "auto" tries protocols: those in the worker's config, in its order,
+// then the others.
 std::vector<std::string> InOrder(std::vector<TransportOffer> offers) {
   std::erase_if(offers, [](const TransportOffer& offer) { return offer.preference <= 0; });
   std::stable_sort(

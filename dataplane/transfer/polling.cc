@@ -18,7 +18,8 @@ namespace {
 
 using Nanoseconds = EventLoop::Nanoseconds;
 
-// Many times the duration of a hand-over between two threads that are awake.
+// How long a leader spins: many times the duration of a hand-over between two threads that are
+// awake.
 constexpr Nanoseconds kSpin = 20'000;
 // After kWastedSpins wasted spins in a row, the next spin follows after kSleepsBeforeSpin sleeps.
 constexpr int kWastedSpins = 4;
@@ -32,10 +33,10 @@ void Relax() {
 
 }  // namespace
 
-// A list is destroyed without a lock held, because its destruction may end a loop.
+// A list is destroyed while no lock is held, because its destruction may end a loop.
 using Loops = std::vector<std::shared_ptr<EventLoop>>;
 
-// The loops of the process, and the choice of the waiting thread that polls them.
+// Holds the loops of the process, and chooses the waiting thread that polls them.
 class Poller {
  public:
   // Returns this process's poller. A forked child has its own, without loops.

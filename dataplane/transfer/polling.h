@@ -42,7 +42,7 @@ class PollingCondition {
   void Sleep(uint64_t seen, EventLoop::Nanoseconds until);
   void OfferLead();
 
-  std::atomic<uint64_t> notified_{0};  // number of calls
+  std::atomic<uint64_t> notified_{0};  // number of NotifyAll() calls
   std::atomic<int> polling_{0};        // threads
   std::atomic<int> sleeping_{0};       // threads
 
@@ -51,7 +51,7 @@ class PollingCondition {
   bool lead_offered_ GUARDED_BY(mu_) = false;
 };
 
-// Serves all loops once without waiting, unless another thread does. For a thread that calls this
+// Serves all loops once without waiting, unless another thread does so. For threads that call it
 // often. REQUIRES: no lock is held that an event takes.
 void PollTransports();
 

@@ -135,7 +135,7 @@ SendQueue::OutgoingMessage SendQueue::Take() {
     default:
       next.count = entry.recalled;
   }
-  DropReceived();  // an answer counts no elements, so it is dropped at once
+  DropReceived();  // an answer has no elements, so it is dropped immediately
   return next;
 }
 

@@ -2,8 +2,8 @@
 // The part of the worker's end of a link that all protocols share: the answer to the client's
 // hello, the client's credits, the messages to send, in order, and the reason why the link is
 // closed. Small elements are copied together into frames (docs/element.md), which frees their own
-// slots at once; larger elements and errors are sent as they are. Each is kept until it has been
-// received.
+// slots immediately; larger elements and errors are sent as they are. All are kept until they have
+// been received.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ inline constexpr std::chrono::milliseconds kFrameFlushDelay(1);
 // Not thread-safe.
 class SendQueue {
  public:
-  // Frames take slots of `frame_bytes` from `frames`, which must outlive this.
+  // Frames take slots of `frame_bytes` from `frames`, which must outlive this object.
   SendQueue(Pool& frames, size_t frame_bytes) : frames_(frames), frame_bytes_(frame_bytes) {}
 
   int64_t credits() const { return credits_; }
@@ -51,7 +51,7 @@ class SendQueue {
 
   // --- From the client ---
 
-  // Queues the answer to the client's hello. Nothing is sent before it.
+  // Queues the answer to the client's hello, which is always the first message.
   void Welcome();
   bool answered() const { return answered_; }
   // Closes because the client's message was invalid or the client is not admitted. Same as Close(),
@@ -60,7 +60,7 @@ class SendQueue {
   // InvalidArgument if the credits overflow.
   absl::Status Grant(int64_t count);
   // Records that the client has received the `count` oldest elements and errors, and appends them
-  // to `received`. InvalidArgument if fewer were taken.
+  // to `received`. InvalidArgument if fewer were sent.
   absl::Status OnReceived(int64_t count, std::vector<Acknowledged>& received);
   // Takes back the unused credits. The answer is queued after everything sent earlier.
   void Recall();
@@ -74,8 +74,8 @@ class SendQueue {
     MessageType type = MessageType::kElement;  // or kFrame, kError, kWelcome, kRecalled, kClosed
     absl::Span<const std::byte> bytes;         // of the frame or the element's block
     Loan loan;                                 // keeps `bytes`
-    std::optional<ErrorMessage> error;  // a copy, since the entry moves; for kClosed the reason
-    int64_t count = 0;                  // elements or errors in it; for kRecalled credits
+    std::optional<ErrorMessage> error;  // a copy, since the entry moves; for kClosed: the reason
+    int64_t count = 0;                  // elements or errors in it; for kRecalled: credits
   };
   bool empty() const { return !answered_ || close_sent_ || (size() == 0 && !closed_); }
   // Returns true once the message that closes the link, which is the last, has been taken.
@@ -85,8 +85,8 @@ class SendQueue {
   // REQUIRES: not empty().
   OutgoingMessage Take();
 
-  // Takes everything that was not received, in the order of sending. Elements of a frame share its
-  // loan.
+  // Takes all elements and errors that were not received, in the order of sending. Elements of a
+  // frame share its loan.
   std::vector<Sent> TakeUnconfirmed();
 
  private:
@@ -98,7 +98,7 @@ class SendQueue {
     size_t bytes = 0;      // of the frame
     Spec spec;             // of all elements in the frame
     int64_t count = 1;     // elements or errors in it; 0 for an answer
-    int64_t received = 0;  // number of these received
+    int64_t received = 0;  // how many of these were received
     int64_t recalled = 0;  // credits
   };
 
@@ -123,7 +123,7 @@ class SendQueue {
   uint64_t opened_ = 0;  // number of frames so far
 };
 
-// Returns the whole message; empty for an element and a frame, whose body is separate.
+// Returns the complete message; empty for an element and a frame, whose bodies are separate.
 std::string TextOf(const SendQueue::OutgoingMessage& next);
 
 // Runs the events of an applied update, and clears `received`.

@@ -55,11 +55,11 @@ struct Hello {
   ClientId client;
   Incarnation incarnation;
   IterationId iteration;
-  // Elements that the client has received from this worker, where the worker may not know this.
+  // Elements that the client has received from this worker, and that the worker may not know of.
   // Collected after the client's earlier link to this worker (if any) was destroyed, so that
   // nothing more can arrive on that link meanwhile.
   std::vector<Holding> holdings;
-  // For the data that the worker sends, if the protocol uses a network.
+  // How the worker compresses the data that it sends, if the protocol uses a network.
   LinkCompression compression = LinkCompression::kNone;
 };
 
@@ -73,7 +73,8 @@ struct Credits {
 // One element, or an error in an element's place.
 struct Sent {
   Sent() = default;
-  Sent(Element its) : identity(its.identity()), element(std::move(its)) {}  // as in its head
+  // With the identity in the element's head.
+  Sent(Element its) : identity(its.identity()), element(std::move(its)) {}
   Sent(const Identity& identity, Element element)
       : identity(identity), element(std::move(element)) {}
   Sent(const Identity& identity, absl::Status error)
@@ -109,7 +110,7 @@ class SendLink {
   virtual std::shared_ptr<Pool> pool() { return nullptr; }
   // Sends a frame that waits for more elements. Call it when no more elements follow at once.
   virtual void Flush() = 0;
-  // Closes the link; the client gets `reason`. Elements sent before still arrive unless the link
+  // Closes the link; the client gets `reason`. Elements sent earlier still arrive unless the link
   // breaks. OnClosed follows.
   virtual void Close(const absl::Status& reason) = 0;
 };
@@ -120,11 +121,11 @@ class SendEvents {
   virtual ~SendEvents() = default;
   // `granted` more elements may be sent.
   virtual void OnCredits(Credits granted) = 0;
-  // The client has received these: the oldest that were sent and not received so far.
+  // The client has received these elements, the oldest of those that it had not received before.
   virtual void OnReceived(absl::Span<const Acknowledged> received) = 0;
   // The last event: the link is gone. `reason` is OK if the client closed it on purpose, else the
-  // status given to Close(), or that of the failure. `unconfirmed` was sent and is not known to be
-  // received, in the order of sending.
+  // status given to Close(), or that of the failure. `unconfirmed` has the elements that were sent
+  // but are not known to have been received, in the order of sending.
   virtual void OnClosed(const absl::Status& reason, std::vector<Sent> unconfirmed) = 0;
 };
 
@@ -141,7 +142,7 @@ class Listener {
 
   virtual ~Listener() = default;  // closes all its links; no event after it returns
   virtual std::string address() const = 0;
-  virtual std::string compatibility() const = 0;  // bytes for the client's check
+  virtual std::string compatibility() const = 0;  // bytes for the client's Check()
 };
 
 struct ListenOptions {
@@ -174,8 +175,8 @@ class ReceiveEvents {
 
 class ReceiveLink {
  public:
-  // Closes the link. No event runs after it returns; from inside an event of this link, no further
-  // one begins.
+  // Closes the link. No event runs after it returns, except an event that destroys the link itself;
+  // after that event, no further one begins.
   virtual ~ReceiveLink() = default;
   // Grants credits. All elements whose events had returned before this call were received. A worker
   // that has used one of these credits knows that when the link ends.
@@ -186,7 +187,7 @@ class ReceiveLink {
 
 // Options of `tcp` links.
 struct TcpOptions {
-  bool checksum_values = false;  // also sums over values (tcp/wire.h)
+  bool checksum_values = false;  // checksums also cover values (tcp/wire.h)
   int connections = 1;           // per link, 1 to kMaxTcpConnections
 };
 inline constexpr int kMaxTcpConnections = 16;
@@ -227,7 +228,7 @@ struct TransportOffer {
   std::string address;
   std::string compatibility;
   int preference = 0;    // 1, 2, …: its position in the worker's config; 0: not named there
-  std::string given_up;  // why this client no longer tries it; empty: it may
+  std::string given_up;  // why this client no longer tries it; empty: it does
 };
 
 // Returns the transport of that name; NotFound lists the known ones.
@@ -251,7 +252,7 @@ struct TransportSelection {
   std::string reason;
   std::string instead_of;  // a named protocol that could not be used; mostly empty
 };
-// Selects one of `offers`. A named protocol that cannot be used is NotFound "Protocol 'X' is not
+// Selects one of `offers`. A named protocol that cannot be used gives NotFound "Protocol 'X' is not
 // available for worker 'Y': why", unless one of `fallback` can be used. "auto" takes the first
 // usable protocol that the worker's config names, else the usable one with the lowest rank.
 absl::StatusOr<TransportSelection> Negotiate(const TransportPreference& preference,

@@ -53,7 +53,7 @@ absl::Status Agent::Begin(control::DispatcherStub& stub) {
     MutexLock lock(session_mu_);
     session_ = std::move(session);
   }
-  tasks_->SayAgain();  // orders may have arrived before session_ was set
+  tasks_->SayAgain();  // because orders may have arrived before session_ was set
   return absl::OkStatus();
 }
 

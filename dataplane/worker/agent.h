@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's side of its session with the dispatcher. It introduces the worker, keeps its lease
-// with heartbeats, passes orders on, and reconnects after breaks.
+// A worker's side of its session with the dispatcher. It introduces the worker, renews its lease
+// with heartbeats, passes on orders, and reconnects when the connection breaks.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ namespace penstock::worker {
 struct AgentOptions {
   control::WorkerHello hello;         // `held` is filled in before each sending
   absl::Duration heartbeat_interval;  // or the dispatcher's, if that is shorter
-  absl::Duration dispatcher_timeout;  // gives up once it has been unreachable this long
+  absl::Duration dispatcher_timeout;  // gives up once the dispatcher has been unreachable this long
 };
 
 // Thread-safe.
@@ -74,7 +74,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   mutable Mutex mu_;
   Condition changed_;
   bool connected_ GUARDED_BY(mu_) = false;        // welcomed on the current stream
-  bool welcomed_ GUARDED_BY(mu_) = false;         // ever
+  bool welcomed_ GUARDED_BY(mu_) = false;         // at least once
   absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was last connected, or when it began
   WaitLines wait_lines_ GUARDED_BY(mu_){StderrEventLog()};
   bool draining_ GUARDED_BY(mu_) = false;

@@ -19,7 +19,8 @@ void Budget::Wait(const std::function<bool()>& cancelled) {
 }
 
 void Budget::Wake() {
-  { MutexLock lock(mu_); }  // a thread about to wait is waiting by now, or will see the change
+  // A thread that is about to wait either waits by now or will see the change.
+  { MutexLock lock(mu_); }
   freed_.NotifyAll();
 }
 

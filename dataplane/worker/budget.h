@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of elements that a worker may have on their way to clients.
+// Limits the bytes of elements that a worker may have in transit to clients.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace penstock::worker {
 
-// Thread-safe. The limit is soft: an element that is already made may be sent, so that one larger
-// than the whole budget gets through.
+// Thread-safe. The limit is soft: an element that has already been made may be sent, so that even
+// an element larger than the whole budget gets through.
 class Budget {
  public:
   explicit Budget(int64_t bytes) : bytes_(bytes) {}

@@ -11,7 +11,7 @@
 namespace penstock::worker {
 namespace {
 
-// How many unused definitions are kept. Each takes kilobytes, unless it holds tensors.
+// How many unused definitions are kept. Each takes a few kilobytes, unless it contains tensors.
 constexpr size_t kKeptUnused = 16;
 
 SplitPlan PlanOf(const control::DatasetSummary& summary) {

@@ -19,16 +19,16 @@ namespace penstock::worker {
 class GroupOutput {
  public:
   // Processes an element that was just made. Nothing shares it yet, except perhaps its node.
-  // `first`: the first of its indices.
+  // `first`: the element's first index.
   using Finish = std::function<absl::StatusOr<Element>(Element element, Index first)>;
 
   // `iterator` is positioned before element `index` / `size`, and outlives the object. REQUIRES:
   // `index` is a multiple of `size`.
   GroupOutput(NodeIterator& iterator, int64_t size, Index index, Finish finish);
 
-  // Returns the element of the next index; otherwise the same as NodeIterator::Next().
+  // Same as NodeIterator::Next(), but for the next index.
   absl::StatusOr<std::optional<Element>> Next();
-  // The same as NodeIterator::Skip(), but counts indices.
+  // Same as NodeIterator::Skip(), but counts indices.
   absl::StatusOr<int64_t> Skip(int64_t count);
   // Returns true if every member has the current element. The iterator's position is then just
   // after the returned elements.

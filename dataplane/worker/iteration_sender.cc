@@ -23,7 +23,7 @@ using Clock = SteadyClock;
 // How long an element waits, at most, for the client whose memory holds it, while others that have
 // enough could get a copy.
 constexpr std::chrono::milliseconds kPatience(500);
-// More credits than any client uses; credits beyond it are not counted.
+// More credits than any client uses; credits beyond this number are not counted.
 constexpr int64_t kMostCredits = int64_t{1} << 40;
 
 // Returns the indices that the client holds under this placement. Elements of an earlier placement
@@ -43,7 +43,7 @@ int64_t BytesOf(const Element& element) {
 
 }  // namespace
 
-// One link, and the amount sent on it that is not known to have been received.
+// One link, and the elements sent on it that are not known to have been received.
 class IterationSender::Link final : public transfer::SendEvents,
                                     public std::enable_shared_from_this<IterationSender::Link> {
  public:
@@ -84,16 +84,16 @@ class IterationSender::Link final : public transfer::SendEvents,
   int64_t credits GUARDED_BY(&IterationSender::mu_) = 0;
   int64_t window GUARDED_BY(&IterationSender::mu_) = 0;
   // When the last credit arrived, and the recent mean interval between them. Both are measured in
-  // credits of all links, because times would be noise.
+  // credits of all links, because times would be too noisy.
   int64_t credited_at GUARDED_BY(&IterationSender::mu_) = 0;
   double interval GUARDED_BY(&IterationSender::mu_) = 0;
   // Updated whenever the reason why the link waits may have changed.
   LinkTimes times GUARDED_BY(&IterationSender::mu_){ToString(reader.client)};
-  // Sent and not known to be received: elements and errors, and their bytes.
+  // Elements and errors that were sent and are not known to have been received, and their bytes.
   int64_t on_the_way GUARDED_BY(&IterationSender::mu_) = 0;
   int64_t bytes_on_the_way GUARDED_BY(&IterationSender::mu_) = 0;
 
-  // Returns true if the client has used up most of what it holds at a time.
+  // Returns true if the client has used up most of the elements that it holds at a time.
   bool IsHungry() const REQUIRES(&IterationSender::mu_) {
     return !out_of_credit && 4 * credits >= 3 * window;
   }
@@ -132,7 +132,7 @@ IterationSender::IterationSender(IterationId iteration, std::string token,
 IterationSender::~IterationSender() = default;
 
 absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent sent) {
-  // Small elements travel in frames, and are too many to poll after each.
+  // Small elements travel in frames; there are too many of them to poll after each.
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   const Index index = sent.identity.index;
   MutexLock lock(mu_);
@@ -147,7 +147,7 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
 template <class Ready>
 absl::Status IterationSender::Await(PartitionSender& partition, MutexLock& lock,
                                     const Ready& ready) {
-  // Under the lock, no link must be destroyed and no permit must be waited for.
+  // Links are destroyed, and permits waited for, only outside the lock.
   std::optional<PermitPause> pause;
   const auto unlocked = [&lock](auto&& act) {
     lock.UnlockUnchecked();

@@ -5,10 +5,10 @@
 // protocol::Sender, one per placed partition, decides what is sent where (docs/exactly_once.md,
 // rules 4, 5, 7 and 12). This file gives it links, keeps the bytes of elements in doubt, and waits.
 //
-// Threads: one lock for an iteration. No method of a link is called under it, since links may call
-// back from inside their methods. The Sender learns of each sending before the link does, so that
-// it learns of the sending before the outcome. If the link refuses the element, the sending is
-// undone.
+// Threads: there is one lock for each iteration. No method of a link is called under it, because
+// links may call back from inside their methods. The Sender learns of each sending before the link
+// does, so that it learns of the sending before the outcome. If the link refuses the element, the
+// sending is undone.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ namespace penstock::worker {
 class IterationSender final : public IterationSink,
                               public std::enable_shared_from_this<IterationSender> {
  public:
-  // `token`: a client must present it to get a link.
+  // `token`: a client must present this to get a link.
   IterationSender(IterationId iteration, std::string token, std::shared_ptr<Budget> budget,
                   const SharedSlots& slots = {});
   ~IterationSender() override;
@@ -62,8 +62,8 @@ class IterationSender final : public IterationSink,
   // Waits until the consumers that get the remainder of a partition of `elements` elements are
   // known.
   absl::StatusOr<protocol::Remainder> AwaitRemainder(PartitionSender& partition, Index elements);
-  // Waits until `ready`, which is called under the lock, returns true; sends again meanwhile.
-  // Returns OK with the lock held, an error without it.
+  // Waits until `ready`, which is called under the lock, returns true. Meanwhile sends elements
+  // again where needed. Returns OK with the lock held, an error without it.
   template <class Ready>
   absl::Status Await(PartitionSender& partition, MutexLock& lock, const Ready& ready) REQUIRES(mu_);
   // Releases the lock, whatever it returns. The analysis does not see that.
@@ -71,8 +71,8 @@ class IterationSender final : public IterationSink,
       REQUIRES(mu_);
   // Records that `sent` is being sent on the link.
   void NoteLocked(Link& link, PartitionSender& partition, const transfer::Sent& sent) REQUIRES(mu_);
-  // Undoes NoteLocked(), since the link refused `sent` because of `why`. `grants`: the link's value
-  // when it was picked.
+  // Undoes NoteLocked(), since the link refused `sent` because of `why`. `grants`: the link's
+  // `grants` when it was picked.
   void TakeBackLocked(Link& link, PartitionSender& partition, transfer::Sent& sent,
                       const absl::Status& why, uint64_t grants) REQUIRES(mu_);
   absl::Status SendAgain(PartitionSender& partition, bool until_ended);
@@ -82,12 +82,13 @@ class IterationSender final : public IterationSink,
     LinkPtr link;              // nullptr: no client can get it yet
     bool passed_over = false;  // another client has a credit
   };
-  // Picks the client that gets the element now. The client whose memory holds it comes first. While
-  // `patient`, that client is waited for as long as no other client is hungry.
+  // Picks the client that gets the element now. The client whose memory holds the element is
+  // preferred. While `patient`, the element waits for that client as long as no other client is
+  // hungry.
   Pick PickLocked(const PartitionSender& partition, const transfer::Sent& sent, bool patient)
       REQUIRES(mu_);
-  // Returns slots of the client that is likely to get the element: the one with the most
-  // unused credits, else the one that is likely to have the next. nullptr: anywhere.
+  // Returns the slots of the client that is likely to get the element: the client with the most
+  // unused credits, else the client that is likely to have the next credit. nullptr: any memory.
   std::shared_ptr<Pool> SlotsFor(const PartitionSender& partition, Index index);
   void LinkUpLocked(PartitionSender& partition, const control::Reader& reader) REQUIRES(mu_);
   PartitionSender* FindLocked(PartitionId id, Placement placement) REQUIRES(mu_);
@@ -100,13 +101,13 @@ class IterationSender final : public IterationSink,
   const IterationId iteration_;
   const std::string token_;
   const std::shared_ptr<Budget> budget_;
-  // For elements of groups: all members on this host read them in place.
+  // The pool for elements of groups, which all members on this host read in place.
   const std::shared_ptr<SharedPool> for_groups_;
 
   mutable Mutex mu_;
   transfer::PollingCondition changed_;
   std::map<control::Reader, Session> sessions_ GUARDED_BY(mu_);
-  std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order they came up
+  std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order of opening
   // Index in up_ of the link that is tried first for the next element.
   size_t turn_ GUARDED_BY(mu_) = 0;
   int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // on all links so far

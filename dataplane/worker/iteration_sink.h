@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways in which the elements of an iteration leave a worker: iteration_sender.h gives each
-// element to one client, shared_window.h shows each to every trainer.
+// element to one client, and shared_window.h gives each element to every trainer.
 #pragma once
 
 #include <memory>
@@ -28,31 +28,32 @@ struct PartitionSinkOptions {
   int64_t consumers = 0;   // 0: not a coordinated read
   int64_t group_size = 1;  // consumers that get the same elements
   bool ordered = false;    // readers limit how far it may send, and an element is a row
-  std::optional<protocol::Positions>
-      positions;     // ordered: the consumer of each index
-  int64_t rows = 0;  // rows that may be sent
+  std::optional<protocol::Positions> positions;  // ordered: the consumer of each index
+  int64_t rows = 0;                              // rows that may be sent
   std::optional<protocol::Remainder> remainder;
   Permit* permit = nullptr;  // given up in waits; used only inside Send(), End() and Linger()
 };
 
 // Takes the elements of a placed partition. Send(), Pass(), End() and Linger() are for its runner's
-// thread, the rest for any.
+// thread, the other methods for any thread.
 class PartitionSink {
  public:
   virtual ~PartitionSink() = default;
 
-  // Sends an element, or an error in its place, with its identity. Waits until a reader asks for
-  // it, with the permit given up. Cancelled.
+  // Sends an element, or an error in its place, with its identity. Gives up the permit while it
+  // waits for a reader to ask for the element. Returns Cancelled after Cancel().
   virtual absl::Status Send(transfer::Sent sent) = 0;
   // Reports that `index` was produced but must not be sent, and neither must the indices between it
-  // and the last sent one. Cancelled.
+  // and the last sent one. Returns Cancelled after Cancel().
   virtual absl::Status Pass(Index index) = 0;
   // Call it when everything has been produced. Waits until nothing is in doubt; the partition may
-  // then be reported as Ended. Cancelled; InvalidArgument if the partition must not end.
+  // then be reported as Ended. Returns Cancelled after Cancel(), InvalidArgument if the partition
+  // must not end.
   virtual absl::Status End(Index elements) = 0;
-  // Returns the number of elements, with the pads of a coordinated read, once End() has returned.
+  // Returns the number of elements, including the pads of a coordinated read. REQUIRES: End() has
+  // returned.
   virtual Index elements() const = 0;
-  // Continues to send again the elements that were not received, until cancelled.
+  // Continues to resend elements that were not received, until cancelled.
   virtual void Linger() = 0;
   // Returns the best pool for making the element of that index; nullptr: any pool. Any thread.
   virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;
@@ -69,7 +70,7 @@ class PartitionSink {
   virtual void Cancel() = 0;
 };
 
-// The sinks of all partitions that an iteration has here. Thread-safe; does not wait.
+// The sinks of all of an iteration's partitions on this worker. Thread-safe; does not wait.
 class IterationSink {
  public:
   virtual ~IterationSink() = default;
@@ -78,13 +79,14 @@ class IterationSink {
   // retired. A second link of the same session replaces the first.
   virtual absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) = 0;
-  // The caller must close the result: until then it and this object keep each other alive.
+  // The caller must close the result, because until then the result and this object keep each other
+  // alive.
   virtual std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) = 0;
   // Cancels the sink and forgets it.
   virtual void Close(PartitionSink& sink) = 0;
   // Sends the elements that links hold back in order to wait for more.
   virtual void Flush() = 0;
-  // Closes every link and accepts no more; the clients see `reason`.
+  // Closes all links and accepts no more of them; the clients see `reason`.
   virtual void CloseLinks(const absl::Status& reason) = 0;
   // Stops accepting links if it has neither partitions nor links. Returns true if it has stopped
   // and may be forgotten.

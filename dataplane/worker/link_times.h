@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reason why a link to a client waits while its client waits. At each moment it waits for
-// exactly one thing, so that the times add up to the link's lifetime. Metric
+// exactly one of them, so that the times add up to the link's lifetime. Metric
 // penstock_worker_link_seconds_total{client, waits_for}.
 #pragma once
 
@@ -16,9 +16,9 @@
 namespace penstock::worker {
 
 enum class LinkWaitsFor : uint8_t {
-  kProduce = 0,    // an element that is not made yet
-  kTransport = 1,  // elements in transit
-  kTrainer = 2,    // room: the client gave no credit, and has received everything sent
+  kProduce = 0,    // for an element that is not made yet
+  kTransport = 1,  // for elements in transit
+  kTrainer = 2,    // for room: the client gave no credit, and has received everything sent
 };
 
 // Not thread-safe. `client`: the label, which the sessions of one client share.

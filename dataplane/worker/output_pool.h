@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory in which a partition's last node makes its elements. If the client that is likely to
 // get them offers memory through its link, that memory is used, so that the elements need not be
-// copied on their way.
+// copied later.
 #pragma once
 
 #include "dataplane/memory/pool.h"
@@ -9,9 +9,9 @@
 
 namespace penstock::worker {
 
-// An element may belong to one client by its index. Otherwise its client is chosen when it is sent,
-// and an element made for a different client is copied then. Thread-safe. `sink` and `otherwise`
-// outlive the pool; its loans do not need it.
+// An element's index may determine its client. Otherwise the client is chosen when the element is
+// sent, and an element made for a different client is copied then. Thread-safe. `sink` and
+// `otherwise` must outlive the pool; its loans may outlive all of them.
 class OutputPool : public Pool {
  public:
   OutputPool(PartitionSink& sink, Pool& otherwise) : sink_(sink), otherwise_(otherwise) {}
@@ -20,7 +20,7 @@ class OutputPool : public Pool {
   absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
     return LendBlockAt(kNoPlace, head_bytes, body_bytes);
   }
-  // A place is an index.
+  // Places are indices.
   int64_t PlaceOf(int64_t ahead) const override { return sink_.ProducesAfter(ahead); }
   absl::StatusOr<Loan> LendBlockAt(int64_t place, size_t head_bytes, size_t body_bytes) override {
     // Smaller elements travel in frames.

@@ -124,7 +124,8 @@ void PartitionRunner::End(const absl::Status& status) {
   }
   permit_.Cancel();
   iteration_sink_->Close(*sink_);
-  // Under the lock: a thread in AwaitDone() may have the only other handle to the runner.
+  // Done under the lock, because a thread in AwaitDone() may have the only other handle to the
+  // runner.
   MutexLock lock(mu_);
   done_ = true;
   done_changed_.NotifyAll();
@@ -151,7 +152,7 @@ absl::Status PartitionRunner::Replay() {
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
-      // The dataset is cut after the last node, so it is the same everywhere.
+      // The dataset is cut after the last node, so this value is the same everywhere.
       .partition = by_element ? 0 : assign_.of.partition.value(),
       .same_elsewhere = by_element,
       .hint_shards = by_hint ? shard.count : 0,
@@ -200,7 +201,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
   while (true) {
     absl::StatusOr<std::shared_ptr<const Definition>> definition =
         context_->definitions.Get(assign_.dataset_id, assign_.dataset_edition);
-    // The session handles an unreachable dispatcher; the fetch has waited already.
+    // The session handles an unreachable dispatcher, and the fetch has already waited.
     const bool unreachable =
         absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
     if (!unreachable || cancelled_) return definition;
@@ -234,7 +235,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
   BookmarkClock clock{index, context_->now()};
   int64_t made = 0;
   while (!cancelled_) {
-    // Passes over indices in pieces, so that a long replay gets bookmarks and may be stopped.
+    // Skips indices in pieces, so that a long replay gets bookmarks and can be stopped.
     const int64_t unwanted =
         std::min(assign_.skip.FirstMissing(index) - index, int64_t{kOutputsPerBookmark});
     if (unwanted > 0) {
@@ -284,7 +285,7 @@ absl::StatusOr<Element> PartitionRunner::Finished(Element element, Index index) 
   if (const std::shared_ptr<Pool> slots = for_group ? sink_->SlotsFor(index) : nullptr) {
     element = InSharedSlot(*slots, std::move(element));
   }
-  if (element.IsShared()) {  // a source may yield one block many times
+  if (element.IsShared()) {  // a source may return one block many times
     ASSIGN_OR_RETURN(element, element.Copy());
   }
   element.set_identity(IdentityOf(index));

@@ -21,9 +21,9 @@
 
 namespace penstock::worker {
 
-// Works on a thread of its own, from Start() until cancelled. A partition that has ended stays,
-// since its elements may have to be sent again. The runner holds a permit while it computes and
-// gives it up while it waits. Methods: any thread; only AwaitDone() waits.
+// Works on a thread of its own, from Start() until cancelled. A partition that has ended is kept,
+// because its elements may have to be sent again. The runner holds a permit while it computes and
+// gives it up while it waits. Any thread may call its methods; only AwaitDone() waits.
 class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
  public:
   static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<WorkerContext> context,
@@ -53,7 +53,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
  private:
   // The next bookmark is due after a number of outputs, or after some time.
   struct BookmarkClock {
-    Index index = 0;  // of the last one
+    Index index = 0;  // of the last bookmark
     absl::Time at;
   };
 
@@ -87,7 +87,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   PartitionSplits splits_;
   const std::shared_ptr<PartitionSink> sink_;
   std::atomic<bool> cancelled_{false};
-  std::atomic<bool> count_work_{true};  // at the next whole element
+  std::atomic<bool> count_work_{true};  // starts at the next whole element
 
   Mutex mu_;
   Condition done_changed_;

@@ -49,7 +49,7 @@ class IterationSender::PartitionSender final : public PartitionSink {
   bool Serves(const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
   bool IsFor(Index index, const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
   bool MaySendLocked(Index index) const REQUIRES(&IterationSender::mu_);
-  // Sends the whole rows below `produced`, from those held back.
+  // Sends the complete rows below `produced` from the elements held back.
   absl::Status SendRows(Index produced);
   absl::StatusOr<Index> SendRemainder(Index elements);
   absl::Status SendPads(Index elements, int64_t pads, const transfer::Sent& last);
@@ -65,16 +65,16 @@ class IterationSender::PartitionSender final : public PartitionSink {
   std::atomic<Index> producing_{0};
 
   // For the runner's thread, in a coordinated read:
-  std::deque<transfer::Sent> held_;  // elements of a row that is not whole yet
+  std::deque<transfer::Sent> held_;  // elements of a row that is not complete yet
   Index passed_ = 0;                 // lower indices are passed over, unknown to sender_
   Index elements_ = 0;
 
   protocol::Sender sender_ GUARDED_BY(&IterationSender::mu_);
   std::vector<control::Reader> readers_ GUARDED_BY(&IterationSender::mu_);
-  // Elements sent on links that broke, by client: only that client can settle them.
+  // Elements sent on links that broke, by client, because only that client can settle them.
   std::map<ClientId, std::vector<transfer::Sent>> in_doubt_ GUARDED_BY(&IterationSender::mu_);
   std::map<Index, transfer::Sent> again_
-      GUARDED_BY(&IterationSender::mu_);  // settled: not received
+      GUARDED_BY(&IterationSender::mu_);  // settled as not received
   bool cancelled_ GUARDED_BY(&IterationSender::mu_) = false;
   int64_t rows_ GUARDED_BY(&IterationSender::mu_);
   std::optional<protocol::Remainder> remainder_ GUARDED_BY(&IterationSender::mu_);

@@ -2,7 +2,7 @@
 // Limits how many partitions compute at once on a worker. All partitions of an iteration are open.
 // A partition that waits for a credit or a split gives its permit to another. A partition that
 // never waits gives its permit away every kPermitSlice if others wait. Waiting jobs take turns,
-// however many partitions each has here.
+// regardless of how many partitions each has here.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ namespace penstock::worker {
 
 class Permit;
 
-// A permit is yielded between elements. The slice is long compared with the cost of a thread
-// switch.
+// How long a permit is held before it is yielded, between two elements. This is long compared with
+// the cost of a thread switch.
 inline constexpr std::chrono::milliseconds kPermitSlice{10};
 
 // A worker's permits. Thread-safe; outlives every Permit made on it.
@@ -42,18 +42,18 @@ class Permits {
   };
 
   void GrantLocked() REQUIRES(mu_);  // hands out free permits
-  // Removes and returns the next permit to grant: of the job whose last turn was the earliest, the
-  // one that has waited longest. REQUIRES: one waits.
+  // Removes and returns the next permit to grant: among the permits of the job whose last turn was
+  // the earliest, the one that has waited longest. REQUIRES: a permit is waiting.
   Permit* TakeNextLocked() REQUIRES(mu_);
 
   const int count_;
   const std::chrono::nanoseconds slice_;
-  std::atomic<int> queued_ = 0;  // size of waiting_, to be read without the lock
+  std::atomic<int> queued_ = 0;  // size of waiting_, readable without the lock
   Mutex mu_;
   Condition granted_;
   int free_ GUARDED_BY(mu_);
   std::deque<Permit*> waiting_ GUARDED_BY(mu_);  // in order of arrival
-  std::map<JobId, Job> jobs_ GUARDED_BY(mu_);    // with partitions here
+  std::map<JobId, Job> jobs_ GUARDED_BY(mu_);    // jobs with partitions here
   uint64_t turns_ GUARDED_BY(mu_) = 0;
 };
 
@@ -71,8 +71,8 @@ class Permit {
   bool Take();
   // Gives the permit to others until Resume() has been called as often as Pause().
   void Pause();
-  // Waits for the permit again, unless another thread of this partition is in a pause. False once
-  // cancelled.
+  // Waits for the permit again, unless another thread of this partition is still in a pause. False
+  // once cancelled.
   bool Resume();
   // Call it between elements. Returns true if others wait and the permit was held for a slice.
   bool ShouldYield() const;
@@ -82,7 +82,7 @@ class Permit {
   // Ends all waits, now and later.
   void Cancel();
 
-  // Returns how long it was held until now: neither queued nor paused.
+  // Returns how long it has been held so far, without time in the queue or in pauses.
   std::chrono::nanoseconds held() const;
 
  private:

@@ -41,7 +41,7 @@ absl::Status LoadPlugins(const std::vector<std::string>& paths,
           "the plug-in ", file.string(), " is not one of those that the worker's setting ",
           "plugin-allow permits: ", absl::StrJoin(allowed, ", ")));
     }
-    // Passes the whole path: a bare name would be searched for elsewhere.
+    // Passes the whole path, because a bare name would be searched for elsewhere.
     RETURN_IF_ERROR(LoadPlugin(file.string()));
   }
   return absl::OkStatus();

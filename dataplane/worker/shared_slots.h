@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a worker gives to elements that several readers on its host read in place: those
-// of shared windows and of consumer groups.
+// How much memory a worker gives to elements that several readers on its host read in place:
+// elements of shared windows and of consumer groups.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ struct SharedSlots {
   // The limit in bytes of such elements that one reader may have, queued and lent; beyond it, the
   // reader gets copies.
   int64_t max_loan_bytes = int64_t{256} << 20;
-  // The size of one iteration's segments. An element that finds no room is kept elsewhere, and each
-  // reader gets a copy. 0: room for the elements that the iteration keeps and for the loans of
-  // eight readers.
+  // The size of one iteration's segments. If there is no room for an element, it is kept elsewhere,
+  // and each reader gets a copy. 0: room for the elements that the iteration keeps and for the
+  // loans of eight readers.
   int64_t pool_bytes = 0;
 
   // `kept_bytes`: the bytes of elements that are kept whether or not they are read; 0: none are.

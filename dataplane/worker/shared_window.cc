@@ -85,7 +85,7 @@ class SharedWindow::Link final : public transfer::SendEvents,
   const std::shared_ptr<transfer::SendLink> send;
   const std::string trainer;
   const control::Reader reader;
-  const bool on_this_host;  // its client maps segments
+  const bool on_this_host;  // the client maps segments
 
   bool closing GUARDED_BY(&SharedWindow::mu_) = false;  // sends nothing more
   bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed was called
@@ -94,9 +94,9 @@ class SharedWindow::Link final : public transfer::SendEvents,
   bool out_of_credit GUARDED_BY(&SharedWindow::mu_) = false;  // had no credit when last tried
   bool unflushed GUARDED_BY(&SharedWindow::mu_) = false;  // something was sent since the last flush
   uint64_t grants GUARDED_BY(&SharedWindow::mu_) = 0;     // how often credits arrived
-  // Confirmed by the client and not removed from `sent` yet.
+  // Number of elements confirmed by the client but not removed from `sent` yet.
   int64_t received GUARDED_BY(&SharedWindow::mu_) = 0;
-  std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // not received; -1: an error
+  std::deque<Position> sent GUARDED_BY(&SharedWindow::mu_);  // sent but not received; -1: an error
 
  private:
   const std::weak_ptr<SharedWindow> window_;
@@ -156,7 +156,7 @@ Element SharedWindow::Placed(Element element) const {
 
 absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
   if (sent.element) sent.element = Placed(std::move(sent.element));
-  // Under the lock, neither is destroyed and no permit is waited for.
+  // These are destroyed, and the permit is waited for, only outside the lock.
   std::vector<Entry> fallen;
   std::optional<PermitPause> pause;
   MutexLock lock(mu_);

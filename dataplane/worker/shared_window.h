@@ -3,12 +3,12 @@
 // here. Every trainer reads it in order, at its own pace.
 //
 // An element is prepared when a trainer asks for more than the window holds. The window has it
-// once, read-only, for all trainers; it is in a segment of this worker while some trainer reads in
-// place (shm). The oldest elements fall out when the window exceeds its size in bytes. A trainer
-// that is slower continues with the oldest element left, and the elements that it missed are
-// counted. A new trainer also begins with the oldest element. No trainer waits for another, and
-// nothing is delivered again except what a broken link leaves in doubt. An error is sent to the one
-// trainer whose request it answers, and is not kept.
+// once, read-only, for all trainers. It is in a segment of this worker while any trainer reads in
+// place (shm). The oldest elements fall out when the window exceeds its size in bytes. A slower
+// trainer then continues with the oldest remaining element, and the elements that it missed are
+// counted. A new trainer also begins with the oldest element. No trainer waits for another, and no
+// element is delivered again, except those that a broken link leaves in doubt. An error is sent
+// only to the trainer whose request it answers, and is not kept.
 //
 // Threads: one lock, and one thread that sends on all links. No method of a link is called under
 // the lock.
@@ -34,7 +34,8 @@ namespace penstock::worker {
 class SharedWindow final : public IterationSink, public std::enable_shared_from_this<SharedWindow> {
  public:
   // Its thread ends when the window is retired or its links are closed; one of the two must happen.
-  // `max_bytes`: of all elements in the window. ResourceExhausted if the process gets no thread.
+  // `max_bytes`: the limit for all elements in the window. ResourceExhausted if the process gets no
+  // thread.
   static absl::StatusOr<std::shared_ptr<SharedWindow>> Start(IterationId iteration,
                                                              std::string token, int64_t max_bytes,
                                                              const SharedSlots& slots = {});
@@ -45,7 +46,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
   std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) override;
   void Close(PartitionSink& sink) override;
-  void Flush() override {}  // its own thread does
+  void Flush() override {}  // its own thread does that
   // Waits until nothing more is sent.
   void CloseLinks(const absl::Status& reason) override;
   bool RetireIfIdle() override;
@@ -67,7 +68,8 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   struct Trainer {
     Position next = 0;
     std::set<Position> again;  // were not sent, or not received
-    // Sent on links that broke, by client: only that client can report whether they were received.
+    // Elements sent on links that broke, by client, because only that client can report whether
+    // they were received.
     std::map<control::Reader, std::set<Position>> in_doubt;
     std::deque<transfer::Sent> errors;  // the answers to its requests
     Position asked_for = -1;            // a missing element that it asked for
@@ -85,17 +87,17 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
 
   // Returns the best pool for making elements for the current trainers; nullptr: any pool.
   std::shared_ptr<Pool> BestPool() const;
-  // Returns `element`, or a copy where trainers read it in place: one copy for all of them.
+  // Returns `element`, or one copy for all trainers in memory where they can read it in place.
   Element Placed(Element element) const;
 
-  // For the producers. Waits until a trainer asks.
+  // Called by the producers. Waits until a trainer asks for an element.
   absl::Status Add(Producer& producer, transfer::Sent sent);
   void Insert(transfer::Sent sent, std::vector<Entry>& fallen) REQUIRES(mu_);
   void ForgetTrainersGone() REQUIRES(mu_);
 
   // The body of the thread.
   void Serve();
-  LinkPtr Pick() REQUIRES(mu_);  // a link with something to send, or to ask whether it wants more
+  LinkPtr Pick() REQUIRES(mu_);  // returns a link that has an item to send or may ask for more
   // These release the lock while they call the link.
   void SendOn(const LinkPtr& link) REQUIRES(mu_);
   void AskFor(const LinkPtr& link) REQUIRES(mu_);
@@ -124,7 +126,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   transfer::PollingCondition changed_;
   Condition served_;
   std::deque<Entry> entries_ GUARDED_BY(mu_);
-  Position first_ GUARDED_BY(mu_) = 0;  // of entries_
+  Position first_ GUARDED_BY(mu_) = 0;  // position of the first of entries_
   int64_t bytes_ GUARDED_BY(mu_) = 0;
   std::map<std::string, Trainer> trainers_ GUARDED_BY(mu_);
   std::deque<Trainer*> asking_ GUARDED_BY(mu_);  // for the next element, in the order of asking

@@ -55,7 +55,7 @@ absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_
   bool waits = false;
   absl::StatusOr<std::optional<int64_t>> answer = std::nullopt;
   while (!TryGetLocked(provider, repetition, ordinal, answer)) {
-    // Checks once more after each call without the lock: the answer may have arrived.
+    // Checks again after each call without the lock, because the answer may have arrived.
     List& list = lists_[{provider, repetition}];
     if (std::optional<int64_t> question = QuestionAfter(list, ordinal, /*needed=*/true)) {
       const int32_t wanted = list.wanted;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The splits of one partition under one placement: those it was given before (journaled, in its
-// assignment) and those that the dispatcher hands out later.
+// The splits of one partition under one placement: those in its assignment, which were journaled
+// earlier, and those that the dispatcher hands out later.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,9 @@ namespace penstock::worker {
 // the next one when it needs it. Thread-safe.
 class PartitionSplits final : public SplitFeed {
  public:
-  // Asks for `wanted` more splits, from `first_ordinal` on; Append() answers later. Called without
-  // locks, from the thread in Get(), Append() or AskAgain(); must not wait.
+  // Asks for `wanted` more splits, from `first_ordinal` on; the answer comes later, through
+  // Append(). Called without locks, from the thread in Get(), Append() or AskAgain(); must not
+  // wait.
   using Ask =
       std::function<void(int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted)>;
   // Called when Get() begins (true) and stops (false) waiting.
@@ -36,12 +37,12 @@ class PartitionSplits final : public SplitFeed {
   PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting,
                   std::function<absl::Time()> now);
 
-  // NotFound for an ordinal below those that the assignment kept; Cancelled.
+  // NotFound for an ordinal below those that the assignment kept; Cancelled after Cancel().
   absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                              int64_t ordinal) override;
 
-  // Adds the dispatcher's answer. Known splits are not added twice. A run that leaves a gap is
-  // dropped and asked for again.
+  // Adds the dispatcher's answer. Splits that are already known are not added again. A run that
+  // leaves a gap is dropped and asked for again.
   void Append(const control::SplitRun& run);
   // Forgets the splits before these; Get() will no longer ask for them.
   void Forget(absl::Span<const control::SplitMark> needed);
@@ -55,10 +56,10 @@ class PartitionSplits final : public SplitFeed {
   struct List {
     int64_t first = 0;  // ordinal of numbers.front()
     std::vector<int64_t> numbers;
-    int64_t last_run = 0;  // its size
+    int64_t last_run = 0;  // size of the last run
     bool no_more = false;
     bool asked = false;
-    int32_t wanted = 1;  // when it last asked
+    int32_t wanted = 1;  // number of splits in the last request
     // When it began to use the splits from `paced_from` on; it has not waited since.
     int64_t paced_from = 0;
     absl::Time paced_since;

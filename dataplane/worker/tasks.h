@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that a worker works on: the partitions placed here, by iteration, and the clients'
+// All work of a worker: the partitions placed here, by iteration, and the clients'
 // links to them. Executes the dispatcher's orders; does not depend on RPC.
 #pragma once
 
@@ -39,13 +39,14 @@ class Tasks {
   // Repeats the messages that may have been lost with the old stream, after the dispatcher has
   // welcomed the worker on a new one.
   void SayAgain();
-  // Drops everything held here, since the dispatcher that assigned it is gone: partitions end, and
+  // Drops all work, because the dispatcher that assigned it is gone: partitions end, and
   // links close with `reason`.
   void Drop(const absl::Status& reason);
 
   // --- Links ------------------------------------------------------------------------
 
-  // For every Listener. Unavailable while no partition of the iteration is placed here.
+  // Accepts a link, for every Listener. Unavailable while no partition of the iteration is placed
+  // here.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 

@@ -12,10 +12,10 @@
 
 namespace penstock::worker {
 
-// Forwards to `files`, which must outlive it; it must outlive the files that it opens. A different
+// Forwards to `files`, which must outlive it; it must outlive the files that it opens. Another
 // replay meets different transient errors, or none. So the effect of such an error on a dataset (an
-// error in place of an element, a missing file, an order drawn over the remaining files) has no
-// index of its own.
+// error in place of an element, a missing file, an order drawn over the remaining files) must not
+// take an index.
 class WatchedFiles final : public Files {
  public:
   explicit WatchedFiles(Files& files) : files_(files) {}

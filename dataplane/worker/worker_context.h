@@ -23,13 +23,13 @@ namespace penstock::worker {
 
 struct WorkerContextOptions {
   int permits = 1;
-  int threads = 0;                   // of parallel nodes; 0: one per core
-  int64_t budget_bytes = 256 << 20;  // of elements on their way to clients
-  int64_t ram_budget_bytes = 0;      // of read-ahead (read_ahead.h); 0: the process's limit
-  int64_t window_bytes = 256 << 20;  // of each window that trainers share
+  int threads = 0;                   // threads of parallel nodes; 0: one per core
+  int64_t budget_bytes = 256 << 20;  // for elements in transit to clients
+  int64_t ram_budget_bytes = 0;      // for read-ahead (read_ahead.h); 0: the process's limit
+  int64_t window_bytes = 256 << 20;  // for each window that trainers share
   SharedSlots shared_slots;
-  std::shared_ptr<PythonHost> python;  // nullptr: that of the process
-  Files* files = nullptr;              // for datasets to read; nullptr: DefaultFiles()
+  std::shared_ptr<PythonHost> python;  // nullptr: the process's own
+  Files* files = nullptr;              // the files that datasets read; nullptr: DefaultFiles()
   DatasetCache::Fetch fetch;
   std::function<absl::Time()> now;  // for bookmarks
 };

@@ -13,8 +13,8 @@
 namespace penstock::client {
 namespace {
 
-// The credit windows of a coordinated read and of an ordered merge. Other messages limit how far
-// their workers may send.
+// The credit windows of a coordinated read and of an ordered merge. There, other messages limit how
+// far workers may send.
 constexpr int64_t kRoundsWindow = 1024;
 constexpr int64_t kOrderedWindow = 1 << 15;
 

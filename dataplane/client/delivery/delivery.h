@@ -49,7 +49,7 @@ class Delivery {
   virtual protocol::ReceiveResult OnElement(const Identity& identity);
   // Keeps an accepted element, and counts it in the credits.
   virtual void Keep(ReceivedElement received) = 0;
-  virtual size_t held() const = 0;  // elements that are kept
+  virtual size_t held() const = 0;  // number of kept elements
 
   // --- Returning ---
   // Returns true if Take() may be called.
@@ -59,17 +59,17 @@ class Delivery {
   virtual bool HasSome() const = 0;  // a result that Next() has not returned
   struct Taken {
     ReceivedElement received;     // without a worker: this consumer gets no element in that round
-    std::optional<int64_t> step;  // for one of several consumers
+    std::optional<int64_t> step;  // set for one of several consumers
     absl::Status error;           // returned in place of the element
     bool ends = false;            // the error ends the reading
-    bool skipped = false;         // Next() returns the round after it
+    bool skipped = false;         // Next() returns the following round
     bool pending = false;         // given to later nodes, and delivered later
   };
   // Takes the next result. `pending`: the element is delivered later, if this kind allows that.
   virtual Taken Take(bool pending) = 0;
   // Returns true if the dispatcher must be told now that an element was taken.
   virtual bool MustReportTaken(const StepTimes& times) const;
-  // For messages.
+  // Returns the name of the next result, for messages.
   virtual std::string NextName() const { return "the next element of the order"; }
 
   // --- Sharing with other readers ---

@@ -14,9 +14,8 @@
 
 namespace penstock::client {
 
-// Queues received elements in one of two orders. any: as they were received. fair: one of each
-// worker in turn, as long as there are any. Elements of one worker stay in their order. Not
-// thread-safe.
+// Queues received elements in one of two orders. any: in the order of receiving. fair: workers take
+// turns, one element each. Elements of one worker stay in their order. Not thread-safe.
 class Merge {
  public:
   // REQUIRES: not order kDeterministic.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds received elements of order kDeterministic and returns them in that order, which does not
-// depend on which worker sends when (control/protocol/order_queue.h).
+// depend on when workers send (control/protocol/order_queue.h).
 #pragma once
 
 #include <cstddef>

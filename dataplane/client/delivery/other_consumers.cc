@@ -95,7 +95,7 @@ bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::strin
   NoteLostConsumers(options_.job.name, static_cast<int64_t>(lost_.size()));
   NoteBlocked();
   if (!died) return false;
-  waits_since_ = BootTime();  // the next call waits for it again
+  waits_since_ = BootTime();  // the next call waits again
   error_ = absl::UnavailableError(
       absl::StrCat(next, " cannot be given out: ", BlockingReason(),
                    "; start it again from its state of this step, or all consumers from states of "
@@ -111,7 +111,7 @@ bool OtherConsumers::Check(absl::Time now, absl::Duration waiting, const std::st
     wake = std::min(wake, limit);
     return false;
   }
-  waits_since_ = now;  // the next call waits as long again
+  waits_since_ = now;  // the next call waits the whole time again
   error_ = absl::UnavailableError(absl::StrCat(next, " could not be given out for ",
                                                absl::FormatDuration(options_.distribute.timeout),
                                                ": ", BlockingReason()));

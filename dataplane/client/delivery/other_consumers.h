@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other consumers of a coordinated read or of order kDeterministic, as far as this session
-// waits for them. Reason to change: the reports about lost consumers. Guarded by the session's lock
-// (session_parts.h).
+// Tracks the other consumers of a coordinated read or of order kDeterministic, which this session
+// may have to wait for. Reason to change: the reports about lost consumers. Guarded by the
+// session's lock (session_parts.h).
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace penstock::client {
 
 class OtherConsumers {
  public:
-  // `options` outlives it.
+  // `options` must outlive this object.
   explicit OtherConsumers(const SessionOptions& options) : options_(options) {}
   ~OtherConsumers();
 
-  // `waits_for`: why no consumer gets anything, as the dispatcher sees it; empty: nothing blocks.
+  // `waits_for`: the dispatcher's reason why no consumer gets an element; empty: nothing blocks.
   void OnWaits(const std::string& waits_for);
   // `next`: the name of the next result of Next(). Returns true if a consumer died.
   bool OnLost(const control::ConsumersLost& lost, const std::string& next);
-  // Marks as silent the consumers whose connection ended. Without the dispatcher nobody knows
+  // Marks consumers whose connection ended as silent, because without the dispatcher it is unknown
   // whether they are back.
   void DoubtEnded();
-  // Makes missing consumers be reported again.
+  // Ends the present wait, so that missing consumers are reported again.
   void ForgetWait() { waits_since_ = absl::InfiniteFuture(); }
 
   // Notes an error for Next() if it has waited for the others for the whole timeout, and returns
@@ -46,7 +46,7 @@ class OtherConsumers {
   const SessionOptions& options_;
   std::string waits_for_;
   std::map<int64_t, LostConsumer> lost_;  // by number
-  bool heard_of_lost_ = false;            // or that none is lost
+  bool heard_of_lost_ = false;            // including that none is lost
   absl::Time waits_since_ = absl::InfiniteFuture();
   absl::Status error_;  // Next() returns it once
 };

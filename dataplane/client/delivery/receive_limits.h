@@ -16,11 +16,11 @@ namespace penstock::client {
 // elements of another. Not thread-safe.
 class ReceiveLimits {
  public:
-  // `max_elements` 0: as many as fill 8 MiB, from 16 to 16,384.
+  // `max_elements` 0: as many elements as fill 8 MiB, from 16 to 16,384.
   ReceiveLimits(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
-  // `shares` of the partitions have elements for this reader, one in every `stride` indices. Only
+  // `shares` partitions have elements for this reader, one in every `stride` indices. Only
   // the first call counts.
   void Open(size_t partitions, int64_t shares, int64_t stride) {
     advertised_.resize(std::max(advertised_.size(), partitions), 0);
@@ -28,9 +28,9 @@ class ReceiveLimits {
     stride_ = stride;
   }
   void OnReceived(int64_t bytes);
-  // Sets a bound in bytes besides max_bytes, from now on; 0: no bound.
+  // Sets a second bound in bytes, in addition to max_bytes; 0: no second bound.
   void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
-  // Forgets the advertised limits, which may be lost.
+  // Forgets the advertised limits, because the messages with them may be lost.
   void Forget() { std::fill(advertised_.begin(), advertised_.end(), 0); }
 
   // Returns the index below which `partition` may send, and counts it as advertised; nullopt if the
@@ -44,7 +44,7 @@ class ReceiveLimits {
   const int64_t max_elements_;
   const int64_t max_bytes_;
   int64_t bound_bytes_ = 0;
-  int64_t mean_bytes_ = 0;  // of an element, a running mean
+  int64_t mean_bytes_ = 0;  // running mean over elements
   int64_t shares_ = 1;
   int64_t stride_ = 1;
   std::vector<Index> advertised_;  // [0] is partition 1

@@ -9,7 +9,7 @@
 
 namespace penstock::client {
 
-// An element, or an error in its place, that has been received and not returned yet.
+// An element, or an error in its place, that has been received but not returned yet.
 struct ReceivedElement {
   Identity identity;
   Element element;     // empty for an error

@@ -9,11 +9,11 @@
 namespace penstock::client {
 namespace {
 
-// How many errors are kept to be reported again to a restarted dispatcher. They belong to rounds
+// How many errors are kept, to report them again to a restarted dispatcher. They belong to rounds
 // that another consumer may not know of. There are fewer of these than rounds that may be ahead.
 constexpr size_t kErrorsKept = 256;
-// The maximum number of elements ahead of the trainer. More would gain nothing, however small they
-// are.
+// The maximum number of elements ahead of the trainer. More would gain nothing, even for small
+// elements.
 constexpr int64_t kMaxReceiveBudget = 256;
 
 int64_t RoundsIn(const std::optional<IndicesByPartition>& state) {
@@ -122,7 +122,7 @@ int64_t RoundsDelivery::ReceiveBudget() const {
 bool RoundsDelivery::MustReport(const StepTimes& times) const {
   if (errors_reported_ < errors_.size()) return true;
   // Other consumers may have smaller budgets, or partitions may be late. Then the dispatcher may
-  // need to know what was delivered here before it lets a worker send more.
+  // need to know of deliveries here before it lets a worker send more.
   if (delivered_unreported_ > 0 && times.Waiting() >= kLongestUnreported) return true;
   const int64_t receive_budget = ReceiveBudget();
   const int64_t ahead = rounds_.known() - rounds_.delivered();

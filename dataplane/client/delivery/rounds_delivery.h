@@ -26,7 +26,7 @@ class RoundsDelivery final : public Delivery {
   bool ready() const override { return rounds_.Next() != nullptr; }
   bool ReturnsNext() const override { return ready() && !rounds_.Next()->unfilled; }
   bool HasSome() const override { return rounds_.delivered() < (end() ? end()->rounds : 0); }
-  // An element of a round is always delivered at once: all consumers get theirs.
+  // An element of a round always counts as delivered immediately, because all consumers get theirs.
   Taken Take(bool pending) override;
   bool MustReportTaken(const StepTimes& times) const override { return MustReport(times); }
   std::string NextName() const override;
@@ -40,7 +40,7 @@ class RoundsDelivery final : public Delivery {
 
  private:
   absl::Status ErrorOf(const protocol::Agreed::Round& round, int64_t number) const;
-  int64_t ReceiveBudget() const;  // elements that may be received and undelivered
+  int64_t ReceiveBudget() const;  // number of elements that may be received but undelivered
 
   protocol::RoundQueue rounds_;
   std::map<std::pair<PartitionId, int64_t>, ReceivedElement> received_;  // by row
@@ -50,7 +50,7 @@ class RoundsDelivery final : public Delivery {
   int64_t received_unreported_ = 0;
   int64_t delivered_unreported_ = 0;
   absl::Time reported_at_ = absl::InfinitePast();
-  size_t errors_reported_ = 0;  // of errors_, on the present stream
+  size_t errors_reported_ = 0;  // how many of errors_, on the present stream
 };
 
 }  // namespace penstock::client

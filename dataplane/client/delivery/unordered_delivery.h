@@ -41,7 +41,7 @@ class SharedDelivery final : public UnorderedDelivery {
 };
 
 // Elements come from windows that trainers share (cross_trainer_cache): with gaps, and perhaps
-// repeated. Nothing is recorded of them.
+// repeated. No record of them is kept.
 class CachedDelivery final : public UnorderedDelivery {
  public:
   explicit CachedDelivery(const Parts& parts) : UnorderedDelivery(parts) {}

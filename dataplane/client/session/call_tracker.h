@@ -64,7 +64,8 @@ class CallTracker {
   }
 
  private:
-  // A reader that has not called Next() for this long keeps nothing that others wait for.
+  // A reader that has not called Next() for this long keeps no elements that other readers wait
+  // for.
   static constexpr absl::Duration kIdleAfter = absl::Milliseconds(500);
   // How long Next() waits before the dispatcher is notified, and the longest pause before the next
   // notice. The pauses double.
@@ -75,7 +76,7 @@ class CallTracker {
   WaitLines lines_;
   int64_t calls_ = 0;
   int64_t calls_seen_ = 0;                    // at the last Look()
-  absl::Time called_ = absl::InfinitePast();  // about when Next() was last called or waiting
+  absl::Time called_ = absl::InfinitePast();  // when Next() was last called or waiting, roughly
   bool idle_ = false;
   absl::Time next_notice_ = absl::InfinitePast();
   absl::Duration between_notices_;

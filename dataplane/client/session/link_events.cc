@@ -61,7 +61,7 @@ void LinkEvents::Receive(ReceivedElement received) {
   parts_.links.OnReceived(received, result != ReceiveResult::kOldPlacement);
   if (result != ReceiveResult::kAccepted) {
     parts_.credits.OnDropped(received.from);
-    return parts_.WakeAgent();  // its credit is free
+    return parts_.WakeAgent();  // the credit is free
   }
   parts_.ledger.NoteNews();
   parts_.delivery->Keep(std::move(received));

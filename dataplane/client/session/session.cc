@@ -14,7 +14,7 @@
 namespace penstock::client {
 namespace {
 
-// Cancellation is a flag that wakes nobody. It is checked this often.
+// Cancellation is only a flag, which wakes no thread. So it is checked this often.
 constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
 // How long a session that ends waits for the answer to its goodbye.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);

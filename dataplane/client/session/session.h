@@ -27,16 +27,16 @@ class Session final : private GivesElements {
   static absl::StatusOr<std::unique_ptr<Session>> Begin(SessionOptions options,
                                                         control::DispatcherStub& stub);
   // Says goodbye, so that nobody waits for this session, and waits briefly for the answer. Under
-  // ack_mode = kOnCommit, deliveries that are not committed stay this session's until its lease
-  // runs out: a new process may continue from its state.
+  // ack_mode = kOnCommit, uncommitted deliveries still belong to this session until its lease runs
+  // out, so that a new process may continue from its state.
   ~Session();
 
   int64_t repetition() const { return parts_.options.repetition; }
 
-  // Returns the next element, nullopt at the end and ever after. Waits. An element's error is
-  // returned in its place. Unavailable if a worker with a part of the data, or every worker, was
-  // out of reach for options.timeout and still is; the next call waits again. FailedPrecondition
-  // and refusals of the dispatcher are final. One thread at a time.
+  // Waits for the next element and returns it; nullopt at the end and from then on. An element's
+  // error is returned in its place. Unavailable if a worker with a part of the data, or every
+  // worker, was out of reach for options.timeout and still is; the next call waits again.
+  // FailedPrecondition and refusals of the dispatcher are final. One thread at a time.
   absl::StatusOr<std::optional<Element>> Next();
   // Returns true if Next() would not wait.
   bool Ready();
@@ -44,14 +44,14 @@ class Session final : private GivesElements {
   IndicesByPartition delivered() const;
   control::Heard heard() const;  // last heard from the dispatcher
   bool ended() const;            // Next() has returned nullopt, and all it returned is delivered
-  // Returns how many elements others got if Next() returned none before the end, else 0.
+  // Returns how many elements other readers got if Next() returned none before the end, else 0.
   int64_t others_took_all() const;
 
   // Returns true when `commit` is durable at the dispatcher. Returns false if nothing was sent,
-  // since this session has left, or its stream is over and it owes nothing. Then its deliveries are
-  // committed, and the sessions of the other repetitions in `commit` must commit them. Cancelled
-  // when reading is cancelled, DeadlineExceeded after options.timeout. Any thread; calls run
-  // one after another.
+  // because this session has left, or its stream is over and it owes nothing. Then its deliveries
+  // are committed, and the sessions of the other repetitions in `commit` must commit them.
+  // Cancelled when reading is cancelled, DeadlineExceeded after options.timeout. Any thread; calls
+  // run one after another.
   absl::StatusOr<bool> Commit(const control::Commit& commit);
 
   // Ends reading: Next() returns Cancelled. Commits the deliveries, if that is allowed (under
@@ -66,7 +66,7 @@ class Session final : private GivesElements {
   Session(SessionOptions options, control::DispatcherStub& stub);
 
   // Marks elements that Next() returned earlier as delivered. Like Next(), it waits while the lease
-  // is not known to hold: others may get the elements.
+  // may have run out, because other readers may then get the elements.
   absl::Status OnDelivered(absl::Span<const PendingDelivery> deliveries) override;
 
   Delivery::Taken Take(PendingDeliveries* pending) REQUIRES(parts_.mu);

@@ -103,7 +103,7 @@ bool SessionAgent::CloseOneLink(absl::Time now, absl::Time& wake) {
       parts_.links.NextToClose(parts_.WantsNoLinks(), now, wake);
   if (closing == nullptr) return false;
   parts_.mu.unlock();
-  closing->Close();  // elements received until then count
+  closing->Close();  // elements received before this still count
   parts_.mu.lock();
   parts_.links.OnDown(closing->worker().worker);
   return true;
@@ -120,7 +120,7 @@ bool SessionAgent::DialOneLink(absl::Time now, absl::Time& wake) {
                               std::move(dial->options));
   });
   parts_.mu.lock();
-  if (!begun.ok()) parts_.Fail(begun.status());  // no later attempt can do better
+  if (!begun.ok()) parts_.Fail(begun.status());  // later attempts would fail too
   parts_.links.OnDialled(dial->reader->worker().worker, std::move(begun));
   return true;
 }
@@ -154,7 +154,7 @@ void SessionAgent::TendWaiting(absl::Time now, absl::Time& wake) {
     calls.lines().Waits(absl::FromChrono(calls.Waiting()),
                         [this]() REQUIRES(parts_.mu) { return WaitsFor(); });
   }
-  // Near the end of a shared job, others may hold elements that they do not return.
+  // Near the end of a shared job, other readers may hold elements that they do not return.
   const Delivery& delivery = *parts_.delivery;
   if (!parts_.dispatcher.welcomed() || !delivery.shared() || !parts_.ledger.at_once() ||
       parts_.WantsNoLinks()) {
@@ -169,7 +169,7 @@ void SessionAgent::CheckReach(absl::Time now, absl::Time& wake) {
   if (delivery.end().has_value() || delivery.ready()) return;
   const absl::Duration waiting = absl::FromChrono(parts_.calls.Waiting());
   if (parts_.others.Check(now, waiting, delivery.NextName(), wake)) parts_.WakeWaiting();
-  if (!parts_.calls.waiting()) return;  // the outage may end before anybody waits
+  if (!parts_.calls.waiting()) return;  // the outage may end before Next() waits
   if (parts_.links.CheckReach(now, parts_.dispatcher.address(), wake)) parts_.WakeWaiting();
 }
 

@@ -14,13 +14,13 @@ namespace penstock::client {
 
 class SessionAgent {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   SessionAgent(SessionParts& parts, control::ReconnectingClientEvents& stream_events)
       : parts_(parts), stream_events_(stream_events) {}
 
   // ResourceExhausted if the process gets no thread.
   absl::Status Start();
-  // Waits for the end of the thread, which ends after `stopping` was set.
+  // Waits for the end of the thread. REQUIRES: `stopping` was set.
   void Join();
 
  private:

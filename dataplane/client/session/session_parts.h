@@ -24,7 +24,7 @@
 namespace penstock::client {
 
 struct SessionParts {
-  // `stub` outlives it.
+  // `stub` must outlive this object.
   SessionParts(SessionOptions session_options, control::DispatcherStub& stub);
 
   bool IsCancelled() const REQUIRES(mu);
@@ -35,7 +35,7 @@ struct SessionParts {
   // Sends a report of the changes. Deliveries are for the journal and may wait for a heartbeat.
   // `waits`: Next() waits, and nothing is left to return.
   void SendReport(News news, bool waits = false) REQUIRES(mu);
-  bool Owes() const REQUIRES(mu);  // something is delivered that a Commit() must commit
+  bool Owes() const REQUIRES(mu);  // some deliveries need a Commit()
   bool MayLeave() const REQUIRES(mu);
   bool WantsNoLinks() const REQUIRES(mu);
   WorkerLinks::Grants TakeGrants() REQUIRES(mu);

@@ -13,7 +13,7 @@ namespace penstock::client {
 
 class StreamEvents final : public control::ReconnectingClientEvents {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   StreamEvents(SessionParts& parts, ReaderEvents& links) : parts_(parts), link_events_(links) {}
 
   control::ClientUp Hello() override;
@@ -39,7 +39,7 @@ class StreamEvents final : public control::ReconnectingClientEvents {
 
   SessionParts& parts_;
   ReaderEvents& link_events_;
-  std::vector<ReceivedElement> given_back_;  // by this message; destroyed without the lock
+  std::vector<ReceivedElement> given_back_;  // because of this message; destroyed without the lock
 };
 
 }  // namespace penstock::client

@@ -278,7 +278,7 @@ void WorkerLinks::ForgetGone(Delivery& delivery) {
 
 bool WorkerLinks::CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake) {
   bool failed = false;
-  // Notes the error if `since` is long enough ago. Then the next call waits as long again.
+  // Notes the error if `since` is long enough ago. The next call then waits the whole time again.
   const auto check = [&](absl::Time& since, const auto& error) {
     if (since == absl::InfiniteFuture()) return;
     const absl::Time limit = since + options_.distribute.timeout;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's links to the workers: which there are, when each is dialled and closed, how many
-// elements each may send. Reason to change: the life cycle of links. Guarded by the session's lock
-// (session_parts.h). Methods that find something to dial, close, grant or recall return it, and the
-// caller does that without the lock.
+// A session's links to the workers: which links exist, when each is dialled and closed, and how
+// many elements each may send. Reason to change: the life cycle of links. Guarded by the session's
+// lock (session_parts.h). Methods that find something to dial, close, grant or recall return it,
+// and the caller does that without the lock.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ namespace penstock::client {
 
 class WorkerLinks {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   WorkerLinks(const SessionOptions& options, CreditManager& credits)
       : options_(options), credits_(credits) {}
 
@@ -85,12 +85,12 @@ class WorkerLinks {
   Readers TakeRecalls(absl::Time now, absl::Time& wake);
 
   // --- Reports ---
-  // `none_wanted` as above.
+  // `none_wanted`: same as for NextToClose().
   std::vector<control::LinkCounts> Count(bool none_wanted, const StepTimes& times) const;
   // Forgets workers without a partition or a link, whose counts have just been reported.
   void ForgetGone(Delivery& delivery);
   // Notes an error for Next() if a worker was out of reach for the whole timeout, or the iteration
-  // without a worker, and returns true then. `dispatcher`: its address, for messages.
+  // had no worker for that long, and returns true then. `dispatcher`: its address, for messages.
   bool CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake);
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
   std::string AddressOf(WorkerId worker) const;
@@ -102,9 +102,9 @@ class WorkerLinks {
  private:
   enum class Phase : uint8_t {
     kDown,      // there is no link
-    kDialling,  // begun; Dial() may be running
+    kDialling,  // Dial() may be running
     kOpen,
-    kBroken,  // over; must be closed before the next one
+    kBroken,  // the link is over and must be closed before the next one
   };
   struct Link {
     void Fail(const absl::Status& why);

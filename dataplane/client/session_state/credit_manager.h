@@ -19,13 +19,13 @@ namespace penstock::client {
 // waits for. Not thread-safe.
 class CreditManager {
  public:
-  // `max_elements` 0: as many as fill 8 MiB, at most 16,384, and at least 16 or two per worker. A
-  // window smaller than one element admits one element.
+  // `max_elements` 0: as many elements as fill 8 MiB, at most 16,384, and at least 16 or two per
+  // worker. A window smaller than one element admits one element.
   CreditManager(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
-  // Returns how many elements of `mean_bytes` (0: not known yet) are within both bounds; at least
-  // 1.
+  // Returns how many elements of `mean_bytes` bytes each (0: not known yet) fit within both bounds;
+  // at least 1.
   static int64_t Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes, int64_t links);
 
   void AddLink(WorkerId worker);
@@ -41,21 +41,21 @@ class CreditManager {
     WorkerId worker;
     int64_t count;
   };
-  // The maximum number of elements that one worker is asked for at a time, however large the
+  // The maximum number of elements that one worker is asked for at a time, regardless of the
   // window. Received elements that the worker may not know of go into a Hello (unacked_receives.h),
-  // at up to 40 bytes each. That must fit in what every transport accepts from an unauthenticated
-  // client (tcp and ucx: 1 MiB).
+  // at up to 40 bytes each. The Hello must not exceed the size that every transport accepts from an
+  // unauthenticated client (tcp and ucx: 1 MiB).
   static constexpr int64_t kMostAskedOfOne = 1 << 14;
   using Grants = absl::InlinedVector<Grant, 4>;
   // Returns the elements to ask for now, and counts them as asked for. Grants are made in portions,
   // unless a worker has no credit left.
   Grants TakeGrants();
 
-  // True if a worker waits for credits that others have and may not need. Such a worker has no
-  // credit and no held element: a held element would soon free a credit for it.
+  // Returns true if a worker waits for credits that others have and may not need. A waiting worker
+  // has no credit and no held element, because a held element would soon free a credit for it.
   bool Starving() const;
-  // Returns the workers that should give back their credits: they already had some at the last call
-  // and have sent nothing since. Empty unless Starving().
+  // Returns the workers that should give back their credits: they already had credits at the last
+  // call and have sent nothing since. Empty unless Starving().
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
   // Sets a second bound in bytes, in addition to max_bytes; 0: no second bound.
@@ -68,9 +68,9 @@ class CreditManager {
   int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const {
     return Limit(max_elements, max_bytes, mean_bytes_, static_cast<int64_t>(links_.size()));
   }
-  int64_t limit() const { return LimitWithin(bytes()); }  // of elements, at present
+  int64_t limit() const { return LimitWithin(bytes()); }  // number of elements, at present
   int64_t asked() const { return asked_; }
-  int64_t asked(WorkerId worker) const;  // of that worker
+  int64_t asked(WorkerId worker) const;  // credits of that worker
   int64_t held() const { return held_; }
 
  private:
@@ -81,7 +81,7 @@ class CreditManager {
     int64_t last_grant = 0;  // sequence number of its last grant
     bool recalling = false;
     bool seen_asked = false;  // has had credits since the last TakeRecalls()
-    // How many times in a row it gave back all its credits. Other workers come first until grant
+    // How many times in a row it gave back all its credits. Other workers are preferred until grant
     // number `last_until`.
     int gave_back = 0;
     int64_t last_until = 0;
@@ -98,7 +98,7 @@ class CreditManager {
   const int64_t max_bytes_;
   int64_t bound_bytes_ = 0;
   bool was_bound_ = false;
-  int64_t mean_bytes_ = 0;  // of an element, a running mean
+  int64_t mean_bytes_ = 0;  // running mean over elements
   int64_t asked_ = 0;
   int64_t held_ = 0;
   int64_t held_bytes_ = 0;

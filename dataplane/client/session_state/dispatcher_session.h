@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's stream to the dispatcher: how it begins, what was last received on it, and how it
 // ends. Reason to change: the messages that open, keep and end a session. Guarded by the session's
-// lock (session_parts.h), except where noted; its events are stream_events.h.
+// lock (session_parts.h), except where noted; stream_events.h handles its events.
 #pragma once
 
 #include <algorithm>
@@ -44,10 +44,10 @@ class DispatcherSession {
 
   bool welcomed() const { return welcomed_; }  // on the present stream
   const std::optional<control::Welcome>& welcome() const { return welcome_; }  // the latest
-  bool commits_states() const;  // only states are committed, as that Welcome reported
+  bool commits_states() const;  // only states are committed, according to that Welcome
   control::Heard heard() const { return heard_; }
   Lease& lease() { return lease_; }
-  bool left() const { return left_; }  // the dispatcher knows
+  bool left() const { return left_; }  // the dispatcher has confirmed it
   bool over() const { return over_; }  // there is no longer a stream
   const absl::Status& over_reason() const { return reason_; }
 
@@ -66,7 +66,7 @@ class DispatcherSession {
  private:
   const SessionOptions& options_;
   control::DispatcherStub& stub_;
-  Stream stream_;  // nullptr: it never began. Only the agent replaces it.
+  Stream stream_;  // nullptr: no stream yet. Only the agent replaces it.
   bool welcomed_ = false;
   std::optional<control::Welcome> welcome_;
   control::Heard heard_;

@@ -17,7 +17,7 @@
 namespace penstock::client {
 
 // Receives the events of a session's links, one call at a time per worker. Calls come from the
-// transport's threads: they must not block, nor open or close links.
+// transport's threads: they must not block, and must not open or close links.
 class ReaderEvents {
  public:
   virtual void OnLinkOpen(WorkerId worker) = 0;
@@ -33,15 +33,15 @@ class ReaderEvents {
 
 class Reader {
  public:
-  // `events` outlives it.
+  // `events` must outlive this object.
   Reader(control::Membership::Worker worker, ReaderEvents& events)
       : worker_(std::move(worker)), events_(events) {}
 
   const control::Membership::Worker& worker() const { return worker_; }
 
-  // Begins link `number` over a transport that is not given up (negotiation.cc), and returns the
-  // transport and why it was chosen. Returns the error of the negotiation, or of the transport's
-  // Dial(). All later errors are reported by OnLinkClosed.
+  // Begins link `number` over a transport that this client has not given up on (negotiation.cc),
+  // and returns the transport and why it was chosen. Returns the error of the negotiation, or of
+  // the transport's Dial(). All later errors are reported by OnLinkClosed.
   absl::StatusOr<transfer::TransportSelection> Dial(
       int64_t number, const transfer::TransportPreference& preference,
       const std::map<std::string, std::string>& given_up, transfer::DialOptions dial);
@@ -49,7 +49,7 @@ class Reader {
   void Close();
   // Does nothing unless link number `link` is the present link.
   void Grant(int64_t link, int64_t count);
-  // Does nothing without a link.
+  // Does nothing if there is no link.
   void Recall();
 
  private:

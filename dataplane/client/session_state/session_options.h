@@ -20,7 +20,7 @@ namespace penstock::client {
 // The options of a session, constant while it lives.
 struct SessionOptions {
   DistributeOptions distribute;
-  DeliveryFields delivery;                             // of `distribute`, OfMember()
+  DeliveryFields delivery;                             // from `distribute`, with OfMember()
   transfer::TransportPreference transport_preference;  // the protocol of the links
   TlsConfig tls;                                       // for grpc links
   transfer::TcpOptions tcp;
@@ -29,17 +29,17 @@ struct SessionOptions {
   int64_t repetition = 0;
   ClientId client;
   Incarnation incarnation;
-  std::optional<IndicesByPartition> state;  // delivered before a restore
-  control::Heard heard;                     // when that state was saved
+  std::optional<IndicesByPartition> state;  // the elements delivered before a restore
+  control::Heard heard;                     // as of when that state was saved
   // The session claims the deliveries in `state` and then leaves; nobody will call Next().
   bool claims_only = false;
-  // An element of Next() is delivered when PendingDeliveries report it, if the calling thread has
-  // any.
+  // If true, an element of Next() counts as delivered only when PendingDeliveries report it, if the
+  // calling thread has any.
   bool delivers_later = false;
-  // For received elements, if the protocol can use it; outlives the session. nullptr:
-  // DefaultPool().
+  // The pool for received elements, if the protocol can use it. It must outlive the session.
+  // nullptr: DefaultPool().
   Pool* pool = nullptr;
-  // Set from any thread: reading ends, and the deliveries are reported. May be null.
+  // Any thread may set it: reading then ends, and the deliveries are reported. May be null.
   const std::atomic<bool>* cancelled = nullptr;
   std::shared_ptr<EventLog> events = StderrEventLog();  // about links
 };

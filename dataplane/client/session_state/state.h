@@ -35,12 +35,12 @@ struct ReaderState {
   JobId job;             // 0: reading had not begun
   std::string job_name;  // also of an anonymous job
   ClientId client;
-  // The present repetition is last. The earlier ones were not wholly committed.
+  // The present repetition is last. The earlier ones were not completely committed.
   std::vector<Repetition> repetitions;
 };
 
 void Write(const ReaderState& state, StateWriter& writer);
-// DataLoss for bytes that Write() does not produce.
+// DataLoss for bytes that Write() cannot have produced.
 absl::StatusOr<ReaderState> ReadReaderState(StateReader& reader);
 
 // A complete state, for a restore by any number of ranks.
@@ -71,8 +71,8 @@ struct MergedStates {
   int64_t repetition = 0;  // the lowest that a rank was reading
 };
 // Merges states for readers under `terms` of the workers' dataset with that fingerprint; nullopt if
-// no rank had begun to read. `name` as in MergeRankStates(). InvalidArgument if the states were
-// saved under terms that do not fit.
+// no rank had begun to read. `name`: same as for MergeRankStates(). InvalidArgument if the states
+// were saved under terms that do not fit.
 absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobState> ranks,
                                                         const control::JobTerms& terms,
                                                         uint64_t dataset, uint64_t name);

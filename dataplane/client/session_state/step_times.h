@@ -22,7 +22,7 @@
 
 namespace penstock::client {
 
-// Not thread-safe. Does not read the clock while elements are ready before they are asked for.
+// Not thread-safe. Does not read the clock as long as each element is ready when it is requested.
 class StepTimes {
  public:
   using Clock = SteadyClock;
@@ -52,7 +52,7 @@ class StepTimes {
   }
   // Counts the trainer's time until now.
   void Account();
-  // Returns the steps up to the first call of Next() after the previous Steps().
+  // Returns the counts of steps, up to the first call of Next() after the previous Steps().
   control::StepCounts Steps() {
     count_steps_ = true;
     return steps_;

@@ -14,8 +14,9 @@ namespace penstock::client {
 
 // Tracks the elements received on the links to one worker. An element is forgotten as soon as the
 // worker certainly knows of its receive: a worker that has used a credit knows of all elements that
-// had been received when the credit was granted (transfer/transport.h). So no more elements are
-// kept than the worker may have had credits at a time, and those of one event. Not thread-safe.
+// had been received when the credit was granted (transfer/transport.h). So the number of kept
+// elements is at most the number of credits that the worker may have had at a time, plus the
+// elements of one event. Not thread-safe.
 class UnackedReceives {
  public:
   // Returns the elements that the worker may not know of.

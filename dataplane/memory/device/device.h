@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only interface to accelerators. The linker chooses the backend: cuda/backend.cc where the
-// CUDA toolkit was found, else cuda/no_device.cc. Tests link a fake device instead
+// The only interface to accelerators. The linker chooses the backend: cuda/backend.cc if the CUDA
+// toolkit was found, else cuda/no_device.cc. Tests link a fake device instead
 // (tests/dataplane/memory/fake_device.h). One suite tests all backends
 // (tests/dataplane/memory/device_conformance.h).
 //
@@ -24,7 +24,7 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Device memory. The destructor frees it; all work on it must be done by then.
+// Device memory. The destructor frees it; all work that uses it must be done by then.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -48,7 +48,8 @@ class DeviceEvent {
   // recorded. Returns an error if the device failed: the effect of the stream's work is then
   // unknown, and no later event of that stream will be done either.
   virtual absl::StatusOr<bool> Done() = 0;
-  // The same, but waits until the work is done. For tests and diagnostics, never on a data path.
+  // Same as Done(), but waits until the work is done. For tests and diagnostics, never on a data
+  // path.
   virtual absl::Status Wait() = 0;
 };
 
@@ -57,8 +58,8 @@ class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
   // Copies `bytes`. Both memories must stay unchanged until an event recorded after this call is
-  // done. If the host memory is not page-locked, the call may return late and copy through memory
-  // of the driver. InvalidArgument if a pointer is not of the expected kind.
+  // done. If the host memory is not page-locked, the call may block and copy through memory of the
+  // driver. InvalidArgument if a pointer is not of the expected kind.
   virtual absl::Status CopyToDevice(void* device, const void* host, size_t bytes) = 0;
   virtual absl::Status CopyToHost(void* host, const void* device, size_t bytes) = 0;
   virtual absl::Status Record(DeviceEvent& event) = 0;
@@ -98,7 +99,7 @@ struct DeviceInfo {
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
-  // "cuda 13.0", or "none" where no backend was built in.
+  // Returns "cuda 13.0", or "none" if no backend was built in.
   virtual std::string_view name() const = 0;
   // Returns how many devices this process can use, at least one. NotFound with the reason if there
   // is none. The first call may take a second, while a driver starts.
@@ -112,7 +113,8 @@ class DeviceBackend {
   virtual absl::StatusOr<DeviceInfo> Describe(int device) = 0;
   // Page-locks host memory, for all devices of the process.
   virtual Registrar& page_lock() = 0;
-  // ResourceExhausted if the device has less free memory. Waits for the device: not on a data path.
+  // ResourceExhausted if the device has less free memory. Waits for the device, so never call it on
+  // a data path.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(int device, size_t bytes) = 0;
   // Makes a new stream, independent of all others.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> MakeStream(int device) = 0;
@@ -125,7 +127,7 @@ class DeviceBackend {
   virtual absl::StatusOr<MemoryKind> KindOf(const void* address) = 0;
 };
 
-// The backend that is linked in.
+// Returns the backend that is linked in.
 DeviceBackend& LinkedDeviceBackend();
 
 // Describes the devices of `backend`: "cuda 13.0: 2 devices", "cuda 13.0: no GPU: …".

@@ -28,7 +28,7 @@ constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while a destruc
 
 using DeviceEventPtr = std::unique_ptr<DeviceEvent>;
 
-// Returns a number that no other thread of this process has had; from 1 on.
+// Returns this thread's number, from 1 on, which no other thread of this process has or had.
 uint64_t ThisThread() {
   static std::atomic<uint64_t> threads = 0;
   thread_local const uint64_t mine = ++threads;
@@ -47,7 +47,8 @@ class CopyPlaces {
   absl::StatusOr<int> StartCopy(Element&& element);
   absl::Status ReadyOn(int place, DeviceStream& stream);
   absl::Status ReadBy(int place, DeviceStream& stream);
-  // The same for a stream given by its handle. LetGo() records an event on each of these streams.
+  // These are for streams given by their handles. LetGo() records an event on each of these
+  // streams.
   absl::Status ReadyOn(int place, void* stream);
   absl::Status ReadBy(int place, void* stream);
   void LetGo(int place);
@@ -69,8 +70,8 @@ class CopyPlaces {
   const absl::Status& device_status() const { return device_status_; }
 
  private:
-  // A stream by its handle, and the thread that named it: every thread uses the same handle for its
-  // own default stream.
+  // A stream's handle, and the thread that named the stream, because every thread uses the same
+  // handle for its own default stream.
   struct Reader {
     void* stream;
     uint64_t thread = stream == PerThreadDefaultStream() ? ThisThread() : 0;
@@ -82,14 +83,14 @@ class CopyPlaces {
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   struct Place {
-    DeviceEventPtr copied;                // recorded after the copy
-    bool unrecorded = false;              // the device refused to record it so far
-    Element source;                       // kept until `copied` is done
-    bool reserved = false;                // for another writer
-    bool held = false;                    // by a DeviceElement
-    bool spoilt = false;                  // a reader could not be recorded, and may read forever
+    DeviceEventPtr copied;    // recorded after the copy
+    bool unrecorded = false;  // the device has refused to record it so far
+    Element source;           // kept until `copied` is done
+    bool reserved = false;    // for another writer
+    bool held = false;        // by a DeviceElement
+    bool spoilt = false;      // a reader's event could not be recorded, so it may still be reading
     std::vector<DeviceEventPtr> readers;  // recorded on their streams, after their reads
-    std::vector<Reader> streams;          // of readers without an event yet
+    std::vector<Reader> streams;          // streams of readers that have no event yet
 
     bool free() const { return !source && !reserved && !held && !spoilt && readers.empty(); }
   };
@@ -117,7 +118,7 @@ class CopyPlaces {
   std::vector<DeviceEventPtr> spare_;
   std::vector<std::unique_ptr<DeviceStream>> wrapped_;  // streams of the trainer
   absl::Status failure_;                                // why the last event could not be recorded
-  absl::Status device_status_;                          // of the last event that was queried
+  absl::Status device_status_;                          // status of the last event that was queried
   DeviceCopyEngineCounters counters_;
 };
 
@@ -139,7 +140,7 @@ absl::StatusOr<std::unique_ptr<CopyPlaces>> CopyPlaces::Create(
     place.readers.reserve(2);
     place.streams.reserve(2);
   }
-  // Most places have one reader. Its event is made here, so that no step makes one.
+  // Most places have one reader. The event for it is made here, so that steps make no events.
   for (int i = 0; i < options.places; ++i) {
     ASSIGN_OR_RETURN(DeviceEventPtr reader, backend.MakeEvent(options.device));
     ++made->counters_.events;
@@ -247,7 +248,7 @@ void CopyPlaces::LetGo(int place) {
   while (!its.streams.empty()) {
     const Reader reader = its.streams.back();
     its.streams.pop_back();
-    ReadBy(place, reader.waits()).IgnoreError();  // on error the place is spoilt
+    ReadBy(place, reader.waits()).IgnoreError();  // after an error the place is spoilt
   }
   its.held = false;
 }
@@ -258,7 +259,7 @@ void CopyPlaces::RecordCopy(Place& place) {
 }
 
 bool CopyPlaces::ReleaseSource(Place& place) {
-  if (place.unrecorded) RecordCopy(place);  // its place in the stream is still after the copy
+  if (place.unrecorded) RecordCopy(place);  // still after the copy in the stream
   // A failed device may still read the slot, so it stays lent.
   if (place.unrecorded || !Done(*place.copied)) return false;
   place.source = Element();
@@ -355,7 +356,7 @@ class DeviceCopyState {
     WaitUntil([&] { return With([](CopyPlaces& places) { return places.slots_held() == 0; }); });
   }
 
-  // Needs no lock: all that callers read through it is constant.
+  // Needs no lock, because callers read only constant data through it.
   const CopyPlaces& places() const { return *places_; }
   std::byte* address(int place) const { return places_->address(place); }
   int device() const { return device_; }

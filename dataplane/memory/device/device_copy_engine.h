@@ -28,7 +28,7 @@
 
 namespace penstock {
 
-// Granularity of place sizes that grow: the unit in which a NIC and the driver register memory.
+// Place sizes grow in steps of this size, the unit in which a NIC and the driver register memory.
 inline constexpr size_t kPlaceGranularity = 64 << 10;  // bytes
 
 struct DeviceCopyEngineOptions {
@@ -42,8 +42,8 @@ struct DeviceCopyEngineOptions {
 
 struct DeviceCopyEngineCounters {
   int64_t elements = 0;   // copies begun
-  int64_t bytes = 0;      // of their bodies
-  int64_t events = 0;     // made; a steady state adds none
+  int64_t bytes = 0;      // bytes of their bodies
+  int64_t events = 0;     // events made; a steady state adds none
   int slots_held = 0;     // on the host, for copies in progress
   int places_in_use = 0;  // on the device
   int places_held = 0;    // of these, held by a DeviceElement
@@ -75,15 +75,15 @@ class DeviceCopyEngine {
   void FreePlace(int place);
 
   // Returns the slots and frees the places that the device has finished with. CopyToDevice() does
-  // this too; call this method while no new elements arrive. Returns the number of slots still
-  // held.
+  // this too, so this method is needed only while no new elements arrive. Returns the number of
+  // slots still held.
   int Progress();
   // Does the same for engines that were destroyed with copies in progress.
   static int ProgressLeftOver();
 
   DeviceCopyEngineCounters counters() const;
-  // OK, or the error of the last event that was queried; after an error slots and places may never
-  // be released.
+  // Returns the status of the last event that was queried. After an error, slots and places may
+  // never be released.
   absl::Status device_status() const;
 
  private:

@@ -25,7 +25,7 @@ namespace penstock {
 
 struct DevicePrefetchQueueOptions {
   int device = 0;
-  int depth = 1;  // elements copied ahead of those delivered; 0: none
+  int depth = 1;  // elements copied ahead of the delivered ones; 0: none
   // The number of delivered elements that still exist, or that the device still reads.
   int held = 2;
   absl::Duration stop_within = absl::Seconds(2);  // same as DeviceCopyEngineOptions::stop_within
@@ -46,7 +46,7 @@ class DevicePrefetchQueue {
   }
   GpuDirectPool* gpu_direct_pool() const { return gpu_direct_pool_.get(); }  // or nullptr
 
-  // Announces that `element` will be taken, after the elements announced before. Keeps a handle on
+  // Announces that `element` will be taken after the elements announced earlier. Keeps a handle on
   // it until then.
   void Prefetch(const Element& element);
 
@@ -58,8 +58,8 @@ class DevicePrefetchQueue {
   // Drops all elements that Prefetch() announced.
   void Forget();
 
-  // Releases the host slots whose copies are done, and returns the number of copies still under
-  // way. The owner must call it regularly: nothing else returns these slots.
+  // Releases the host slots whose copies are done, and returns the number of copies still in
+  // progress. The owner must call it regularly: nothing else returns these slots.
   int Progress();
 
   DeviceCopyStats stats() const;
@@ -72,7 +72,7 @@ class DevicePrefetchQueue {
   };
 
   int places() const { return options_.depth + options_.held; }
-  // The same as GpuDirectPool::Take(); also counts the element.
+  // Same as GpuDirectPool::Take(), and also counts the element.
   DeviceElement TakeDirect(const Element& element) REQUIRES(mu_);
   absl::Status MakeRoom(const Element& element) REQUIRES(mu_);
   absl::StatusOr<DeviceElement> StartCopy(const Element& element) REQUIRES(mu_);
@@ -85,7 +85,7 @@ class DevicePrefetchQueue {
   mutable Mutex mu_;
   std::unique_ptr<DeviceCopyEngine> engine_ GUARDED_BY(mu_);
   size_t place_bytes_ GUARDED_BY(mu_) = 0;
-  // Engines with smaller places, until their copies are done.
+  // Engines with smaller places, which are kept until their copies are done.
   std::vector<std::unique_ptr<DeviceCopyEngine>> outgrown_ GUARDED_BY(mu_);
   std::deque<Waiting> waiting_ GUARDED_BY(mu_);  // in the order in which they will be taken
   DeviceCopyStats stats_ GUARDED_BY(mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a GPU's driver that lets a NIC write into the GPU's memory directly. As for device.h,
 // the linker chooses the implementation: cuda/gpu_direct_driver.cc, or cuda/no_gpu_direct_driver.cc
-// where there is no toolkit.
+// if there is no toolkit.
 #pragma once
 
 #include "absl/status/status.h"
@@ -18,7 +18,7 @@ struct GpuDirectFacts {
   enum class Ordering { kNone = 0, kOwner = 100, kAllDevices = 200 };
   Ordering ordering = Ordering::kNone;
   bool host_can_flush = false;  // cudaDeviceFlushGPUDirectRDMAWrites() works
-  bool several_paths = false;   // from NIC to GPU; none orders the writes of the others
+  bool several_paths = false;   // from NIC to GPU; writes over different paths are not ordered
 };
 
 // Any thread may call its methods.

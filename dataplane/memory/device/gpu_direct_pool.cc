@@ -22,7 +22,7 @@ constexpr int kMostFailures = 3;
 // Places take at most 1/kMostShare of a device's memory: a trainer needs the rest.
 constexpr size_t kMostShare = 16;
 
-// Keeps memory that something may still write to, until the process ends.
+// Keeps memory until the process ends, because a NIC may still write to it.
 void KeepForGood(std::unique_ptr<DeviceCopyEngine> engine) {
   static Mutex& mu = *new Mutex;
   static std::vector<std::unique_ptr<DeviceCopyEngine>>& kept =
@@ -48,7 +48,7 @@ class GpuDirectState {
   }
   void Try() { Become("being tried", false); }
   void TurnOn() { Become("on", false); }
-  // Turns it off for good.
+  // Turns it off permanently.
   void TurnOff(const absl::Status& why) { Become(absl::StrCat("off: ", why.message()), true); }
   void OnReceived(const absl::Status& status) {
     bool too_many = false;
@@ -86,11 +86,11 @@ class GpuDirectState {
 // A place's head on the host.
 struct DevicePlaceSlot : Slot {
   int place = 0;
-  Loan memory;                         // of the head; grows with it
+  Loan memory;                         // for the head; grows with the head
   std::shared_ptr<DevicePlaces> kept;  // while the place is lent
 };
 
-// Places of one size. Alive while the pool lends from them or any is lent.
+// Places of one size. Stays alive while the pool lends from it or any of its places is lent.
 class DevicePlaces final : public SlotOwner, public std::enable_shared_from_this<DevicePlaces> {
  public:
   DevicePlaces(std::unique_ptr<DeviceCopyEngine> engine, std::unique_ptr<Registration> registration,

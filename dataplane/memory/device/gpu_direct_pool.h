@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places on a device into which a NIC writes bodies of elements directly, where a link supports it
-// (transfer/ucx/gpu_direct.h). Such an element takes no slot in host memory and is not copied: only
-// its head is on the host. If that is not possible, or not known yet, elements are received in
-// host memory and the device copies them (device_prefetch_queue.h). No call fails for that reason;
-// state() reports which path is used, and why.
+// (transfer/ucx/gpu_direct.h). Such an element takes no slot in host memory and is not copied; only
+// its head is on the host. If direct writes are not possible, or it is not known yet whether they
+// are, elements are received in host memory and the device copies them (device_prefetch_queue.h).
+// No call fails for this reason; state() reports which path is used, and why.
 //
-// A dataset's last node gets this pool to make its elements in (dataset/iterator_output.h), and
-// passes it to its links. Only a node that passes elements on unchanged may produce a body that the
-// host cannot read.
+// A dataset's last node makes its elements in this pool (dataset/iterator_output.h), and passes the
+// pool to its links. Only a node that passes elements on unchanged may produce a body that the host
+// cannot read.
 #pragma once
 
 #include <cstddef>
@@ -38,17 +38,17 @@ class GpuDirectState;  // gpu_direct_pool.cc
 // One place, lent to a link for one block. Any thread, one thread at a time.
 class DevicePlace {
  public:
-  // The memory of the head, on the host, of the requested size. The place is lent as long as the
-  // loan exists. An element is made from the loan (GpuDirectPool::Take).
+  // Host memory of the requested size for the head. The place is lent as long as this loan exists.
+  // An element is made from the loan (GpuDirectPool::Take).
   Loan loan;
   absl::Span<std::byte> body;  // on the device
   // The registration of all places, as `Open` returned it.
   const Registration& registration() const;
   // After this call, work queued on the device sees the data that a NIC has written. After an error
-  // it does not, and the pool lends no more places.
+  // the device may not see them, and the pool lends no more places.
   absl::Status FlushWrites();
-  // Reports the result of the receive. Not called for a receive that failed because its connection
-  // had been closed. After three failures in a row the pool lends no more places.
+  // Reports the result of the receive. Do not call it for a receive that failed because its
+  // connection had been closed. After three failures in a row the pool lends no more places.
   void OnReceived(const absl::Status& status);
 
  private:
@@ -67,14 +67,14 @@ class GpuDirectPool final : public Pool {
  public:
   // Registers places of the device's memory for a writer such as a NIC; slow. An error gives the
   // reason why this is impossible. DeadlineExceeded means that the writer may still write to the
-  // places later: they are never freed.
+  // places later; these are then never freed.
   using Open = std::function<absl::StatusOr<std::unique_ptr<Registration>>(
       DeviceBackend& backend, GpuDirectDriver& driver, int device, absl::Span<std::byte> places)>;
 
   // `backend` and `driver` must outlive all places.
   GpuDirectPool(DeviceBackend& backend, GpuDirectDriver& driver,
                 const GpuDirectPoolOptions& options);
-  // Waits for a thread that is opening places.
+  // Waits for the thread that opens places, if there is one.
   ~GpuDirectPool() override;
 
   // Returns `pool` as a GpuDirectPool, or nullptr if it is not one.
@@ -85,14 +85,14 @@ class GpuDirectPool final : public Pool {
   // opens places.
   std::optional<DevicePlace> LendPlace(size_t head_bytes, size_t body_bytes, const Open& open);
 
-  // Returns the values of an element whose head is in a place's loan, a new handle at each call;
-  // empty if the head is elsewhere. The place is free when all these handles and the element are
-  // destroyed and the device has read the values.
+  // Returns the values of an element whose head is in a place's loan, as a new handle in each call;
+  // empty if the head is elsewhere. The place becomes free when all these handles and the element
+  // are destroyed and the device has read the values.
   DeviceElement Take(const Element& element);
 
-  // "on", "off: " and the reason, "being tried", or "not asked for".
+  // Returns "on", "off: " with the reason, "being tried", or "not asked for".
   std::string state() const;
-  int64_t grown() const;  // times that places were opened again, for larger bodies
+  int64_t grown() const;  // how often places were reopened for larger bodies
 
   absl::StatusOr<Loan> Lend(size_t bytes) override { return host_.Lend(bytes); }
   absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
@@ -113,7 +113,7 @@ class GpuDirectPool final : public Pool {
   mutable Mutex mu_;
   std::shared_ptr<DevicePlaces> places_ GUARDED_BY(mu_);               // the places to lend from
   std::vector<std::weak_ptr<DevicePlaces>> outgrown_ GUARDED_BY(mu_);  // earlier, smaller places
-  size_t opened_bytes_ GUARDED_BY(mu_) = 0;  // of a place, requested so far
+  size_t opened_bytes_ GUARDED_BY(mu_) = 0;  // largest place requested so far
   bool opening_ GUARDED_BY(mu_) = false;
   int64_t grown_ GUARDED_BY(mu_) = 0;
   Thread opener_ GUARDED_BY(mu_);

@@ -9,13 +9,13 @@
 
 namespace penstock {
 
-// Returns a pool whose segments `locking` page-locks when they are made. Slots of a segment that it
-// refuses are lent all the same: the device copies from them through memory of the driver, and
-// PageLocking reports why. `locking` must outlive the pool and its slots.
+// Returns a pool whose segments `locking` page-locks when they are made. If `locking` refuses a
+// segment, its slots are lent nevertheless: the device copies from them through memory of the
+// driver, and PageLocking reports why. `locking` must outlive the pool and its slots.
 std::shared_ptr<Pool> MakePageLockedPool(PageLocking& locking);
 
-// Returns the process's pool, on PageLocking::ForProcess(); DefaultPool() where that is off. Call
-// PageLocking::UseDevice() first.
+// Returns the process's pool, which uses PageLocking::ForProcess(); DefaultPool() if page-locking
+// is off. Call PageLocking::UseDevice() first.
 Pool& PageLockedPool();
 
 }  // namespace penstock

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kVariable[] = "PENSTOCK_PAGE_LOCK";
 
-// An invalid value is no reason to end a training run.
+// An invalid value does not end a training run.
 PageLockMode ModeOfEnvironment(EventLog& events) {
   const char* text = std::getenv(kVariable);
   if (text == nullptr || *text == '\0') return PageLockMode::kAuto;
@@ -64,7 +64,7 @@ void PageLocking::UseDevice(int device) {
   MutexLock lock(mu_);
   ComeNear(device);
   if (off_.has_value()) return;
-  // This makes the device's context the one that page-locks. Without it, Begin() would create a
+  // This makes the device's context current for page-locking. Without it, Begin() would create a
   // context on a different device.
   const absl::Status used = backend_.MakeEvent(device).status();
   if (used.ok() || !backend_.Count().ok()) Begin();

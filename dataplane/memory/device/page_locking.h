@@ -22,8 +22,8 @@
 namespace penstock {
 
 enum class PageLockMode {
-  kAuto,  // once this process uses a device; a missing device is not reported
-  kOn,    // from the first segment on; an event reports why it is impossible
+  kAuto,  // begins once this process uses a device; a missing device is not reported
+  kOn,    // begins with the first segment; an event reports a failure with the reason
   kOff,
 };
 // Parses "auto", "on" or "off"; InvalidArgument lists them.
@@ -47,23 +47,23 @@ class PageLocking {
   // for a device.
   void UseDevice(int device);
 
-  // Page-locks `memory`, once per segment and off the data path. Returns nullptr where page-locking
-  // is off or that memory cannot be locked: everything works without it, only slower. The first
-  // refusal is logged as the event "page_lock_refused". The metrics penstock_page_locks_total and
-  // penstock_page_locks_refused_total count all.
+  // Page-locks `memory`, once per segment and off the data path. Returns nullptr if page-locking is
+  // off or that memory cannot be locked; everything then works, but more slowly. The first refusal
+  // is logged as the event "page_lock_refused". The metrics penstock_page_locks_total and
+  // penstock_page_locks_refused_total count all attempts.
   std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
-  // The same for memory that is made before it is known whether a device will read it. UseDevice()
-  // page-locks the memory that waits; so does the next call of any other method once other code
-  // uses a device.
+  // Same as Lock(), for memory that is made before it is known whether a device will read it.
+  // UseDevice() page-locks the waiting memory; once other code uses a device, so does the next call
+  // of any other method.
   std::unique_ptr<PageLock> LockOnceInUse(absl::Span<std::byte> memory);
 
-  // Both begin to page-lock, as Lock() does, if other code uses a device by now.
+  // Like Lock(), both methods begin to page-lock if other code uses a device by now.
   bool on();
   std::string state();  // "on", or "off: " and the reason
 
  private:
   friend class PageLock;
-  // Begins to page-lock if that has not begun and is allowed.
+  // Begins to page-lock if this is allowed and has not begun.
   void Decide() REQUIRES(mu_);
   void ComeNear(int device) REQUIRES(mu_);
   void Begin() REQUIRES(mu_);
@@ -80,7 +80,7 @@ class PageLocking {
   // OK if memory is page-locked; an error with the reason if it is not; nullopt until a device is
   // used.
   std::optional<absl::Status> off_ GUARDED_BY(mu_);
-  std::set<int> near_ GUARDED_BY(mu_);  // devices whose NUMA node was passed on, if they have one
+  std::set<int> near_ GUARDED_BY(mu_);  // devices whose NUMA node, if known, was passed on
   std::set<PageLock*> waiting_ GUARDED_BY(mu_);
 };
 

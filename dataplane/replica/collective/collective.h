@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface to the transport of values between the processes of a group: NCCL (cuda/), or the
+// The interface that carries values between the processes of a group: NCCL (cuda/), or the
 // processes themselves (host_collective.h). For few calls with small values.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace penstock::replica {
 
 enum class CollectiveOp : uint8_t { kSum = 0, kMin = 1, kMax = 2 };
 
-// One rank's end of a communicator. As in NCCL, calls of all ranks are matched by their order
-// alone: each rank makes the same calls in the same order.
+// One rank's end of a communicator. As in NCCL, the calls of all ranks are matched only by their
+// order: each rank makes the same calls in the same order.
 //
 // Start(), Finish(), AllGather() and Split() are called by one thread at a time. They wait for the
 // slowest rank, so never call them on a thread that other threads wait for (a transport's or a

@@ -94,7 +94,7 @@ class CollectiveServer {
 
   Mutex mu_;
   std::vector<EventCallback> callbacks_ GUARDED_BY(mu_);
-  Communicators communicators_ GUARDED_BY(mu_);  // not ended
+  Communicators communicators_ GUARDED_BY(mu_);  // those that have not ended
   uint64_t next_ GUARDED_BY(mu_) = 0;
 };
 

@@ -177,7 +177,7 @@ absl::Status FrameLoop::Receive(size_t number) {
   while (status.ok()) {
     const ssize_t got = ::recv(peer.socket.fd(), bytes, sizeof(bytes), 0);
     if (got > 0) {
-      peer.heard = Clock::now();  // a frame that takes long to arrive is not silence
+      peer.heard = Clock::now();  // a slow frame is not silence
       peer.in.append(bytes, static_cast<size_t>(got));
     } else if (got == 0)
       status = absl::UnavailableError("its connection was closed");

@@ -70,7 +70,7 @@ class FrameLoop {
   Thread thread_;
 };
 
-// Send or receive one frame, before there is a loop. DeadlineExceeded after `deadline`.
+// Sends or receives one frame, before the loop exists. DeadlineExceeded after `deadline`.
 absl::Status SendFrame(const transfer::tcp::Socket& socket, std::string_view frame,
                        SteadyClock::time_point deadline);
 absl::StatusOr<std::string> ReceiveFrame(const transfer::tcp::Socket& socket, uint32_t most_bytes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between the processes of a group and the collective server, as bytes: a number for the
-// kind, then fields as state_bytes.h writes them. All processes must run the same release.
+// Messages between the processes of a group and the collective server, encoded as a number for the
+// kind, followed by fields as state_bytes.h writes them. All processes must run the same release.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct RankEnds {  // to the server
   absl::Status why;
   friend bool operator==(const RankEnds&, const RankEnds&) = default;
 };
-// To the server: the process leaves in an orderly way.
+// To the server: the process leaves normally.
 struct RankLeaves {
   friend bool operator==(const RankLeaves&, const RankLeaves&) = default;
 };

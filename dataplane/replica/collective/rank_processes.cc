@@ -31,7 +31,8 @@ using Clock = SteadyClock;
 constexpr uint32_t kMostGreetingBytes = 1 << 16;
 constexpr std::chrono::seconds kGreetingTime(5);
 constexpr std::chrono::milliseconds kRetryTime(20);
-constexpr std::chrono::milliseconds kLookAround(500);  // rank 0 reports missing ranks after it
+// After this time rank 0 reports missing ranks.
+constexpr std::chrono::milliseconds kLookAround(500);
 
 absl::Status Of(int rank, const absl::Status& why) {
   return absl::UnavailableError(absl::StrCat("rank ", rank, " is gone: ", why.message()));
@@ -275,7 +276,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ConnectToRoot(const RankProcesses& h
   const auto greet = [&]() -> absl::StatusOr<RankWelcome> {
     const RankHello hello{.launch = here.launch, .rank = here.rank, .ranks = here.ranks};
     RETURN_IF_ERROR(SendFrame(*socket, ToBytes(hello), deadline));
-    // Rank 0 reports at its own deadline which ranks are missing.
+    // At its own deadline rank 0 reports which ranks are missing.
     ASSIGN_OR_RETURN(const std::string frame,
                      ReceiveFrame(*socket, kMostGreetingBytes, deadline + kGreetingTime));
     ASSIGN_OR_RETURN(RankMessage message, RankMessageOf(frame));

@@ -6,7 +6,7 @@
 namespace penstock::transfer {
 namespace {
 
-// gRPC refuses trailers above 8 KiB, and a byte may take three on the wire.
+// gRPC refuses trailers above 8 KiB, and each byte may take three bytes on the wire.
 constexpr size_t kMaxMessageBytes = 2048;
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace penstock::transfer {
 
-// The message is cut to the length that gRPC's trailers carry.
+// Cuts the message to the length that gRPC's trailers can carry.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 

@@ -16,9 +16,9 @@
 namespace penstock::transfer {
 namespace {
 
-// gRPC allocates what it receives with malloc. glibc returns large blocks, and the top of a heap
-// above 128 KiB, to the system at once, to be faulted in again for the next element. Once a block
-// of this size has been allocated and freed, glibc keeps this much (mallopt(3), "dynamic mmap
+// gRPC allocates received data with malloc. glibc returns large blocks, and the top of a heap above
+// 128 KiB, to the system immediately, so that the next element must fault them in again. Once a
+// block of this size has been allocated and freed, glibc keeps this much (mallopt(3), "dynamic mmap
 // threshold").
 constexpr size_t kKeptByMalloc = 24 << 20;
 
@@ -46,8 +46,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   arguments.SetMaxReceiveMessageSize(largest > kMaxInt ? -1
                                                        : std::max<int>(largest, kMaxControlBytes));
   arguments.SetMaxSendMessageSize(-1);
-  // Elements arrive in few large pieces, and only as many as there are credits: window probing
-  // would send pings and settings between them.
+  // Elements arrive in a few large pieces, and only as many as there are credits. Window probing
+  // would only send pings and settings between them.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   arguments.SetInt(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 64 << 10);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);
@@ -104,7 +104,7 @@ void ReceiveStream::Grant(Credits credits) {
 
 void ReceiveStream::Recall() {
   MutexLock lock(mu_);
-  // With a second recall in one message, credits granted since the first are returned too.
+  // If one message has a second recall, credits granted since the first recall are returned too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
   WriteNext();
@@ -138,7 +138,7 @@ void ReceiveStream::CancelAfter(absl::Duration timeout) {
 }
 
 void ReceiveStream::OnReadDone(bool ok) {
-  if (ok && gate_.Enter()) {  // else closed: data that still arrives is dropped
+  if (ok && gate_.Enter()) {  // otherwise the link is closed, and arriving data is dropped
     broken_ = Handle();
     gate_.Leave();
   }

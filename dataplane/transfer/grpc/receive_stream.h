@@ -61,12 +61,12 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
   std::shared_ptr<ReceiveStream> self_;    // until OnDone
-  std::shared_ptr<ReceiveEvents> events_;  // of the reading side; until OnDone
+  std::shared_ptr<ReceiveEvents> events_;  // used by the reading side; until OnDone
   Gate gate_;                              // around events, and around use of the pool
   grpc::ByteBuffer read_;
   ElementReceiver receiver_;
-  bool open_ = false;    // of the reading side
-  absl::Status broken_;  // of the reading side: why it stopped
+  bool open_ = false;    // used by the reading side
+  absl::Status broken_;  // used by the reading side: why it stopped
 
   Mutex mu_;
   std::optional<grpc::Alarm> alarm_ GUARDED_BY(mu_);

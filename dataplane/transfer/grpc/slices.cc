@@ -21,7 +21,7 @@ std::vector<grpc::Slice> SlicesOf(const grpc::ByteBuffer& buffer) {
   return slices;
 }
 
-// Copies up to `size` bytes, starting `from` bytes after the beginning; returns how many.
+// Copies up to `size` bytes, starting at offset `from`; returns how many it copied.
 size_t CopyOut(const std::vector<grpc::Slice>& slices, size_t from, char* to, size_t size) {
   size_t copied = 0;
   for (const grpc::Slice& slice : slices) {
@@ -48,7 +48,7 @@ grpc::ByteBuffer ToBuffer(std::string_view message) {
 grpc::ByteBuffer ToBuffer(MessageType type, absl::Span<const std::byte> block, Loan loan) {
   const std::string header = EncodeHeader(type);
   auto kept = std::make_unique<Loan>(std::move(loan));
-  auto* bytes = const_cast<std::byte*>(block.data());  // gRPC only reads them
+  auto* bytes = const_cast<std::byte*>(block.data());  // gRPC only reads these bytes
   grpc::Slice slices[] = {
       grpc::Slice(header.data(), header.size()),
       grpc::Slice(

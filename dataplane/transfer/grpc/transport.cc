@@ -117,7 +117,7 @@ class GrpcListener : public Listener {
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    // For connections that do not begin a call, or do not speak HTTP/2.
+    // For connections that never begin a call or do not speak HTTP/2.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, HelloMilliseconds(limits));
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, HelloMilliseconds(limits));
     builder.SetMaxReceiveMessageSize(kMessageHeaderBytes + kMaxHelloBytes);

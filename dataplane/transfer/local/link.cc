@@ -104,7 +104,7 @@ void LocalLink::Deliver(ToClient& event) {
     case ToClient::kRecalled:
       return receiver->OnRecalled({event.count});
     case ToClient::kClosed:
-      End(event.reason);  // before the client's own closing can report OK
+      End(event.reason);  // before the client's own Close() can report OK
       return receiver->OnClosed(event.reason);
   }
 }
@@ -141,7 +141,8 @@ absl::Status LocalLink::Check(const Element& element) {
         absl::StrCat("an element of ", block.size(),
                      " bytes is above max_element_bytes = ", options_.max_element_bytes));
   }
-  // This process wrote the element, so only its spec is checked, and elements in a row share one.
+  // This process wrote the element, so only its spec is checked. Consecutive elements usually share
+  // one spec.
   if (element.spec() == admitted_) return absl::OkStatus();
   if (absl::Status fits = options_.spec.Admits(element.spec()); !fits.ok()) {
     return absl::DataLossError(fits.message());
@@ -152,7 +153,7 @@ absl::Status LocalLink::Check(const Element& element) {
 
 void LocalLink::End(const absl::Status& reason, std::vector<Sent> unconfirmed) {
   if (over_.exchange(true)) {
-    to_client_.Close();  // still waits for an event that runs
+    to_client_.Close();  // still waits for a running event
     return;
   }
   Fifo<ToClient> rest = to_client_.Close();
@@ -161,7 +162,7 @@ void LocalLink::End(const absl::Status& reason, std::vector<Sent> unconfirmed) {
     if (event.kind == ToClient::kSent) unconfirmed.push_back(std::move(event.sent));
   }
   receiver_.reset();
-  ReportReceived();  // closed inside OnElements
+  ReportReceived();  // in case OnElements closed the link
   to_worker_.Post(
       {.kind = ToWorker::kClosed, .reason = reason, .unconfirmed = std::move(unconfirmed)});
 }

@@ -68,9 +68,9 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   std::atomic<bool> closing_{false};  // no more Send()
   std::atomic<bool> over_{false};     // End() was called
 
-  // Used only by the events of their side, and cleared by the last one.
+  // Used only by the events of one side each, and cleared by the last event.
   std::shared_ptr<ReceiveEvents> receiver_;
-  std::optional<Acknowledged> unreported_;  // received, not yet reported to the worker
+  std::optional<Acknowledged> unreported_;  // received but not yet reported to the worker
   Spec admitted_;                           // the last spec that `options_.spec` admitted
   std::shared_ptr<SendEvents> sender_;
   std::function<void(LocalLink*)> ended_;

@@ -80,7 +80,7 @@ RingReader::Found Channel::Read(uint64_t& word) {
 }
 
 void Channel::RingIfAsleep() {
-  // Rings once per sleep, because the side that was rung may run late.
+  // Rings only once per sleep, because the other side may take time to wake.
   if (other_.sleeps.load(std::memory_order_seq_cst) != 0 &&
       other_.sleeps.exchange(0, std::memory_order_seq_cst) != 0) {
     RingDoorbell();
@@ -89,7 +89,7 @@ void Channel::RingIfAsleep() {
 
 void Channel::RingDoorbell() {
   MutexLock lock(doorbell_mu_);
-  // A full socket holds packets that wake the other side.
+  // If the socket is full, the packets in it wake the other side anyway.
   if (doorbell_ != nullptr) doorbell_->Send(PacketKind::kRing).IgnoreError();
 }
 

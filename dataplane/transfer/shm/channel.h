@@ -17,9 +17,9 @@
 
 namespace penstock::transfer {
 
-// The state that one side announces. In shared memory.
+// The state that one side announces, in shared memory.
 struct SideMemory {
-  alignas(kApart) std::atomic<uint32_t> sleeps;   // not rung since it began to sleep
+  alignas(kApart) std::atomic<uint32_t> sleeps;   // it sleeps and has not been rung since
   alignas(kApart) std::atomic<uint32_t> blocked;  // it waits for room in the ring that it writes
 };
 
@@ -37,17 +37,17 @@ class Channel {
   // REQUIRES: the segment is large enough for a ControlMemory.
   Channel(SharedSegment control, Side side);
 
-  // Any thread. Words that find no room wait in private memory, in order, for Flush().
+  // Any thread. If there is no room, words wait in private memory, in order, for Flush().
   void Send(uint64_t word);
   void Flush();
   // Returns true if no word waits for room.
   bool flushed() const;
-  // Sets the link's socket, which rings the other side when it sleeps; rings at once, for words
-  // sent before. REQUIRES: it lives until ClearDoorbell().
+  // Sets the link's socket, which rings the other side when it sleeps; also rings immediately, for
+  // words sent earlier. REQUIRES: it lives until ClearDoorbell().
   void SetDoorbell(const PacketSocket& socket);
   void ClearDoorbell();
 
-  // One thread. empty(): the other side has written no more words. Read(): its next word.
+  // One thread. empty() returns true if there is no further word; Read() returns the next one.
   bool empty() { return reader_.empty(); }
   RingReader::Found Read(uint64_t& word);
   // Set it before sleeping, then check again; clear it afterwards.

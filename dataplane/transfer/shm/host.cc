@@ -26,7 +26,7 @@ std::string Target(const char* path) {
   return bytes > 0 ? std::string(target, bytes) : "unknown";
 }
 
-// The fields of a description in order, with the meaning of a difference.
+// The meaning of a difference in each field of a description, in order.
 constexpr const char* kDifferences[] = {
     "speaks a different version of the protocol",
     "is on a different machine",

@@ -32,9 +32,10 @@ class Loop final : public EventLoop {
     virtual void SetSleeps(bool sleeps) = 0;
     // Returns when Poll() must be called at the latest.
     virtual Nanoseconds deadline() const = 0;
-    // If true, the loop removes the member, calls OnDropped() and then calls nothing more.
+    // If this returns true, the loop removes the member and calls OnDropped(), which is the last
+    // call.
     virtual bool over() const = 0;
-    virtual void OnDropped() = 0;  // the descriptors may be closed
+    virtual void OnDropped() = 0;  // from now on the descriptors may be closed
 
    protected:
     // False in a forked child, which has neither the loop nor the memory.
@@ -47,7 +48,7 @@ class Loop final : public EventLoop {
   // When OnSocket() is called for a readable socket.
   enum class Trigger : uint8_t {
     kLevel,
-    kEdge,  // it reads everything, or returns by its deadline
+    kEdge,  // once; OnSocket() reads everything, or continues by its deadline
   };
 
   // Any thread. The member owns the descriptors and keeps them open until it has been dropped.
@@ -79,7 +80,7 @@ class Loop final : public EventLoop {
   bool HandleDescriptors();  // true if there was one
 
   Descriptor epoll_;
-  std::atomic<size_t> members_count_{0};  // includes the new ones
+  std::atomic<size_t> members_count_{0};  // includes new members
   std::atomic<bool> has_new_{false};
 
   // Used by the serving thread only.

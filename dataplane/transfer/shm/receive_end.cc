@@ -19,7 +19,7 @@
 namespace penstock::transfer {
 namespace {
 
-// Words read before other links are served.
+// How many words are read before other links are served.
 constexpr int kWordsOfWorkerAtOnce = 64;
 
 uint64_t BytesOfBlock(const HeadPrefix& prefix) {
@@ -260,7 +260,7 @@ absl::Status ReceiveEnd::ReceiveElement(ReceiveSlots& slots, const SlotWord& wor
   }
   std::byte* block = arrived.body - word.head_bytes;
   std::memcpy(block, arrived.shared - word.head_bytes, word.head_bytes);
-  // From here on the head is private. Only the size of the body is relied on.
+  // From here on the head is private. Only the size of the body must be trusted.
   if (PrefixOf(block).head_bytes != word.head_bytes) {
     return absl::DataLossError("a head's length differs from the length that the worker reported");
   }

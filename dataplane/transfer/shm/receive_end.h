@@ -33,7 +33,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   // Any thread:
   void Grant(Credits credits);
   void Recall();
-  void Close();  // no event after it
+  void Close();  // no event runs after it
 
   // On the serving thread of the loop:
   bool Poll(Loop::Nanoseconds now) override;
@@ -59,7 +59,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   absl::Status ReceiveError(const SlotWord& word);
   absl::Status Receive(Element element);
   absl::Status Check(const Element& element) const;
-  // Copies an object that begins with a `Prefix`, from which `bytes_of` reads its size.
+  // Copies an object that begins with a `Prefix`; `bytes_of` reads the object's size from it.
   template <class Prefix, class BytesOf>
   absl::StatusOr<absl::Span<std::byte>> CopyOut(const SlotWord& word, size_t max_bytes,
                                                 BytesOf bytes_of, Loan& loan);

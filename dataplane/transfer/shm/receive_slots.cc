@@ -151,7 +151,7 @@ void ReceiveSlots::Close() {
 
 void ReceiveSlots::LetGoOfHold() {
   if (!hold_) return;
-  ::shutdown(hold_.get(), SHUT_RDWR);  // even if a forked child has it too
+  ::shutdown(hold_.get(), SHUT_RDWR);  // works even if a forked child also has it
   hold_.Reset();
 }
 

@@ -37,12 +37,12 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     SlotLayout layout;
     int fd;  // open until the segment is retired
   };
-  // Makes a segment with `count` slots, or fewer, for blocks of `bytes`, all at the worker.
-  // ResourceExhausted if there is no memory for it.
+  // Makes a segment with `count` slots, or fewer, for blocks of `bytes`. All slots start at the
+  // worker. ResourceExhausted if there is no memory for it.
   absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
-  // Maps a segment of the worker for reading. DataLoss if it does not match the worker's numbers,
-  // ResourceExhausted if this process cannot map it. Keeps `hold` in place of an earlier one, and
-  // shuts it down once this object is closed and has no slot.
+  // Maps a segment of the worker for reading. DataLoss if it does not have the size that the worker
+  // announced, ResourceExhausted if this process cannot map it. Keeps `hold` in place of an earlier
+  // one, and shuts it down once this object is closed and has no slot.
   absl::Status Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
                      const Descriptor& segment, Descriptor hold);
   // Releases a segment that the worker no longer uses. DataLoss if there is no such segment or one
@@ -52,8 +52,8 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   // A slot that the worker has given to the client.
   struct Arrived {
     Loan loan;
-    const std::byte* shared;    // the place of its body, which the worker may still write
-    std::byte* body = nullptr;  // the same, with kHeadRoom private bytes before it
+    const std::byte* shared;    // its body, which the worker may still write
+    std::byte* body = nullptr;  // same as `shared`, with kHeadRoom private bytes before it
     size_t body_bytes = 0;
   };
   // DataLoss for a slot that does not exist, is not the worker's, or has a different generation.
@@ -69,7 +69,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
     uint32_t number = 0;
     uint32_t generation = 0;
     bool here = false;
-    const SlotView* drop_written = nullptr;  // on return
+    const SlotView* drop_written = nullptr;  // call DropWritten() on return
   };
   struct Segment {
     SharedSegment memory;
@@ -93,7 +93,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   bool closed_ GUARDED_BY(mu_) = false;
   int64_t here_ GUARDED_BY(mu_) = 0;  // number of slots, of all segments
   Descriptor hold_ GUARDED_BY(mu_);
-  // Set while closed with slots here, until they are returned.
+  // Set while this object is closed and slots are still here.
   std::shared_ptr<ReceiveSlots> self_ GUARDED_BY(mu_);
 };
 

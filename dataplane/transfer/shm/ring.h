@@ -15,10 +15,10 @@ inline constexpr size_t kApart = 128;  // bytes
 
 inline constexpr size_t kRingWords = 1024;  // a power of two
 
-// In shared memory.
+// In shared memory. The writer sets `written`, the reader sets `read`.
 struct RingMemory {
-  alignas(kApart) std::atomic<uint64_t> written;  // number of words so far, by the writer
-  alignas(kApart) std::atomic<uint64_t> read;     // number of words so far, by the reader
+  alignas(kApart) std::atomic<uint64_t> written;  // number of words so far
+  alignas(kApart) std::atomic<uint64_t> read;     // number of words so far
   alignas(kApart) std::atomic<uint64_t> words[kRingWords];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "a lock would not be shared");
@@ -31,7 +31,8 @@ class RingWriter {
   // Returns false if the ring is full.
   bool Write(uint64_t word) {
     if (next_ - read_ >= kRingWords) read_ = ring_.read.load(std::memory_order_seq_cst);
-    if (next_ - read_ >= kRingWords) return false;  // also if the reader's number is impossible
+    // Also if the reader's number is impossible.
+    if (next_ - read_ >= kRingWords) return false;
     ring_.words[next_ % kRingWords].store(word, std::memory_order_relaxed);
     // seq_cst: visible before the writer loads the reader's flag (channel.h).
     ring_.written.store(++next_, std::memory_order_seq_cst);
@@ -54,7 +55,7 @@ class RingReader {
     return next_ == written_;
   }
   enum class Found { kWord, kNothing, kNonsense };
-  // `word` is set for kWord only.
+  // `word` is set only for kWord.
   Found Read(uint64_t& word) {
     if (empty()) return Found::kNothing;
     if (written_ - next_ > kRingWords) return Found::kNonsense;

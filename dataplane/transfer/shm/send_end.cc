@@ -17,14 +17,14 @@
 namespace penstock::transfer {
 namespace {
 
-// The time from the connection to the greeting, which a client sends at once.
+// The time limit for the greeting, which a client sends immediately after connecting.
 constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * Loop::kMillisecond;
 // How long a client may take to read the data sent before a link was closed.
 constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * Loop::kMillisecond;
 // A segment may have this many times the bytes that this release would use for the requested slots,
 // because a different release may round up differently.
 constexpr size_t kAskedSlack = 2;
-// Words read before other links are served.
+// How many words are read before other links are served.
 constexpr int kWordsOfClientAtOnce = 256;
 
 // A segment has few large slots. The client is asked for more segments until it has made as many
@@ -55,7 +55,7 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   using SendHandle::SendHandle;
   std::shared_ptr<Pool> pool() override { return end_->slots(); }
   absl::Status Send(Sent&& sent) override {
-    // A reader may write into its slot, so an element that others read here too is copied.
+    // A reader may write into its slot, so an element that others also read here is copied.
     Element& element = sent.element;
     if (element && element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
       ASSIGN_OR_RETURN(element, CopyChecked(DefaultPool(), element.block(), element.spec()));
@@ -64,7 +64,7 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   }
 };
 
-// Returns the word for a block that had to be copied.
+// Returns the kind of word for a block that had to be copied.
 WordKind WhyCopied(const SlotOwner* made_by) {
   if (SendSlots::IsMissed(made_by)) return WordKind::kCopiedNoSlot;
   if (dynamic_cast<const SendSlots*>(made_by) != nullptr) return WordKind::kCopiedForAnother;
@@ -139,7 +139,8 @@ void SendEnd::Pump() {
         socket_.Send(PacketKind::kWelcome).IgnoreError();  // the socket reports its end
         continue;
       }
-      if (message.type == MessageType::kClosed) break;  // sent once the client sees all before it
+      // kClosed is sent after the client can see all earlier messages.
+      if (message.type == MessageType::kClosed) break;
       const Room room = RoomFor(message);
       next_.emplace(
           PendingMessage{std::move(message), room, std::nullopt, std::nullopt, std::nullopt});
@@ -177,7 +178,7 @@ bool SendEnd::FindSlot(PendingMessage& next) {
   }
   next.place = slots_->Claim(next.room.bytes);
   if (next.place.has_value()) return true;
-  waits_for_slot_ = true;  // before the last check: later returns see it
+  waits_for_slot_ = true;  // set before the last check, so that later returns see it
   next.place = slots_->Claim(next.room.bytes);
   return next.place.has_value();
 }
@@ -225,7 +226,7 @@ void SendEnd::Ask(const Room& room, uint64_t more) {
   // As many slots as may be sent before one must return, plus those being read meanwhile, and at
   // least enough bytes for each slot to rest (free_slots.h).
   const uint64_t in_use = room.kind == WordKind::kFrame
-                              ? 4  // they return at once
+                              ? 4  // they return immediately
                               : std::max<uint64_t>(queue_.size(), most_credits_) + 3;
   const size_t slot_bytes = LayoutFor(room.bytes, 1).body_bytes;
   const uint64_t wanted = more > 0 ? more : std::max<uint64_t>(in_use, RestBytes() / slot_bytes);
@@ -313,7 +314,7 @@ absl::Status SendEnd::Settle(PendingCounts& pending) {
     RETURN_IF_ERROR(queue_.OnReceived(received, received_));
     RETURN_IF_ERROR(queue_.Grant(granted));
     most_credits_ = std::max(most_credits_, static_cast<uint64_t>(queue_.credits()));
-    if (sends_on) Pump();  // received elements are released by now, else no slot is free
+    if (sends_on) Pump();  // now that received elements are released and slots are free
   }
   if (received > 0) events_->OnReceived(received_);
   received_.clear();

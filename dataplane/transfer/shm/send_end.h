@@ -59,18 +59,18 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   std::function<void()> on_over;
 
  private:
-  // The room of a message in a slot, and the word that announces it.
+  // The room that a message takes in a slot, and the kind of word that announces it.
   struct Room {
     WordKind kind = WordKind::kBlock;
-    size_t bytes = 0;         // in place of the body
-    uint32_t head_bytes = 0;  // before it
+    size_t bytes = 0;         // in the body's place
+    uint32_t head_bytes = 0;  // before the body
   };
   // A message taken from the queue, with a slot once one was found.
   struct PendingMessage {
     SendQueue::OutgoingMessage message;
     Room room;
     std::optional<SharedPool::Place> shared;  // in a segment for several readers
-    std::optional<SlotWord> in_place;         // made there; now the client's
+    std::optional<SlotWord> in_place;         // it was made there; the slot is now the client's
     std::optional<SendSlots::Place> place;    // otherwise a slot to copy into
   };
 
@@ -96,7 +96,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   void SendReason(const absl::Status& reason);
   void SendClosed(Loop::Nanoseconds now);
   void DrainRing();
-  void MoveOut(Sent& sent) const;  // out of the client's memory
+  void MoveOut(Sent& sent) const;  // copies it out of the client's memory
   void Finish();
   void Fail(const absl::Status& status);
 
@@ -107,7 +107,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   // Returns false if no slot is free or the client is still mapping its segment. Otherwise call
   // Announce().
   bool FindSlot(PendingMessage& next) REQUIRES(mu_);
-  // Asks for `more` slots; 0: for as many as may be on their way.
+  // Asks for `more` slots; 0: for as many as may be in transit.
   void Ask(const Room& room, uint64_t more = 0) REQUIRES(mu_);
   void AskFor(const Room& room, uint64_t slots) REQUIRES(mu_);
   void AskForMissed(const Sent& sent) REQUIRES(mu_);
@@ -130,23 +130,23 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   Loop::Nanoseconds end_by_ = Loop::kNever;
 
   std::atomic<bool> over_{false};
-  std::atomic<bool> gone_{false};            // the client or the link: nothing more is sent
-  std::atomic<bool> closing_{false};         // queue_ is closed, to be reported to the client
-  std::atomic<bool> waits_for_slot_{false};  // by next_
+  std::atomic<bool> gone_{false};     // the client or the link is gone, so nothing more is sent
+  std::atomic<bool> closing_{false};  // queue_ is closed, to be reported to the client
+  std::atomic<bool> waits_for_slot_{false};  // next_ waits for one
   std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
 
   mutable Mutex mu_;
   SendQueue queue_ GUARDED_BY(mu_);
   std::optional<PendingMessage> next_ GUARDED_BY(mu_);  // not announced yet
   bool pumping_ GUARDED_BY(mu_) = false;                // a thread is in Pump()
-  // Slots that the client was asked for and has not made yet. It may make fewer at a time.
+  // Slots that the client was asked for but has not made yet. It may make fewer at a time.
   struct Asked {
     Room room;
     uint64_t slots = 0;
     size_t most_bytes = 0;  // of the next segment
   };
   std::optional<Asked> asked_ GUARDED_BY(mu_);
-  uint64_t most_credits_ GUARDED_BY(mu_) = 0;           // the most that it had at a time
+  uint64_t most_credits_ GUARDED_BY(mu_) = 0;  // the most that the client has had at a time
   std::map<size_t, int> asks_on_miss_ GUARDED_BY(mu_);  // by bytes of a body
   uint64_t flush_frame_ GUARDED_BY(mu_) = 0;            // the frame that flush_at_ is for
   SendShared shared_ GUARDED_BY(mu_);

@@ -27,22 +27,22 @@ class SendShared {
   void Allow() { wanted_ = true; }
 
   enum class Way {
-    kWord,   // by GiveAway()
+    kWord,   // send the word that GiveAway() returns
     kLater,  // the client is mapping the segment: ask again after OnMapped()
-    kCopy,   // through a slot of the client: it maps none, has that slot already, or has as many
-             // bytes of such slots as a reader may hold (SharedPool)
+    kCopy,   // copy into a slot of the client, because the client maps no segments, has that slot
+             // already, or has as many bytes of such slots as a reader may hold (SharedPool)
   };
-  // Returns how an element is sent to the client. Announces a segment that is new to the client.
+  // Returns how to send an element to the client. Announces a segment that is new to the client.
   Way WayFor(const SharedPool::Place& place, const PacketSocket& socket);
   // Returns the word that lends the slot to the client; `loan` keeps the slot. REQUIRES: WayFor()
   // was kWord.
   SlotWord GiveAway(const SharedPool::Place& place, Loan loan);
 
   // Handles the client's answer to a kShared. A refusal is logged with its reason
-  // ("shared_segment_refused"). DataLoss if the client was not asked.
+  // ("shared_segment_refused"). DataLoss if it answers without having been asked.
   absl::Status OnMapped(const Packet& packet);
   // Returns the loan of a slot that the client has given back. DataLoss if the client does not have
-  // it, or for a different generation.
+  // the slot, or if the generation differs.
   absl::StatusOr<Loan> OnReturned(const SlotWord& word);
 
   // Called at the link's end. The loop then keeps the slots that the client has, until the client
@@ -51,7 +51,7 @@ class SendShared {
 
  private:
   struct Shown {
-    Loan loan;  // while the client has it
+    Loan loan;  // kept while the client has the slot
     uint32_t generation = 0;
   };
   struct Known {

@@ -15,9 +15,9 @@
 namespace penstock::transfer {
 namespace {
 
-// This many bytes of wholly free segments with slots of a different size are kept.
+// This many bytes of completely free segments with slots of a different size are kept.
 constexpr size_t kKeptIdle = 64 << 20;
-// A segment with slots above the largest size class is not kept once it is wholly free.
+// A segment with slots above the largest size class is not kept once it is completely free.
 const size_t kLargestKept = HeapPool::ClassBytes(HeapPool::kClasses - 1);
 
 }  // namespace
@@ -109,7 +109,7 @@ bool SendSlots::IsMissed(const SlotOwner* owner) {
 }
 
 absl::StatusOr<Loan> SendSlots::Lend(size_t bytes) {
-  return DefaultPool().Lend(bytes);  // only for a block is the body's place known
+  return DefaultPool().Lend(bytes);  // the body's place is known only for a block
 }
 
 absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) {

@@ -3,7 +3,7 @@
 // slot is free, held here (an element is being made in it, copied into it, or waits in it), at the
 // client, or both: a slot at the client is still held until its element has been received. It is
 // free again when neither side has it. Nothing is read from memory that the client can write: heads
-// are in private memory until they are given away.
+// stay in private memory until they are given away.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   ~SendSlots() override;
 
   // Adds a segment from the client, of at most `most_bytes`, with all slots free. InvalidArgument
-  // for an impossible or larger one, or a number in use; ResourceExhausted above this process's
-  // bound for shared memory, or if it cannot be mapped.
+  // if the segment is impossible or larger, or if its number is in use; ResourceExhausted above
+  // this process's bound for shared memory, or if the segment cannot be mapped.
   absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, size_t most_bytes,
                    const Descriptor& segment);
 
@@ -48,22 +48,22 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   uint64_t TakeMissed() {
     return missed_.load(std::memory_order_relaxed) == 0 ? 0 : missed_.exchange(0);
   }
-  // Takes a free slot whose body takes `bytes`; nullopt if there is none.
+  // Takes a free slot with room for a body of `bytes`; nullopt if there is none.
   std::optional<Place> Claim(size_t bytes);
   // Gives the client the slot that keeps `block`, as GiveAway() does. nullopt unless it is one of
-  // these slots, is held for that block alone and its body is where a body belongs.
+  // these slots, is held only for that block, and has the body in its proper place.
   std::optional<SlotWord> GiveInPlace(absl::Span<const std::byte> block);
   // True if the address is in one of the segments.
   bool Owns(const std::byte* address) const;
   // Gives the slot of `body` to the client, with the head before the body; returns the word for it.
   // REQUIRES: the slot is held here.
   SlotWord GiveAway(const std::byte* body, uint32_t head_bytes);
-  // The client has returned the slot. DataLoss if it does not have it, or for a different
-  // generation.
+  // Handles a slot that the client has returned. DataLoss if the client does not have it, or if the
+  // generation differs.
   absl::Status OnReturned(const SlotWord& word);
 
-  // Removes segments and returns their numbers, for the client to retire: wholly free ones without
-  // slots for `bytes`, if their slots are large or such segments are many.
+  // Removes segments and returns their numbers, for the client to retire: completely free segments
+  // whose slots do not fit `bytes`, if their slots are large or there are many such segments.
   std::vector<uint32_t> TakeIdle(size_t bytes);
 
   // Call this when the link is gone: from then on no slot is free.
@@ -113,7 +113,7 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   std::map<size_t, FreeSlots<SharedSlot>> free_ GUARDED_BY(mu_);           // by bytes of a body
   bool closed_ GUARDED_BY(mu_) = false;
   int64_t held_ GUARDED_BY(mu_) = 0;
-  // Set while closed with slots held, until they are returned.
+  // Set while this object is closed and slots are still held.
   std::shared_ptr<SendSlots> self_ GUARDED_BY(mu_);
 };
 

@@ -3,8 +3,8 @@
 // when the other one ends. Traffic for every element goes through the rings (channel.h), not
 // through here.
 //
-// Unix sockets in the abstract namespace: no file remains. Only connections from processes of the
-// same user are accepted.
+// These are Unix sockets in the abstract namespace, so that no file remains. Only connections from
+// processes of the same user are accepted.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ enum class PacketKind : uint32_t {
   // such segments are no longer read
   kShared = 20,
   kGiveUp = 21,  // a: the number of such a segment, of which the client has no slot
-  // Both directions. The ring has words for a side that sleeps. It is a packet on the link's own
-  // socket, since any process that holds an eventfd can make it blocking or full
+  // Both directions. Wakes a side that sleeps while its ring has words. It is a packet and not an
+  // eventfd, because any process that holds an eventfd can make it blocking or full
   kRing = 32,
 };
 
@@ -78,12 +78,12 @@ class PacketSocket {
   // Unavailable if the other side is gone or does not read.
   absl::Status Send(PacketKind kind, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
                     std::string_view text = {}, std::initializer_list<int> descriptors = {}) const;
-  // NotFound if there is none now, Unavailable if the other side is gone, DataLoss if it is
-  // malformed.
+  // Returns the next packet. NotFound if there is none now, Unavailable if the other side is gone,
+  // DataLoss if the packet is malformed.
   absl::StatusOr<Packet> Receive() const;
 
-  // Returns a descriptor that becomes readable when the other process ends, even if a child of it
-  // keeps the socket; empty if the system has no such descriptor.
+  // Returns a descriptor that becomes readable when the other process ends, even if a child of that
+  // process keeps the socket; empty if the system has no such descriptor.
   Descriptor OpenPeerPidfd() const;
   absl::Status CheckPeerUser() const;
 
@@ -94,8 +94,8 @@ class PacketSocket {
 // Returns a socket that listens at that name.
 absl::StatusOr<Descriptor> ListenAt(std::string_view name);
 // Returns the next connection, from a process of the same user. NotFound if there is none.
-// ResourceExhausted if this process or machine has no room for it; the connection stays for later.
-// PermissionDenied for another user's connection, which is closed.
+// ResourceExhausted if this process or machine has no room for it; the connection then stays
+// queued. PermissionDenied for another user's connection, which is closed.
 absl::StatusOr<PacketSocket> AcceptFrom(int listener);
 
 }  // namespace penstock::transfer

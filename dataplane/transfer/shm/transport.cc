@@ -25,7 +25,7 @@ namespace penstock::transfer {
 namespace {
 
 constexpr char kScheme[] = "shm:";
-// Time until the next attempt after no descriptor was left for a connection.
+// The pause before the next attempt after there was no descriptor for a connection.
 constexpr Loop::Nanoseconds kAcceptPause = 100'000'000;
 
 // The part of a listener that the loop serves.
@@ -75,7 +75,7 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
         try_again_ = Loop::Now() + kAcceptPause;
         return;
       }
-      if (socket.ok()) LetIn(*std::move(socket));  // else it belongs to a different user
+      if (socket.ok()) LetIn(*std::move(socket));  // otherwise it belongs to a different user
     }
   }
   void OnPeerEnd() override {}

@@ -20,15 +20,15 @@ enum class WordKind : uint8_t {
   kFrame = 3,     // a frame in the body's place
   kError = 4,     // the block of an error in the body's place
   kRecalled = 5,  // this many credits are returned unused
-  kShared = 6,    // same as kElement, in a segment of the worker's, which the client only reads
+  kShared = 6,    // same as kElement, but in a segment of the worker, which the client only reads
   // Same as kElement, but the worker copied the block into the slot, because:
-  kCopiedNoSlot = 7,       // no slot was free when it was made
-  kCopiedForAnother = 13,  // it was made in the memory of a different client
-  kCopiedElsewhere = 14,   // it was made in the memory of a node that keeps elements
+  kCopiedNoSlot = 7,       // no slot was free when the element was made
+  kCopiedForAnother = 13,  // the element was made in the memory of a different client
+  kCopiedElsewhere = 14,   // the element was made in the memory of a node that keeps elements
   // Client to worker.
   kReturn = 8,         // the worker has the slot again
-  kReceived = 9,       // this many of the oldest were received
-  kGranted = 10,       // this many more may be sent
+  kReceived = 9,       // this many of the oldest elements were received
+  kGranted = 10,       // this many more elements may be sent
   kRecall = 11,        // asks for the unused credits
   kReturnShared = 12,  // one of the worker's slots, which the client no longer reads
 };

@@ -51,7 +51,7 @@ void Incoming::IntoText() {
   Into({reinterpret_cast<std::byte*>(text_.data()) + kMessageHeaderBytes, body_bytes()});
 }
 
-// Moves data that was read ahead to its place; false if there is none.
+// Moves data that was read ahead to its place; returns false if there is none.
 bool Incoming::TakeAhead() {
   if (ahead_.empty()) return false;
   const auto take = [this](std::byte* to, size_t most) {

@@ -35,17 +35,19 @@ class Incoming {
   MessageType type() const { return fields_.type; }
   uint8_t flags() const { return fields_.flags; }
   uint64_t body_bytes() const { return fields_.body_bytes; }
-  // The body is read to `body`. REQUIRES: it has body_bytes() bytes.
+  // Reads the body into `body`. REQUIRES: `body` has body_bytes() bytes.
   void Into(absl::Span<std::byte> body);
-  // The body is read to text(), after the message's header: the form that Decode() expects.
+  // Reads the body into text(), after the message's header, which is the form that Decode()
+  // expects.
   void IntoText();
   std::string_view text() const { return text_; }
 
   // Returns the bytes read so far.
   uint64_t total() const { return total_; }
-  // Call after other work: epoll may have reported more data meanwhile.
+  // Call this after other work, because epoll may have reported more data meanwhile.
   void LookAgain() { drained_ = false; }
-  // Call when epoll has reported the end of the connection: a short read is then not the last.
+  // Call this when epoll has reported the end of the connection. A short read then does not mean
+  // that all data was read.
   void ExpectEnd() { end_expected_ = true; }
 
  private:
@@ -60,7 +62,7 @@ class Incoming {
   size_t body_at_ = 0;
   std::string text_;
   std::vector<std::byte> ahead_buffer_;
-  absl::Span<const std::byte> ahead_;  // the part of it that was read and not used yet
+  absl::Span<const std::byte> ahead_;  // the part of the buffer that was read but not used yet
   uint64_t total_ = 0;
   bool drained_ = false;  // the last read returned less than was requested
   bool end_expected_ = false;

@@ -19,7 +19,7 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// Time until the next attempt after no descriptor was left for a connection.
+// The pause before the next attempt after there was no descriptor for a connection.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 // How many connections are accepted before the existing ones are served. Thus a hello that has
 // arrived is read before its sender could be dropped as one client too many.
@@ -132,7 +132,8 @@ class Acceptor : public Loop::Member,
   const UnauthenticatedLimits limits_;
   // Used only by the thread that serves the loop.
   std::vector<std::shared_ptr<SendSocket>> unauthenticated_;  // oldest first
-  std::vector<std::shared_ptr<Loop>> stripe_loops_;  // by the number of a further connection
+  // Indexed by the number of a further connection.
+  std::vector<std::shared_ptr<Loop>> stripe_loops_;
 
   Mutex mu_;
   Condition none_;

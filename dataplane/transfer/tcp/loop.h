@@ -42,7 +42,7 @@ class Loop final : public EventLoop {
   };
 
   enum class ServedBy {
-    kWaitingThreads,  // polling.h, else its own thread
+    kWaitingThreads,  // threads that poll (polling.h), else its own thread
     kOwnThread,       // only this thread, in parallel with other loops
   };
   // Unavailable if the system has no thread or descriptor for it.
@@ -54,12 +54,12 @@ class Loop final : public EventLoop {
 
   // Watches the socket and keeps the member until Remove(). A member has one socket at a time.
   absl::Status Add(const Socket& socket, std::shared_ptr<Member> member);
-  // Call while serving: no event of the socket follows. A deadline stays.
+  // Call this while serving. No event of the socket follows, but a deadline stays.
   void Remove(const Socket& socket, Member& member);
   // Calls OnReady(0) soon.
   void Call(std::shared_ptr<Member> member);
-  // Calls OnDeadline() at `deadline`, up to 2 ms late, in place of an earlier deadline;
-  // time_point::max(): never. Keeps no member alive.
+  // Calls OnDeadline() at `deadline` or up to 2 ms later, and replaces an earlier deadline;
+  // time_point::max(): never. Does not keep the member alive.
   void SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point deadline);
 
   int descriptor() const override { return epoll_.fd(); }
@@ -83,7 +83,7 @@ class Loop final : public EventLoop {
 
   const Socket epoll_;
   std::atomic<bool> stopped_{false};
-  std::atomic<int> links_{0};              // among the members
+  std::atomic<int> links_{0};              // number of members that are links
   Fifo<std::shared_ptr<Member>> running_;  // calls; used by the serving thread
 
   Mutex mu_;

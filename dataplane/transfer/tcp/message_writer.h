@@ -25,7 +25,7 @@ struct QueuedMessage {
   absl::Span<const std::byte> bytes;
   Loan loan;
   int64_t count = 0;     // number of elements and errors
-  size_t elsewhere = 0;  // bytes of the element that goes over another connection instead
+  size_t elsewhere = 0;  // bytes of the element that is sent over another connection instead
   bool encoded = false;  // head and bytes are final
   Head head{};
   size_t size() const { return text.empty() ? head.size() + bytes.size() : text.size(); }

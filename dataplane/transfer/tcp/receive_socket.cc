@@ -69,7 +69,7 @@ void ReceiveSocket::Grant(Credits credits) {
 
 void ReceiveSocket::Recall() {
   MutexLock lock(mu_);
-  // With a second recall in one message, credits granted since the first are returned too.
+  // If one message has a second recall, credits granted since the first recall are returned too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
   Write();
@@ -77,7 +77,7 @@ void ReceiveSocket::Recall() {
 
 void ReceiveSocket::Close() {
   gate_.Close();
-  loan_ = Loan();  // no thread touches it now until the link is seen as closed
+  loan_ = Loan();  // no thread uses it until the link is seen as closed
   for (const auto& stripe : stripes_) stripe->Close();  // no thread adds a stripe now
   {
     MutexLock lock(mu_);
@@ -289,7 +289,7 @@ void ReceiveSocket::Open() {
 
 // --- Further connections ---------------------------------------------------------
 
-// If a connection fails, the worker never learns of it and sends nothing over it.
+// If a connection fails, the worker never learns of that connection and sends nothing over it.
 absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
   if (loops_.size() == 1 || !stripes_.empty()) {
     return absl::DataLossError("the worker offered additional connections that were not requested");
@@ -363,7 +363,7 @@ void ReceiveSocket::End() {
   events_.reset();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   MutexLock lock(mu_);
-  Write();  // reports what was received, if the worker still listens
+  Write();  // reports received elements, if the worker still listens
   connected_ = false;
   if (!socket_) return;
   loop_->Remove(socket_, *this);
@@ -390,7 +390,7 @@ void ReceiveSocket::Write() {
     if (put >= 0) {
       out_at_ += static_cast<size_t>(put);
     } else if (errno != EINTR) {
-      writable_ = false;  // or broken, which the reading side finds out
+      writable_ = false;  // or broken, which the reading side will notice
     }
   }
 }

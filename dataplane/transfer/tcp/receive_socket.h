@@ -21,7 +21,7 @@
 
 namespace penstock::transfer::tcp {
 
-// The maximum number of bytes that one connection may receive before others are served.
+// The maximum number of bytes that one connection may receive before other connections are served.
 inline constexpr uint64_t kMaxReceiveBytesAtOnce = 4 << 20;
 
 absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes);
@@ -75,7 +75,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   void AddWaiting() REQUIRES(mu_);
 
   const std::vector<std::shared_ptr<Loop>> loops_;
-  const std::shared_ptr<Loop> loop_;  // the first
+  const std::shared_ptr<Loop> loop_;  // the first of the loops
   const std::string target_;
   DialOptions options_;
   Pool& pool_;
@@ -87,17 +87,17 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   Loan loan_;  // for the body that is arriving
   ElementReceiver receiver_;
   ReceiveStripe* awaited_ = nullptr;  // the stripe whose turn it is, if any
-  size_t tried_ = 0;                  // number of endpoints
+  size_t tried_ = 0;                  // endpoints tried so far
   bool hung_up_ = false;              // noticed late if it is another connection's turn
   bool connecting_ = false;
   bool open_ = false;
   bool over_ = false;
   bool shut_down_ = false;
   bool report_due_ = false;    // the deadline is for a report
-  absl::Status last_failure_;  // of connecting
+  absl::Status last_failure_;  // the last failure to connect
 
   Mutex mu_;
-  // Changed by the serving thread with mu_ held, and read by it without.
+  // Changed by the serving thread with mu_ held; read by that thread without it.
   Socket socket_;
   bool connected_ = false;
   std::vector<std::shared_ptr<ReceiveStripe>> stripes_;

@@ -45,7 +45,7 @@ void ReceiveStripe::Close() {
   gate_.Close();
   Fifo<Came> came;  // both destroyed outside the lock
   Loan begun;
-  MutexLock lock(mu_);  // also against another Close()
+  MutexLock lock(mu_);  // also guards against another Close()
   std::swap(came, came_);
   begun = std::move(loan_);
 }
@@ -132,8 +132,7 @@ absl::Status ReceiveStripe::Handle() {
   return absl::OkStatus();
 }
 
-// Nothing arrives after this. The link fails with `reason` once it waits for an element of this
-// stripe.
+// Ends the stripe. The link fails with `reason` once it waits for an element of this stripe.
 void ReceiveStripe::Fail(const absl::Status& reason) {
   loan_ = Loan();
   if (!joined_) NotifyNotJoined(reason);
@@ -144,7 +143,7 @@ void ReceiveStripe::Fail(const absl::Status& reason) {
 
 // The link continues with fewer connections than were asked for.
 void ReceiveStripe::NotifyNotJoined(const absl::Status& reason) {
-  if (absl::IsUnavailable(reason) && connected_) return;  // an unused one may end like this
+  if (absl::IsUnavailable(reason) && connected_) return;  // an unused connection may end like this
   StderrEventLog()->Write({"connection_not_joined",
                            {{"worker", link_.target}, {"reason", std::string(reason.message())}}});
 }

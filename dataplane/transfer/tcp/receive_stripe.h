@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A further connection of a link, at the client's end. A loop with its own thread reads elements
 // from it into slots, ahead of their turn. The thread that reads the link's first connection takes
-// each one when it is its turn.
+// each element in its turn.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ class ReceiveStripe final : public Loop::Member,
     Pool& pool;
     ElementReceiver& receiver;
     uint64_t max_element_bytes;
-    std::string target;  // the worker's
+    std::string target;  // the worker's address
   };
   ReceiveStripe(std::shared_ptr<Loop> loop, const Join& join, Link link);
   // Begins to connect. Call once.

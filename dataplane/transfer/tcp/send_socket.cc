@@ -22,7 +22,7 @@ namespace {
 // How long a client may take to close after it has received the end of the link.
 constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
-// The maximum number of bytes that one client may send before others are served.
+// The maximum number of bytes that one client may send before other clients are served.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
 
 // Fewer bytes than kMinWriteBytes wait for more if the previous element was sent this recently.
@@ -172,11 +172,11 @@ absl::Status SendSocket::HandleHello(Hello hello) {
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   owner_.OnAuthenticated(*this);
   MutexLock lock(mu_);
-  queue_.Welcome();  // written after all was read
+  queue_.Welcome();  // written after everything was read
   return absl::OkStatus();
 }
 
-// For a connection that joins a link as a further one: hands it to the link.
+// Hands a connection that joins a link to that link.
 absl::Status SendSocket::HandOver() {
   ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
   const auto& join = std::get<Join>(message);
@@ -217,7 +217,7 @@ absl::Status SendSocket::Handle(const Update& update) {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(queue_.Apply(update, received_));
     codec_.OnReceived(update.received);
-    if (update.recall) held_bytes_ = 0;  // the answer follows, at once
+    if (update.recall) held_bytes_ = 0;  // the answer follows immediately
   }
   NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();
@@ -291,7 +291,7 @@ void SendSocket::Write() {
   while (true) {
     TakeMessages();
     if (writer_.empty() || !writable_) break;
-    writable_ = false;  // unless the loop sets it again meanwhile
+    writable_ = false;  // unless the loop has set it again meanwhile
     mu_.unlock();
     const MessageWriter::Wrote wrote = writer_.Write(
         socket_.fd(), [this](QueuedMessage& message) { EncodeMessage(message); },

@@ -35,7 +35,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
                                                                std::shared_ptr<SendLink> link) = 0;
     // Returns the link with that key(), or nullptr.
     virtual std::shared_ptr<SendSocket> FindLink(const StripeKey& key) = 0;
-    // Returns the loop of the links' further connections with that number.
+    // Returns the loop that serves further connections with that number.
     virtual absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) = 0;
     // The hello was accepted: the client is authenticated.
     virtual void OnAuthenticated(SendSocket& socket) = 0;
@@ -123,10 +123,10 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   uint64_t frame_ GUARDED_BY(mu_) = 0;         // the open frame when it was set
   size_t held_bytes_ GUARDED_BY(mu_) = 0;      // waiting for more to share the write
   Loop::Clock::time_point last_send_ GUARDED_BY(mu_);
-  bool writing_ GUARDED_BY(mu_) = false;    // by some thread
+  bool writing_ GUARDED_BY(mu_) = false;    // a thread is writing
   bool writable_ GUARDED_BY(mu_) = true;    // according to the last write or event
   bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more is written; waits for the client's end
-  bool broken_ GUARDED_BY(mu_) = false;     // to be ended at once
+  bool broken_ GUARDED_BY(mu_) = false;     // must be ended immediately
   std::vector<Stripe> stripes_ GUARDED_BY(mu_);
   size_t next_connection_ GUARDED_BY(mu_) =
       0;  // the connection of the next large element; 0: this one

@@ -46,7 +46,7 @@ void SendStripe::OnReady(uint32_t events) {
     return;
   }
   if ((events & EPOLLOUT) != 0) writable_ = true;
-  // A client sends nothing here, so the end is all there is to read.
+  // A client sends nothing here, so only the end can be read.
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
     Break(absl::UnavailableError(kBroke));
   }

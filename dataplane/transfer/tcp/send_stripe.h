@@ -28,7 +28,7 @@ class SendStripe final : public Loop::Member, public std::enable_shared_from_thi
 
   // Any thread. Sends an element that is not encoded.
   void Send(QueuedMessage message);
-  // Any thread. Ends the connection and drops the elements left.
+  // Any thread. Ends the connection and drops the remaining elements.
   void Close();
 
  private:

@@ -18,7 +18,7 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// Used between two processes of one host only: paced controls such as bbr halve the throughput
+// Used only between two processes of one host: paced controls such as bbr halve the throughput
 // there, and a link has credits of its own. A kernel without it uses its default. Connections over
 // a network keep the machine's congestion control, which suits that network.
 constexpr char kCongestionControl[] = "cubic";
@@ -30,7 +30,7 @@ constexpr int kSilenceSeconds = 10;
 constexpr int kAnswerSeconds = 5;
 constexpr unsigned kUnacknowledgedMilliseconds = 15'000;
 
-// An option that cannot be set keeps the system's value.
+// If an option cannot be set, it keeps the system's value.
 template <class T>
 void Set(int fd, int level, int option, const T& value) {
   (void)::setsockopt(fd, level, option, &value, sizeof value);
@@ -189,7 +189,7 @@ absl::StatusOr<Socket> AcceptAt(const Socket& listening) {
     }
     if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK)
       return BrokenBy("cannot accept a connection", errno);
-    // Any other error was that connection's own: accept(2), "Error handling".
+    // Any other error concerns only that connection: accept(2), "Error handling".
   }
 }
 

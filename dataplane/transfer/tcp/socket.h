@@ -14,7 +14,7 @@
 
 namespace penstock::transfer::tcp {
 
-// A descriptor; closed when destroyed.
+// A descriptor that is closed when the object is destroyed.
 class Socket {
  public:
   Socket() = default;
@@ -32,7 +32,7 @@ class Socket {
   explicit operator bool() const { return fd_ >= 0; }
   int fd() const { return fd_; }
   void Close();
-  // Closes, and ends the connection even if a process that was forked meanwhile still has the
+  // Closes the descriptor and ends the connection, even if a child process still has the
   // descriptor.
   void HangUp();
 
@@ -54,7 +54,7 @@ struct HostAndPort {
 absl::StatusOr<HostAndPort> ParseAddress(std::string_view address);
 
 // Returns the endpoints of a host, given by name or number. Unavailable if there are none. A name
-// is looked up in the network, which may take seconds; with `numeric` a name is NotFound.
+// is looked up in the network, which may take seconds; with `numeric` a name gives NotFound.
 absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool numeric);
 
 // Listens at the first endpoint that works; port 0: any. Unavailable with the reason.
@@ -68,11 +68,11 @@ absl::StatusOr<Bound> ListenAt(const HostAndPort& where);
 // loopback address, or the same address at both ends.
 bool IsLocal(const Socket& connected);
 
-// Returns the next connection, tuned, or an empty socket if there is none. ResourceExhausted: no
-// descriptor or memory for it; the connection waits.
+// Returns the next connection with our socket options set, or an empty socket if there is none.
+// ResourceExhausted: no descriptor or memory for it; the connection stays queued.
 absl::StatusOr<Socket> AcceptAt(const Socket& listening);
 
-// Begins to connect. The socket becomes writable when that has succeeded or failed.
+// Begins to connect. The socket becomes writable when connecting has succeeded or failed.
 absl::StatusOr<Socket> BeginConnecting(const Endpoint& endpoint);
 // Returns the result of connecting. Call once.
 absl::Status Connected(const Socket& socket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tcp`: one connection or more per link, over sockets of our own. A block is written from its own
+// `tcp`: one or more connections per link, over our own sockets. A block is written from its own
 // memory and read straight into a slot.
 #pragma once
 

@@ -9,8 +9,8 @@
 // Little endian. The body of an element or a frame is its block, as it is in memory; a client reads
 // it straight into a slot. Sums are CRC-32C. The sum of the head covers the twelve bytes before it
 // and the eight after it. The sum of a body covers all of it. For elements and frames without
-// kSumOfAll it covers only what identifies the elements: the heads of their blocks, and the frame's
-// prefix.
+// kSumOfAll it covers only the bytes that identify the elements: the heads of their blocks, and the
+// frame's prefix.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@
 
 namespace penstock::transfer::tcp {
 
-inline constexpr uint32_t kWireVersion = 2;  // 1 had no sums
+inline constexpr uint32_t kWireVersion = 2;  // version 1 had no sums
 inline constexpr size_t kPrefixBytes = 16;
 // The bytes before the body.
 inline constexpr size_t kHeadBytes = kPrefixBytes + kMessageHeaderBytes;
@@ -37,8 +37,8 @@ enum Flag : uint8_t {
   kWantsStripes = 2,
 };
 
-// The maximum size in bytes of a message that a worker reads from a client after its hello: these
-// have known sizes.
+// The maximum size in bytes of a message that a worker reads from a client after its hello. Such
+// messages have known sizes.
 inline constexpr uint64_t kMaxRequestBytes = 256;
 
 using Head = std::array<char, kHeadBytes>;

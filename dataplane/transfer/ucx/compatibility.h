@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a client's UCX can work with a worker's. UCX promises nothing across releases:
-// some pairs fail, some hang (README.md).
+// Decides whether a client's UCX can work with a worker's. UCX does not promise that different
+// releases work together: some pairs fail, others hang (README.md).
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,10 @@ namespace penstock::transfer::ucx {
 // Describes a worker: "v1 ucx=1.13.1 lanes=tcp incarnation=77".
 std::string CompatibilityOf(std::string_view release, Lanes lanes, uint64_t incarnation);
 
-// OK if a client with that release and these settings can work with such a worker: the lanes are
-// the same, and the first two numbers of the releases are the same, or the two are a tested pair,
-// or settings.any_release is set. NotFound with the reason otherwise.
+// Returns OK if a client with that release and these settings can work with `worker`. The lanes
+// must be the same. In addition, the first two numbers of the releases must be the same, or the
+// releases must be a tested pair, or settings.any_release must be set. Otherwise returns NotFound
+// with the reason.
 absl::Status CheckCompatibility(std::string_view worker, std::string_view release,
                                 const Settings& settings);
 

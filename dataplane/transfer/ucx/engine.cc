@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread: its rounds, its sleep and its end.
+// The engine's thread: its loop, its sleep and its end.
 #include "dataplane/transfer/ucx/engine.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ namespace penstock::transfer::ucx {
 namespace {
 
 constexpr int kProgressesPerTurn = 16;
-// UCX does not promise that its descriptor reports everything that is in progress.
+// Sleeps are limited because UCX does not promise that its descriptor reports every event.
 constexpr std::chrono::milliseconds kMaxSleep(1000);
 constexpr std::chrono::milliseconds kMaxSleepWhileBusy(10);
 // How long closing may take when the engine stops.
 constexpr std::chrono::seconds kEngineStopTimeout(1);
 
-// About the time that a sleep and its end take.
+// About as long as it takes to fall asleep and wake up.
 constexpr std::chrono::microseconds kSpin(20);
 constexpr int kMostWastedSpins = 8;
 
@@ -155,7 +155,7 @@ void Engine::Sleep() {
     asleep_ = false;
   }
   const Clock::time_point woken = Clock::now();
-  // Spinning would have found it, so it is worth another try.
+  // Spinning would have found the event, so it is worth another try.
   wasted_spins_ = woken - now < 2 * kSpin ? 0 : wasted_spins_ + 1;
   busy_at_ = woken;
 }
@@ -214,7 +214,7 @@ bool Engine::ClosePeers() {
     void OnDone(const absl::Status&) override { done = true; }
     bool done = false;
   };
-  // UCX may still use it if it is not done.
+  // UCX may still use it if the flush is not done.
   auto flushing = std::make_unique<Flushing>();
   const bool flushed = worker_->Flush(*flushing) || ProgressUntil([&] { return flushing->done; });
   if (!flushed) [[maybe_unused]]

@@ -49,7 +49,7 @@ class Engine final : private Worker::Events {
     size_t bytes = 0;
     // Bytes of the body on a device; nullopt: the body is in the loan.
     std::optional<size_t> on_device;
-    absl::Status status;  // why the block is missing
+    absl::Status status;  // the reason if the block is missing
     Offered offered = nullptr;
     enum { kMissing, kFetching, kReady } state = kMissing;
 
@@ -69,8 +69,8 @@ class Engine final : private Worker::Events {
     // small blocks both are called inside Progress().
     virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
     virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
-    // Returns a place on a device for an announced body; nullopt: it is received in Room(), after
-    // its head.
+    // Returns a place on a device for an announced body; nullopt: the body is received in Room(),
+    // after its head.
     virtual std::optional<DevicePlace> RoomOnDevice(size_t /*head_bytes*/, size_t /*body_bytes*/) {
       return std::nullopt;
     }
@@ -85,7 +85,7 @@ class Engine final : private Worker::Events {
     uint64_t dialler_ = 0;
     Worker::Peer peer_ = 0;
     uint64_t sent_ = 0;     // number of messages
-    uint64_t arrived_ = 0;  // number of messages, in order
+    uint64_t arrived_ = 0;  // number of messages received in order
     Fifo<Incoming> waiting_;
     bool two_pieces_ = false;  // the other end wants elements in two pieces
     Clock::time_point deadline_ = Clock::time_point::max();
@@ -95,19 +95,19 @@ class Engine final : private Worker::Events {
   // Makes the link for a greeting, whose first message is the hello. Called on the engine's thread.
   using LinkFactory = std::function<std::shared_ptr<Link>()>;
 
-  // Without `link_factory` no client is accepted.
+  // If there is no `link_factory`, no client is accepted.
   static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
                                                        LinkFactory link_factory);
   ~Engine() override;
-  // Closes all peers and ends the thread. If called on that thread, only requests its end. Later
+  // Closes all peers and ends the thread. If called on that thread, it only requests the end. Later
   // requests do nothing. All engines are stopped at the program's end.
   void Stop();
   bool stopped();
 
   uint64_t number() const { return number_; }              // random
   const std::string& address() const { return address_; }  // as text
-  // True if a receive did not end in time, so that UCX may be in an undefined state: dial with a
-  // different engine.
+  // Returns true if a receive did not end in time. UCX may then be in an undefined state, so dial
+  // with a different engine.
   bool unusable() const { return unusable_; }
 
   // False in a forked child, where the engine has no thread and UCX must not be called.
@@ -122,7 +122,7 @@ class Engine final : private Worker::Events {
                     std::string_view hello, uint32_t greeting_flags = 0);
   void Send(Link& link, std::string_view text);
   void Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan);
-  // Tells the other end that this one ends the link because of an error.
+  // Tells the other end that this end closes the link because of an error.
   void SendBroken(Link& link);
   // Calls OnDeadline() at `deadline`, in place of an earlier one; max(): never.
   void SetDeadline(Link& link, Clock::time_point deadline);
@@ -172,7 +172,8 @@ class Engine final : private Worker::Events {
   void FailUnanswered(Clock::time_point now);
   // Fails the peers that use ports that went down.
   void LookAtPorts(Clock::time_point now);
-  // Stops sending to the peer. Closes it if UCX can, else it stays until the engine's end.
+  // Stops sending to the peer. Closes the peer if UCX can do that; otherwise the peer stays until
+  // the engine's end.
   void Close(Peer& peer);
   bool MayClose(const Peer& peer) const;
   void Attach(const std::shared_ptr<Link>& link, Key key, Worker::Peer peer);
@@ -206,11 +207,11 @@ class Engine final : private Worker::Events {
   Fifo<Fetching*> fetched_;
   std::vector<std::pair<Worker::Peer, absl::Status>> failed_;
   std::vector<Worker::Peer> closed_;
-  std::vector<std::shared_ptr<Link>> due_;  // empty between two rounds
+  std::vector<std::shared_ptr<Link>> due_;  // empty between two turns of the loop
   Clock::time_point next_deadline_ = Clock::time_point::max();
   Clock::time_point busy_at_;
-  int under_way_ = 0;     // sends and receives
-  int wasted_spins_ = 0;  // in a row, which ended in sleep
+  int under_way_ = 0;     // number of pending sends and receives
+  int wasted_spins_ = 0;  // in a row that ended in sleep
 
   Mutex mu_;
   Fifo<std::shared_ptr<Link>> calls_ GUARDED_BY(mu_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Incoming messages: sorted, fetched, passed on.
+// Sorts incoming messages, fetches their data, and passes them on.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,11 +13,11 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// An announced element that has not arrived by then never will. Once the last link to its worker
-// ends, the limit is shorter (kLastFetchTimeout).
+// An announced element that has not arrived within this time never will. Once the last link to its
+// worker ends, the limit is shorter (kLastFetchTimeout).
 constexpr std::chrono::seconds kFetchTimeout(60);
 
-// The maximum number of messages of a link that may arrive ahead of a missing one.
+// The maximum number of messages of a link that may arrive before a missing one.
 constexpr uint64_t kMostWaiting = 1 << 16;
 
 // Returns false for a head that Penstock does not send.
@@ -208,7 +208,7 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
   };
   if (fetching.place.has_value()) {
     const absl::Status called = GpuPlacesOf(*fetching.place).WithContext(receive);
-    if (!called.ok()) {  // so the receive was not begun
+    if (!called.ok()) {  // the receive was not begun
       worker_->Release(offered);
       done = called;
     }
@@ -228,7 +228,7 @@ void Engine::Fetched(Fetching& fetching) {
   idle_fetchings_.push_back(&fetching);
   const auto peer = peers_.find(fetching.peer);
   const bool peer_is_lost = peer == peers_.end() || peer->second->closing;
-  // A receive that fails with its peer says nothing about the device.
+  // A receive that fails because its peer is lost tells nothing about the device.
   if (place.has_value() && (status.ok() || !peer_is_lost)) place->OnReceived(status);
   if (!status.ok()) {
     if (peer == peers_.end()) return;
@@ -238,7 +238,7 @@ void Engine::Fetched(Fetching& fetching) {
   const std::shared_ptr<Link> link = Find(head);
   if (link == nullptr) return;
   Incoming& incoming = link->waiting_[head.sequence - link->arrived_];
-  // After the receive has completed, and before the device may be asked to read.
+  // Flushes after the receive is complete and before the device may read.
   if (place.has_value() && GpuPlacesOf(*place).flush()) incoming.status = place->FlushWrites();
   incoming.loan = std::move(loan);
   incoming.state = Incoming::kReady;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers: connecting, failing, sending.
+// Connects peers, handles their failures, and sends to them.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -20,10 +20,10 @@ namespace {
 constexpr std::chrono::seconds kHoldTime(61);
 // Replaces UCX's own timeout, which must never expire (module/fabric.cc).
 constexpr std::chrono::seconds kAnswerTimeout(30);
-// How often ports are checked while the engine is busy; while it sleeps, kMaxSleep applies. Shorter
-// failures are left to UCX.
+// How often ports are checked while the engine is busy; while it sleeps, kMaxSleep applies. UCX
+// handles shorter failures.
 constexpr std::chrono::milliseconds kPortsEvery(100);
-// The time limit for elements that were on their way when the last link to a worker was destroyed.
+// The time limit for elements that were in transit when the last link to a worker was destroyed.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
 
 bool Belongs(Lanes lanes, std::string_view transport) {
@@ -47,7 +47,7 @@ void Engine::Peer::OnDone(const absl::Status&) {
 
 absl::StatusOr<Worker::Peer> Engine::PeerAt(const std::string& name, std::string_view address) {
   if (const auto found = open_.find(name); found != open_.end()) return found->second;
-  // Such a peer could not be closed (MayClose).
+  // If all ports are down, a peer that connects could not be closed (MayClose).
   if (ports_.AllAreDown()) return absl::UnavailableError("no RDMA port of this machine is up");
   ASSIGN_OR_RETURN(const Worker::Peer number, worker_->Connect(address));
   auto peer = std::make_unique<Peer>(*this);

@@ -46,12 +46,12 @@ struct Engine::Peer final : Work {
   Worker::Peer number = 0;
   std::string name;
   std::vector<Worker::Lane> lanes;
-  uint64_t dialler = 0;     // of a peer that sent a greeting
+  uint64_t dialler = 0;     // set for a peer that sent a greeting
   uint64_t connection = 0;  // the dialler's count of connections
   bool answered = false;    // a message from it has arrived
   Clock::time_point answer_by;
   bool closing = false;
-  std::vector<Loan> quarantined;  // until it is closed
+  std::vector<Loan> quarantined;  // kept until the peer is closed
 };
 
 }  // namespace penstock::transfer::ucx

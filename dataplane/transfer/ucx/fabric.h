@@ -20,7 +20,7 @@ namespace penstock::transfer::ucx {
 
 // The UCX transports that a link may use.
 enum class Lanes {
-  kRdma,  // rc and dc; ud for their wire-up
+  kRdma,  // rc and dc, with ud for their wire-up
   kAny,
   kTcp,
 };
@@ -49,14 +49,14 @@ class Worker {
  public:
   using Peer = uint32_t;
 
-  // Called inside Progress(), where nothing may be started, received or closed.
+  // Called inside Progress(). Events must not start, receive or close anything.
   class Events {
    public:
     virtual ~Events() = default;
     // `head` and `data` are invalid after it returns.
     virtual void OnMessage(std::string_view head, absl::Span<const std::byte> data) = 0;
-    // If true, Receive() or Release() follows. If false, the message is dropped, and its sender
-    // sees success.
+    // If it returns true, Receive() or Release() must follow. If it returns false, the message is
+    // dropped, and its sender sees success.
     virtual bool OnOffered(std::string_view head, size_t bytes, Offered offered) = 0;
     // Nothing more can be sent to the peer, which must then be closed.
     virtual void OnFailed(Peer peer, const absl::Status& status) = 0;
@@ -70,11 +70,11 @@ class Worker {
   // Returns the maximum size of a message's head in bytes.
   virtual size_t max_head_bytes() const = 0;
 
-  // Any thread. Ends a Sleep(), or the next one.
+  // Any thread. Ends the present Sleep(), or else the next one.
   virtual void Wake() = 0;
-  // True if something happened.
+  // Returns true if there was an event.
   virtual bool Progress() = 0;
-  // Waits until something may have happened, for at most `milliseconds`.
+  // Waits until there may be an event, for at most `milliseconds`.
   virtual void Sleep(int milliseconds) = 0;
 
   virtual absl::StatusOr<Peer> Connect(std::string_view address) = 0;
@@ -89,16 +89,16 @@ class Worker {
   virtual bool Close(Peer peer, Work& work) = 0;
 
   // Completes when everything that was begun, including by peers that are connecting, has been sent
-  // or has failed. Returns true if that is so already; otherwise `work` reports it.
+  // or has failed. Returns true if that is already so; otherwise `work` reports it.
   virtual bool Flush(Work& work) = 0;
 
-  // Returns true if it is done already; `work` is then not called. Otherwise head and data must
-  // stay valid until it is called.
+  // Returns true if the send is already done; `work` is then not called. Otherwise head and data
+  // must stay valid until `work` is called.
   struct Message {
     std::string_view head;
     absl::Span<const std::byte> data;
-    Handle handle = nullptr;  // of the memory of `data`
-    bool announce = false;    // the receiver fetches the data to its own place
+    Handle handle = nullptr;  // for the memory of `data`
+    bool announce = false;    // the receiver fetches the data into its own memory
   };
   virtual absl::StatusOr<bool> Send(Peer peer, const Message& message, Work& work) = 0;
   virtual absl::StatusOr<bool> Receive(Offered offered, absl::Span<std::byte> into, MemoryType type,
@@ -112,9 +112,9 @@ class Fabric {
   virtual ~Fabric() = default;
   virtual const std::string& release() const = 0;  // of the loaded library: "1.13.1"
   virtual const std::string& path() const = 0;     // the file it was loaded from
-  // True if a peer that never answered may be closed, and its worker object destroyed. UCX before
-  // 1.14 aborts then (openucx/ucx#8175). It would also abort when UCX itself gives up on a peer,
-  // which never happens here.
+  // Returns true if a peer that never answered may be closed, and its worker object destroyed. UCX
+  // before 1.14 aborts in that case (openucx/ucx#8175). It would also abort if UCX itself gave up
+  // on a peer, which never happens here.
   virtual bool closes_unanswered() const = 0;
   // True if UCX was built with CUDA, found its driver, and was opened for it.
   virtual bool knows_cuda() const = 0;

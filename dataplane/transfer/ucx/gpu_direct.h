@@ -23,7 +23,8 @@
 
 namespace penstock::transfer::ucx {
 
-// The result of the sixth rung: the same element received into a GPU's slot and into the host's.
+// The result of the sixth rung, which receives the same element into a GPU's slot and into a host
+// slot.
 struct GpuDirectTrial {
   bool contents_equal = false;
   double gpu_bytes_per_second = 0;
@@ -43,7 +44,7 @@ class ServedGpu {
   std::optional<int> served_ GUARDED_BY(mu_);
 };
 
-// The calls of UCX and the driver. One thread at a time.
+// The calls to UCX and the driver. One thread at a time.
 class GpuDirectCalls {
  public:
   virtual ~GpuDirectCalls() = default;
@@ -51,19 +52,19 @@ class GpuDirectCalls {
   virtual absl::Status ServesGpu(int device) = 0;
   virtual absl::StatusOr<GpuDirectFacts> AskDriver(int device) = 0;
   virtual absl::StatusOr<MemoryKind> KindOf(const void* address) = 0;
-  // ucp_mem_map() with memory type CUDA, for all slots at once.
+  // Calls ucp_mem_map() with memory type CUDA, once for all slots.
   virtual absl::StatusOr<Handle> RegisterAsCuda(absl::Span<std::byte> slots) = 0;
   virtual absl::StatusOr<bool> SaysCuda(Handle handle) = 0;  // ucp_mem_query()
   virtual void Deregister(Handle handle) = 0;
   // Sends a pattern into the first slot and into a host slot, reads both back and compares.
-  // `flush`: calls FlushWrites() after the NIC's writes. DeadlineExceeded: the work did not end,
-  // and may still write to the slots.
+  // `flush`: calls FlushWrites() after the NIC's writes. DeadlineExceeded: the work did not end in
+  // time, and may still write to the slots.
   virtual absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
                                              bool flush) = 0;
 };
 
 inline constexpr int kGpuDirectRungs = 7;
-// Returns the name of rung 1 to kGpuDirectRungs: "UCX supports CUDA".
+// Returns the name of a rung, 1 to kGpuDirectRungs, such as "UCX supports CUDA".
 std::string_view GpuDirectRungName(int rung);
 
 // Below this share of the host's rate, over the same rail, staging is faster.
@@ -73,13 +74,13 @@ struct GpuDirectVerdict {
   bool on = false;
   int stopped_at = 0;       // the rung; 0 if on
   std::string reason;       // why it stopped, and the remedy; empty if on
-  Handle handle = nullptr;  // of the slots, if on; the caller deregisters it
-  bool flush = false;       // after each receive
+  Handle handle = nullptr;  // for the slots, if on; the caller deregisters it
+  bool flush = false;       // flush after each receive
   // The NIC may still write to the slots: they must stay allocated and registered until the process
   // ends.
   bool in_doubt = false;
-  GpuDirectTrial trial;  // if it got that far
-  // "gpu_direct=off: stopped at rung 2 of 7 (the driver allows it): …"
+  GpuDirectTrial trial;  // set if the checks got that far
+  // Returns, for example, "gpu_direct=off: stopped at rung 2 of 7 (the driver allows it): …".
   std::string ToString() const;
 };
 

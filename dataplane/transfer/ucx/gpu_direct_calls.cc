@@ -18,10 +18,10 @@ using Now = std::function<absl::Time()>;
 
 constexpr absl::Duration kTrialTimeout = absl::Seconds(10);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
-constexpr size_t kMostTried = size_t{8} << 20;  // bytes: enough to measure a rate
+constexpr size_t kMostTried = size_t{8} << 20;  // bytes; enough to measure a rate
 constexpr int kRounds = 4;                      // the first one warms up
 
-// One send, receive or close, until it is done.
+// One send, receive or close, which can be awaited.
 class Awaited final : public Work {
  public:
   void OnDone(const absl::Status& status) override { done_ = status; }
@@ -31,7 +31,7 @@ class Awaited final : public Work {
   std::optional<absl::Status> done_;
 };
 
-// Two worker objects of this process, and messages from one to the other.
+// Two worker objects of this process, which send messages from one to the other.
 class Loopback final : private Worker::Events {
  public:
   static absl::StatusOr<std::unique_ptr<Loopback>> Open(Fabric& fabric, const Now& now) {
@@ -43,7 +43,7 @@ class Loopback final : private Worker::Events {
     return loopback;
   }
 
-  // Leaks work that does not end: UCX may still use it, or abort.
+  // Leaks work that does not end, because UCX may still use it, or abort.
   ~Loopback() override {
     if (!Ended()) {
       LeaveBehind();

@@ -16,7 +16,7 @@ namespace penstock::transfer::ucx {
 
 class UcxGpuDirect final : public GpuDirectCalls {
  public:
-  // All must outlive it. `now` is the clock for rates.
+  // All arguments must outlive it. `now` is the clock for measuring rates.
   UcxGpuDirect(Fabric& fabric, DeviceBackend& backend, GpuDirectDriver& driver, ServedGpu& served,
                std::function<absl::Time()> now = BootTime)
       : fabric_(fabric),

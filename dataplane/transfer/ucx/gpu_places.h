@@ -26,7 +26,7 @@ class GpuPlaces final : public Registration {
   ~GpuPlaces() override { fabric_.Unregister(handle_); }
 
   Handle handle() const { return handle_; }
-  bool flush() const { return flush_; }  // after each receive
+  bool flush() const { return flush_; }  // whether to flush after each receive
   // Calls `receive` with the device's context current, which UCX up to 1.17 needs.
   absl::Status WithContext(absl::FunctionRef<absl::Status()> receive) const {
     return backend_.WithContext(device_, receive);

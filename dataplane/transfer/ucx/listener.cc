@@ -22,7 +22,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
       : resources_(resources), settings_(settings), accept_(std::move(accept)) {}
   ~UcxListener() override {
     if (engine_ == nullptr) return;
-    if (!engine_->stopped()) CloseLinks();  // else the program has ended
+    if (!engine_->stopped()) CloseLinks();  // otherwise the program has ended
     engine_->Stop();
   }
 
@@ -43,7 +43,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   // Called on the engine's thread.
   std::shared_ptr<Engine::Link> LetIn() {
     MutexLock lock(mu_);
-    if (stopped_ || begun_ == nullptr) return nullptr;  // the client tries again or elsewhere
+    if (stopped_ || begun_ == nullptr) return nullptr;  // the client tries again, or another worker
     links_.push_back(std::make_shared<SendEnd>(begun_, resources_.pool, *this));
     return links_.back();
   }

@@ -28,12 +28,12 @@ std::string OwnFile() {
   Dl_info program{};
   if (dladdr(reinterpret_cast<const void*>(&OpenTheFabric), &own) == 0) return "";
   const auto headers = reinterpret_cast<const void*>(::getauxval(AT_PHDR));
-  // A program's file name is its argv[0], which may be anything.
+  // dladdr() reports a program's argv[0] as its file name, which may be anything.
   const bool in_program = dladdr(headers, &program) != 0 && program.dli_fbase == own.dli_fbase;
   return in_program ? "/proc/self/exe" : own.dli_fname;
 }
 
-// Empty if there is none.
+// Returns an empty path if there is none.
 std::string FindLibrary() {
   if (const char* named = std::getenv("PENSTOCK_UCX_MODULE"); named != nullptr && *named != '\0') {
     return named;
@@ -74,7 +74,7 @@ absl::StatusOr<Fabric*> Open() {
     fabric = open(kFabricVersion, settings.lanes, device.has_value(), &status);
     return absl::OkStatus();
   };
-  // UCX learns the GPU's location only from the current context, and chooses the nearest NIC by it.
+  // UCX learns the GPU's location only from the current context, and then chooses the nearest NIC.
   if (!device.has_value() || !LinkedDeviceBackend().WithContext(*device, start).ok()) {
     start().IgnoreError();
   }

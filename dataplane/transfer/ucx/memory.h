@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that UCX has registered. Each segment is registered once, when it is made, and page-locked
-// for a GPU once the process uses one, so that copies to it do not wait in the driver.
+// for a GPU once the process uses one, so that copies to the GPU do not wait in the driver.
 #pragma once
 
 #include <cstddef>

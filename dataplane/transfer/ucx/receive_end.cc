@@ -56,7 +56,7 @@ void ReceiveEnd::Grant(Credits credits) {
 void ReceiveEnd::Recall() {
   {
     MutexLock lock(mu_);
-    // With a second recall in one message, credits granted since the first are returned too.
+    // If one message has a second recall, credits granted since the first recall are returned too.
     waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
     waiting_.recall = true;
   }
@@ -148,7 +148,7 @@ void ReceiveEnd::OnIncoming(Engine::Incoming incoming) {
     if (reason.has_value() && !closed()) NotifyEnd(*reason);
     gate_.Leave();
   } else if (!open_ && incoming.head.kind == Head::kText) {
-    open_ = true;  // or refused: the goodbye does no harm
+    open_ = true;  // or the link was refused, and then the goodbye does no harm
   }
   if (!over_ && closed()) DrainClosed();
 }
@@ -211,7 +211,7 @@ absl::Status ReceiveEnd::Receive(Engine::Incoming& incoming) {
     MutexLock lock(mu_);
     waiting_.received += count;
   }
-  engine_->Call(shared_from_this());  // after everything that has arrived with it
+  engine_->Call(shared_from_this());  // handled after everything that arrived with it
   return status;
 }
 

@@ -60,7 +60,7 @@ class ReceiveEnd final : public Engine::Link {
   const std::string target_;
   const DialOptions options_;
   Pool& pool_;                   // for elements that are not announced
-  GpuDirectPool* const device_;  // nullptr: all are received in host memory
+  GpuDirectPool* const device_;  // nullptr: all elements are received in host memory
   Gate gate_;                    // around events, and around use of the pools
 
   // Used by the engine's thread only.

@@ -24,15 +24,16 @@ struct Ready {
   Settings settings;
   Resources* resources;
 };
-// Opens UCX now, if this process can use it. Errors are dropped: the first use reports them. Call
-// it before the process starts threads: while UCX is being opened, it overwrites the beginning of
-// mmap, munmap and similar functions with jumps; releases before 1.16 do so in two steps. A thread
-// that calls one of them in between jumps to an arbitrary address (docs/gpu_gotchas.md).
+// Opens UCX now, if this process can use it. Errors are dropped, because the first use reports
+// them. Call it before the process starts threads. While UCX is being opened, it overwrites the
+// beginning of mmap, munmap and similar functions with jumps; releases before 1.16 do so in two
+// steps. A thread that calls one of them in between jumps to an arbitrary address
+// (docs/gpu_gotchas.md).
 void OpenEarly();
 // True if `ucx` is among the named protocols.
 bool IsNamed(std::string_view protocol, const std::vector<std::string>& fallback);
 
-// Makes the transport under that name. `ready` is called at each use and returns its resources.
+// Makes the transport under that name. `ready` is called at each use and returns the resources.
 std::unique_ptr<Transport> MakeTransport(std::string name,
                                          std::function<absl::StatusOr<Ready>()> ready);
 

@@ -48,7 +48,7 @@ int MtuBytes(ibv_mtu mtu) {
   return mtu < IBV_MTU_256 || mtu > IBV_MTU_4096 ? 0 : 128 << mtu;
 }
 
-// The codes are those of the InfiniBand specification, volume 1, "PortInfo".
+// The codes are defined in the InfiniBand specification, volume 1, "PortInfo".
 double GigabitsPerSecond(uint8_t width, uint8_t speed) {
   constexpr std::pair<int, int> kLanes[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
   constexpr std::pair<int, double> kRates[] = {{1, 2.5}, {2, 5},   {4, 10},  {8, 10},

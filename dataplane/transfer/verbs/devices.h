@@ -28,9 +28,9 @@ struct Port {
   int number = 0;  // from 1
   PortState state = PortState::kDown;
   LinkLayer link_layer = LinkLayer::kInfiniBand;
-  int active_mtu_bytes = 0;  // of the path: 256 to 4096
+  int active_mtu_bytes = 0;  // MTU of the path, 256 to 4096
   int max_mtu_bytes = 0;
-  double gigabits_per_s = 0;  // of the link as trained; 0: unknown
+  double gigabits_per_s = 0;  // rate of the trained link; 0: unknown
   std::vector<Gid> gids;      // only those in use
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libibverbs as a table of functions. Needs its headers to compile, but not the library to link:
-// <infiniband/verbs.h> is used for types only.
+// libibverbs as a table of functions. Compiling needs its headers, but linking does not need the
+// library: <infiniband/verbs.h> is used only for types.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -23,7 +23,7 @@ struct Library {
   ibv_context* (*open_device)(ibv_device* device) = nullptr;
   int (*close_device)(ibv_context* context) = nullptr;
   int (*query_device)(ibv_context* context, ibv_device_attr* attributes) = nullptr;
-  // The exported form leaves the fields of ibv_port_attr that newer releases added unchanged.
+  // The exported function does not set the fields of ibv_port_attr that newer releases have added.
   int (*query_port)(ibv_context* context, uint8_t port,
                     _compat_ibv_port_attr* attributes) = nullptr;
   ssize_t (*query_gid_table)(ibv_context* context, ibv_gid_entry* entries, size_t max_entries,

@@ -23,7 +23,7 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// PENSTOCK_UCX_TLS and the like are for Penstock alone and override UCX_TLS.
+// PENSTOCK_UCX_TLS and similar variables apply only to Penstock, and override UCX_TLS.
 constexpr char kPrefix[] = "PENSTOCK";
 
 struct Default {
@@ -168,7 +168,7 @@ absl::StatusOr<ucp_context_h> Start(Lanes lanes, bool gpu) {
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-  params.mt_workers_shared = 1;  // any thread registers memory
+  params.mt_workers_shared = 1;  // any thread may register memory
   ucp_context_h context = nullptr;
   const ucs_status_t status = ucp_init(&params, config, &context);
   if (status == UCS_ERR_NO_DEVICE) {
@@ -183,8 +183,8 @@ absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   ASSIGN_OR_RETURN(const ucp_context_h plain, Start(lanes, /*gpu=*/false));
   auto fabric = std::make_unique<UcxFabric>(plain);
   if (!gpu) return fabric.release();
-  // The GPU is added only now: UCX counts it as a device too, and would otherwise not report a
-  // missing NIC.
+  // The GPU is added only now. UCX counts it as a device, and would otherwise not report a missing
+  // NIC.
   const absl::StatusOr<ucp_context_h> context = Start(lanes, /*gpu=*/true);
   if (!context.ok()) return fabric.release();
   auto with_gpu = std::make_unique<UcxFabric>(*context);

@@ -23,7 +23,7 @@ class UcxWorker final : public Worker {
  public:
   explicit UcxWorker(Events& events) : events_(events) {}
   ~UcxWorker() override {
-    // Destroys the peers as well.
+    // Also destroys the peers.
     if (worker_ != nullptr) ucp_worker_destroy(worker_);
   }
 
@@ -67,7 +67,7 @@ class UcxWorker final : public Worker {
   std::string address_;
   Peer last_peer_ = 0;
   std::unordered_map<Peer, std::unique_ptr<Endpoint>> endpoints_;
-  std::vector<std::unique_ptr<Endpoint>> closed_;  // UCX may still have the pointer
+  std::vector<std::unique_ptr<Endpoint>> closed_;  // kept because UCX may still have the pointer
 };
 
 absl::Status UcxWorker::Open(ucp_context_h context) {
