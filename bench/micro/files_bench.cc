@@ -27,7 +27,7 @@ class RecordFile {
     for (int64_t written = 0; writer.ok() && written < kFileBytes; written += record_bytes) {
       if (!(*writer)->Write(record).ok()) std::abort();
     }
-    if (!writer.ok() || !(*writer)->Close().ok()) std::abort();
+    if (!writer.ok() || !(*writer)->Finish().ok()) std::abort();
   }
   ~RecordFile() { std::remove(name_.c_str()); }
   const std::string& name() const { return name_; }

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/env/disk.h"
 
 namespace penstock::control {
 
@@ -76,7 +77,9 @@ std::unique_ptr<Journal> OpenMemoryJournal();
 // Opens the journal in the directory `work_dir`, which is made if missing. FailedPrecondition, with
 // the directory, if another process (or this one) has it open, or if a newer release wrote it.
 // DataLoss, with the record or the snapshot, if it is damaged. An incomplete record at the end is
-// cut off, and Recovered describes it.
-absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir);
+// cut off, and Recovered describes it. Only this user may read the files, because they contain
+// tokens of jobs. The logs are on `disk`; SQLite opens journal.db itself, on this machine's disk.
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
+                                                           Disk& disk = LocalDisk());
 
 }  // namespace penstock::control

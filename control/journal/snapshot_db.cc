@@ -7,8 +7,8 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/disk.h"
 #include "control/journal/checksum.h"
-#include "control/journal/log_file.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -50,7 +50,7 @@ absl::Status SnapshotDb::Error(int code) const {
           absl::StrCat("journal ", path_, " is damaged: ", why, "; restore the file from a copy"));
     case SQLITE_CANTOPEN:
       if (const int error = sqlite3_system_errno(db_.get()); error == EMFILE || error == ENFILE)
-        return ErrnoStatus(error, "open the files next to journal", path_);
+        return DiskError(error, "open the files next to journal", path_);
       [[fallthrough]];
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -82,7 +82,7 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
   SnapshotDb db(path, raw);
   if (code != SQLITE_OK) return db.Error(code);
   // The file contains tokens of jobs. SQLite gives the files next to it the same permissions.
-  if (chmod(path.c_str(), 0600) != 0) return ErrnoStatus(errno, "set the permissions of", path);
+  if (chmod(path.c_str(), 0600) != 0) return DiskError(errno, "set the permissions of", path);
   // The exclusive lock, once taken, stays until the connection is closed.
   RETURN_IF_ERROR(db.Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"));
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE; COMMIT;"));

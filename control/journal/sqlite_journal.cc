@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The snapshot in SQLite, the changes in a log beside it. Why two files:
 // docs/decisions/0001-journal.md.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <deque>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -14,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "control/env/disk.h"
 #include "control/journal/journal.h"
 #include "control/journal/log_file.h"
 #include "control/journal/log_format.h"
@@ -28,8 +26,6 @@
 namespace penstock::control {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kLogPrefix = "changes-";
 constexpr std::string_view kLogSuffix = ".log";
 
@@ -38,11 +34,10 @@ std::string LogPath(const std::string& work_dir, uint64_t first) {
 }
 
 // Returns the first sequence of each log file in `work_dir`, ascending.
-absl::StatusOr<std::vector<uint64_t>> ListLogs(const std::string& work_dir) {
+absl::StatusOr<std::vector<uint64_t>> ListLogs(Disk& disk, const std::string& work_dir) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, disk.List(work_dir));
   std::vector<uint64_t> firsts;
-  std::error_code error;
-  for (fs::directory_iterator i(work_dir, error), end; !error && i != end; i.increment(error)) {
-    const std::string name = i->path().filename().string();
+  for (const std::string& name : names) {
     uint64_t first = 0;
     if (name.starts_with(kLogPrefix) && name.ends_with(kLogSuffix) &&
         absl::SimpleAtoi(
@@ -51,17 +46,17 @@ absl::StatusOr<std::vector<uint64_t>> ListLogs(const std::string& work_dir) {
       firsts.push_back(first);
     }
   }
-  if (error) return ErrnoStatus(error.value(), "list", work_dir);
   std::sort(firsts.begin(), firsts.end());
   return firsts;
 }
 
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(std::string work_dir, Directory directory, SnapshotDb db, LogFile log,
-                Recovered recovered)
+  SqliteJournal(std::string work_dir, Disk& disk, std::unique_ptr<DiskFolder> folder, SnapshotDb db,
+                LogFile log, Recovered recovered)
       : work_dir_(std::move(work_dir)),
-        directory_(std::move(directory)),
+        disk_(disk),
+        folder_(std::move(folder)),
         recovered_(std::move(recovered)),
         db_(std::move(db)),
         log_(std::move(log)),
@@ -186,24 +181,20 @@ class SqliteJournal final : public Journal {
   // skipped, and the logs stay until a snapshot succeeds.
   absl::Status WriteSnapshot(const Item& item) {
     const uint64_t next = item.sequence + 1;
-    absl::StatusOr<std::vector<uint64_t>> old = ListLogs(work_dir_);
+    absl::StatusOr<std::vector<uint64_t>> old = ListLogs(disk_, work_dir_);
     if (!old.ok()) return WithoutLog(item.sequence, old.status());
     if (!old->empty() && old->back() == next) {
       old->pop_back();  // no record since the last snapshot
     } else {
-      absl::StatusOr<LogFile> log = LogFile::Make(LogPath(work_dir_, next));
+      absl::StatusOr<LogFile> log = LogFile::Make(disk_, LogPath(work_dir_, next));
       if (!log.ok()) return WithoutLog(item.sequence, log.status());
       log_ = *std::move(log);
-      RETURN_IF_ERROR(directory_.Sync());
+      RETURN_IF_ERROR(folder_->Sync());
     }
     if (absl::Status written = db_.Write(item.sequence, *item.snapshot); !written.ok())
       return WithoutSnapshot(Annotate(written, "while writing a snapshot"));
     RETURN_IF_ERROR(Annotate(db_.CheckThere(), "the logs are kept; start again"));
-    for (uint64_t first : *old) {
-      std::error_code error;
-      fs::remove(LogPath(work_dir_, first), error);
-      if (error) return ErrnoStatus(error.value(), "remove", LogPath(work_dir_, first));
-    }
+    for (uint64_t first : *old) RETURN_IF_ERROR(disk_.Remove(LogPath(work_dir_, first)));
     return absl::OkStatus();
   }
 
@@ -220,7 +211,8 @@ class SqliteJournal final : public Journal {
   }
 
   const std::string work_dir_;
-  Directory directory_;  // of the writer's thread
+  Disk& disk_;
+  const std::unique_ptr<DiskFolder> folder_;  // of the writer's thread
   Recovered recovered_;
   Durable durable_;  // constant after Start
   SnapshotDb db_;    // of the writer's thread
@@ -236,29 +228,14 @@ class SqliteJournal final : public Journal {
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 
-// Makes the folder and its parents durably. Only this user may read the folders made here, because
-// the journal contains tokens of jobs.
-absl::Status MakeFolder(const fs::path& folder) {
-  std::error_code error;
-  if (folder.empty() || fs::is_directory(folder, error)) return absl::OkStatus();
-  const fs::path above = folder.parent_path();
-  if (!folder.has_filename()) return MakeFolder(above);  // "name/"
-  RETURN_IF_ERROR(MakeFolder(above));
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return ErrnoStatus(errno, "make", folder.string());
-  }
-  ASSIGN_OR_RETURN(Directory directory, Directory::Open(above.empty() ? "." : above.string()));
-  return directory.Sync();
-}
-
 struct LastLog {
   uint64_t first;
   size_t valid_bytes;
 };
 
 // Reads all logs after the snapshot. Returns where the newest one ends.
-absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recovered) {
-  ASSIGN_OR_RETURN(std::vector<uint64_t> firsts, ListLogs(work_dir));
+absl::StatusOr<LastLog> ReadLogs(Disk& disk, const std::string& work_dir, Recovered& recovered) {
+  ASSIGN_OR_RETURN(std::vector<uint64_t> firsts, ListLogs(disk, work_dir));
   // Only the last log that begins at or before the record after the snapshot is needed. A power
   // loss while the earlier ones were removed may have left any of them.
   const auto behind =
@@ -275,7 +252,7 @@ absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recover
     }
     const bool is_last = i + 1 == firsts.size();
     const std::optional<uint64_t> next = is_last ? std::nullopt : std::optional(firsts[i + 1]);
-    ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(path));
+    ASSIGN_OR_RETURN(std::string bytes, disk.Read(path));
     ASSIGN_OR_RETURN(ParsedLog log, ParseLog(bytes, firsts[i], next, path));
     expected = firsts[i] + log.records.size();
     for (Recovered::Record& record : log.records) {
@@ -296,18 +273,20 @@ absl::StatusOr<LastLog> ReadLogs(const std::string& work_dir, Recovered& recover
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir) {
-  RETURN_IF_ERROR(MakeFolder(work_dir));
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
+                                                           Disk& disk) {
+  RETURN_IF_ERROR(disk.MakeFolders(work_dir));
   ASSIGN_OR_RETURN(SnapshotDb db, SnapshotDb::Open(work_dir + "/journal.db"));
   ASSIGN_OR_RETURN(SnapshotDb::Snapshot snapshot, db.Read());
   Recovered recovered;
   recovered.snapshot = std::move(snapshot.pieces);
   recovered.snapshot_sequence = snapshot.sequence;
-  ASSIGN_OR_RETURN(LastLog last, ReadLogs(work_dir, recovered));
-  ASSIGN_OR_RETURN(LogFile log, LogFile::Rewrite(LogPath(work_dir, last.first), last.valid_bytes));
-  ASSIGN_OR_RETURN(Directory directory, Directory::Open(work_dir));
-  RETURN_IF_ERROR(directory.Sync());
-  return std::make_unique<SqliteJournal>(work_dir, std::move(directory), std::move(db),
+  ASSIGN_OR_RETURN(LastLog last, ReadLogs(disk, work_dir, recovered));
+  ASSIGN_OR_RETURN(LogFile log,
+                   LogFile::Rewrite(disk, LogPath(work_dir, last.first), last.valid_bytes));
+  ASSIGN_OR_RETURN(std::unique_ptr<DiskFolder> folder, disk.OpenFolder(work_dir));
+  RETURN_IF_ERROR(folder->Sync());
+  return std::make_unique<SqliteJournal>(work_dir, disk, std::move(folder), std::move(db),
                                          std::move(log), std::move(recovered));
 }
 

@@ -80,8 +80,8 @@ absl::Status Run(const std::string& csv, const std::string& folder, int shards) 
     auto& writer = number % kHeldOutEvery == 0 ? held_out : train[number % shards];
     PENSTOCK_RETURN_IF_ERROR(writer->Write(example));
   }
-  for (auto& writer : train) PENSTOCK_RETURN_IF_ERROR(writer->Close());
-  return held_out->Close();
+  for (auto& writer : train) PENSTOCK_RETURN_IF_ERROR(writer->Finish());
+  return held_out->Finish();
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class World : public ::testing::Environment {
     auto writer = TFRecordWriter::Create(folder_ + "/data/shards/" + NameOf(file)).value();
     for (int record = 0; record < kRecords; ++record)
       ASSERT_TRUE(writer->Write(RecordOf(file, record)).ok());
-    ASSERT_TRUE(writer->Close().ok());
+    ASSERT_TRUE(writer->Finish().ok());
   }
 
   std::string folder_;

@@ -15,11 +15,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
-#include <memory>
 #include <utility>
 
-#include "penstock/check.h"
+#include "control/env/forgetful_tree.h"
 
 namespace penstock::control {
 namespace {
@@ -29,134 +27,28 @@ using Call = ForgetfulFiles::Call;
 
 std::atomic<ForgetfulFiles*> recording = nullptr;
 
-// Decides which unsynced things the device has after a power loss: the first ones, the last ones
-// (some, none or all), or any.
-class Fate {
- public:
-  Fate(size_t things, std::mt19937_64& random)
-      : random_(random), kind_(random() % 3), bound_(random() % (things + 1)) {}
-  bool Keeps(size_t i) {
-    if (kind_ == 2) return random_() % 2 == 0;
-    return (i < bound_) == (kind_ == 0);
-  }
-  // For a thing that it does not keep: whether it is torn.
-  bool Tears(size_t i) { return kind_ == 2 ? random_() % 2 == 0 : kind_ == 0 && i == bound_; }
-
- private:
-  std::mt19937_64& random_;
-  const uint64_t kind_;
-  const size_t bound_;
-};
-
-struct Node {
-  // A change of names: name `gone` is removed, name `made` refers to `node`.
-  struct Naming {
-    std::string gone;
-    std::string made;
-    std::shared_ptr<Node> node;
-    void Apply(std::map<std::string, std::shared_ptr<Node>>& names) const {
-      if (!gone.empty()) names.erase(gone);
-      if (!made.empty()) names[made] = node;
-    }
-  };
-
-  bool is_folder = false;
-  std::string bytes;                                    // of a file, on the device
-  std::vector<const Call*> writes;                      // not synced
-  std::map<std::string, std::shared_ptr<Node>> names;   // of a folder, on the device
-  std::vector<Naming> namings;                          // not synced
-  std::map<std::string, std::shared_ptr<Node>> latest;  // `names` with `namings` applied
-};
-
-void Apply(const Call& call, size_t size, char fill, std::string& bytes) {
-  if (call.kind == Call::kResize) return bytes.resize(call.at);
-  if (bytes.size() < call.at + size) bytes.resize(call.at + size, fill);
-  bytes.replace(call.at, size, call.bytes, 0, size);
-}
-
-// The tree after some calls: the contents of the device, and unsynced changes.
-class Tree {
- public:
-  void Apply(const Call& call) {
-    const std::string name = fs::path(call.path).filename();
-    switch (call.kind) {
-      case Call::kMake:
-      case Call::kMakeFolder: {
-        Node& folder = *Find(fs::path(call.path).parent_path());
-        if (folder.latest.contains(name)) return;
-        auto made = std::make_shared<Node>();
-        made->is_folder = call.kind == Call::kMakeFolder;
-        return Name(folder, {"", name, std::move(made)});
-      }
-      case Call::kRename: {
-        PENSTOCK_CHECK(fs::path(call.path).parent_path() == fs::path(call.bytes).parent_path());
-        Node& folder = *Find(fs::path(call.path).parent_path());
-        return Name(folder, {name, fs::path(call.bytes).filename(), folder.latest.at(name)});
-      }
-      case Call::kRemove:
-        return Name(*Find(fs::path(call.path).parent_path()), {name, "", nullptr});
-      case Call::kWrite:
-      case Call::kResize:
-        return Find(call.path)->writes.push_back(&call);
-      case Call::kFailToSync:
-        return Find(call.path)->writes.clear();
-      case Call::kSync: {
-        Node& node = *Find(call.path);
-        for (const Call* write : std::exchange(node.writes, {})) {
-          control::Apply(*write, write->bytes.size(), '\0', node.bytes);
-        }
-        for (const Node::Naming& naming : std::exchange(node.namings, {})) {
-          naming.Apply(node.names);
-        }
-      }
-    }
-  }
-
-  void LosePower(std::mt19937_64& random, const std::string& to) const {
-    LosePower(*root_, random, to);
-  }
-
- private:
-  std::shared_ptr<Node> Find(const fs::path& path) const {
-    std::shared_ptr<Node> node = root_;
-    for (const fs::path& name : path.relative_path()) node = node->latest.at(name);
-    return node;
-  }
-
-  static void Name(Node& folder, Node::Naming naming) {
-    naming.Apply(folder.latest);
-    folder.namings.push_back(std::move(naming));
-  }
-
-  static void LosePower(const Node& node, std::mt19937_64& random, const std::string& to) {
-    if (node.is_folder) {
-      fs::create_directory(to);
-      auto names = node.names;
-      Fate fate(node.namings.size(), random);
-      for (size_t i = 0; i < node.namings.size(); ++i) {
-        if (fate.Keeps(i)) node.namings[i].Apply(names);
-      }
-      for (const auto& [name, below] : names) LosePower(*below, random, to + "/" + name);
+void Apply(const Call& call, ForgetfulTree& tree) {
+  switch (call.kind) {
+    case Call::kMake:
+      tree.MakeFile(call.path);
       return;
-    }
-    std::string bytes = node.bytes;
-    Fate fate(node.writes.size(), random);
-    const char fill = random() % 2 == 0 ? '\0' : '\x5a';
-    for (size_t i = 0; i < node.writes.size(); ++i) {
-      const Call& call = *node.writes[i];
-      if (fate.Keeps(i)) {
-        control::Apply(call, call.bytes.size(), fill, bytes);
-      } else if (call.kind == Call::kWrite && fate.Tears(i)) {
-        control::Apply(call, random() % call.bytes.size(), fill, bytes);
-        const size_t end = call.at + call.bytes.size();
-        if (bytes.size() < end && random() % 2 == 0) bytes.resize(end, fill);
-      }
-    }
-    std::ofstream(to, std::ios::binary) << bytes;
+    case Call::kMakeFolder:
+      tree.MakeFolder(call.path);
+      return;
+    case Call::kRename:
+      return tree.Rename(call.path, call.bytes);
+    case Call::kRemove:
+      return tree.Remove(call.path);
+    case Call::kWrite:
+      return tree.Write(*tree.Find(call.path), call.at, call.bytes);
+    case Call::kResize:
+      return tree.Resize(*tree.Find(call.path), call.at);
+    case Call::kSync:
+      return tree.Sync(*tree.Find(call.path));
+    case Call::kFailToSync:
+      return tree.FailToSync(*tree.Find(call.path));
   }
-
-  const std::shared_ptr<Node> root_ = std::make_shared<Node>(Node{.is_folder = true});
-};
+}
 
 }  // namespace
 
@@ -216,9 +108,17 @@ int ForgetfulFiles::refuses_removals() const {
 
 void ForgetfulFiles::LosePower(size_t calls, std::mt19937_64& random, const std::string& to) const {
   std::lock_guard lock(mu_);
-  Tree tree;
-  for (size_t i = 0; i < calls; ++i) tree.Apply(calls_[i]);
-  tree.LosePower(random, to);
+  ForgetfulTree tree;
+  for (size_t i = 0; i < calls; ++i) Apply(calls_[i], tree);
+  tree.LosePower(random);
+  fs::create_directory(to);
+  for (const auto& [path, bytes] : tree.All()) {
+    if (bytes.has_value()) {
+      std::ofstream(to + "/" + path, std::ios::binary) << *bytes;
+    } else {
+      fs::create_directory(to + "/" + path);
+    }
+  }
 }
 
 bool ForgetfulFiles::Has(std::string& path) const {

@@ -38,10 +38,7 @@ class ForgetfulFiles {
   void RefuseRemovals(int error);
 
   // Simulates a loss of power after the first `calls` calls have returned: makes the new folder
-  // `to` with what the device may then have. `random` decides what is there besides the synced
-  // data: of the writes to each file and of the new and removed names in each folder the first, the
-  // last, any, all or none. A write may be torn, with nothing, zeros or garbage in place of its
-  // rest.
+  // `to` with what the device may then have, as ForgetfulTree::LosePower() says.
   void LosePower(size_t calls, std::mt19937_64& random, const std::string& to) const;
 
   // For the functions that replace those of libc.

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/sources/formats/tfrecord_writer.h"
 
-#include <cerrno>
-#include <cstdint>
 #include <cstring>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "dataplane/element/crc32c.h"
+#include "include/status_macros.h"
 
 namespace penstock {
 namespace {
+
+constexpr size_t kBufferBytes = 64 << 10;  // a write of this size takes far longer than its call
 
 template <class T>
 std::string RawBytes(T value) {
@@ -30,21 +29,27 @@ std::string TFRecordBytes(std::string_view data) {
 }
 
 absl::StatusOr<std::unique_ptr<TFRecordWriter>> TFRecordWriter::Create(const std::string& name) {
-  std::FILE* file = std::fopen(name.c_str(), "wbe");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", name));
-  return std::unique_ptr<TFRecordWriter>(new TFRecordWriter(name, file));
+  ASSIGN_OR_RETURN(std::unique_ptr<DiskFile> file,
+                   LocalDisk().Create(name, Disk::Readers::kByUmask));
+  return std::make_unique<TFRecordWriter>(std::move(file));
 }
 
 absl::Status TFRecordWriter::Write(std::string_view data) {
-  const std::string bytes = TFRecordBytes(data);
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size())
-    return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot write to ", name_));
+  const std::string record = TFRecordBytes(data);
+  bytes_ += static_cast<int64_t>(record.size());
+  buffer_ += record;
+  return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
 }
 
-absl::Status TFRecordWriter::Close() {
-  if (std::fclose(file_.release()) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot write to ", name_));
+absl::Status TFRecordWriter::Flush() {
+  RETURN_IF_ERROR(file_->Append(buffer_));
+  buffer_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status TFRecordWriter::Finish() {
+  RETURN_IF_ERROR(Flush());
+  return file_->Sync();
 }
 
 }  // namespace penstock

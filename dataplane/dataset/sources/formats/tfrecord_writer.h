@@ -1,37 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes TFRecord files, for examples, tools and tests.
+// Writes TFRecord files, for caches, examples, tools and tests.
 #pragma once
 
-#include <cstdio>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "control/env/disk.h"
 
 namespace penstock {
 
 // The bytes of one record as stored in a file.
 std::string TFRecordBytes(std::string_view data);
 
-// For one thread at a time. The file is complete once Close() has returned OK.
+// For one thread at a time. The file is complete once Finish() has returned OK.
 class TFRecordWriter {
  public:
   // Creates the file, or truncates it.
   static absl::StatusOr<std::unique_ptr<TFRecordWriter>> Create(const std::string& name);
+  explicit TFRecordWriter(std::unique_ptr<DiskFile> file) : file_(std::move(file)) {}
 
   absl::Status Write(std::string_view data);
-  // Writes the buffered bytes. REQUIRES: no Write() after it.
-  absl::Status Close();
+  // Writes the buffered bytes and syncs the file. REQUIRES: no Write() after it.
+  absl::Status Finish();
+
+  int64_t bytes() const { return bytes_; }  // of all records
+  DiskFile& file() { return *file_; }
 
  private:
-  struct CloseFile {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  TFRecordWriter(std::string name, std::FILE* file) : name_(std::move(name)), file_(file) {}
+  absl::Status Flush();
 
-  std::string name_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  const std::unique_ptr<DiskFile> file_;
+  std::string buffer_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace penstock

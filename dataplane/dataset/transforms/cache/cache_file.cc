@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/dataset/transforms/cache/cache_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -139,35 +133,17 @@ class SharedFile final : public File {
   std::shared_ptr<File> file_;
 };
 
-// A writer holds a lock on its file as long as it lives. A file that can be locked was left by a
-// writer that was killed.
-void RemoveLeftovers(const std::string& name) {
-  const std::filesystem::path path(name);
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const std::string prefix = path.filename().string() + ".";
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string found = at->path().filename().string();
+// A writer's file is locked as long as the writer lives. One that is not locked was left by a
+// writer that was killed. Where there are no locks, leftovers stay.
+void RemoveLeftovers(const std::string& name, Disk& disk) {
+  const std::string folder = FolderOf(name);
+  const std::string prefix = std::filesystem::path(name).filename().string() + ".";
+  const absl::StatusOr<std::vector<std::string>> names = disk.List(folder);
+  if (!names.ok()) return;  // then no file can be made there either, and that says why
+  for (const std::string& found : *names) {
     if (!absl::StartsWith(found, prefix) || !absl::EndsWith(found, kPartial)) continue;
-    const int fd = open(at->path().c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) continue;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(at->path().c_str());
-    close(fd);
+    disk.RemoveUnlocked(absl::StrCat(folder, "/", found)).IgnoreError();
   }
-}
-
-// Makes the new name survive a crash of the machine.
-absl::Status SyncFolderOf(const std::string& name) {
-  const std::filesystem::path path(name);
-  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", folder));
-  const int outcome = fsync(fd);
-  const int error = errno;
-  close(fd);
-  if (outcome == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot sync ", folder));
 }
 
 }  // namespace
@@ -189,56 +165,38 @@ absl::StatusOr<CacheFile> OpenCacheFile(const std::string& name, Files& files) {
   return cache;
 }
 
-absl::StatusOr<std::unique_ptr<CacheFileWriter>> CacheFileWriter::Create(
-    const std::string& name, const CacheFileHead& head) {
-  RemoveLeftovers(name);
-  std::string partial =
-      absl::StrCat(name, ".", absl::Hex(RandomNumber(), absl::kZeroPad16), kPartial);
-  const int fd = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", partial));
-  flock(fd, LOCK_EX | LOCK_NB);  // without file locks, leftovers stay
-  std::FILE* file = fdopen(fd, "wb");
-  if (file == nullptr) {
-    close(fd);
-    return absl::ResourceExhaustedError(absl::StrCat("no memory to write ", partial));
-  }
-  std::unique_ptr<CacheFileWriter> writer(new CacheFileWriter(name, std::move(partial), file));
-  RETURN_IF_ERROR(writer->Write(HeadRecord(head)));
+absl::StatusOr<std::unique_ptr<CacheFileWriter>> CacheFileWriter::Create(const std::string& name,
+                                                                         const CacheFileHead& head,
+                                                                         Disk& disk) {
+  RemoveLeftovers(name, disk);
+  ASSIGN_OR_RETURN(std::unique_ptr<DiskFile> file,
+                   disk.CreateLocked(absl::StrCat(
+                       name, ".", absl::Hex(RandomNumber(), absl::kZeroPad16), kPartial)));
+  std::unique_ptr<CacheFileWriter> writer(new CacheFileWriter(name, std::move(file), disk));
+  RETURN_IF_ERROR(writer->records_.Write(HeadRecord(head)));
   return writer;
 }
 
 CacheFileWriter::~CacheFileWriter() {
-  if (file_ != nullptr) std::fclose(file_);
-  if (!committed_) unlink(partial_.c_str());
+  if (!committed_) disk_.Remove(records_.file().path()).IgnoreError();
 }
 
 absl::Status CacheFileWriter::Append(std::string_view element) {
   ++elements_;
-  return Write(element);
-}
-
-absl::Status CacheFileWriter::Write(std::string_view record) {
-  const std::string bytes = TFRecordBytes(record);
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) return Failed("write");
-  offset_ += static_cast<int64_t>(bytes.size());
-  return absl::OkStatus();
+  return records_.Write(element);
 }
 
 absl::Status CacheFileWriter::Commit(const std::vector<AnsweredSplit>& splits) {
   std::string tail(kCacheMagic);
   AppendFixed(static_cast<uint64_t>(elements_), tail);
-  AppendFixed(static_cast<uint64_t>(offset_), tail);
-  RETURN_IF_ERROR(Write(SplitsRecord(splits)));
-  RETURN_IF_ERROR(Write(tail));
-  if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0) return Failed("sync");
-  if (std::rename(partial_.c_str(), name_.c_str()) != 0) return Failed("rename");
+  AppendFixed(static_cast<uint64_t>(records_.bytes()), tail);
+  RETURN_IF_ERROR(records_.Write(SplitsRecord(splits)));
+  RETURN_IF_ERROR(records_.Write(tail));
+  RETURN_IF_ERROR(records_.Finish());
+  RETURN_IF_ERROR(records_.file().Rename(name_));
   committed_ = true;
-  if (std::fclose(std::exchange(file_, nullptr)) != 0) return Failed("close");
-  return SyncFolderOf(name_);
-}
-
-absl::Status CacheFileWriter::Failed(std::string_view what) const {
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", std::string(what), " ", partial_));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DiskFolder> folder, disk_.OpenFolder(FolderOf(name_)));
+  return folder->Sync();
 }
 
 }  // namespace penstock

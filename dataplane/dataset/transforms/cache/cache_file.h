@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +20,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/env/disk.h"
 #include "control/env/files.h"
+#include "dataplane/dataset/sources/formats/tfrecord_writer.h"
 
 namespace penstock {
 
@@ -62,7 +63,8 @@ class CacheFileWriter {
  public:
   // NotFound, PermissionDenied, … if the file cannot be written.
   static absl::StatusOr<std::unique_ptr<CacheFileWriter>> Create(const std::string& name,
-                                                                 const CacheFileHead& head);
+                                                                 const CacheFileHead& head,
+                                                                 Disk& disk = LocalDisk());
   ~CacheFileWriter();
 
   absl::Status Append(std::string_view element);
@@ -70,16 +72,13 @@ class CacheFileWriter {
   absl::Status Commit(const std::vector<AnsweredSplit>& splits);
 
  private:
-  CacheFileWriter(std::string name, std::string partial, std::FILE* file)
-      : name_(std::move(name)), partial_(std::move(partial)), file_(file) {}
-  absl::Status Write(std::string_view record);
-  absl::Status Failed(std::string_view what) const;
+  CacheFileWriter(std::string name, std::unique_ptr<DiskFile> file, Disk& disk)
+      : disk_(disk), name_(std::move(name)), records_(std::move(file)) {}
 
+  Disk& disk_;
   const std::string name_;
-  const std::string partial_;  // its name until it is complete
-  std::FILE* file_;            // nullptr once closed
+  TFRecordWriter records_;  // to a file of another name until it is complete
   bool committed_ = false;
-  int64_t offset_ = 0;
   int64_t elements_ = 0;
 };
 

@@ -69,7 +69,7 @@ TEST(TFRecord, WritesTheSameBytesAsAnotherProgram) {
   for (const std::string& record :
        ReadRecords(Dataset::TFRecord(TEST_DATA "/five.tfrecord"), LocalFiles()))
     ASSERT_TRUE((*writer)->Write(record).ok());
-  ASSERT_TRUE((*writer)->Close().ok());
+  ASSERT_TRUE((*writer)->Finish().ok());
   std::ifstream out(name, std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(out), {}), expected);
 }

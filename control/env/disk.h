@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes files that survive a crash of the machine. files.h reads data.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace penstock {
+
+// A file that is only appended to. The destructor closes it and does not sync. Not thread safe.
+class DiskFile {
+ public:
+  virtual ~DiskFile() = default;
+  virtual const std::string& path() const = 0;
+  // After an error, some of the bytes may be in the file.
+  virtual absl::Status Append(std::string_view bytes) = 0;
+  // Makes the bytes durable. The file's name is durable after DiskFolder::Sync(). After an error,
+  // the unsynced bytes may never become durable, although they can be read.
+  virtual absl::Status Sync() = 0;
+  // Gives the file the name `path`, in the same folder, in one step; replaces a file of that name.
+  virtual absl::Status Rename(const std::string& path) = 0;
+  // NotFound if no file is at path(), DataLoss if another one has replaced this one.
+  virtual absl::Status CheckThere() = 0;
+};
+
+// A folder, held open. Not thread safe.
+class DiskFolder {
+ public:
+  virtual ~DiskFolder() = default;
+  // Makes durable which files were made, renamed and removed in it. Opens nothing.
+  virtual absl::Status Sync() = 0;
+};
+
+// Any thread may call any method. Errors name the file. ResourceExhausted on a full disk, and if
+// no descriptor is left.
+class Disk {
+ public:
+  enum class Readers { kOwner, kByUmask };  // who may read a new file
+
+  virtual ~Disk() = default;
+  // Makes a file, or empties an existing one.
+  virtual absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path,
+                                                           Readers readers) = 0;
+  // Makes a file, which is locked while it is open, if the file system has locks. AlreadyExists if
+  // there is one.
+  virtual absl::StatusOr<std::unique_ptr<DiskFile>> CreateLocked(const std::string& path) = 0;
+  // Returns the whole content. NotFound if there is no such file.
+  virtual absl::StatusOr<std::string> Read(const std::string& path) = 0;
+  // OK if there is no such file.
+  virtual absl::Status Remove(const std::string& path) = 0;
+  // Removes a file of CreateLocked() that no process has open. Otherwise Unavailable.
+  virtual absl::Status RemoveUnlocked(const std::string& path) = 0;
+  // Returns the names in a folder, without the folder's, in any order.
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
+  // Makes a folder and the folders above it, if missing, durably. Only this user may read them.
+  virtual absl::Status MakeFolders(const std::string& folder) = 0;
+  virtual absl::StatusOr<std::unique_ptr<DiskFolder>> OpenFolder(const std::string& folder) = 0;
+};
+
+// This machine's file system.
+Disk& LocalDisk();
+
+// Returns the path of the folder that contains `path`.
+std::string FolderOf(const std::string& path);
+
+// Returns "cannot <what> <path>: <reason>" with the code for the errno value `error`.
+absl::Status DiskError(int error, std::string_view what, const std::string& path);
+
+}  // namespace penstock

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A disk in memory, for tests. It fails where a test tells it to, and forgets unsynced data when
+// power is lost.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/env/disk.h"
+#include "control/env/forgetful_tree.h"
+#include "control/sync/mutex.h"
+
+namespace penstock {
+
+// Each call of Disk, DiskFile and DiskFolder, except path(), is an operation. Paths are absolute.
+// Must outlive its open files.
+class FakeDisk final : public Disk {
+ public:
+  // Returns how many operations were begun.
+  int64_t operations() const;
+  // Lets the operation of this number fail, from 0, and all later ones too if `for_good`. An append
+  // that fails writes half of its bytes, a sync that fails leaves bytes that no later one makes
+  // durable, and any other operation does nothing.
+  void FailAt(int64_t operation, absl::Status error, bool for_good = false);
+  // Simulates a loss of power (see ForgetfulTree) and the next start: nothing fails or is locked
+  // any more. Files and folders that were open fail with FailedPrecondition.
+  void LosePower(std::mt19937_64& random);
+
+  absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path,
+                                                   Readers readers) override;
+  absl::StatusOr<std::unique_ptr<DiskFile>> CreateLocked(const std::string& path) override;
+  absl::StatusOr<std::string> Read(const std::string& path) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status RemoveUnlocked(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::Status MakeFolders(const std::string& folder) override;
+  absl::StatusOr<std::unique_ptr<DiskFolder>> OpenFolder(const std::string& folder) override;
+
+ private:
+  class FakeFile;
+  class FakeFolder;
+
+  // Counts an operation, and returns its failure.
+  absl::Status Begin() REQUIRES(mu_);
+  absl::StatusOr<ForgetfulTree::NodePtr> Find(const std::string& path) REQUIRES(mu_);
+  absl::StatusOr<std::unique_ptr<DiskFile>> Open(const std::string& path) REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  ForgetfulTree tree_ GUARDED_BY(mu_);
+  std::set<std::string> locked_ GUARDED_BY(mu_);
+  int64_t operations_ GUARDED_BY(mu_) = 0;
+  int64_t starts_ GUARDED_BY(mu_) = 0;
+  int64_t fails_at_ GUARDED_BY(mu_) = 0;
+  bool for_good_ GUARDED_BY(mu_) = false;
+  absl::Status failure_ GUARDED_BY(mu_);  // OK: nothing fails
+};
+
+}  // namespace penstock
