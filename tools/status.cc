@@ -8,7 +8,7 @@
 #include "include/status_macros.h"
 #include "tools/commands.h"
 #include "tools/options.h"
-#include "tools/reports.h"
+#include "tools/status_tables.h"
 
 namespace penstock::tools {
 namespace {

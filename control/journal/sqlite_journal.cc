@@ -2,7 +2,6 @@
 // The snapshot in SQLite, the changes in a log beside it. Why two files:
 // docs/decisions/0001-journal.md.
 #include <algorithm>
-#include <cerrno>
 #include <deque>
 #include <iterator>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/reports.h"
+#include "tools/status_tables.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
