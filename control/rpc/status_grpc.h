@@ -4,14 +4,20 @@
 
 #include <grpcpp/support/status.h>
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
 
 namespace penstock::control {
 
+// gRPC refuses trailers above 8 KiB, and a byte may take three on the wire.
+inline constexpr size_t kMaxGrpcMessageBytes = 2048;
+
+// A longer message is cut.
 inline grpc::Status ToGrpc(const absl::Status& from) {
-  return grpc::Status(static_cast<grpc::StatusCode>(from.code()), std::string(from.message()));
+  return grpc::Status(static_cast<grpc::StatusCode>(from.code()),
+                      std::string(from.message().substr(0, kMaxGrpcMessageBytes)));
 }
 
 inline absl::Status FromGrpc(const grpc::Status& from) {

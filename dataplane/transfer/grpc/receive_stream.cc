@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "control/rpc/prepare_grpc.h"
+#include "control/rpc/status_grpc.h"
 #include "control/sync/clock.h"
 #include "control/sync/mutex.h"
-#include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "include/status_macros.h"
 
@@ -253,7 +253,7 @@ void ReceiveStream::OnDone(const grpc::Status& status) {
           "worker ", target_, " did not answer within ", absl::FormatDuration(options_.timeout)));
     }
   }
-  if (reason.ok()) reason = FromGrpc(status);
+  if (reason.ok()) reason = control::FromGrpc(status);
   if (gate_.Enter()) {
     events_->OnClosed(Annotate(reason, "worker at ", target_));
     gate_.Leave();

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "control/rpc/status_grpc.h"
 #include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/memory/pool.h"
-#include "dataplane/transfer/grpc/convert.h"
 #include "dataplane/transfer/grpc/slices.h"
 #include "dataplane/transfer/send_handle.h"
 #include "include/status_macros.h"
@@ -176,7 +176,7 @@ void SendStream::WriteNext() {
     }
   }
   finished_ = true;
-  Finish(ToGrpc(queue_.reason()));
+  Finish(control::ToGrpc(queue_.reason()));
 }
 
 grpc::ByteBuffer SendStream::MessageOf(SendQueue::OutgoingMessage next) {
