@@ -8,7 +8,7 @@
 #include "control/observe/event_log.h"
 #include "control/observe/html.h"
 #include "control/observe/metrics.h"
-#include "control/observe/text_server.h"
+#include "control/observe/page_server.h"
 
 namespace penstock::client {
 
@@ -16,8 +16,8 @@ void StartStatusServer(int port, const std::string& token) {
   if (port < 0) return;
   static std::once_flag once;
   std::call_once(once, [&] {
-    absl::StatusOr<std::unique_ptr<TextServer>> server =
-        TextServer::Start("localhost", port,
+    absl::StatusOr<std::unique_ptr<PageServer>> server =
+        PageServer::Start("localhost", port,
                           {{"/", [] { return HtmlPage("Penstock trainer", HtmlOfMetrics()); }},
                            {"/metrics", [] { return ProcessMetrics().Render(); }}},
                           token);
@@ -27,7 +27,7 @@ void StartStatusServer(int port, const std::string& token) {
     }
     StderrEventLog()->Write(
         {"pages", {{"at", absl::StrCat("http://localhost:", (*server)->port(), "/")}}});
-    static TextServer* const kept = server->release();  // lives as long as the process
+    static PageServer* const kept = server->release();  // lives as long as the process
     (void)kept;
   });
 }

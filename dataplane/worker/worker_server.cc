@@ -14,7 +14,7 @@
 #include "control/observe/event_log.h"
 #include "control/observe/html.h"
 #include "control/observe/metrics.h"
-#include "control/observe/text_server.h"
+#include "control/observe/page_server.h"
 #include "control/protocol/host_port.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/this_process.h"
@@ -189,7 +189,7 @@ class Server final : public WorkerServer {
   std::vector<control::TransferOffer> offers_;
   std::vector<std::unique_ptr<transfer::Listener>> listeners_;
   std::unique_ptr<Agent> agent_;
-  std::unique_ptr<TextServer> status_server_;
+  std::unique_ptr<PageServer> status_server_;
   Mutex stop_mu_;  // one Stop() at a time
   bool stopped_ GUARDED_BY(stop_mu_) = false;
 };
@@ -233,7 +233,7 @@ absl::Status Server::Open() {
   RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
     ASSIGN_OR_RETURN(status_server_,
-                     TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
+                     PageServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
                                        {{"/", [this] { return StatusPage(); }},
                                         {"/metrics", [] { return ProcessMetrics().Render(); }}},
                                        config_.metrics_token));

@@ -11,7 +11,7 @@
 #include "control/dispatcher/server/probe.h"
 #include "control/dispatcher/server/status_page.h"
 #include "control/observe/metrics.h"
-#include "control/observe/text_server.h"
+#include "control/observe/page_server.h"
 #include "control/policy/worker_list.h"
 #include "control/protocol/host_port.h"
 #include "control/sync/clock.h"
@@ -82,7 +82,7 @@ class Server final : public DispatchServer {
     if (config_.metrics_port >= 0) {
       ASSIGN_OR_RETURN(
           status_server_,
-          TextServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
+          PageServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
                             {{"/", [this] { return RenderStatus(); }},
                              {"/metrics", [this] { return RenderMetrics(); }}},
                             config_.metrics_token));
@@ -227,7 +227,7 @@ class Server final : public DispatchServer {
   std::unique_ptr<Core> core_;  // none once it has stopped; written under mu_
   std::unique_ptr<control::Listener> listener_;
   int port_ = 0;
-  std::unique_ptr<TextServer> status_server_;
+  std::unique_ptr<PageServer> status_server_;
   Thread sweeper_;
   Thread prober_;
 };

@@ -16,7 +16,7 @@
 #include "control/observe/fail_point.h"
 #include "control/observe/html.h"
 #include "control/observe/metrics.h"
-#include "control/observe/text_server.h"
+#include "control/observe/page_server.h"
 #include "control/observe/wait_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -125,8 +125,8 @@ TEST(Metrics, HistogramsCountUpToEachBound) {
   EXPECT_THAT(text, HasSubstr("penstock_plain_seconds_bucket{le=\"1e-06\"} 0\n"));
 }
 
-TEST(TextServer, ServesItsPagesAndListsThem) {
-  auto server = TextServer::Start("127.0.0.1", 0, {{"/metrics", [] { return "four 4\n"; }}});
+TEST(PageServer, ServesItsPagesAndListsThem) {
+  auto server = PageServer::Start("127.0.0.1", 0, {{"/metrics", [] { return "four 4\n"; }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const int port = (*server)->port();
   EXPECT_THAT(Ask(port, "GET /metrics HTTP/1.1\r\n\r\n"), HasSubstr("200 OK"));
@@ -134,13 +134,13 @@ TEST(TextServer, ServesItsPagesAndListsThem) {
   EXPECT_THAT(Ask(port, "GET /else HTTP/1.1\r\n\r\n"), HasSubstr("404"));
   EXPECT_THAT(Ask(port, "GET /else HTTP/1.1\r\n\r\n"), HasSubstr("/metrics"));
   EXPECT_THAT(Ask(port, "PUT /metrics HTTP/1.1\r\n\r\n"), HasSubstr("405"));
-  EXPECT_EQ(TextServer::Start("127.0.0.1", port, {}).status().code(),
+  EXPECT_EQ(PageServer::Start("127.0.0.1", port, {}).status().code(),
             absl::StatusCode::kUnavailable);
 }
 
 // It sends a byte now and then. Others are answered meanwhile, and the server can stop.
-TEST(TextServer, AnEndlessRequestHoldsNobodyUp) {
-  auto server = TextServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
+TEST(PageServer, AnEndlessRequestHoldsNobodyUp) {
+  auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const int port = (*server)->port();
   std::atomic<bool> over = false;
@@ -159,8 +159,8 @@ TEST(TextServer, AnEndlessRequestHoldsNobodyUp) {
   slow.join();
 }
 
-TEST(TextServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
-  auto server = TextServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
+TEST(PageServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
+  auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
   ASSERT_TRUE(server.ok()) << server.status();
   const int fd = NewSocket();
   {
@@ -171,8 +171,8 @@ TEST(TextServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
   EXPECT_THAT(AskOver(fd, "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
 }
 
-TEST(TextServer, MarksHtmlAndRequiresItsToken) {
-  auto server = TextServer::Start(
+TEST(PageServer, MarksHtmlAndRequiresItsToken) {
+  auto server = PageServer::Start(
       "127.0.0.1", 0, {{"/", [] { return HtmlPage("a <b>", HtmlTable("t", {"x"}, {{"<&\">"}})); }}},
       "secret");
   ASSERT_TRUE(server.ok()) << server.status();

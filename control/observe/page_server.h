@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-class TextServer {
+class PageServer {
  public:
   // Makes a page when it is requested, on the server's thread.
   using Page = std::function<std::string()>;
@@ -21,10 +21,10 @@ class TextServer {
   // Requests must show `token` (as a Bearer token, or as the password of Basic authentication with
   // any name); without it they get no page. An empty token allows all. Unavailable if the port is
   // in use.
-  static absl::StatusOr<std::unique_ptr<TextServer>> Start(const std::string& host, int port,
+  static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& host, int port,
                                                            std::map<std::string, Page> pages,
                                                            std::string token = "");
-  virtual ~TextServer() = default;
+  virtual ~PageServer() = default;
   virtual int port() const = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/observe/text_server.h"
+#include "control/observe/page_server.h"
 
 #include <netdb.h>
 #include <poll.h>
@@ -83,7 +83,7 @@ bool SameSecret(const std::string& shown, const std::string& secret) {
   return differ == 0;
 }
 
-class Server final : public TextServer {
+class Server final : public PageServer {
  public:
   Server(int listener, std::map<std::string, Page> pages, std::string token)
       : listener_(listener),
@@ -195,7 +195,7 @@ class Server final : public TextServer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TextServer>> TextServer::Start(const std::string& host, int port,
+absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string& host, int port,
                                                               std::map<std::string, Page> pages,
                                                               std::string token) {
   ASSIGN_OR_RETURN(int listener, Listen(host, port));
