@@ -46,7 +46,8 @@ foreach(header
     dataplane/element/block.h dataplane/element/error_block.h dataplane/element/extension.h
     dataplane/element/frame.h
     dataplane/memory/copied.h dataplane/memory/pool.h
-    dataplane/transfer/fifo.h dataplane/transfer/filled.h dataplane/transfer/gate.h
+    dataplane/transfer/fifo.h dataplane/transfer/filled.h dataplane/transfer/frame_flush_delay.h
+    dataplane/transfer/gate.h
     dataplane/transfer/element_receiver.h dataplane/transfer/library.h dataplane/transfer/message.h
     dataplane/transfer/send_handle.h dataplane/transfer/send_queue.h dataplane/transfer/transport.h)
   cmake_path(GET header PARENT_PATH folder)

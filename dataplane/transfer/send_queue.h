@@ -6,7 +6,6 @@
 // been received.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,14 +17,12 @@
 #include "dataplane/element/frame.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/fifo.h"
+#include "dataplane/transfer/frame_flush_delay.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/transport.h"
 
 #pragma GCC visibility push(default)
 namespace penstock::transfer {
-
-// The minimum time that a partly filled frame waits for more elements.
-inline constexpr std::chrono::milliseconds kFrameFlushDelay(1);
 
 // Not thread-safe.
 class SendQueue {
