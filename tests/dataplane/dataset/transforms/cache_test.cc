@@ -10,12 +10,16 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/fake_disk.h"
+#include "control/env/fake_files.h"
 #include "dataplane/dataset/engine/interruptible.h"
+#include "dataplane/dataset/transforms/cache/cache_file.h"
 #include "dataplane/memory/pool.h"
 #include "include/status_macros.h"
 #include "penstock/register.h"
@@ -346,6 +350,41 @@ TEST_F(CacheOnDisk, IgnoreErrorsDoesNotHideDamage) {
   bytes[bytes.size() / 2] ^= 1;
   Put(Path(), bytes);
   EXPECT_THAT(ReadAll(dataset.IgnoreErrors()), testing::Contains(HasSubstr("is damaged")));
+}
+
+// Lets each operation fail in turn, then loses power.
+TEST(CacheFileWriter, LeavesAWholeFileOrNoneOnADiskThatFails) {
+  const std::string name = "/cache/cached";
+  std::mt19937_64 random;
+  bool failed = true;
+  for (int64_t operation = 0; failed; ++operation) {
+    SCOPED_TRACE(absl::StrCat("operation ", operation));
+    FakeDisk disk;
+    ASSERT_TRUE(disk.MakeFolders("/cache").ok());
+    const int64_t fails_at = disk.operations() + operation;
+    disk.FailAt(fails_at, absl::UnavailableError("cut"), /*for_good=*/true);
+    const auto write = [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const std::unique_ptr<CacheFileWriter> writer,
+                       CacheFileWriter::Create(name, {.fingerprint = 7}, disk));
+      for (const char* element : {"one", "two", "three"}) RETURN_IF_ERROR(writer->Append(element));
+      return writer->Commit({});
+    };
+    const bool committed = write().ok();
+    failed = disk.operations() > fails_at;
+    EXPECT_EQ(committed, !failed);
+    disk.LosePower(random);
+    const absl::StatusOr<std::string> bytes = disk.Read(name);
+    EXPECT_TRUE(bytes.ok() || !committed) << bytes.status();
+    if (bytes.ok()) {
+      FakeFiles files;
+      files.Put(name, *bytes);
+      const absl::StatusOr<CacheFile> cache = OpenCacheFile(name, files);
+      ASSERT_TRUE(cache.ok()) << cache.status();
+      EXPECT_EQ(cache->elements, 3);
+    }
+    EXPECT_TRUE(write().ok());
+    EXPECT_THAT(*disk.List("/cache"), ElementsAre("cached"));
+  }
 }
 
 TEST_F(CacheOnDisk, SaysWhereItCannotWrite) {
