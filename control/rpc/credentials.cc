@@ -4,12 +4,8 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 #include "absl/strings/str_cat.h"
+#include "control/env/disk.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -17,14 +13,10 @@ namespace {
 
 absl::StatusOr<std::string> ReadFile(const char* setting, const std::string& path) {
   if (path.empty()) return std::string();
-  std::ifstream file(path);
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) {
-    return absl::NotFoundError(
-        absl::StrCat(setting, ": cannot read '", path, "': ", std::strerror(errno)));
-  }
-  return text.str();
+  absl::StatusOr<std::string> text = LocalDisk().Read(path);
+  if (text.ok()) return text;
+  return absl::NotFoundError(
+      absl::StrCat(setting, ": cannot read '", path, "': ", text.status().message()));
 }
 
 absl::Status Refused(const char* setting, const std::string& path, const char* what) {

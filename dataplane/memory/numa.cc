@@ -8,9 +8,10 @@
 #include <array>
 #include <atomic>
 #include <climits>
-#include <fstream>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "control/env/disk.h"
 
 namespace penstock {
 namespace {
@@ -25,9 +26,10 @@ std::atomic<int> node_in_use{kNone};
 
 int NodeOfPci(const std::string& address) {
   if (address.empty()) return kNone;
-  std::ifstream file(absl::StrCat("/sys/bus/pci/devices/", address, "/numa_node"));
+  const absl::StatusOr<std::string> text =
+      LocalDisk().Read(absl::StrCat("/sys/bus/pci/devices/", address, "/numa_node"));
   int node = kNone;
-  return file >> node ? node : kNone;
+  return text.ok() && absl::SimpleAtoi(*text, &node) ? node : kNone;
 }
 
 void UseMemoryNode(int node) {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <initializer_list>
 #include <string_view>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "control/env/disk.h"
 
 namespace penstock {
 namespace {
@@ -31,12 +31,16 @@ constexpr Version kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_a
                       "total_inactive_file"};
 constexpr Version kV2{"memory.max", "memory.current", "active_file", "inactive_file"};
 
+// Returns the lines of a file of the kernel; none if there is no such file.
+std::vector<std::string> LinesOf(const std::string& file) {
+  return absl::StrSplit(LocalDisk().Read(file).value_or(""), '\n', absl::SkipEmpty());
+}
+
 // Returns the limit in a file; INT64_MAX for none ("max", or no such file).
 int64_t LimitIn(const std::string& file) {
-  std::ifstream in(file);
-  std::string word;
+  const std::vector<std::string> lines = LinesOf(file);
   uint64_t bytes = 0;
-  if (!(in >> word) || !absl::SimpleAtoi(word, &bytes)) return INT64_MAX;
+  if (lines.empty() || !absl::SimpleAtoi(lines[0], &bytes)) return INT64_MAX;
   return static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX));
 }
 
@@ -47,8 +51,7 @@ int64_t LimitOf(const std::string& folder, const Version& version) {
 // Returns the sum of these names' values; lines are "name bytes" or "name: kilobytes kB".
 int64_t SumIn(const std::string& file, std::initializer_list<std::string_view> names) {
   int64_t sum = 0;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : LinesOf(file)) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     int64_t number = 0;
     if (words.size() < 2 || !absl::c_linear_search(names, words[0]) ||
@@ -86,8 +89,7 @@ template <class Of>
 int64_t LeastOfGroups(const std::string& root, Of of) {
   int64_t least = INT64_MAX;
   const std::string groups = absl::StrCat(root, "/sys/fs/cgroup");
-  std::ifstream in(absl::StrCat(root, "/proc/self/cgroup"));
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : LinesOf(absl::StrCat(root, "/proc/self/cgroup"))) {
     // "0::/group" of v2, "4:cpu,memory:/group" of v1.
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     // A group of a different namespace ("/../…") has no folder here.
@@ -134,8 +136,9 @@ int64_t UnusedMemory() {
 int64_t UnusedAddressSpace() {
   const int64_t limit = AddressSpace();
   if (limit == INT64_MAX) return INT64_MAX;
+  const std::string sizes = LocalDisk().Read("/proc/self/statm").value_or("");  // "pages …"
   int64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
+  if (!absl::SimpleAtoi(sizes.substr(0, sizes.find(' ')), &pages)) return limit;
   return limit - pages * ::sysconf(_SC_PAGESIZE);
 }
 

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/env/remote/s3_account.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "control/env/disk.h"
 
 namespace penstock::remote {
 namespace {
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  return contents.str();
-}
 
 std::string FirstOf(std::initializer_list<std::string> values) {
   for (const std::string& value : values) {
@@ -97,7 +89,7 @@ std::string S3Account::FromFiles(const std::string& key) const {
   const std::string config =
       FirstOf({FromEnvironment({"AWS_CONFIG_FILE"}), absl::StrCat(home, "/.aws/config")});
   for (const std::string& path : {credentials, config}) {
-    Profiles profiles = ParseProfiles(ReadAll(path));
+    Profiles profiles = ParseProfiles(LocalDisk().Read(path).value_or(""));
     const std::string& value = profiles[profile_][key];
     if (!value.empty()) return value;
   }

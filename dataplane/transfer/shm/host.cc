@@ -3,20 +3,19 @@
 
 #include <unistd.h>
 
-#include <fstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "control/env/disk.h"
 #include "dataplane/transfer/shm/send_end.h"
 
 namespace penstock::transfer {
 namespace {
 
 std::string FirstLine(const char* path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
+  const std::string text = LocalDisk().Read(path).value_or("");
+  const std::string line = text.substr(0, text.find('\n'));
   return line.empty() ? "unknown" : line;
 }
 
