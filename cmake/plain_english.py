@@ -62,6 +62,13 @@ TELLS = [
     Tell(r"\band what (that|this|these|it|they) may\b", "It may include the engine and what that may.",
          "It may include the engine and whatever that may include."),
     Tell(r"^As [a-z]\w*\.\w", "As np.minimum.", "Like np.minimum."),
+    Tell(r"\b(links?|has|have|holds?|gets?|uses?|needs?) nothing of (?!(its|their|your) own\b)",
+         "Your library links nothing of Penstock.", "Your library does not link Penstock."),
+    Tell(r"\bbest (made|placed|written)\b", "Returns where an element is best made.", "Returns the best pool for making an element."),
+    Tell(r"\bthe reason of (a|an|the|its|this|that)\b", "The reason of the link's end.", "The reason for the link's end."),
+    Tell(r"\bdiffers? by much\b", "If they differ by much, ask.", "If they differ a lot, ask."),
+    Tell(r"\bin vain\b", "Partitions would wait in vain.", "Partitions would wait forever."),
+    Tell(r"\bbusy without a pause\b", "It is busy without a pause.", "It is continuously busy."),
     Tell(r"\badds? up in\b", "Floats add up in double.", "Floats are summed in double."),
 ]
 LICENCE = re.compile(r"\s*(//|#)?\s*SPDX-License-Identifier:")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataplane/replica/collective/collective.h over NCCL. It uses a CUDA stream and a communicator of
-// its own. Calls that wait poll the communicator for errors. When a rank is lost, the communicator
-// reports an error and is aborted here.
+// Implements dataplane/replica/collective/collective.h with NCCL. It uses a CUDA stream and a
+// communicator of its own. Calls that wait poll the communicator for errors. When a rank is lost,
+// the communicator reports an error, and this code aborts it.
 //
 // NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
 // NCCL 2.26 the trainer must not have NCCL launches of its own in progress while it calls Next() or

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dispatcher's core is started with: the times of leases, heartbeats and clean-up, the
+// The options of a dispatcher's core: the times of leases, heartbeats and clean-up, the
 // limits of its journal, and the outside world as functions. DispatcherConfig (penstock/server.h)
 // sets what users may set.
 #pragma once

@@ -11,7 +11,7 @@
 namespace penstock::replica {
 namespace {
 
-// Poll intervals of the devices: while copies are under way, and while none is.
+// How often devices are polled: while copies are in progress, and otherwise.
 constexpr absl::Duration kBusy = absl::Microseconds(200);
 constexpr absl::Duration kIdle = absl::Milliseconds(2);
 

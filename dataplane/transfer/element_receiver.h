@@ -43,8 +43,8 @@ class ElementReceiver {
   // is not as long as the message, or if a frame has more elements than there are credits; the
   // valid elements of a frame before that point are passed first.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
-  // The same for a block whose head fills the loan and whose body of `body_bytes` is on a device.
-  // The loan is of a DevicePlace (dataplane/memory/device/gpu_direct_pool.h).
+  // Does the same for a block whose head fills the loan and whose body of `body_bytes` is on a
+  // device. The loan belongs to a DevicePlace (dataplane/memory/device/gpu_direct_pool.h).
   absl::Status OnDevice(Loan loan, size_t body_bytes, ReceiveEvents& events, int64_t& received);
   absl::Status Frame(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
   // Decompresses a block or a frame (codec.h) into a slot of `pool` and continues as above.

@@ -124,7 +124,7 @@ bool EventLoop::ServeLocked(Nanoseconds now, bool may_look) {
 
 void EventLoop::Wake() {
   woken_.store(true, std::memory_order_seq_cst);
-  // The thread that serves now polls again, or else the loop's thread checks within kBackoff.
+  // Either the thread that is serving polls again, or the loop's thread checks within kBackoff.
   if (server_.load() == CurrentThread()) return;
   if (looks_at_.exchange(0, std::memory_order_seq_cst) != 0) SignalThread();
 }

@@ -125,7 +125,7 @@ LinkCodec::Encoded LinkCodec::Encode(MessageType type, absl::Span<const std::byt
 std::optional<LinkCodec::Encoded> LinkCodec::Try(Codec codec, MessageType type,
                                                  absl::Span<const std::byte> bytes) {
   absl::StatusOr<Loan> slot = pool_.Lend(CompressedBound(codec, bytes.size()));
-  if (!slot.ok()) return std::nullopt;  // sent as it is
+  if (!slot.ok()) return std::nullopt;  // sent uncompressed
   const double begin = Seconds(ThreadCpuTime());
   const size_t after = Compress(codec, type, bytes, slot->bytes());
   const double took = std::max(Seconds(ThreadCpuTime()) - begin, 1e-9);

@@ -34,7 +34,7 @@ class PollingCondition {
   // Waits for NotifyAll() and leaves the loops to other threads: for a wait that may be long and is
   // not urgent. May return earlier.
   void WaitPassive(MutexLock& lock);
-  // Any thread, after the change.
+  // Any thread; call it after the change.
   void NotifyAll();
 
  private:
@@ -46,7 +46,7 @@ class PollingCondition {
   std::atomic<int> polling_{0};        // threads
   std::atomic<int> sleeping_{0};       // threads
 
-  Mutex mu_;  // taken while Poller's is held; no other is taken under it
+  Mutex mu_;  // acquired while the Poller's lock is held; no lock is acquired under it
   Condition woken_;
   bool lead_offered_ GUARDED_BY(mu_) = false;
 };

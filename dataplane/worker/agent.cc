@@ -15,7 +15,8 @@
 namespace penstock::worker {
 namespace {
 
-// How long the dispatcher gets to read that the worker leaves. Otherwise it notices by itself.
+// How long the worker waits for the dispatcher to read its goodbye. After that, the dispatcher
+// notices its absence by itself.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 
 // A stream that opened again this soon would undo a goodbye.

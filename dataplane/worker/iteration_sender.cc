@@ -20,8 +20,8 @@ namespace penstock::worker {
 namespace {
 
 using Clock = SteadyClock;
-// How long an element waits, at most, for the client whose memory holds it, while others that have
-// enough could get a copy.
+// The longest that an element waits for the client whose memory holds it, while other clients,
+// which have enough elements, could get a copy.
 constexpr std::chrono::milliseconds kPatience(500);
 // More credits than any client uses; credits beyond this number are not counted.
 constexpr int64_t kMostCredits = int64_t{1} << 40;
@@ -201,7 +201,7 @@ absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent
       changed_.WaitFor(lock, pick.passed_over ? kPatience : transfer::kMaxWait);
       continue;
     }
-    if (pick.link == nullptr) {  // check once more after that
+    if (pick.link == nullptr) {  // then check once more
       lock.UnlockUnchecked();
       Flush();
       pause.emplace(partition.permit_);

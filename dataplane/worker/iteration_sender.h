@@ -66,7 +66,7 @@ class IterationSender final : public IterationSink,
   // again where needed. Returns OK with the lock held, an error without it.
   template <class Ready>
   absl::Status Await(PartitionSender& partition, MutexLock& lock, const Ready& ready) REQUIRES(mu_);
-  // Releases the lock, whatever it returns. The analysis does not see that.
+  // Releases the lock in all cases. The thread-safety analysis does not see that.
   absl::Status SendOne(PartitionSender& partition, transfer::Sent sent, MutexLock& lock)
       REQUIRES(mu_);
   // Records that `sent` is being sent on the link.

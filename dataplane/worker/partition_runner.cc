@@ -35,8 +35,8 @@ constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 
-// How long to wait after a transient error, before it is reported to the dispatcher, which has it
-// retried.
+// How long to wait after a transient error, before it is reported to the dispatcher, which
+// arranges a retry.
 constexpr absl::Duration kOneMoment = absl::Milliseconds(500);
 
 // If each partition is the whole dataset, each has its own order.

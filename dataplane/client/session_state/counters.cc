@@ -6,9 +6,9 @@
 namespace penstock::client {
 
 void NoteHeld(int64_t elements) {
-  static Gauge& most =
-      ProcessMetrics().GetGauge("penstock_client_elements_held_most",
-                                "Elements received and not taken, at most at once in one session.");
+  static Gauge& most = ProcessMetrics().GetGauge(
+      "penstock_client_elements_held_most",
+      "Maximum number of received but undelivered elements in one session.");
   most.Raise(elements);
 }
 

@@ -75,7 +75,8 @@ absl::Status SendFrame(const transfer::tcp::Socket& socket, std::string_view fra
                        SteadyClock::time_point deadline);
 absl::StatusOr<std::string> ReceiveFrame(const transfer::tcp::Socket& socket, uint32_t most_bytes,
                                          SteadyClock::time_point deadline);
-// Waits until the socket can be read (or written), or until `deadline`; returns whether it can.
+// Waits until the socket can be read (or written), or until `deadline`; returns false at the
+// deadline.
 bool WaitFor(const transfer::tcp::Socket& socket, short events, SteadyClock::time_point deadline);
 
 }  // namespace penstock::replica

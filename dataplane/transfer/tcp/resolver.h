@@ -35,7 +35,7 @@ class Resolver {
   Condition asked_;
   std::deque<Question> questions_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
-  Thread thread_ GUARDED_BY(mu_);  // started at the first name
+  Thread thread_ GUARDED_BY(mu_);  // started for the first name
 };
 
 }  // namespace penstock::transfer::tcp

@@ -88,7 +88,7 @@ void Engine::Stop() {
     stopping_ = true;
     if (std::exchange(asleep_, false)) worker_->Wake();
   }
-  if (thread_.get_id() == CurrentThread()) return;  // an event that ends the program
+  if (thread_.get_id() == CurrentThread()) return;  // an event ends the program
   MutexLock lock(stop_mu_);
   if (thread_.joinable()) thread_.join();
 }

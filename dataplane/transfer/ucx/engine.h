@@ -219,7 +219,7 @@ class Engine final : private Worker::Events {
   bool stopping_ GUARDED_BY(mu_) = false;
   bool stopped_ GUARDED_BY(mu_) = false;
 
-  Mutex stop_mu_;  // held while joining
+  Mutex stop_mu_;  // held while the thread is joined
   Thread thread_;
 };
 
