@@ -5,7 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "dataplane/dataset/image/luma.h"
+#include "dataplane/dataset/image/pixels.h"
 
 namespace penstock {
 namespace {

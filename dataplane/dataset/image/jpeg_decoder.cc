@@ -14,7 +14,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/image/luma.h"
+#include "dataplane/dataset/image/pixels.h"
 #include "include/status_macros.h"
 #include "penstock/check.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and regions of images, for decoders and their users.
+// Sizes, regions and colours of images, for decoders and their users.
 #pragma once
 
 #include <cstdint>
@@ -23,5 +23,12 @@ struct Pixels {
 
 // Larger images are refused: a small file can declare any size in its header.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
+
+// The grey value of a colour, weighted as in ITU-R BT.601: the same as JPEG's luma.
+template <class T>
+T Luma(T red, T green, T blue) {
+  return static_cast<T>((299 * uint32_t{red} + 587 * uint32_t{green} + 114 * uint32_t{blue} + 500) /
+                        1000);
+}
 
 }  // namespace penstock

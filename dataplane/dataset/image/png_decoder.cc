@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/image/luma.h"
+#include "dataplane/dataset/image/pixels.h"
 #include "penstock/status.h"
 
 namespace penstock {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/transforms/component_name.h"
 #include "penstock/tensor.h"
 
 namespace penstock {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs and counts of batches.
+// Specs and counts of batches, and the names of their components.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "penstock/spec.h"
@@ -21,5 +22,11 @@ absl::StatusOr<Spec> RaggedSpec(const Spec& row, int64_t rows);
 Cardinality BatchCount(Cardinality elements, int64_t size, bool drop_remainder);
 // Returns how many rows `elements` elements of `batch` have together.
 Cardinality UnbatchedCount(const Spec& batch, Cardinality elements);
+
+// The name of component `i` of an element in messages.
+inline std::string ComponentName(const Spec& spec, size_t i) {
+  std::string name = spec.LeafName(i);
+  return name.empty() ? "the element" : name;
+}
 
 }  // namespace penstock

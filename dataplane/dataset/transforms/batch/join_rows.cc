@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "dataplane/dataset/engine/row_view.h"
+#include "dataplane/dataset/transforms/batch/batch_spec.h"
 #include "dataplane/dataset/transforms/batch/column.h"
-#include "dataplane/dataset/transforms/component_name.h"
 #include "dataplane/element/copy_bytes.h"
 #include "include/status_macros.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/row_view.h"
-#include "dataplane/dataset/transforms/component_name.h"
+#include "dataplane/dataset/transforms/batch/batch_spec.h"
 #include "include/status_macros.h"
 
 namespace penstock {

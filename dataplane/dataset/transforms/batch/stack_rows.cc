@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/transforms/batch/batch_spec.h"
 #include "dataplane/dataset/transforms/batch/column.h"
-#include "dataplane/dataset/transforms/component_name.h"
 #include "include/status_macros.h"
 
 namespace penstock {
