@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row per kind of node. A new source or transform is two files and one line in the table of its
+// One row per kind of node. A new source or transform is a file and a line in the table of its
 // folder (sources/kinds.cc, transforms/kinds.cc). sources/range.cc is the example to follow.
 #pragma once
 
