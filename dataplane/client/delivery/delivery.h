@@ -2,7 +2,7 @@
 // Turns received elements into the results of Next(). There is one class for each kind of reading:
 // shared and cached (unordered_delivery.h), in a fixed order (ordered_delivery.h), in rounds
 // (rounds_delivery.h). Most of their differences are virtual methods here. Reason to change: a new
-// difference between the kinds. Guarded by the session's lock (session_parts.h).
+// difference between the kinds. Guarded by the session's lock (session/session_parts.h).
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tracks the other consumers of a coordinated read or of order kDeterministic, which this session
 // may have to wait for. Reason to change: the reports about lost consumers. Guarded by the
-// session's lock (session_parts.h).
+// session's lock (session/session_parts.h).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tracks the committed elements of one repetition. Reason to change: the rules of commits. A value,
-// guarded by the session's lock (session_parts.h).
+// guarded by the session's lock (session/session_parts.h).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's stream to the dispatcher: how it begins, what was last received on it, and how it
 // ends. Reason to change: the messages that open, keep and end a session. Guarded by the session's
-// lock (session_parts.h), except where noted; stream_events.h handles its events.
+// lock (session/session_parts.h), except where noted; session/stream_events.h handles its events.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lease under which a session returns received elements, and the heartbeats that renew it.
-// Reason to change: the rules of leases. A value, guarded by the session's lock (session_parts.h).
+// Reason to change: the rules of leases. A value, guarded by the session's lock
+// (session/session_parts.h).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elements of each partition that a session has received and delivered, and those that the
 // dispatcher does not know of yet. Reason to change: the reports about elements. A value, guarded
-// by the session's lock (session_parts.h).
+// by the session's lock (session/session_parts.h).
 #pragma once
 
 #include <cstdint>
