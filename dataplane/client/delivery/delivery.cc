@@ -37,35 +37,37 @@ CreditManager MakeCredits(const SessionOptions& options) {
                        options.distribute.max_outstanding_bytes);
 }
 
-protocol::ReceiveResult Delivery::OnElement(const Identity& identity) {
-  return parts_.ledger.Of(identity.partition).OnElement(identity.placement, PositionOf(identity));
+protocol::ReceiveResult Delivery::RecordReceived(ReceivedElement& received, Index position) {
+  received.position = position;
+  return parts_.ledger.Of(received.identity.partition)
+      .OnElement(received.identity.placement, position);
 }
 
 bool Delivery::MustReportTaken(const StepTimes&) const {
   return parts_.ledger.at_once();
 }
 
-void Delivery::Record(Taken& taken, bool pending) {
-  const Identity& identity = taken.received.identity;
+void Delivery::RecordTaken(Taken& taken, bool pending) {
+  const PartitionId partition = taken.received.identity.partition;
   taken.pending = pending;
   if (pending) {
-    parts_.ledger.OnHanded(identity.partition, PositionOf(identity));
+    parts_.ledger.OnHanded(partition, taken.received.position);
   } else {
-    parts_.ledger.Of(identity.partition).OnDelivered(PositionOf(identity));
+    parts_.ledger.Of(partition).OnDelivered(taken.received.position);
   }
 }
 
-absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const SessionOptions& options) {
-  ASSIGN_OR_RETURN(Element element,
-                   CopyOutOfFrame(DefaultPool(), std::move(taken.received.element)));
-  if (!taken.step.has_value()) return element;
-  if (element.IsShared()) {  // the trainer may write into its element
-    ASSIGN_OR_RETURN(element, element.Copy());
+absl::StatusOr<Element> ElementOf(Delivery::Taken&& taken, const SessionOptions& options) {
+  absl::StatusOr<Element> element =
+      CopyOutOfFrame(DefaultPool(), std::move(taken.received.element));
+  if (!element.ok() || !taken.step.has_value()) return element;
+  if (element->IsShared()) {  // the trainer may write into its element
+    ASSIGN_OR_RETURN(*element, element->Copy());
   }
   Identity identity = taken.received.identity;
   identity.round = *taken.step;
   identity.consumer = static_cast<int32_t>(*options.delivery.consumer_index);
-  element.set_identity(identity);
+  element->set_identity(identity);
   return element;
 }
 

@@ -41,14 +41,11 @@ class Delivery {
   virtual ~Delivery() = default;
 
   // --- Receiving ---
-  // Returns the index by which a protocol::Receiver counts the element. That is the row if each
-  // index belongs to one consumer.
-  virtual Index PositionOf(const Identity& identity) const { return identity.index; }
-  // Returns true if the element may belong to this client.
-  virtual bool Expects(const Identity&) const { return true; }
-  virtual protocol::ReceiveResult OnElement(const Identity& identity);
+  // Sets the position, and returns whether to keep the element. kOldPlacement also if it cannot be
+  // this client's.
+  virtual protocol::ReceiveResult OnElement(ReceivedElement& received) = 0;
   // Keeps an accepted element, and counts it in the credits.
-  virtual void Keep(ReceivedElement received) = 0;
+  virtual void Keep(ReceivedElement&& received) = 0;
   virtual size_t held() const = 0;  // number of kept elements
 
   // --- Returning ---
@@ -104,8 +101,10 @@ class Delivery {
 
  protected:
   explicit Delivery(const Parts& parts) : parts_(parts) {}
+  // Records that the element was received, at `position`.
+  protocol::ReceiveResult RecordReceived(ReceivedElement& received, Index position);
   // Records that Next() returns the element.
-  virtual void Record(Taken& taken, bool pending);
+  void RecordTaken(Taken& taken, bool pending);
 
   const Parts parts_;
 
@@ -117,6 +116,6 @@ class Delivery {
 CreditManager MakeCredits(const SessionOptions& options);
 // Returns the element that Next() gives this consumer. Needs no lock. REQUIRES: no error, and not
 // skipped.
-absl::StatusOr<Element> ElementOf(Delivery::Taken taken, const SessionOptions& options);
+absl::StatusOr<Element> ElementOf(Delivery::Taken&& taken, const SessionOptions& options);
 
 }  // namespace penstock::client

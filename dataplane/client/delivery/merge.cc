@@ -7,7 +7,7 @@
 
 namespace penstock::client {
 
-void Merge::Push(ReceivedElement received) {
+void Merge::Push(ReceivedElement&& received) {
   const WorkerId from = fair_ ? received.from : WorkerId();
   queues_[from].Push(std::move(received));
   ++size_;

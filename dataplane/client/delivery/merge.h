@@ -23,7 +23,7 @@ class Merge {
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  void Push(ReceivedElement received);
+  void Push(ReceivedElement&& received);
   // REQUIRES: !empty().
   ReceivedElement Pop();
   // Takes out the elements of `partition`, except the first `keeps` that would be returned.

@@ -12,7 +12,14 @@ OrderedDelivery::OrderedDelivery(const Parts& parts)
       limits_(parts.options.distribute.max_outstanding_requests,
               parts.options.distribute.max_outstanding_bytes) {}
 
-void OrderedDelivery::Keep(ReceivedElement received) {
+protocol::ReceiveResult OrderedDelivery::OnElement(ReceivedElement& received) {
+  const Identity& identity = received.identity;
+  if (!merge_.Expects(identity.partition, identity.index))
+    return protocol::ReceiveResult::kOldPlacement;
+  return RecordReceived(received, merge_.queue().positions().RowOf(identity.index));
+}
+
+void OrderedDelivery::Keep(ReceivedElement&& received) {
   parts_.credits.OnDropped(received.from);
   limits_.OnReceived(static_cast<int64_t>(received.bytes));
   merge_.Push(std::move(received));
@@ -22,7 +29,7 @@ Delivery::Taken OrderedDelivery::Take(bool pending) {
   Taken taken{.received = merge_.Pop()};
   const Identity& identity = taken.received.identity;
   taken.error = taken.received.error;
-  Record(taken, pending);
+  RecordTaken(taken, pending);
   SendReceiveLimit(identity.partition);
   if (parts_.options.delivery.num_consumers.has_value())
     taken.step = merge_.queue().positions().StepOf(identity.partition, identity.index);

@@ -14,13 +14,8 @@ class OrderedDelivery final : public Delivery {
  public:
   explicit OrderedDelivery(const Parts& parts);
 
-  Index PositionOf(const Identity& identity) const override {
-    return merge_.queue().positions().RowOf(identity.index);
-  }
-  bool Expects(const Identity& identity) const override {
-    return merge_.Expects(identity.partition, identity.index);
-  }
-  void Keep(ReceivedElement received) override;
+  protocol::ReceiveResult OnElement(ReceivedElement& received) override;
+  void Keep(ReceivedElement&& received) override;
   size_t held() const override { return merge_.size(); }
   bool ready() const override { return merge_.ready(); }
   bool HasSome() const override { return merge_.size() > 0; }

@@ -21,7 +21,7 @@ void OrderedMerge::SetAllEnded() {
   }
 }
 
-void OrderedMerge::Push(ReceivedElement received) {
+void OrderedMerge::Push(ReceivedElement&& received) {
   const Identity identity = received.identity;
   PENSTOCK_CHECK(Expects(identity.partition, identity.index));
   received_[identity.partition.value() - 1].emplace(queue_.positions().RowOf(identity.index),

@@ -29,7 +29,7 @@ class OrderedMerge {
     return queue_.Expects(partition, index);
   }
   // Keeps the element until it is next. REQUIRES: it is expected, and not here yet.
-  void Push(ReceivedElement received);
+  void Push(ReceivedElement&& received);
   size_t size() const { return size_; }
   // Returns true if the next element is here.
   bool ready() const;

@@ -29,9 +29,9 @@ int64_t RoundsIn(const std::optional<IndicesByPartition>& state) {
 RoundsDelivery::RoundsDelivery(const Parts& parts)
     : Delivery(parts), rounds_(RoundsIn(parts.options.state)) {}
 
-void RoundsDelivery::Keep(ReceivedElement received) {
+void RoundsDelivery::Keep(ReceivedElement&& received) {
   parts_.credits.OnReceived(received.from, static_cast<int64_t>(received.bytes));
-  const protocol::PartitionRow row{received.identity.partition, PositionOf(received.identity)};
+  const protocol::PartitionRow row{received.identity.partition, received.position};
   if (!received.error.ok()) {
     if (errors_.size() == kErrorsKept) {
       errors_.erase(errors_.begin());
@@ -72,7 +72,7 @@ Delivery::Taken RoundsDelivery::Take(bool) {
     taken.received = std::move(found->second);
     received_.erase(found);
     marks_.Note(number, *round.row);
-    Record(taken, /*pending=*/false);
+    RecordTaken(taken, /*pending=*/false);
     parts_.credits.OnReleased(taken.received.from, static_cast<int64_t>(taken.received.bytes));
   }
   ++delivered_unreported_;

@@ -18,10 +18,11 @@ class RoundsDelivery final : public Delivery {
  public:
   explicit RoundsDelivery(const Parts& parts);
 
-  Index PositionOf(const Identity& identity) const override {
-    return identity.index / *parts_.options.delivery.num_consumers;
+  protocol::ReceiveResult OnElement(ReceivedElement& received) override {
+    return RecordReceived(received,
+                          received.identity.index / *parts_.options.delivery.num_consumers);
   }
-  void Keep(ReceivedElement received) override;
+  void Keep(ReceivedElement&& received) override;
   size_t held() const override { return received_.size(); }
   bool ready() const override { return rounds_.Next() != nullptr; }
   bool ReturnsNext() const override { return ready() && !rounds_.Next()->unfilled; }

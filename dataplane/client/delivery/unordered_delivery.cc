@@ -5,25 +5,28 @@
 
 namespace penstock::client {
 
-void UnorderedDelivery::Keep(ReceivedElement received) {
+void UnorderedDelivery::Keep(ReceivedElement&& received) {
   parts_.credits.OnReceived(received.from, static_cast<int64_t>(received.bytes));
   merge_.Push(std::move(received));
 }
 
-Delivery::Taken UnorderedDelivery::Take(bool pending) {
+Delivery::Taken UnorderedDelivery::Pop() {
   Taken taken{.received = merge_.Pop()};
   taken.error = taken.received.error;
-  Record(taken, pending);
   parts_.credits.OnReleased(taken.received.from, static_cast<int64_t>(taken.received.bytes));
   return taken;
 }
 
-void SharedDelivery::Keep(ReceivedElement received) {
-  if (parts_.options.delivery.early_end) {
-    const Identity& identity = received.identity;
-    parts_.ledger.Of(identity.partition).OnHanded(PositionOf(identity));
-  }
+void SharedDelivery::Keep(ReceivedElement&& received) {
+  if (parts_.options.delivery.early_end)
+    parts_.ledger.Of(received.identity.partition).OnHanded(received.position);
   UnorderedDelivery::Keep(std::move(received));
+}
+
+Delivery::Taken SharedDelivery::Take(bool pending) {
+  Taken taken = Pop();
+  RecordTaken(taken, pending);
+  return taken;
 }
 
 std::vector<ReceivedElement> SharedDelivery::GiveBack(PartitionId partition, bool all) {

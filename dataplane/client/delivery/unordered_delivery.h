@@ -11,16 +11,16 @@ namespace penstock::client {
 
 class UnorderedDelivery : public Delivery {
  public:
-  void Keep(ReceivedElement received) override;
+  void Keep(ReceivedElement&& received) override;
   size_t held() const override { return merge_.size(); }
   bool ready() const override { return !merge_.empty(); }
   bool HasSome() const override { return !merge_.empty(); }
-  Taken Take(bool pending) override;
   bool Forget(WorkerId worker) override { return merge_.Forget(worker); }
 
  protected:
   explicit UnorderedDelivery(const Parts& parts)
       : Delivery(parts), merge_(parts.options.delivery.order) {}
+  Taken Pop();  // and counts it in the credits
 
   Merge merge_;
 };
@@ -30,7 +30,11 @@ class SharedDelivery final : public UnorderedDelivery {
  public:
   explicit SharedDelivery(const Parts& parts) : UnorderedDelivery(parts) {}
 
-  void Keep(ReceivedElement received) override;
+  protocol::ReceiveResult OnElement(ReceivedElement& received) override {
+    return RecordReceived(received, received.identity.index);
+  }
+  void Keep(ReceivedElement&& received) override;
+  Taken Take(bool pending) override;
   // A shared job closes when everything is delivered, and the last element here may be the last of
   // all.
   bool MustReportTaken(const StepTimes& times) const override {
@@ -46,12 +50,10 @@ class CachedDelivery final : public UnorderedDelivery {
  public:
   explicit CachedDelivery(const Parts& parts) : UnorderedDelivery(parts) {}
 
-  protocol::ReceiveResult OnElement(const Identity&) override {
+  protocol::ReceiveResult OnElement(ReceivedElement&) override {
     return protocol::ReceiveResult::kAccepted;
   }
-
- protected:
-  void Record(Taken&, bool) override {}
+  Taken Take(bool) override { return Pop(); }
 };
 
 }  // namespace penstock::client

@@ -49,15 +49,14 @@ bool LinkEvents::BeginReceive(WorkerId worker) {
   return !parts_.delivery->ready();
 }
 
-void LinkEvents::Receive(ReceivedElement received) {
+void LinkEvents::Receive(ReceivedElement&& received) {
   using protocol::ReceiveResult;
   const Identity& identity = received.identity;
   const std::optional<control::Welcome>& welcome = parts_.dispatcher.welcome();
   const bool ours = welcome.has_value() && identity.iteration == welcome->iteration &&
-                    parts_.ledger.Known(identity.partition) && identity.index >= 0 &&
-                    parts_.delivery->Expects(identity);
+                    parts_.ledger.Known(identity.partition) && identity.index >= 0;
   const ReceiveResult result =
-      ours ? parts_.delivery->OnElement(identity) : ReceiveResult::kOldPlacement;
+      ours ? parts_.delivery->OnElement(received) : ReceiveResult::kOldPlacement;
   parts_.links.OnReceived(received, result != ReceiveResult::kOldPlacement);
   if (result != ReceiveResult::kAccepted) {
     parts_.credits.OnDropped(received.from);

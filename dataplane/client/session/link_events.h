@@ -25,7 +25,7 @@ class LinkEvents final : public ReaderEvents {
   Identity ToThisMember(Identity identity) const;
   // Called around the elements of one event.
   bool BeginReceive(WorkerId worker) REQUIRES(parts_.mu);  // true if Next() may wait for it
-  void Receive(ReceivedElement received) REQUIRES(parts_.mu);
+  void Receive(ReceivedElement&& received) REQUIRES(parts_.mu);
   void EndReceive(bool waited_for) REQUIRES(parts_.mu);
 
   SessionParts& parts_;

@@ -96,14 +96,13 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
 
 Delivery::Taken Session::Take(PendingDeliveries* pending) {
   Delivery::Taken taken = parts_.delivery->Take(pending != nullptr);
-  const Identity& identity = taken.received.identity;
   if (const WorkerId from = taken.received.from) {
     StepTimes& times = parts_.calls.times();
     if (times.waiting()) times.Goes(parts_.links.AddressOf(from), parts_.links.ProtocolOf(from));
     times.Returns();
   }
   if (taken.pending)
-    pending->Add({this, identity.partition, parts_.delivery->PositionOf(identity)});
+    pending->Add({this, taken.received.identity.partition, taken.received.position});
   parts_.ledger.NoteNews();
   if (taken.ends) parts_.Fail(taken.error);
   if (parts_.delivery->MustReportTaken(parts_.calls.times())) parts_.WakeAgent();
