@@ -40,7 +40,8 @@ IndexSet IndexSet::Of(Index begin, Index end) {
 
 void IndexSet::Add(Index begin, Index end) {
   if (begin >= end) return;
-  if (!intervals_.empty() && intervals_.back().end == begin) {  // the usual case: the next index
+  if (empty() || intervals_.back().end < begin) return intervals_.push_back({begin, end});
+  if (intervals_.back().end == begin) {  // the usual case: the next index
     intervals_.back().end = end;
     return;
   }
@@ -83,6 +84,13 @@ void IndexSet::Add(const IndexSet& other) {
 
 void IndexSet::Remove(const IndexSet& other) {
   if (empty() || other.empty()) return;
+  const Interval& only = other.intervals_.front();
+  Interval& lowest = intervals_.front();
+  if (other.intervals_.size() == 1 && only.begin <= lowest.begin && only.end <= lowest.end) {
+    lowest.begin = std::max(lowest.begin, only.end);  // the usual case: the lowest index
+    if (lowest.begin == lowest.end) intervals_.erase(intervals_.begin());
+    return;
+  }
   const Position first = FirstEndingAbove(intervals_, other.intervals_.front().begin);
   const Position last =
       std::lower_bound(first, intervals_.cend(), other.end(),
