@@ -58,13 +58,13 @@ JobReader::JobReader(const BuildSite& site)
       number_(site.number()),
       options_(*FromAttrs(site.node().attrs)),  // was checked when the node was made
       delivery_(OfMember(FieldsOf(options_))),
+      commits_states_(TermsOf(options_).ack_mode == AckMode::kOnCommit),
       states_(site.in_body() ? nullptr : site.run().states),
       // False if a state records the deliveries, or if all consumers get a round together. Also
       // false in the body of a function, because the dataset there has been read to its end before
       // the elements made from it are returned.
       delivers_later_(
-          !site.in_body() && TermsOf(options_).ack_mode == AckMode::kOnDelivery &&
-          !delivery_.cross_trainer_cache.has_value() &&
+          !site.in_body() && !commits_states_ && !delivery_.cross_trainer_cache.has_value() &&
           (!delivery_.num_consumers.has_value() || delivery_.order == MergeOrder::kDeterministic)),
       cancelled_(site.run().cancelled),
       pool_(site.pool()),
@@ -82,7 +82,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
     repetition = RepetitionOf(pass);
     ASSIGN_OR_RETURN(session, SessionOf(repetition));
     // Under ack_mode = kOnDelivery a repetition that has been read to its end is no longer needed.
-    for (auto other = sessions_.begin(); other != sessions_.end() && !CommitsStates();) {
+    for (auto other = sessions_.begin(); other != sessions_.end() && !commits_states_;) {
       const bool done = other->first != repetition && other->second->ended();
       if (done) over.push_back(std::move(other->second));
       other = done ? sessions_.erase(other) : std::next(other);
@@ -210,10 +210,6 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
   return sessions_.emplace(repetition, *std::move(session)).first->second;
 }
 
-bool JobReader::CommitsStates() const {
-  return TermsOf(options_).ack_mode == AckMode::kOnCommit;
-}
-
 ReaderState JobReader::StateNow(int64_t repetition) {
   if (restored_.has_value()) return restored_->reader;  // nothing was read since the restore
   ReaderState state;
@@ -232,7 +228,7 @@ ReaderState JobReader::StateNow(int64_t repetition) {
 }
 
 absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
-  if (!CommitsStates()) {
+  if (!commits_states_) {
     return absl::FailedPreconditionError(
         absl::StrCat("Distribute of job '", options_.job_name,
                      "' commits what it delivers (ack_mode = kOnDelivery): no state of it can be "
@@ -404,7 +400,7 @@ void JobReader::Stop(absl::Duration bound) {
 
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
   MutexLock lock(mu_);
-  if (saves_.IsCommitted(save) || !CommitsStates()) return std::nullopt;
+  if (saves_.IsCommitted(save) || !commits_states_) return std::nullopt;
   const ReaderState* saved = saves_.Find(save);
   if (saved == nullptr && save > saves_.newest() && !restored_.has_value() && AllEnded()) {
     // The state was saved while this node was not being read, because it is one of several inputs

@@ -81,13 +81,13 @@ class JobReader {
   absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
   // Ends the sessions, forgets states and the job, and begins a new incarnation.
   void BeginAnew() REQUIRES(joining_mu_, mu_);
-  bool CommitsStates() const;
   bool AllEnded() const REQUIRES(mu_);
 
   const NodePtr node_;
   const int number_;  // the node's number in its graph
   const DistributeOptions options_;
   const DeliveryFields delivery_;                // from options_, with OfMember()
+  const bool commits_states_;                    // by the job's terms: only states are committed
   const std::shared_ptr<StateExchange> states_;  // nullptr: a state is a position only
   const bool delivers_later_;  // elements that later nodes hold are not delivered yet
   const CancelFlag cancelled_;
