@@ -12,7 +12,6 @@
 #include "control/sync/random.h"
 #include "dataplane/client/advice.h"
 #include "dataplane/client/distribute_options.h"
-#include "dataplane/client/registration.h"
 #include "dataplane/dataset/engine/kept_across_passes.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "include/status_macros.h"
@@ -69,24 +68,19 @@ JobReader::JobReader(const BuildSite& site)
       cancelled_(site.run().cancelled),
       pool_(site.pool()),
       connection_(node_, options_, cancelled_),
-      client_(RandomId()),
-      incarnation_(RandomId()) {}
+      sessions_(node_, !options_.job_name.empty() && !delivery_.cross_trainer_cache.has_value()) {}
 
 absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
   RETURN_IF_ERROR(EnsureJoined());
   int64_t repetition;
-  std::vector<std::shared_ptr<Session>> over;  // destroyed outside the lock
+  JobSessions::Sessions over;  // destroyed outside the lock
   std::shared_ptr<Session> session;
   {
     MutexLock lock(mu_);
-    repetition = RepetitionOf(pass);
+    repetition = sessions_.RepetitionOf(pass);
     ASSIGN_OR_RETURN(session, SessionOf(repetition));
     // Under ack_mode = kOnDelivery a repetition that has been read to its end is no longer needed.
-    for (auto other = sessions_.begin(); other != sessions_.end() && !commits_states_;) {
-      const bool done = other->first != repetition && other->second->ended();
-      if (done) over.push_back(std::move(other->second));
-      other = done ? sessions_.erase(other) : std::next(other);
-    }
+    if (!commits_states_) over = sessions_.TakeEndedExcept(repetition);
   }
   absl::StatusOr<std::optional<Element>> next = session->Next();
   if (next.ok() && !std::exchange(advised_, true) && !next->has_value()) {
@@ -100,38 +94,15 @@ bool JobReader::Ready(int64_t pass) {
   std::shared_ptr<Session> session;
   {
     MutexLock lock(mu_);
-    session = SessionIn(pass);
+    session = sessions_.In(pass);
   }
   return session != nullptr && session->Ready();
 }
 
 bool JobReader::OthersTookAll(int64_t pass) {
   MutexLock lock(mu_);
-  const std::shared_ptr<Session> session = SessionIn(pass);
+  const std::shared_ptr<Session> session = sessions_.In(pass);
   return session != nullptr && session->others_took_all() > 0;
-}
-
-std::shared_ptr<Session> JobReader::SessionIn(int64_t pass) const {
-  if (!present_.has_value() || present_->pass != pass) return nullptr;
-  const auto found = sessions_.find(present_->repetition);
-  return found == sessions_.end() ? nullptr : found->second;
-}
-
-bool JobReader::CountsRepetitions() const {
-  return !options_.job_name.empty() && !delivery_.cross_trainer_cache.has_value();
-}
-
-int64_t JobReader::RepetitionOf(int64_t pass) {
-  if (present_.has_value() && present_->pass == pass) return present_->repetition;
-  int64_t repetition = pass;
-  if (CountsRepetitions()) {
-    MutexLock lock(node_->kept.mu);
-    repetition = node_->kept.repetitions++;
-  } else if (present_.has_value()) {
-    repetition = present_->repetition + pass - present_->pass;
-  }
-  present_ = {pass, repetition};
-  return repetition;
 }
 
 absl::Status JobReader::EnsureJoined() {
@@ -175,8 +146,7 @@ absl::Status JobReader::EnsureJoined() {
 }
 
 absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition) {
-  const auto found = sessions_.find(repetition);
-  if (found != sessions_.end()) return found->second;
+  if (std::shared_ptr<Session> begun = sessions_.On(repetition)) return begun;
   SessionOptions options{
       .distribute = options_,
       .delivery = delivery_,
@@ -186,9 +156,9 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
       .spec = node_->spec,
       .job = *job_,
       .repetition = repetition,
-      .client = client_,
-      .incarnation = incarnation_,
-      .state = took_up_ ? std::optional<IndicesByPartition>(IndicesByPartition()) : std::nullopt,
+      .client = process_.client,
+      .incarnation = process_.incarnation,
+      .state = process_.state,  // unless the state that it restores names the repetition
       .delivers_later = delivers_later_,
       .pool = &pool_,
       .cancelled = cancelled_};
@@ -200,14 +170,11 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
     options.claims_only = repetition < repetitions.back().number;
     options.heard = restored_->heard;
   }
-  if (CountsRepetitions()) {
-    MutexLock lock(node_->kept.mu);
-    node_->kept.repetitions = std::max(node_->kept.repetitions, repetition + 1);
-  }
+  sessions_.Claim(repetition);
   absl::StatusOr<std::unique_ptr<Session>> session =
       Session::Begin(std::move(options), connection_.stub());
   if (!session.ok()) return OfReading(session.status());
-  return sessions_.emplace(repetition, *std::move(session)).first->second;
+  return sessions_.Add(repetition, *std::move(session));
 }
 
 ReaderState JobReader::StateNow(int64_t repetition) {
@@ -216,14 +183,8 @@ ReaderState JobReader::StateNow(int64_t repetition) {
   if (!job_.has_value()) return state;
   state.job = job_->job;
   state.job_name = job_->name;
-  state.client = client_;
-  for (const auto& [number, session] : sessions_) {
-    if (number != repetition) state.repetitions.push_back({number, session->delivered()});
-  }
-  auto present = sessions_.find(repetition);
-  state.repetitions.push_back({repetition, present == sessions_.end()
-                                               ? IndicesByPartition()
-                                               : present->second->delivered()});
+  state.client = process_.client;
+  state.repetitions = sessions_.Delivered(repetition);
   return state;
 }
 
@@ -246,7 +207,7 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   // it too. If the job cannot be joined, Next() returns the error.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   MutexLock lock(mu_);
-  JobState state{.reader = StateNow(job_.has_value() ? RepetitionOf(pass) : 0),
+  JobState state{.reader = StateNow(job_.has_value() ? sessions_.RepetitionOf(pass) : 0),
                  .terms = TermsOf(options_)};
   if (states_ == nullptr) {
     Write(state.reader, writer);
@@ -258,14 +219,11 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
     state.reader = std::move(reader);
   } else if (job_.has_value()) {
     state.job_mark = MarkOfJob(job_->token);
-    for (const auto& [number, session] : sessions_) {
-      const control::Heard heard = session->heard();
-      if (heard.sequence >= state.heard.sequence) state.heard = heard;
-    }
+    state.heard = sessions_.Heard();
     state.seed = job_->seed;
     state.dataset = WorkersDataset(*node_);
   }
-  read_ahead_ |= writer.save_number() == 0;  // a node above keeps the position for later
+  if (writer.save_number() == 0) saves_.NoteReadAhead();  // the node above keeps the position
   lock.unlock();
   writer.WriteUnsigned(kInSection);
   return Put(std::move(state), writer);
@@ -333,38 +291,33 @@ absl::Status JobReader::Restore(int64_t pass, StateReader& reader) {
   return TakeUp(pass, std::move(state));
 }
 
-void JobReader::BeginAnew() {
-  for (auto& [number, session] : sessions_) session->Abandon();
-  sessions_.clear();
+JobSessions::Sessions JobReader::BeginAnew() {
   saves_ = SavedStates();
-  read_ahead_ = false;
   joined_ = false;
   job_.reset();
   restored_.reset();
   merged_states_.reset();
-  took_up_ = false;
-  client_ = ClientId(RandomId());
-  // The dispatcher treats this as a restarted process.
-  incarnation_ = Incarnation(RandomId());
+  process_ = Process();  // the dispatcher treats it as a restarted process
+  return sessions_.Abandon();
 }
 
 absl::Status JobReader::TakeUp(int64_t pass, JobState state) {
-  std::map<int64_t, std::shared_ptr<Session>> replaced;  // destroyed outside the lock
+  JobSessions::Sessions replaced;  // destroyed outside the lock
   MutexLock joining_lock(joining_mu_);
   MutexLock lock(mu_);
-  replaced = sessions_;
-  BeginAnew();
+  replaced = BeginAnew();
   const ReaderState& reader = state.reader;
   if (reader.save != 0) saves_.Add(reader);
   if (!reader.job) return absl::OkStatus();
-  took_up_ = true;
-  present_ = {pass, reader.repetitions.back().number};
-  if (present_->repetition < pass) {
+  process_.state.emplace();
+  const int64_t repetition = reader.repetitions.back().number;
+  sessions_.Continue(pass, repetition);
+  if (repetition < pass) {
     return absl::DataLossError(absl::StrCat("the state of Distribute is from repetition ",
-                                            reader.repetitions.back().number,
+                                            repetition,
                                             ", but the state of the dataset is from pass ", pass));
   }
-  client_ = reader.client;
+  process_.client = reader.client;
   restored_ = std::move(state);
   return absl::OkStatus();
 }
@@ -377,38 +330,38 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   ASSIGN_OR_RETURN(std::optional<MergedStates> merged,
                    MergeStates(ranks, TermsOf(options_), WorkersDataset(*node_), taken_up.name));
   if (merged.has_value()) merged->run_id = taken_up.run_id;
-  std::map<int64_t, std::shared_ptr<Session>> replaced;  // destroyed outside the lock
+  JobSessions::Sessions replaced;  // destroyed outside the lock
   MutexLock joining_lock(joining_mu_);
   MutexLock lock(mu_);
-  replaced = sessions_;
-  BeginAnew();
+  replaced = BeginAnew();
   if (!merged.has_value()) return absl::OkStatus();
-  present_ = {pass, std::max(merged->repetition, pass)};
+  sessions_.Continue(pass, std::max(merged->repetition, pass));
   merged_states_ = std::move(merged);
   return absl::OkStatus();
 }
 
 void JobReader::Stop(absl::Duration bound) {
   const absl::Time deadline = BootTime() + bound;
-  std::map<int64_t, std::shared_ptr<Session>> sessions;
+  JobSessions::Sessions sessions;
   {
     MutexLock lock(mu_);
-    sessions = sessions_;
+    sessions = sessions_.All();
   }
-  for (auto& [repetition, session] : sessions) session->Leave(deadline - BootTime());
+  for (const std::shared_ptr<Session>& session : sessions) session->Leave(deadline - BootTime());
 }
 
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {
   MutexLock lock(mu_);
   if (saves_.IsCommitted(save) || !commits_states_) return std::nullopt;
   const ReaderState* saved = saves_.Find(save);
-  if (saved == nullptr && save > saves_.newest() && !restored_.has_value() && AllEnded()) {
+  if (saved == nullptr && save > saves_.newest() && !restored_.has_value() &&
+      sessions_.AllEnded()) {
     // The state was saved while this node was not being read, because it is one of several inputs
     // that take turns.
     if (sessions_.empty()) return std::nullopt;
     // After the end, that state has all elements that this node returned, unless a node above holds
     // some back.
-    if (!read_ahead_) return CommitOf(save, StateNow(sessions_.rbegin()->first));
+    if (!saves_.read_ahead()) return CommitOf(save, StateNow(sessions_.latest()));
   }
   if (saved == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -428,40 +381,28 @@ std::optional<control::Commit> JobReader::CommitOf(uint64_t save, const ReaderSt
   return commit;
 }
 
-bool JobReader::AllEnded() const {
-  return std::all_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& session) { return session.second->ended(); });
-}
-
 absl::Status JobReader::Commit(uint64_t save) {
   ASSIGN_OR_RETURN(std::optional<control::Commit> commit, CommitOf(save));
   if (!commit.has_value()) return absl::OkStatus();
   RETURN_IF_ERROR(EnsureJoined());  // a restored state may not have joined yet
   const int64_t last = commit->repetitions.back().repetition;
   // The latest session commits. A session that has left has nothing of its own to commit.
-  std::vector<std::shared_ptr<Session>> sessions;
+  JobSessions::Sessions sessions;
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(SessionOf(last).status());
     for (const control::Commit::OfRepetition& its : commit->repetitions) {
-      const auto found = sessions_.find(its.repetition);
-      if (found != sessions_.end()) sessions.push_back(found->second);
+      if (std::shared_ptr<Session> found = sessions_.On(its.repetition))
+        sessions.push_back(std::move(found));
     }
   }
   for (bool said = false; !said && !sessions.empty(); sessions.pop_back()) {
     ASSIGN_OR_RETURN(said, sessions.back()->Commit(*commit));
   }
-  std::vector<std::shared_ptr<Session>> kept;  // destroyed outside the lock
+  JobSessions::Sessions over;  // destroyed outside the lock
   MutexLock lock(mu_);
   saves_.OnCommitted(save);
-  for (auto session = sessions_.begin(); session != sessions_.end();) {
-    if (session->first < last && session->second->ended()) {
-      kept.push_back(std::move(session->second));
-      session = sessions_.erase(session);
-    } else {
-      ++session;
-    }
-  }
+  over = sessions_.TakeEndedBefore(last);
   return absl::OkStatus();
 }
 

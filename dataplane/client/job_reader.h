@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running node Distribute: the job, and one session for each repetition that is being read or is
-// not completely committed yet. All passes of a Repeat after Distribute share one reader, so that
-// one state holds them all.
+// A running node Distribute: joins the job, reads it through its sessions (job_sessions.h), saves
+// and commits its state. All passes of a Repeat after Distribute share one reader, so that one
+// state holds them all.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/job_connection.h"
+#include "dataplane/client/job_sessions.h"
+#include "dataplane/client/registration.h"
 #include "dataplane/client/saved_states.h"
 #include "dataplane/client/session/session.h"
 #include "dataplane/client/session_state/delivery_fields.h"
@@ -62,9 +63,6 @@ class JobReader {
   // has no part of this node, or this or a later state is committed.
   absl::StatusOr<std::optional<control::Commit>> CommitOf(uint64_t save);
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
-  bool CountsRepetitions() const;
-  int64_t RepetitionOf(int64_t pass) REQUIRES(mu_);
-  std::shared_ptr<Session> SessionIn(int64_t pass) const REQUIRES(mu_);  // nullptr: none has begun
   // Returns the session on `repetition`, and begins it if there is none.
   absl::StatusOr<std::shared_ptr<Session>> SessionOf(int64_t repetition) REQUIRES(mu_);
   ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
@@ -79,9 +77,9 @@ class JobReader {
   absl::Status TakeUp(int64_t pass, JobState state);
   // Restores the states of all ranks, for a job under another service or launch.
   absl::Status TakeUpAll(int64_t pass, const StateExchange::TakenUp& taken_up);
-  // Ends the sessions, forgets states and the job, and begins a new incarnation.
-  void BeginAnew() REQUIRES(joining_mu_, mu_);
-  bool AllEnded() const REQUIRES(mu_);
+  // Ends the sessions, forgets states and the job, and begins a new incarnation. Destroy the result
+  // without the lock.
+  JobSessions::Sessions BeginAnew() REQUIRES(joining_mu_, mu_);
 
   const NodePtr node_;
   const int number_;  // the node's number in its graph
@@ -96,25 +94,21 @@ class JobReader {
 
   Mutex joining_mu_;  // held while the job is joined; acquired before mu_
   Mutex mu_;          // not held during any wait
-  struct Pass {
-    int64_t pass = 0;
-    int64_t repetition = 0;
-  };
-  std::optional<Pass> present_ GUARDED_BY(mu_);  // nullopt: none has begun or been restored
   std::optional<control::JobAnswer> job_ GUARDED_BY(mu_);
   std::atomic<bool> joined_ = false;  // true if there is a job_
-  ClientId client_ GUARDED_BY(mu_);
-  Incarnation incarnation_ GUARDED_BY(mu_);
+  struct Process {                    // as the dispatcher knows it
+    ClientId client{RandomId()};
+    Incarnation incarnation{RandomId()};
+    // Present if this reader continues for a process that died; it reports this in every repetition
+    // that it joins. It has no element of a repetition that its restored state does not name.
+    std::optional<IndicesByPartition> state;
+  };
+  Process process_ GUARDED_BY(mu_);
   std::optional<JobState> restored_ GUARDED_BY(mu_);           // until its sessions have begun
-  std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);  // for the next join
-  // This reader continues the work of a process that died, and reports this in every repetition
-  // that it joins. It has no element of a repetition that its state does not name.
-  bool took_up_ GUARDED_BY(mu_) = false;
-  std::map<int64_t, std::shared_ptr<Session>> sessions_ GUARDED_BY(mu_);  // by repetition
+  std::optional<MergedStates> merged_states_ GUARDED_BY(mu_);  // joining asks for them
+  JobSessions sessions_ GUARDED_BY(mu_);
   SavedStates saves_ GUARDED_BY(mu_);
-  bool read_ahead_ GUARDED_BY(mu_) =
-      false;              // a node above holds elements that it has not passed on
-  bool advised_ = false;  // used by Next()'s thread: its first result has been examined
+  bool advised_ = false;  // for Next()'s thread: its first result has been examined
 };
 
 }  // namespace penstock::client

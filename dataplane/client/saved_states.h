@@ -29,6 +29,9 @@ class SavedStates {
     const auto found = states_.find(save);
     return found == states_.end() ? nullptr : &found->second;
   }
+  // A node above holds elements that it has not passed on.
+  void NoteReadAhead() { read_ahead_ = true; }
+  bool read_ahead() const { return read_ahead_; }
   uint64_t newest() const { return newest_; }  // its number; 0: none
   // Returns true if this or a later state is committed.
   bool IsCommitted(uint64_t save) const { return save <= committed_; }
@@ -41,6 +44,7 @@ class SavedStates {
   std::map<uint64_t, ReaderState> states_;  // by number
   uint64_t newest_ = 0;
   uint64_t committed_ = 0;
+  bool read_ahead_ = false;
 };
 
 }  // namespace penstock::client
