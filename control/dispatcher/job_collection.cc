@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/job_registry.h"
 #include "control/dispatcher/transaction.h"
 
@@ -34,7 +35,7 @@ void JobRegistry::RetireIterations(Transaction& txn) {
       over.push_back(id);
   }
   for (const IterationId id : over) {
-    txn.ForgetIteration(id);
+    txn.EndOf(state_.iterations.at(id)).Forget();
     txn.Apply(IterationRetired{id});
   }
 }

@@ -4,6 +4,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
+#include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/restoration.h"
@@ -249,7 +250,8 @@ bool JobRegistry::IsRead(JobId job) const {
 void JobRegistry::Cancel(Transaction& txn, const JobRecord& job) {
   TakeFromWorkers(txn, job.id);
   for (IterationId id : state_.IterationsOf(job.id)) {
-    txn.CloseSessions(id, absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
+    txn.EndOf(state_.iterations.at(id))
+        .CloseSessions(absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
   }
   txn.Log("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
   txn.Apply(JobCancelled{job.id});
@@ -268,14 +270,15 @@ absl::Status JobRegistry::Remove(Transaction& txn, const std::string& name_or_id
 
 void JobRegistry::TakeFromWorkers(Transaction& txn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) {
-    txn.TakeFromWorkers(state_.iterations.at(id));
+    txn.EndOf(state_.iterations.at(id)).TakeFromWorkers();
   }
 }
 
 void JobRegistry::Forget(Transaction& txn, JobId job) {
   for (IterationId id : state_.IterationsOf(job)) {
-    txn.CloseSessions(id, absl::CancelledError("the job was removed"));
-    txn.ForgetIteration(id);
+    IterationEnd end = txn.EndOf(state_.iterations.at(id));
+    end.CloseSessions(absl::CancelledError("the job was removed"));
+    end.Forget();
   }
   idle_since_.erase(job);
   txn.Apply(JobRemoved{job});

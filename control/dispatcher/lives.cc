@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/transaction.h"
 
 namespace penstock::control {
@@ -40,7 +41,7 @@ void Lives::EndEarlier(Transaction& txn, const Heard& heard) {
           {{"record", absl::StrCat(shared_.sequence)}, {"heard", absl::StrCat(heard.sequence)}});
   for (IterationId id : earlier) {
     const IterationState& iteration = state_.iterations.at(id);
-    txn.FailIteration(iteration, OlderJournal(state_.jobs.at(iteration.job), heard));
+    txn.EndOf(iteration).Fail(OlderJournal(state_.jobs.at(iteration.job), heard));
   }
 }
 

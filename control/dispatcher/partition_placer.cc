@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/placing.h"
 
@@ -138,7 +139,7 @@ void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
           "its bookmark at index ", index, ": an element at or after this index ends the process ",
           "that makes it; see the last lines that those workers logged, and give them more memory ",
           "or fix the code that they run");
-      txn.FailIteration(iteration, absl::InternalError(what));
+      txn.EndOf(iteration).Fail(absl::InternalError(what));
       break;
     }
   }

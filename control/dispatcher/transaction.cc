@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/transaction.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -10,7 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/monitoring/counters.h"
+#include "control/dispatcher/peer_messages.h"
 #include "control/dispatcher/refusals.h"
 #include "control/observe/fail_point.h"
 #include "control/policy/snapshots.h"
@@ -24,13 +25,13 @@ Transaction::~Transaction() {
   if (std::uncaught_exceptions() > exceptions_ && !changes_.empty()) AbortWithoutMemory();
   for (IterationId id : notified_iterations_) {
     if (const IterationState* iteration = shared_.state.FindIteration(id)) {
-      SendToSessions(id, MembershipOf(*iteration));
+      SendToSessions(id, MakeMembership(*iteration));
     }
   }
   for (const auto& [id, client] : notified_readers_) {
     const IterationState* iteration = shared_.state.FindIteration(id);
     if (iteration != nullptr && notified_iterations_.count(id) == 0)
-      Send(id, client, MembershipOf(*iteration));
+      Send(id, client, MakeMembership(*iteration));
   }
   Append();
   for (auto& send : pending_replies_) core_.replies_.Add(shared_.sequence, std::move(send));
@@ -133,7 +134,7 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
   shared_.contexts.erase(id);
   notified_iterations_.erase(id);
   std::erase_if(notified_readers_, [&](const auto& entry) { return entry.first == id; });
-  if (shared_.state.GoesOn(*iteration)) FailIteration(*iteration, why);
+  if (shared_.state.GoesOn(*iteration)) EndOf(*iteration).Fail(why);
   if (reason != nullptr) *reason = why;
 }
 
@@ -216,11 +217,6 @@ void Transaction::Log(std::string name, std::vector<std::pair<std::string, std::
 
 // --- The protocol's messages --------------------------------------------------------
 
-static PlacedPartition PlacedBy(const State& state, IterationId iteration, PartitionId partition,
-                                Placement placement) {
-  return {iteration, partition, placement, state.lives.back().life.journal};
-}
-
 // Returns whether the job's readers share a quota of bytes.
 static bool SharesBytes(const State& state, const IterationState& iteration) {
   return state.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
@@ -246,28 +242,7 @@ struct Transaction::MessageRouter {
   }
 
   void operator()(const protocol::Welcome& m) const {
-    const JobRecord& job = txn.shared_.state.jobs.at(iteration.job);
-    Welcome welcome{.iteration = iteration.id,
-                    .life = txn.shared_.state.lives.back().life,
-                    .token = job.token,
-                    .seed = job.seed,
-                    .terms = job.terms,
-                    .heartbeat_interval = txn.shared_.options.heartbeat_interval,
-                    .lease = txn.shared_.options.client_timeout};
-    const protocol::Positions positions = protocol::PositionsOf(iteration.record);
-    const auto reader = iteration.record.FindReader(m.client);
-    const int64_t consumer = iteration.record.has_order_consumers() && reader
-                                 ? iteration.record.readers[*reader].consumer
-                                 : 0;
-    if (job.terms.deterministic) welcome.first = positions.first;
-    for (const protocol::Placed& placed : m.placements) {
-      welcome.placements.push_back({placed.partition, placed.placement});
-      if (!job.terms.deterministic) continue;
-      welcome.passed.push_back(
-          positions.RowsIn(protocol::CommittedIndices(iteration.record, placed.partition),
-                           placed.partition, consumer));
-    }
-    SendToClient(m.client, m.incarnation, std::move(welcome));
+    SendToClient(m.client, m.incarnation, WelcomeOf(txn.shared_, iteration, m));
     txn.NotifyMembership(iteration.id, m.client);
     if (SharesBytes(txn.shared_.state, iteration))
       txn.NotifyMembership(iteration.id);  // the other shares become smaller
@@ -290,7 +265,7 @@ struct Transaction::MessageRouter {
     txn.Send(m.worker, AllowRows{Placed(m), m.rows, m.remainder});
   }
   void operator()(const protocol::Assign& m) const {
-    txn.Send(m.worker, txn.AssignOf(iteration, m));
+    txn.Send(m.worker, AssignOf(txn.shared_.state, iteration, m));
   }
   void operator()(const protocol::AddReader& m) const {
     txn.Send(m.worker, AddReader{Placed(m), m.reader});
@@ -298,62 +273,11 @@ struct Transaction::MessageRouter {
   void operator()(const protocol::Unassign& m) const { txn.Send(m.worker, Unassign{Placed(m)}); }
 };
 
-Assign Transaction::AssignOf(const IterationState& iteration, const protocol::Assign& assign) {
-  const JobRecord& job = shared_.state.jobs.at(iteration.job);
-  Assign to{.of = PlacedBy(shared_.state, iteration.id, assign.partition, assign.placement),
-            .job = job.id,
-            .token = job.token,
-            .dataset_id = job.dataset->id,
-            .dataset_edition = job.dataset->edition,
-            .terms = job.terms,
-            .shard = iteration.ShardOfPartition(assign.partition),
-            .repetition = iteration.repetition,
-            .seed = job.seed,
-            .skip = assign.skip,
-            .rows = assign.rows,
-            .remainder = assign.remainder,
-            .lead = iteration.LeadOf(assign.partition),
-            .positions = assign.positions,
-            .copied = assign.copied};
-  if (assign.bookmark.has_value()) {
-    to.bookmark_index = assign.bookmark->index;
-    to.bookmark = assign.bookmark->bytes;
-  }
-  for (const auto& [key, run] : iteration.splits[assign.partition.value() - 1].given) {
-    to.splits.push_back(run);
-  }
-  to.readers.assign(assign.readers.begin(), assign.readers.end());
-  return to;
-}
-
-Membership Transaction::MembershipOf(const IterationState& iteration) {
-  const auto& readers = iteration.record.readers;
-  const int64_t reading =
-      std::count_if(readers.begin(), readers.end(), [](const auto& its) { return its.reads(); });
-  const int64_t quota = shared_.state.jobs.at(iteration.job).terms.quota.max_bytes_in_flight;
-  const int64_t share =
-      quota == 0 ? 0 : std::max<int64_t>(1, quota / std::max<int64_t>(1, reading));
-  Membership membership{.version = ++shared_.membership_version,
-                        .closed = iteration.record.closed,
-                        .max_bytes_in_flight = share};
-  const bool ordered = shared_.state.jobs.at(iteration.job).terms.deterministic;
-  std::set<WorkerId> workers;
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-    membership.partitions.push_back({PartitionId(p + 1), partition.placement, partition.worker});
-    if (ordered) {
-      membership.partitions.back().end =
-          iteration.record.closed ? partition.end : GetContext(iteration.id).partitions[p].ended;
-    }
-    if (partition.worker) workers.insert(partition.worker);
-  }
-  for (WorkerId id : workers) {
-    if (const WorkerRecord* worker = shared_.state.FindWorker(id)) {
-      membership.workers.push_back(
-          {id, worker->address, worker->offers, worker->tags, worker->process});
-    }
-  }
-  return membership;
+Membership Transaction::MakeMembership(const IterationState& iteration) {
+  const bool ends_count =
+      !iteration.record.closed && shared_.state.jobs.at(iteration.job).terms.deterministic;
+  return MembershipOf(shared_.state, iteration, ends_count ? &GetContext(iteration.id) : nullptr,
+                      ++shared_.membership_version);
 }
 
 // --- What follows from a decision ----------------------------------------------------
@@ -396,39 +320,10 @@ void Transaction::Apply(IterationId id, protocol::Decision decision, const Marke
   } while (!decision.empty());
 }
 
-// --- Ending -----------------------------------------------------------------------
-
-void Transaction::CloseSessions(IterationId iteration, const absl::Status& reason) {
+IterationEnd Transaction::EndOf(const IterationState& iteration) {
   core_.mu_.AssertHeld();
-  for (const auto& peer : shared_.SessionsOf(iteration)) Close(peer, reason);
-  for (const protocol::ReaderRecord& reader :
-       shared_.state.iterations.at(iteration).record.readers) {
-    core_.sessions_.ForgetLease({iteration, reader.client});
-  }
-}
-
-void Transaction::TakeFromWorkers(const IterationState& iteration) {
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-    if (!partition.worker) continue;
-    Send(partition.worker,
-         Unassign{PlacedBy(shared_.state, iteration.id, PartitionId(p + 1), partition.placement)});
-  }
-}
-
-void Transaction::FailIteration(const IterationState& iteration, const absl::Status& reason) {
-  TakeFromWorkers(iteration);
-  Apply(IterationFailed{iteration.id, reason});
-  CloseSessions(iteration.id, reason);
-}
-
-void Transaction::ForgetIteration(IterationId id) {
-  core_.mu_.AssertHeld();
-  for (const protocol::ReaderRecord& reader : shared_.state.iterations.at(id).record.readers)
-    core_.sessions_.ForgetLease({id, reader.client});
-  shared_.contexts.erase(id);
-  core_.links_.Forget(id);
-  core_.placer_.Forget(id);
+  return IterationEnd(
+      {*this, shared_, shared_.contexts, core_.sessions_, core_.links_, core_.placer_}, iteration);
 }
 
 }  // namespace penstock::control

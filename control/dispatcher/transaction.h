@@ -18,6 +18,8 @@
 
 namespace penstock::control {
 
+class IterationEnd;
+
 class ABSL_SCOPED_LOCKABLE Transaction {
  public:
   explicit Transaction(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
@@ -77,20 +79,12 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   }
   void Log(std::string name, std::vector<std::pair<std::string, std::string>> fields);
 
-  // --- Ending ---
-
-  // Ends the sessions of all clients of the iteration.
-  void CloseSessions(IterationId iteration, const absl::Status& reason);
-  void TakeFromWorkers(const IterationState& iteration);
-  // Ends the iteration for good; all its clients get `reason`.
-  void FailIteration(const IterationState& iteration, const absl::Status& reason);
-  // Forgets everything about the iteration that is not in its record. REQUIRES: it exists.
-  void ForgetIteration(IterationId iteration);
+  // Ends the iteration as a part of this event (iteration_end.h).
+  IterationEnd EndOf(const IterationState& iteration);
 
  private:
   struct MessageRouter;  // one overload per message of the protocol
-  Membership MembershipOf(const IterationState& iteration);
-  Assign AssignOf(const IterationState& iteration, const protocol::Assign& assign);
+  Membership MakeMembership(const IterationState& iteration);
   static Core& Begin(Core& core) {  // before it waits for the lock
     ++core.transactions_;
     return core;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/refusals.h"
 #include "control/dispatcher/transaction.h"
@@ -285,7 +286,7 @@ void WorkerManager::OnFailed(Transaction& txn, const WorkerPeer& peer,
                                                   failed.of.partition));
     return;
   }
-  txn.FailIteration(*iteration, reason);
+  txn.EndOf(*iteration).Fail(reason);
 }
 
 void WorkerManager::OnDrain(Transaction& txn, const WorkerPeer& peer) {
