@@ -28,8 +28,9 @@ Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
       placer_(shared_, links_),
       datasets_(shared_),
       jobs_(shared_, lives_),
-      sessions_(shared_, liveness_, links_, scaling_, consumers_, placer_, lives_, jobs_),
-      workers_(shared_, liveness_, scaling_, placer_, lives_) {}
+      sessions_(shared_, shared_.sessions, liveness_, links_, scaling_, consumers_, placer_, lives_,
+                jobs_),
+      workers_(shared_, shared_.workers, liveness_, scaling_, placer_, lives_) {}
 
 Core::~Core() {
   journal_.reset();  // writes the appended records, and sends the messages that wait for them

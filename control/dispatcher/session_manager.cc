@@ -155,9 +155,9 @@ bool SessionManager::NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Tim
 }
 
 void SessionManager::OnClosed(Transaction& txn, const std::shared_ptr<ClientPeer>& peer) {
-  auto found = shared_.sessions.find({peer->iteration, peer->client});
-  if (found == shared_.sessions.end() || found->second != peer) return;
-  shared_.sessions.erase(found);
+  auto found = sessions_.find({peer->iteration, peer->client});
+  if (found == sessions_.end() || found->second != peer) return;
+  sessions_.erase(found);
   txn.Guard([&] {
     if (!leaving_) {
       consumers_.Suspect(txn, {peer->iteration, peer->client},
@@ -275,8 +275,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
 
   const SessionKey key{iteration->id, hello.client};
   // From here on the session has this stream: closing the previous one disconnects no client.
-  if (const std::shared_ptr<ClientPeer> old = std::exchange(shared_.sessions[key], peer);
-      old != nullptr) {
+  if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
     if (old->incarnation != hello.incarnation) {
       txn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
     } else {

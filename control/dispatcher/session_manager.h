@@ -17,10 +17,12 @@ namespace penstock::control {
 
 class SessionManager {
  public:
-  SessionManager(SharedState& shared, Liveness& liveness, LinkMonitor& links, Scaling& scaling,
-                 ConsumerMonitor& consumers, PartitionPlacer& placer, Lives& lives,
-                 JobRegistry& jobs)
+  // `sessions`: of `shared`.
+  SessionManager(const SharedState& shared, Sessions& sessions, Liveness& liveness,
+                 LinkMonitor& links, Scaling& scaling, ConsumerMonitor& consumers,
+                 PartitionPlacer& placer, Lives& lives, JobRegistry& jobs)
       : shared_(shared),
+        sessions_(sessions),
         liveness_(liveness),
         links_(links),
         scaling_(scaling),
@@ -73,9 +75,10 @@ class SessionManager {
   void OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave);
   void OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const ReceiveLimit& limit);
 
-  SharedState& shared_;
+  const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
+  Sessions& sessions_;
   Liveness& liveness_;
   LinkMonitor& links_;
   Scaling& scaling_;

@@ -66,16 +66,19 @@ struct WorkerPeer {
   std::vector<DatasetWork> work;  // according to its last heartbeat
 };
 
+using Sessions = std::map<SessionKey, std::shared_ptr<ClientPeer>>;
+using Workers = std::map<WorkerId, std::shared_ptr<WorkerPeer>>;
+
 struct SharedState {
   const CoreOptions& options;
   const std::atomic<uint64_t>& durable;  // sequence of the last durable record
   State state;                           // only Transaction::Apply() changes it, once recovered
   std::map<IterationId, protocol::IterationContext> contexts;
-  std::map<SessionKey, std::shared_ptr<ClientPeer>> sessions;  // connected
-  std::map<WorkerId, std::shared_ptr<WorkerPeer>> workers;     // connected
-  uint64_t sequence = 0;                                       // of the last record
-  uint64_t snapshot_sequence = 0;                              // of the last snapshot
-  uint64_t membership_version = 0;                             // of the last Membership
+  Sessions sessions;                // connected
+  Workers workers;                  // connected
+  uint64_t sequence = 0;            // of the last record
+  uint64_t snapshot_sequence = 0;   // of the last snapshot
+  uint64_t membership_version = 0;  // of the last Membership
 
   bool IsConnected(IterationId iteration) const {  // by any client
     const auto session = sessions.lower_bound({iteration, ClientId()});

@@ -99,8 +99,8 @@ void WorkerManager::Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& 
 }
 
 void WorkerManager::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
-  auto found = shared_.workers.find(peer->worker);
-  if (found != shared_.workers.end() && found->second == peer) shared_.workers.erase(found);
+  auto found = workers_.find(peer->worker);
+  if (found != workers_.end() && found->second == peer) workers_.erase(found);
   peer->worker = WorkerId();
 }
 
@@ -118,7 +118,7 @@ absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
   const std::vector<std::string>& list = options_.worker_addresses;
   if (list.empty()) return -1;
   std::set<int64_t> taken;  // by connected workers; a successor may take the other places
-  for (const auto& [id, peer] : shared_.workers) {
+  for (const auto& [id, peer] : workers_) {
     const WorkerRecord* worker = state_.FindWorker(id);
     if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
   }
@@ -157,7 +157,7 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   }
   absl::StatusOr<int64_t> place = PlaceOf(hello);
   if (!place.ok()) return txn.Close(peer, place.status());
-  if (auto before = shared_.workers.find(hello.worker); before != shared_.workers.end()) {
+  if (auto before = workers_.find(hello.worker); before != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = before->second;
     old->worker = WorkerId();
     txn.WhenDurable([writer = old->writer](const absl::Status&) {
@@ -165,7 +165,7 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
     });
   }
   peer->worker = hello.worker;
-  shared_.workers[hello.worker] = peer;
+  workers_[hello.worker] = peer;
   liveness_.Joined(hello.worker);
 
   const WorkerRecord* known = state_.FindWorker(hello.worker);
@@ -310,9 +310,9 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
                    {"why", reason}});
   liveness_.Forget(worker);
   scaling_.WorkerGone(worker);
-  if (auto peer = shared_.workers.find(worker); peer != shared_.workers.end()) {
+  if (auto peer = workers_.find(worker); peer != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = peer->second;
-    shared_.workers.erase(peer);
+    workers_.erase(peer);
     old->worker = WorkerId();
     // If the worker is alive, it says hello again and is told which placements it has lost.
     txn.WhenDurable([writer = old->writer, reason](const absl::Status&) {
@@ -347,13 +347,13 @@ void WorkerManager::Expire(Transaction& txn, absl::Time now) {
 std::vector<std::pair<WorkerId, std::string>> WorkerManager::Broken() const {
   std::vector<std::pair<WorkerId, std::string>> broken;
   for (const auto& [id, worker] : state_.workers) {
-    if (shared_.workers.count(id) == 0) broken.push_back({id, worker.address});
+    if (workers_.count(id) == 0) broken.push_back({id, worker.address});
   }
   return broken;
 }
 
 void WorkerManager::OnPortRefused(Transaction& txn, WorkerId worker) {
-  if (shared_.workers.count(worker) > 0 || state_.FindWorker(worker) == nullptr) return;
+  if (workers_.count(worker) > 0 || state_.FindWorker(worker) == nullptr) return;
   Lose(txn, worker, "its stream broke and its port refuses connections");
 }
 
@@ -362,12 +362,12 @@ void WorkerManager::Estimate(Transaction& txn, absl::Time now) {
   estimated_ = now;
   const int64_t before = scaling_.latest().workers;
   const Scaling::Estimate& estimate =
-      scaling_.Decide(state_, static_cast<int64_t>(shared_.workers.size()), now);
+      scaling_.Decide(state_, static_cast<int64_t>(workers_.size()), now);
   SetWantedWorkers(estimate.workers);
   if (!estimate.changed) return;
   txn.Log("wanted_workers", {{"workers", absl::StrCat(estimate.workers)},
                              {"before", absl::StrCat(before)},
-                             {"there", absl::StrCat(shared_.workers.size())},
+                             {"there", absl::StrCat(workers_.size())},
                              {"why", estimate.why}});
 }
 

@@ -13,9 +13,15 @@ namespace penstock::control {
 
 class WorkerManager {
  public:
-  WorkerManager(SharedState& shared, Liveness& liveness, Scaling& scaling, PartitionPlacer& placer,
-                Lives& lives)
-      : shared_(shared), liveness_(liveness), scaling_(scaling), placer_(placer), lives_(lives) {}
+  // `workers`: of `shared`.
+  WorkerManager(const SharedState& shared, Workers& workers, Liveness& liveness, Scaling& scaling,
+                PartitionPlacer& placer, Lives& lives)
+      : shared_(shared),
+        workers_(workers),
+        liveness_(liveness),
+        scaling_(scaling),
+        placer_(placer),
+        lives_(lives) {}
 
   // REQUIRES: the worker has said hello.
   void OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat);
@@ -47,9 +53,10 @@ class WorkerManager {
   // `died`: the worker did not leave by itself.
   void Lose(Transaction& txn, WorkerId worker, const std::string& reason, bool died = true);
 
-  SharedState& shared_;
+  const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
+  Workers& workers_;
   Liveness& liveness_;
   Scaling& scaling_;
   PartitionPlacer& placer_;
