@@ -61,12 +61,30 @@ class SessionManager {
 
  private:
   void Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message);
-  // Returns the iteration, and recalls it if it is past. Null if it never began.
-  const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
-  void OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
   // Notes what the heartbeat renews. Returns true if its answer must wait for a new record, because
   // the oldest waiting heartbeat has waited long enough.
   bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const;
+
+  // --- Hellos (session_hello.cc) ---
+
+  void OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
+  absl::StatusOr<const JobRecord*> CheckHello(Transaction& txn, const ClientPeer& peer,
+                                              const ClientHello& hello);
+  // Returns the iteration, and recalls it if it is past. Null if it never began.
+  const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
+  // `with_state`: the restored state counts.
+  static absl::StatusOr<protocol::Connect> ConnectOf(const JobRecord& job,
+                                                     const IterationState& iteration,
+                                                     const ClientHello& hello, bool with_state);
+  // Refuses partitions that do not exist: their numbers are not trusted.
+  static absl::StatusOr<protocol::ReceivedSets> ToReceivedSets(
+      const std::vector<PartitionIndices>& from, const IterationState& iteration);
+  // Replaces the session's earlier stream, if it has one.
+  void TakeStream(Transaction& txn, const SessionKey& key, const std::shared_ptr<ClientPeer>& peer,
+                  const ClientHello& hello);
+
+  // --- Elements (session_reports.cc) ---
+
   // Handles all reports of one message together: the consequences cost as much work as those of one
   // report.
   void OnReports(Transaction& txn, const ClientPeer& peer,

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client begins its session, or continues it on another stream.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/dispatcher/monitoring/counters.h"
+#include "control/dispatcher/refusals.h"
+#include "control/dispatcher/session_manager.h"
+#include "control/dispatcher/transaction.h"
+#include "include/status_macros.h"
+
+namespace penstock::control {
+namespace {
+
+// Checks that the elements of rounds, or of one order, are read by consumers that keep their
+// numbers, or by one reader.
+absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
+                        const ClientHello& hello) {
+  if (iteration.record.has_order_consumers() || iteration.record.coordinated()) {
+    const auto known = iteration.record.FindReader(hello.client);
+    if (!known || iteration.record.readers[*known].consumer == hello.consumer) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the state belongs to consumer ", iteration.record.readers[*known].consumer, " of job ",
+        job.name, ", but consumer_index is ", hello.consumer,
+        "; give it to that consumer, or restore the states of all ranks (MergeRankStates) "
+        "in a new job"));
+  }
+  if (!job.terms.deterministic) return absl::OkStatus();
+  if (iteration.record.closed) return absl::OkStatus();
+  const auto& readers = iteration.record.readers;
+  const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& reader) {
+    return reader.client == hello.client || reader.status != protocol::ReaderStatus::kActive;
+  });
+  if (alone) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", job.name,
+      " has order kDeterministic, which allows one reader at a time, and another client is reading "
+      "it; wait until that client has left or has been silent for client_timeout, or Restore() its "
+      "state; for several readers, set num_consumers"));
+}
+
+}  // namespace
+
+absl::StatusOr<protocol::ReceivedSets> SessionManager::ToReceivedSets(
+    const std::vector<PartitionIndices>& from, const IterationState& iteration) {
+  protocol::ReceivedSets sets;
+  for (const PartitionIndices& of : from) {
+    if (of.indices.empty()) continue;
+    if (!iteration.record.Has(of.partition)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the state names ", ToString(of.partition), ", but the iteration has ",
+          iteration.record.partitions.size(), " partitions; the state belongs to a different job"));
+    }
+    protocol::At(sets, of.partition).Add(of.indices);
+  }
+  return sets;
+}
+
+const IterationState* SessionManager::FindOrRecall(Transaction& txn, JobId job,
+                                                   int64_t repetition) {
+  if (state_.past.contains({job, repetition})) txn.Apply(IterationRecalled{job, repetition});
+  return state_.FindIteration(job, repetition);
+}
+
+absl::StatusOr<const JobRecord*> SessionManager::CheckHello(Transaction& txn,
+                                                            const ClientPeer& peer,
+                                                            const ClientHello& hello) {
+  if (peer.iteration) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("client ", absl::Hex(peer.client.value()),
+                     " sent a second hello on its stream; open one stream for each session"));
+  }
+  RETURN_IF_ERROR(CheckVersion(hello.version, "the client"));
+  const JobRecord* job = state_.FindJob(hello.job);
+  if (job == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat(ToString(hello.job),
+                     " is not known to this dispatcher; it was removed, had no reader "
+                     "for job_gc_timeout or abandoned_job_ttl, or the dispatcher "
+                     "restarted without a journal"));
+  }
+  RETURN_IF_ERROR(lives_.Check(txn, *job, hello));
+  if (job->cancelled) {
+    return absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled"));
+  }
+  if (hello.repetition < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("repetition is ", hello.repetition, "; it must not be negative"));
+  }
+  if (hello.repetition > 0 && job->terms.cross_trainer_cache) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cross-trainer caching allows one repetition, but job ", job->name,
+                     " was asked for repetition ", hello.repetition));
+  }
+  return job;
+}
+
+absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job,
+                                                            const IterationState& iteration,
+                                                            const ClientHello& hello,
+                                                            bool with_state) {
+  if (hello.consumer != -1 ? hello.consumer < 0 || hello.consumer >= job.terms.num_consumers
+                           : job.terms.num_consumers > 0) {
+    return absl::FailedPreconditionError(absl::StrCat("consumer_index is ", hello.consumer,
+                                                      ", but job ", job.name, " has ",
+                                                      job.terms.num_consumers, " consumers"));
+  }
+  RETURN_IF_ERROR(CheckAlone(job, iteration, hello));
+  protocol::Connect connect{hello.client, hello.incarnation, std::nullopt, hello.consumer,
+                            std::max<int64_t>(hello.round, 0)};
+  if (hello.state.has_value() && with_state) {
+    ASSIGN_OR_RETURN(connect.state, ToReceivedSets(*hello.state, iteration));
+  }
+  return connect;
+}
+
+void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
+                                const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
+  // From here on the session has this stream: closing the previous one disconnects no client.
+  if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
+    if (old->incarnation != hello.incarnation) {
+      txn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
+    } else {
+      old->iteration = IterationId();
+      txn.WhenDurable([writer = old->writer](const absl::Status&) {
+        writer->Finish(absl::AbortedError("the session has a newer stream"));
+      });
+    }
+  }
+  peer->iteration = key.first;
+  peer->client = hello.client;
+  peer->incarnation = hello.incarnation;
+  peer->process = hello.process;
+  peer->consumer = hello.consumer;
+}
+
+void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
+                             const ClientHello& hello) {
+  const absl::StatusOr<const JobRecord*> checked = CheckHello(txn, *peer, hello);
+  if (!checked.ok()) return txn.Close(peer, checked.status());
+  const JobRecord* job = *checked;
+  const IterationState* iteration = FindOrRecall(txn, job->id, hello.repetition);
+  const bool begins = iteration == nullptr ||
+                      (!iteration->record.finished && !iteration->record.FindReader(hello.client));
+  if (begins) {
+    if (absl::Status there = jobs_.CheckLocalWorkers(*job, hello); !there.ok()) {
+      return txn.Close(peer, there);
+    }
+  }
+  if (iteration == nullptr) {
+    absl::StatusOr<Division> division = jobs_.DivisionOf(*job, hello, placer_.UsableWorkers());
+    if (absl::IsUnavailable(division.status())) {  // Aborted: it retries, and knows that we are up
+      return txn.WhenDurable(
+          [writer = peer->writer, why = absl::AbortedError(division.status().message())](
+              const absl::Status&) { writer->Finish(why); });
+    }
+    if (!division.ok()) return txn.Close(peer, division.status());
+    const IterationId id(state_.next_iteration);
+    txn.Apply(IterationCreated{id, job->id, hello.repetition, *std::move(division)});
+    txn.Settle(id, {});
+    iteration = state_.FindIteration(id);
+  }
+  if (iteration->failure.has_value()) return txn.Close(peer, *iteration->failure);
+
+  // A process that was welcomed before has received more than the state that it began with.
+  const auto before = iteration->record.FindReader(hello.client);
+  const bool welcomed =
+      before && iteration->record.readers[*before].incarnation == hello.incarnation;
+  absl::StatusOr<protocol::Connect> connect = ConnectOf(*job, *iteration, hello, !welcomed);
+  if (!connect.ok()) return txn.Close(peer, connect.status());
+  protocol::Decision decision =
+      protocol::OnConnect(iteration->record, txn.GetContext(iteration->id), *connect);
+  for (const protocol::Message& message : decision.messages) {
+    const auto* refused = std::get_if<protocol::Refused>(&message);
+    if (refused != nullptr && refused->incarnation == hello.incarnation) {
+      return txn.Close(peer, ToStatus(*refused));
+    }
+  }
+
+  const SessionKey key{iteration->id, hello.client};
+  TakeStream(txn, key, peer, hello);
+  if (begins) CountIterator(job->terms);
+  liveness_.Joined(key);
+  txn.AppendAnyway();  // the Welcome gives a lease
+  jobs_.NoteRead(job->id);
+  txn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
+                            {"iteration", absl::StrCat(iteration->id.value())},
+                            {"restored", hello.state.has_value() ? "yes" : "no"}});
+  txn.Settle(iteration->id, std::move(decision));
+  if (welcomed && iteration->record.readers[*before].status == protocol::ReaderStatus::kLeft) {
+    return ForgetLease(key);  // it was notified that it has left
+  }
+  const protocol::IterationContext& context = txn.GetContext(iteration->id);
+  if (std::any_of(context.partitions.begin(), context.partitions.end(),
+                  [](const auto& partition) { return partition.ended; })) {
+    txn.Send(peer, ReportAtOnce{});
+  }
+  placer_.Balance(txn, iteration->id);  // partitions may have waited for it
+  if (peer->consumer >= 0) consumers_.Joined(txn, peer);
+}
+
+}  // namespace penstock::control
