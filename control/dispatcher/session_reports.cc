@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client tells of its elements: which it has received, delivered and committed, and how many
-// more it takes.
+// A client reports which elements it has received, delivered and committed, and how many more it
+// accepts.
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -71,7 +71,7 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
         ToReceivedSets(repetition.committed, *iteration);
     if (!committed.ok()) return txn.Close(peer, committed.status());
     auto reader = iteration->record.FindReader(peer->client);
-    if (!reader) {  // it joined when all was over, and has nothing of it
+    if (!reader) {  // it joined after the end, and read nothing
       if (committed->empty()) continue;
       return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
                                  "the commit names elements of repetition ", repetition.repetition,
@@ -114,7 +114,7 @@ void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Lea
                                peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
-    // From now on: another process may resume from its state until the timeout.
+    // Restarts the lease: another process may resume from its state until the timeout.
     liveness_.Heard(key, options_.now());
   }
 }
