@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's thread: its loop, its sleep and its end.
 #include "dataplane/transfer/ucx/engine.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "control/sync/mutex.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
 #include "dataplane/transfer/ucx/address.h"
-#include "dataplane/transfer/ucx/engine_work.h"
 #include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
@@ -61,11 +60,14 @@ class Running {
 }  // namespace
 
 Engine::Engine(Resources& resources, Lanes lanes, LinkFactory link_factory)
-    : resources_(resources),
-      lanes_(lanes),
-      link_factory_(std::move(link_factory)),
+    : link_factory_(std::move(link_factory)),
       number_(RandomNumber()),
-      ports_(lanes == Lanes::kTcp ? Ports({}) : Ports::OfThisMachine()) {}
+      active_{.resources = resources},
+      calls_(active_),
+      links_(active_),
+      peers_(active_, lanes, links_),
+      outbox_(active_, peers_),
+      inbox_(active_, links_, peers_) {}
 
 Engine::~Engine() {
   Stop();
@@ -74,8 +76,8 @@ Engine::~Engine() {
 absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lanes lanes,
                                                       LinkFactory link_factory) {
   std::shared_ptr<Engine> engine(new Engine(resources, lanes, std::move(link_factory)));
-  ASSIGN_OR_RETURN(engine->worker_, resources.fabric.MakeWorker(*engine));
-  engine->address_ = EncodeAddress(engine->worker_->address());
+  ASSIGN_OR_RETURN(engine->active_.worker, resources.fabric.MakeWorker(*engine));
+  engine->address_ = EncodeAddress(engine->active_.worker->address());
   ASSIGN_OR_RETURN(engine->thread_,
                    StartThread("serving links over ucx", [self = engine.get()] { self->Run(); }));
   Running::The().Add(engine);
@@ -83,43 +85,50 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Start(Resources& resources, Lane
 }
 
 void Engine::Stop() {
-  {
-    MutexLock lock(mu_);
-    stopping_ = true;
-    if (std::exchange(asleep_, false)) worker_->Wake();
-  }
+  calls_.RequestStop();
   if (thread_.get_id() == CurrentThread()) return;  // an event ends the program
   MutexLock lock(stop_mu_);
   if (thread_.joinable()) thread_.join();
 }
 
-bool Engine::stopped() {
-  MutexLock lock(mu_);
-  return stopped_;
+// --- Links -------------------------------------------------------------------------
+
+absl::Status Engine::Dial(const std::shared_ptr<Link>& link, std::string_view address,
+                          std::string_view hello, uint32_t greeting_flags) {
+  ASSIGN_OR_RETURN(const std::string bytes, DecodeAddress(address));
+  ASSIGN_OR_RETURN(const Worker::Peer peer, peers_.At(std::string(address), bytes));
+  links_.Add(link, {number_, ++last_link_}, peer);
+  outbox_.Greet(*link,
+                {.connection = peers_.ConnectionOf(peer), .address = address_, .hello = hello},
+                greeting_flags);
+  return absl::OkStatus();
 }
 
-void Engine::Call(const std::shared_ptr<Link>& link) {
-  MutexLock lock(mu_);
-  if (stopped_ || std::exchange(link->called_, true)) return;
-  calls_.Push(link);
-  if (std::exchange(asleep_, false)) worker_->Wake();
+void Engine::Send(Link& link, std::string_view text) {
+  if (link.number_ != 0) outbox_.Send(link, text);
 }
 
-void Engine::SetDeadline(Link& link, Clock::time_point deadline) {
-  link.deadline_ = deadline;
-  next_deadline_ = std::min(next_deadline_, deadline);
+void Engine::Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan) {
+  if (link.number_ != 0) outbox_.Send(link, type, block, std::move(loan));
 }
+
+void Engine::SendBroken(Link& link) {
+  if (link.number_ != 0) outbox_.SendBroken(link);
+}
+
+void Engine::Remove(Link& link) {
+  const std::shared_ptr<Link> removed = links_.Remove(link);
+  if (removed != nullptr && !links_.Uses(link.peer_)) inbox_.ShortenFetches(link.peer_);
+}
+
+// --- The thread's rounds -----------------------------------------------------------
 
 void Engine::Run() {
-  while (true) {
-    {
-      MutexLock lock(mu_);
-      if (stopping_) break;
-    }
+  while (!calls_.stop_requested()) {
     const bool busy = Turn();
     const Clock::time_point now = Clock::now();
     RunDeadlines(now);
-    LookAtPorts(now);
+    peers_.LookAtPorts(now);
     if (busy) {
       busy_at_ = now;
     } else if (wasted_spins_ >= kMostWastedSpins || now - busy_at_ > kSpin) {
@@ -131,83 +140,84 @@ void Engine::Run() {
 
 bool Engine::Turn() {
   bool busy = false;
-  for (int i = 0; i < kProgressesPerTurn && worker_->Progress(); ++i) busy = true;
+  for (int i = 0; i < kProgressesPerTurn && active_.worker->Progress(); ++i) busy = true;
   busy |= HandleArrived();
-  return RunCalls() || busy;
+  return calls_.RunCalls() || busy;
+}
+
+void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) {
+  inbox_.OnMessage(head, data);
+}
+
+bool Engine::OnOffered(std::string_view head, size_t bytes, Offered offered) {
+  return inbox_.OnOffered(head, bytes, offered);
+}
+
+void Engine::OnFailed(Worker::Peer peer, const absl::Status& status) {
+  peers_.FailLater(peer, status);
+}
+
+bool Engine::HandleArrived() {
+  bool found = false;
+  for (; !inbox_.empty(); found = true) {
+    Incoming incoming = inbox_.Pop();
+    if (incoming.head.kind == Head::kGreeting) {
+      HandleGreeting(incoming);
+    } else {
+      inbox_.Sort(std::move(incoming));
+    }
+  }
+  found |= inbox_.HandleFetched();
+  return peers_.HandleEnded() || found;
+}
+
+void Engine::HandleGreeting(const Incoming& incoming) {
+  const std::optional<Greeting> greeting = DecodeGreeting(incoming.text());
+  const Link::Key key(incoming.head.dialler, incoming.head.link);
+  if (!greeting.has_value() || link_factory_ == nullptr || key.second == 0 || links_.Has(key))
+    return;
+  const absl::StatusOr<Worker::Peer> peer = peers_.Accept(key.first, *greeting);
+  if (!peer.ok()) return;
+  const std::shared_ptr<Link> link = link_factory_();
+  if (link == nullptr) return;
+  links_.Add(link, key, *peer);
+  link->arrived_ = 1;
+  link->two_pieces_ = (incoming.greeting_flags & kWantsTwoPieces) != 0;
+  Incoming hello;
+  hello.state = Incoming::kReady;
+  hello.long_text = std::string(greeting->hello);
+  link->OnIncoming(std::move(hello));
+}
+
+void Engine::RunDeadlines(Clock::time_point now) {
+  if (now < active_.next_deadline) return;
+  active_.next_deadline = Clock::time_point::max();
+  links_.CollectDue(now);
+  inbox_.FailLateFetches(now);
+  peers_.FailUnanswered(now);
+  outbox_.ReleaseHeld(now);
+  links_.CallDue();
 }
 
 void Engine::Sleep() {
   const Clock::time_point now = Clock::now();
   const auto until_deadline =
-      next_deadline_ == Clock::time_point::max()
+      active_.next_deadline == Clock::time_point::max()
           ? kMaxSleep
-          : std::chrono::ceil<std::chrono::milliseconds>(next_deadline_ - now);
-  const auto most = under_way_ > 0 ? kMaxSleepWhileBusy : kMaxSleep;
-  {
-    MutexLock lock(mu_);
-    if (!calls_.empty() || stopping_) return;
-    asleep_ = true;
-  }
-  worker_->Sleep(
-      static_cast<int>(std::clamp(until_deadline, std::chrono::milliseconds(0), most).count()));
-  {
-    MutexLock lock(mu_);
-    asleep_ = false;
-  }
+          : std::chrono::ceil<std::chrono::milliseconds>(active_.next_deadline - now);
+  const auto most = active_.under_way > 0 ? kMaxSleepWhileBusy : kMaxSleep;
+  if (!calls_.Sleep(std::clamp(until_deadline, std::chrono::milliseconds(0), most))) return;
   const Clock::time_point woken = Clock::now();
   // Spinning would have found the event, so it is worth another try.
   wasted_spins_ = woken - now < 2 * kSpin ? 0 : wasted_spins_ + 1;
   busy_at_ = woken;
 }
 
-bool Engine::RunCalls() {
-  MutexLock lock(mu_);
-  const size_t count = calls_.size();
-  for (size_t i = 0; i < count; ++i) {
-    const std::shared_ptr<Link> link = calls_.Pop();
-    link->called_ = false;
-    lock.unlock();
-    link->OnCall();
-    lock.lock();
-  }
-  return count > 0;
-}
-
-void Engine::RunDeadlines(Clock::time_point now) {
-  if (now < next_deadline_) return;
-  next_deadline_ = Clock::time_point::max();
-  for (const auto& [key, link] : links_) {
-    if (link->deadline_ <= now) {
-      link->deadline_ = Clock::time_point::max();
-      due_.push_back(link);
-    }
-    next_deadline_ = std::min(next_deadline_, link->deadline_);
-  }
-  for (const std::unique_ptr<Fetching>& fetching : fetchings_) {
-    if (!fetching->active) continue;
-    if (fetching->deadline <= now) {
-      fetching->deadline = Clock::time_point::max();
-      unusable_ = true;
-      Fail(fetching->peer, absl::DeadlineExceededError("an element did not arrive in time"));
-    }
-    next_deadline_ = std::min(next_deadline_, fetching->deadline);
-  }
-  FailUnanswered(now);
-  std::erase_if(held_, [&](const Held& held) { return held.until <= now; });
-  for (const Held& held : held_) next_deadline_ = std::min(next_deadline_, held.until);
-  for (const std::shared_ptr<Link>& link : due_) {
-    if (link->number_ != 0) link->OnDeadline();
-  }
-  due_.clear();
-}
+// --- The end -----------------------------------------------------------------------
 
 bool Engine::ClosePeers() {
-  size_t closing = 0;
-  for (const auto& [number, peer] : peers_) {
-    Close(*peer);
-    closing += MayClose(*peer);
-  }
-  if (!ProgressUntil([&] { return closed_.size() == closing; }) || closing < peers_.size()) {
+  const size_t closing = peers_.BeginClosingAll();
+  if (!ProgressUntil([&] { return peers_.closed() == closing; }) || closing < peers_.size()) {
     return false;
   }
   struct Flushing final : Work {
@@ -216,7 +226,8 @@ bool Engine::ClosePeers() {
   };
   // UCX may still use it if the flush is not done.
   auto flushing = std::make_unique<Flushing>();
-  const bool flushed = worker_->Flush(*flushing) || ProgressUntil([&] { return flushing->done; });
+  const bool flushed =
+      active_.worker->Flush(*flushing) || ProgressUntil([&] { return flushing->done; });
   if (!flushed) [[maybe_unused]]
     const Flushing* kept = flushing.release();
   return flushed;
@@ -227,38 +238,28 @@ bool Engine::ProgressUntil(Condition condition) {
   const Clock::time_point until = Clock::now() + kEngineStopTimeout;
   while (!condition()) {
     if (Clock::now() > until) return false;
-    if (!worker_->Progress()) worker_->Sleep(1);
+    if (!active_.worker->Progress()) active_.worker->Sleep(1);
   }
   return true;
 }
 
 void Engine::End() {
   const bool clean = ClosePeers();
-  while (!inbox_.empty()) {
-    const Incoming incoming = inbox_.Pop();
-    if (incoming.offered != nullptr) worker_->Release(incoming.offered);
-  }
-  Fifo<std::shared_ptr<Link>> calls;
-  {
-    MutexLock lock(mu_);
-    stopped_ = true;
-    std::swap(calls, calls_);
-  }
-  links_.clear();
+  inbox_.ReleaseOffered();
+  const Fifo<std::shared_ptr<Link>> calls = calls_.End();
+  links_.Clear();
   if (!clean) {
     // UCX 1.13 aborts if a worker object is destroyed while a peer connects to it
     // (openucx/ucx#8175). The slots of pending work are then never returned.
-    worker_.release();
-    for (std::unique_ptr<Sending>& sending : sendings_) sending.release();
-    for (std::unique_ptr<Fetching>& fetching : fetchings_) fetching.release();
+    [[maybe_unused]] const Worker* abandoned = active_.worker.release();
+    outbox_.Abandon();
+    inbox_.Abandon();
   }
-  worker_.reset();
+  active_.worker.reset();
   // Only now can UCX no longer touch the memory of unfinished work.
-  peers_.clear();
-  fetched_ = {};
-  sendings_.clear();
-  fetchings_.clear();
-  held_.clear();
+  peers_.Clear();
+  outbox_.Clear();
+  inbox_.Clear();
 }
 
 }  // namespace penstock::transfer::ucx

@@ -6,7 +6,7 @@
 // because of that.
 //
 // GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
-// CUDA's driver. Bodies are then received in engine_messages.cc.
+// CUDA's driver. Bodies are then received in inbox.cc.
 #pragma once
 
 #include <cstddef>

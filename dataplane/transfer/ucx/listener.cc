@@ -41,7 +41,7 @@ class UcxListener final : public Listener, public SendEnd::Owner {
 
  private:
   // Called on the engine's thread.
-  std::shared_ptr<Engine::Link> LetIn() {
+  std::shared_ptr<Link> LetIn() {
     MutexLock lock(mu_);
     if (stopped_ || begun_ == nullptr) return nullptr;  // the client tries again, or another worker
     links_.push_back(std::make_shared<SendEnd>(begun_, resources_.pool, *this));

@@ -19,9 +19,8 @@ namespace {
 // goodbye.
 constexpr std::chrono::seconds kLateOpenTimeout(5);
 
-Engine::Clock::time_point After(absl::Duration timeout) {
-  return Engine::Clock::now() +
-         absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
+Clock::time_point After(absl::Duration timeout) {
+  return Clock::now() + absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24 * 365)));
 }
 
 }  // namespace
@@ -141,7 +140,7 @@ std::optional<DevicePlace> ReceiveEnd::RoomOnDevice(size_t head_bytes, size_t bo
   return place;
 }
 
-void ReceiveEnd::OnIncoming(Engine::Incoming incoming) {
+void ReceiveEnd::OnIncoming(Incoming incoming) {
   if (over_) return;
   if (gate_.Enter()) {
     std::optional<absl::Status> reason = Handle(incoming);
@@ -153,7 +152,7 @@ void ReceiveEnd::OnIncoming(Engine::Incoming incoming) {
   if (!over_ && closed()) DrainClosed();
 }
 
-std::optional<absl::Status> ReceiveEnd::Handle(Engine::Incoming& incoming) {
+std::optional<absl::Status> ReceiveEnd::Handle(Incoming& incoming) {
   if (!incoming.status.ok()) return incoming.status;
   if (incoming.head.kind != Head::kText) {
     if (!open_) return absl::DataLossError("the worker sent an element before its welcome");
@@ -174,7 +173,7 @@ std::optional<absl::Status> ReceiveEnd::Handle(Engine::Incoming& incoming) {
     return absl::DataLossError("the worker sent a message before its welcome");
   }
   open_ = true;
-  engine_->SetDeadline(*this, Engine::Clock::time_point::max());
+  engine_->SetDeadline(*this, Clock::time_point::max());
   events_->OnOpen();
   engine_->Call(shared_from_this());  // for credits that were granted meanwhile
   return std::nullopt;
@@ -199,7 +198,7 @@ absl::Status ReceiveEnd::HandleOpen(const Message& message) {
   return absl::DataLossError("the worker sent an unexpected message");
 }
 
-absl::Status ReceiveEnd::Receive(Engine::Incoming& incoming) {
+absl::Status ReceiveEnd::Receive(Incoming& incoming) {
   int64_t count = 0;
   const bool frame = incoming.head.kind == static_cast<uint32_t>(MessageType::kFrame);
   absl::Status status =
@@ -244,7 +243,7 @@ void ReceiveEnd::NotifyEnd(const absl::Status& reason) {
 void ReceiveEnd::DrainClosed() {
   if (!dialled_) return End();
   if (!open_) {
-    return engine_->SetDeadline(*this, Engine::Clock::now() + kLateOpenTimeout);
+    return engine_->SetDeadline(*this, Clock::now() + kLateOpenTimeout);
   }
   Report();
   engine_->Send(*this, Encode(Goodbye()));
@@ -253,7 +252,7 @@ void ReceiveEnd::DrainClosed() {
 
 void ReceiveEnd::End() {
   if (std::exchange(over_, true)) return;
-  const std::shared_ptr<Engine::Link> kept = shared_from_this();
+  const std::shared_ptr<Link> kept = shared_from_this();
   engine_->Remove(*this);
   events_.reset();
 }

@@ -17,7 +17,7 @@
 namespace penstock::transfer::ucx {
 
 // Its events run on the engine's thread.
-class ReceiveEnd final : public Engine::Link {
+class ReceiveEnd final : public Link {
  public:
   // A link to the worker at `target`. Announced elements are received in the pool of `resources`,
   // or on a device if options.pool has places there.
@@ -38,14 +38,14 @@ class ReceiveEnd final : public Engine::Link {
   absl::Status Admit(uint32_t kind, size_t bytes) override;
   absl::StatusOr<Loan> Room(size_t bytes) override;
   std::optional<DevicePlace> RoomOnDevice(size_t head_bytes, size_t body_bytes) override;
-  void OnIncoming(Engine::Incoming incoming) override;
+  void OnIncoming(Incoming incoming) override;
   void OnCall() override;
   void OnDeadline() override;
   void OnLost(const absl::Status& reason) override;
 
   // On the engine's thread, inside the gate. The optional status is the reason for the link's end.
-  std::optional<absl::Status> Handle(Engine::Incoming& incoming);
-  absl::Status Receive(Engine::Incoming& incoming);
+  std::optional<absl::Status> Handle(Incoming& incoming);
+  absl::Status Receive(Incoming& incoming);
   absl::Status HandleOpen(const Message& message);
   void NotifyEnd(const absl::Status& reason);
 

@@ -82,7 +82,7 @@ absl::StatusOr<Loan> SendEnd::Room(size_t) {
   return absl::InvalidArgumentError("a client must not send elements");
 }
 
-void SendEnd::OnIncoming(Engine::Incoming incoming) {
+void SendEnd::OnIncoming(Incoming incoming) {
   if (over_) return;
   absl::Status handled = Handle(incoming);
   if (over_) return;
@@ -94,7 +94,7 @@ void SendEnd::OnIncoming(Engine::Incoming incoming) {
   Pump();
 }
 
-absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
+absl::Status SendEnd::Handle(const Incoming& incoming) {
   RETURN_IF_ERROR(incoming.status);
   if (incoming.head.kind == Head::kBroken) {
     End(absl::UnavailableError("the client aborted the link"));
@@ -118,7 +118,7 @@ absl::Status SendEnd::Handle(const Engine::Incoming& incoming) {
     RETURN_IF_ERROR(queue_.Apply(update, received_));
   }
   // A client that still receives elements is not silent.
-  if (close_sent_) engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
+  if (close_sent_) engine_->SetDeadline(*this, Clock::now() + kClientGoodbyeTimeout);
   NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();
 }
@@ -142,7 +142,7 @@ void SendEnd::OnCall() {
   if (std::exchange(deadline_asked_, false)) {
     deadline_set_ = true;
     frame_ = queue_.frame();
-    engine_->SetDeadline(*this, Engine::Clock::now() + kFrameFlushDelay);
+    engine_->SetDeadline(*this, Clock::now() + kFrameFlushDelay);
   }
   lock.unlock();
   Pump();
@@ -161,7 +161,7 @@ void SendEnd::Pump() {
     lock.lock();
   }
   if (!queue_.close_sent() || std::exchange(close_sent_, true)) return;
-  engine_->SetDeadline(*this, Engine::Clock::now() + kClientGoodbyeTimeout);
+  engine_->SetDeadline(*this, Clock::now() + kClientGoodbyeTimeout);
 }
 
 void SendEnd::OnDeadline() {
@@ -173,7 +173,7 @@ void SendEnd::OnDeadline() {
     if (queue_.has_open_frame() && queue_.frame() != frame_) {
       deadline_set_ = true;
       frame_ = queue_.frame();
-      engine_->SetDeadline(*this, Engine::Clock::now() + kFrameFlushDelay);
+      engine_->SetDeadline(*this, Clock::now() + kFrameFlushDelay);
     } else {
       queue_.Seal();
     }

@@ -17,7 +17,7 @@
 namespace penstock::transfer::ucx {
 
 // Its events run on the engine's thread.
-class SendEnd final : public Engine::Link {
+class SendEnd final : public Link {
  public:
   // The object that accepted the link. Called on the engine's thread.
   class Owner {
@@ -46,12 +46,12 @@ class SendEnd final : public Engine::Link {
  private:
   absl::Status Admit(uint32_t kind, size_t bytes) override;
   absl::StatusOr<Loan> Room(size_t bytes) override;
-  void OnIncoming(Engine::Incoming incoming) override;
+  void OnIncoming(Incoming incoming) override;
   void OnCall() override;
   void OnDeadline() override;
   void OnLost(const absl::Status& reason) override;
 
-  absl::Status Handle(const Engine::Incoming& incoming);
+  absl::Status Handle(const Incoming& incoming);
   absl::Status HandleHello(Hello hello);
   void Pump();
   void End(const absl::Status& reason);

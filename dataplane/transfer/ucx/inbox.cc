@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts incoming messages, fetches their data, and passes them on.
+#include "dataplane/transfer/ucx/inbox.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "dataplane/memory/copied.h"
-#include "dataplane/transfer/ucx/address.h"
-#include "dataplane/transfer/ucx/engine_work.h"
+#include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/gpu_places.h"
 
 namespace penstock::transfer::ucx {
@@ -16,6 +15,8 @@ namespace {
 // An announced element that has not arrived within this time never will. Once the last link to its
 // worker ends, the limit is shorter (kLastFetchTimeout).
 constexpr std::chrono::seconds kFetchTimeout(60);
+// The time limit for elements that were in transit when the last link to a worker was destroyed.
+constexpr std::chrono::seconds kLastFetchTimeout(5);
 
 // The maximum number of messages of a link that may arrive before a missing one.
 constexpr uint64_t kMostWaiting = 1 << 16;
@@ -48,13 +49,13 @@ std::byte* CopyHead(std::string_view block_head, const Loan& loan) {
 
 // --- Inside Progress() -------------------------------------------------------------
 
-void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) {
+void Inbox::OnMessage(std::string_view head, absl::Span<const std::byte> data) {
   Incoming incoming;
   if (!ReadHead(head, incoming.head)) return;
   head.remove_prefix(sizeof(Head));
   incoming.state = Incoming::kReady;
   if (HasBlock(incoming.head.kind)) {
-    const std::shared_ptr<Link> link = Find(incoming.head);
+    const std::shared_ptr<Link> link = links_.Find(incoming.head);
     if (link == nullptr) return;
     const std::string_view block_head = BlockHead(incoming.head, head);
     if (!block_head.empty()) incoming.head.kind = static_cast<uint32_t>(MessageType::kElement);
@@ -81,71 +82,47 @@ void Engine::OnMessage(std::string_view head, absl::Span<const std::byte> data) 
     incoming.text_bytes = static_cast<uint32_t>(head.size());
     std::copy(head.begin(), head.end(), incoming.inline_text.begin());
   }
-  inbox_.Push(std::move(incoming));
+  arrived_.Push(std::move(incoming));
 }
 
-bool Engine::OnOffered(std::string_view head, size_t bytes, Offered offered) {
+bool Inbox::OnOffered(std::string_view head, size_t bytes, Offered offered) {
   Incoming incoming;
   if (!ReadHead(head, incoming.head) || !HasBlock(incoming.head.kind)) return false;
   head.remove_prefix(sizeof(Head));
   incoming.long_text = BlockHead(incoming.head, head);
   incoming.bytes = incoming.long_text.size() + bytes;
   incoming.offered = offered;
-  inbox_.Push(std::move(incoming));
+  arrived_.Push(std::move(incoming));
   return true;
 }
 
-void Engine::OnFailed(Worker::Peer peer, const absl::Status& status) {
-  failed_.emplace_back(peer, status);
-}
-
-void Engine::Fetching::OnDone(const absl::Status& its) {
+void Inbox::Fetching::OnDone(const absl::Status& its) {
   status = its;
-  engine.fetched_.Push(this);
+  inbox.fetched_.Push(this);
 }
 
 // --- After Progress() ----------------------------------------------------------------
 
-bool Engine::HandleArrived() {
-  bool found = false;
-  for (; !inbox_.empty(); found = true) Sort(inbox_.Pop());
-  for (; !fetched_.empty(); found = true) Fetched(*fetched_.Pop());
-  for (; !failed_.empty(); found = true) {
-    const auto [peer, status] = std::move(failed_.back());
-    failed_.pop_back();
-    Fail(peer, status);
-  }
-  for (; !closed_.empty(); found = true) {
-    peers_.erase(closed_.back());
-    closed_.pop_back();
-  }
+bool Inbox::HandleFetched() {
+  const bool found = !fetched_.empty();
+  while (!fetched_.empty()) Fetched(*fetched_.Pop());
   return found;
 }
 
-std::shared_ptr<Engine::Link> Engine::Find(const Head& head) const {
-  const auto found = links_.find({head.dialler, head.link});
-  return found == links_.end() ? nullptr : found->second;
-}
-
-void Engine::Sort(Incoming incoming) {
-  if (incoming.head.kind == Head::kGreeting) return HandleGreeting(incoming);
-  const std::shared_ptr<Link> link = Find(incoming.head);
+void Inbox::Sort(Incoming incoming) {
+  const std::shared_ptr<Link> link = links_.Find(incoming.head);
   const uint64_t ahead = link == nullptr ? 0 : incoming.head.sequence - link->arrived_;
   const bool again = link != nullptr && ahead < link->waiting_.size() &&
                      link->waiting_[ahead].state != Incoming::kMissing;
   if (link == nullptr || ahead > kMostWaiting || again) {
-    if (incoming.offered != nullptr) worker_->Release(incoming.offered);
+    if (incoming.offered != nullptr) active_.worker->Release(incoming.offered);
     if (link != nullptr) {
-      failed_.emplace_back(link->peer_,
-                           absl::DataLossError("messages arrived twice or too far out of order"));
+      peers_.FailLater(link->peer_,
+                       absl::DataLossError("messages arrived twice or too far out of order"));
     }
     return;
   }
-  if (link->arrived_ == 0) {
-    if (const auto peer = peers_.find(link->peer_); peer != peers_.end()) {
-      peer->second->answered = true;
-    }
-  }
+  if (link->arrived_ == 0) peers_.NoteAnswer(link->peer_);
   if (ahead == 0 && link->waiting_.empty() && incoming.state == Incoming::kReady) {
     ++link->arrived_;
     return link->OnIncoming(std::move(incoming));
@@ -157,7 +134,7 @@ void Engine::Sort(Incoming incoming) {
   Deliver(link);
 }
 
-void Engine::Fetch(Link& link, Incoming& incoming) {
+void Inbox::Fetch(Link& link, Incoming& incoming) {
   const Offered offered = std::exchange(incoming.offered, nullptr);
   const std::string block_head = std::exchange(incoming.long_text, {});
   const size_t body_bytes = incoming.bytes - block_head.size();
@@ -172,23 +149,23 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
                                                      : absl::StatusOr<Loan>(incoming.status);
   if (!loan.ok()) {
     incoming.status = loan.status();
-    return worker_->Release(offered);
+    return active_.worker->Release(offered);
   }
-  if (idle_fetchings_.empty()) {
+  if (idle_.empty()) {
     fetchings_.push_back(std::make_unique<Fetching>(*this));
-    idle_fetchings_.push_back(fetchings_.back().get());
+    idle_.push_back(fetchings_.back().get());
   }
-  Fetching& fetching = *idle_fetchings_.back();
-  idle_fetchings_.pop_back();
+  Fetching& fetching = *idle_.back();
+  idle_.pop_back();
   fetching.peer = link.peer_;
   fetching.head = incoming.head;
   fetching.loan = *std::move(loan);
   fetching.place = std::move(place);
   fetching.active = true;
   fetching.deadline = Clock::now() + kFetchTimeout;
-  next_deadline_ = std::min(next_deadline_, fetching.deadline);
+  active_.LookBy(fetching.deadline);
   incoming.state = Incoming::kFetching;
-  ++under_way_;
+  ++active_.under_way;
   absl::Span<std::byte> into(CopyHead(block_head, fetching.loan), body_bytes);
   MemoryType type = MemoryType::kHost;
   Handle handle = nullptr;
@@ -199,17 +176,17 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
     type = MemoryType::kCuda;
     handle = GpuPlacesOf(*fetching.place).handle();
   } else {
-    handle = resources_.memory->Find(into);
+    handle = active_.resources.memory->Find(into);
   }
   absl::StatusOr<bool> done = false;
   const auto receive = [&] {
-    done = worker_->Receive(offered, into, type, handle, fetching);
+    done = active_.worker->Receive(offered, into, type, handle, fetching);
     return absl::OkStatus();
   };
   if (fetching.place.has_value()) {
     const absl::Status called = GpuPlacesOf(*fetching.place).WithContext(receive);
     if (!called.ok()) {  // the receive was not begun
-      worker_->Release(offered);
+      active_.worker->Release(offered);
       done = called;
     }
   } else {
@@ -218,24 +195,18 @@ void Engine::Fetch(Link& link, Incoming& incoming) {
   if (!done.ok() || *done) fetching.OnDone(done.status());
 }
 
-void Engine::Fetched(Fetching& fetching) {
-  --under_way_;
+void Inbox::Fetched(Fetching& fetching) {
+  --active_.under_way;
   fetching.active = false;
   Loan loan = std::move(fetching.loan);
   std::optional<DevicePlace> place = std::exchange(fetching.place, std::nullopt);
   const Head head = fetching.head;
   const absl::Status status = fetching.status;
-  idle_fetchings_.push_back(&fetching);
-  const auto peer = peers_.find(fetching.peer);
-  const bool peer_is_lost = peer == peers_.end() || peer->second->closing;
+  idle_.push_back(&fetching);
   // A receive that fails because its peer is lost tells nothing about the device.
-  if (place.has_value() && (status.ok() || !peer_is_lost)) place->OnReceived(status);
-  if (!status.ok()) {
-    if (peer == peers_.end()) return;
-    peer->second->quarantined.push_back(std::move(loan));
-    return Fail(fetching.peer, status);
-  }
-  const std::shared_ptr<Link> link = Find(head);
+  if (place.has_value() && (status.ok() || peers_.IsOpen(fetching.peer))) place->OnReceived(status);
+  if (!status.ok()) return peers_.FailReceive(fetching.peer, status, std::move(loan));
+  const std::shared_ptr<Link> link = links_.Find(head);
   if (link == nullptr) return;
   Incoming& incoming = link->waiting_[head.sequence - link->arrived_];
   // Flushes after the receive is complete and before the device may read.
@@ -245,7 +216,7 @@ void Engine::Fetched(Fetching& fetching) {
   Deliver(link);
 }
 
-void Engine::Deliver(const std::shared_ptr<Link>& link) {
+void Inbox::Deliver(const std::shared_ptr<Link>& link) {
   while (link->number_ != 0 && !link->waiting_.empty() &&
          link->waiting_.front().state == Incoming::kReady) {
     ++link->arrived_;
@@ -253,37 +224,41 @@ void Engine::Deliver(const std::shared_ptr<Link>& link) {
   }
 }
 
-void Engine::HandleGreeting(const Incoming& incoming) {
-  const std::optional<Greeting> greeting = DecodeGreeting(incoming.text());
-  const Key key(incoming.head.dialler, incoming.head.link);
-  if (!greeting.has_value() || link_factory_ == nullptr || key.second == 0 || links_.contains(key))
-    return;
-  std::vector<Worker::Peer> gone;
-  for (const auto& [number, peer] : peers_) {
-    if (peer->dialler != key.first || peer->closing) continue;
-    if (peer->connection > greeting->connection) return;
-    if (peer->connection < greeting->connection) gone.push_back(number);
+void Inbox::FailLateFetches(Clock::time_point now) {
+  for (const std::unique_ptr<Fetching>& fetching : fetchings_) {
+    if (!fetching->active) continue;
+    if (fetching->deadline <= now) {
+      fetching->deadline = Clock::time_point::max();
+      unusable_ = true;
+      peers_.Fail(fetching->peer, absl::DeadlineExceededError("an element did not arrive in time"));
+    }
+    active_.LookBy(fetching->deadline);
   }
-  for (Worker::Peer peer : gone) {
-    Fail(peer, absl::UnavailableError("the client has opened a newer connection"));
+}
+
+void Inbox::ShortenFetches(Worker::Peer peer) {
+  const Clock::time_point by = Clock::now() + kLastFetchTimeout;
+  for (const std::unique_ptr<Fetching>& fetching : fetchings_) {
+    if (!fetching->active || fetching->peer != peer) continue;
+    fetching->deadline = std::min(fetching->deadline, by);
+    active_.LookBy(by);
   }
-  const absl::StatusOr<std::string> address = DecodeAddress(greeting->address);
-  if (!address.ok()) return;
-  const absl::StatusOr<Worker::Peer> peer =
-      PeerAt(absl::StrCat(key.first, "/", greeting->connection), *address);
-  if (!peer.ok()) return;
-  peers_.at(*peer)->dialler = key.first;
-  peers_.at(*peer)->answered = true;
-  peers_.at(*peer)->connection = greeting->connection;
-  const std::shared_ptr<Link> link = link_factory_();
-  if (link == nullptr) return;
-  Attach(link, key, *peer);
-  link->arrived_ = 1;
-  link->two_pieces_ = (incoming.greeting_flags & kWantsTwoPieces) != 0;
-  Incoming hello;
-  hello.state = Incoming::kReady;
-  hello.long_text = std::string(greeting->hello);
-  link->OnIncoming(std::move(hello));
+}
+
+void Inbox::ReleaseOffered() {
+  while (!arrived_.empty()) {
+    const Incoming incoming = arrived_.Pop();
+    if (incoming.offered != nullptr) active_.worker->Release(incoming.offered);
+  }
+}
+
+void Inbox::Abandon() {
+  for (std::unique_ptr<Fetching>& fetching : fetchings_) fetching.release();
+}
+
+void Inbox::Clear() {
+  fetched_ = {};
+  fetchings_.clear();
 }
 
 }  // namespace penstock::transfer::ucx
