@@ -2,13 +2,12 @@
 #include "dataplane/transfer/shm/send_end.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
-#include "dataplane/element/error_block.h"
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/send_handle.h"
@@ -21,22 +20,8 @@ namespace {
 constexpr Loop::Nanoseconds kGreetingTimeout = 10'000 * Loop::kMillisecond;
 // How long a client may take to read the data sent before a link was closed.
 constexpr Loop::Nanoseconds kClosingTimeout = 10'000 * Loop::kMillisecond;
-// A segment may have this many times the bytes that this release would use for the requested slots,
-// because a different release may round up differently.
-constexpr size_t kAskedSlack = 2;
 // How many words are read before other links are served.
 constexpr int kWordsOfClientAtOnce = 256;
-
-// A segment has few large slots. The client is asked for more segments until it has made as many
-// slots as may be in use, or one of these bounds is reached.
-constexpr uint64_t kAtFirst = 8;
-constexpr size_t kAtFirstBytes = size_t{128} << 20;
-// If no slot was free for blocks of a size, the link asks for more: at most kMostAsksOnMiss times,
-// each time for at most kMostOnMiss missing slots and kSpareOnMiss spare ones. A node that reads
-// ahead thus gets further step by step.
-constexpr int kMostAsksOnMiss = 8;
-constexpr uint64_t kMostOnMiss = 16;
-constexpr uint64_t kSpareOnMiss = 2;
 
 constexpr char kBroke[] = "the client's connection broke";
 
@@ -48,6 +33,19 @@ absl::StatusOr<Element> CopyChecked(Pool& pool, absl::Span<const std::byte> bloc
   CopyCounted(copy.data(), block.data(), block.size());
   RETURN_IF_ERROR(CheckBlock(copy, spec).status());
   return Element(std::move(loan), copy.data(), spec);
+}
+
+// Copies an element out of the client's memory.
+void MoveOut(Sent& sent, const SendSlots& slots) {
+  if (!sent.element || !slots.Owns(sent.element.loan().bytes().data())) return;
+  absl::StatusOr<Element> moved =
+      CopyChecked(DefaultPool(), sent.element.block(), sent.element.spec());
+  if (moved.ok()) {
+    sent.element = *std::move(moved);
+  } else {
+    sent.element = Element();
+    sent.error = moved.status();
+  }
 }
 
 class ShmSendLink final : public SendHandle<SendEnd> {
@@ -64,13 +62,6 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   }
 };
 
-// Returns the kind of word for a block that had to be copied.
-WordKind WhyCopied(const SlotOwner* made_by) {
-  if (SendSlots::IsMissed(made_by)) return WordKind::kCopiedNoSlot;
-  if (dynamic_cast<const SendSlots*>(made_by) != nullptr) return WordKind::kCopiedForAnother;
-  return WordKind::kCopiedElsewhere;
-}
-
 }  // namespace
 
 SendEnd::SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept)
@@ -79,166 +70,19 @@ SendEnd::SendEnd(Loop& loop, PacketSocket socket, Listener::Accept accept)
       pidfd_(socket_.OpenPeerPidfd()),
       accept_(std::move(accept)),
       greeting_deadline_(Loop::Now() + kGreetingTimeout),
-      queue_(DefaultPool(), kFrameBytes) {}
+      sender_(loop, socket_) {}
 
 void SendEnd::Join() {
   loop_.Add(shared_from_this(), socket_.fd(), pidfd_.get());
 }
 
-int64_t SendEnd::credits() const {
-  MutexLock lock(mu_);
-  return queue_.credits();
-}
-
-// --- Sending ---------------------------------------------------------------------
-
 absl::Status SendEnd::Send(Sent&& sent) {
   if (!in_creator_) return absl::UnavailableError("the link belongs to the parent process");
-  MutexLock lock(mu_);
-  if (gone_) return absl::UnavailableError("the link is closed");
-  if (queue_.credits() > 0 && !queue_.closed()) AskForMissed(sent);
-  RETURN_IF_ERROR(queue_.Send(std::move(sent)));
-  Pump();
-  if (queue_.has_open_frame() && flush_frame_ != queue_.frame()) {
-    flush_frame_ = queue_.frame();
-    const Loop::Nanoseconds at = Loop::Now() + std::chrono::nanoseconds(kFrameFlushDelay).count();
-    flush_at_.store(at, std::memory_order_seq_cst);
-    lock.unlock();
-    loop_.WakeAt(at);
-  }
-  return absl::OkStatus();
+  return sender_.Send(std::move(sent));
 }
 
 void SendEnd::Flush() {
-  if (!in_creator_) return;
-  MutexLock lock(mu_);
-  queue_.Seal();
-  Pump();
-}
-
-void SendEnd::FlushFrame(Loop::Nanoseconds now) {
-  if (now < flush_at_.load(std::memory_order_seq_cst)) return;
-  MutexLock lock(mu_);
-  flush_at_.store(Loop::kNever, std::memory_order_seq_cst);
-  if (!queue_.has_open_frame() || queue_.frame() != flush_frame_) return;
-  queue_.Seal();
-  Pump();
-}
-
-void SendEnd::Pump() {
-  if (pumping_) return;  // that thread also sends the messages added meanwhile
-  pumping_ = true;
-  while (HasNext() && !gone_) {
-    if (!next_.has_value()) {
-      SendQueue::OutgoingMessage message = queue_.Take();
-      if (message.type == MessageType::kRecalled) {
-        channel_->Send(Pack(WordKind::kRecalled, message.count));
-        continue;
-      }
-      if (message.type == MessageType::kWelcome) {
-        socket_.Send(PacketKind::kWelcome).IgnoreError();  // the socket reports its end
-        continue;
-      }
-      // kClosed is sent after the client can see all earlier messages.
-      if (message.type == MessageType::kClosed) break;
-      const Room room = RoomFor(message);
-      next_.emplace(
-          PendingMessage{std::move(message), room, std::nullopt, std::nullopt, std::nullopt});
-      if (room.kind == WordKind::kElement) next_->shared = SharedPool::Find(next_->message.bytes);
-    }
-    if (!FindSlot(*next_)) {
-      if (!next_->shared.has_value()) Ask(next_->room);
-      break;
-    }
-    const PendingMessage next = *std::exchange(next_, std::nullopt);
-    channel_->Send(Announce(next));
-  }
-  pumping_ = false;
-  if (gone_ || queue_.close_sent()) loop_.Wake();
-}
-
-SendEnd::Room SendEnd::RoomFor(const SendQueue::OutgoingMessage& message) {
-  if (message.error.has_value()) return {WordKind::kError, ErrorBlockBytes(message.error->error)};
-  // The size of the largest frame, so that all frames find the same slots.
-  if (message.type == MessageType::kFrame) return {WordKind::kFrame, kFrameBytes};
-  const uint32_t head_bytes = PrefixOf(message.bytes.data()).head_bytes;
-  if (head_bytes > kHeadRoom) return {WordKind::kBlock, message.bytes.size()};
-  return {WordKind::kElement, message.bytes.size() - head_bytes, head_bytes};
-}
-
-bool SendEnd::FindSlot(PendingMessage& next) {
-  if (next.shared.has_value()) {
-    const SendShared::Way way = shared_.WayFor(*next.shared, socket_);
-    if (way != SendShared::Way::kCopy) return way == SendShared::Way::kWord;
-    next.shared.reset();
-  }
-  if (next.room.kind == WordKind::kElement) {
-    next.in_place = slots_->GiveInPlace(next.message.bytes);
-    if (next.in_place.has_value()) return true;
-  }
-  next.place = slots_->Claim(next.room.bytes);
-  if (next.place.has_value()) return true;
-  waits_for_slot_ = true;  // set before the last check, so that later returns see it
-  next.place = slots_->Claim(next.room.bytes);
-  return next.place.has_value();
-}
-
-uint64_t SendEnd::Announce(const PendingMessage& next) {
-  const absl::Span<const std::byte> bytes = next.message.bytes;
-  if (next.shared.has_value()) {
-    return Pack(WordKind::kShared, shared_.GiveAway(*next.shared, next.message.loan.Share()));
-  }
-  if (next.in_place.has_value()) return Pack(WordKind::kElement, *next.in_place);
-  const SendSlots::Place& place = *next.place;
-  mu_.unlock();
-  if (const std::optional<ErrorMessage>& error = next.message.error; error.has_value()) {
-    // Written in private memory: writing a block also reads it, and the client may write the slot.
-    alignas(kBlockAlignment) std::byte block[kMaxErrorBlockBytes];
-    WriteErrorBlock(block, error->identity, error->error);
-    CopyCounted(place.body, block, next.room.bytes);
-  }
-  CopyCounted(place.body - next.room.head_bytes, bytes.data(), bytes.size());
-  mu_.lock();
-  const WordKind kind =
-      next.room.kind == WordKind::kElement ? WhyCopied(next.message.loan.owner()) : next.room.kind;
-  return Pack(kind, slots_->GiveAway(place.body, next.room.head_bytes));
-}
-
-// Blocks in other memory are copied into slots as these are returned. The next blocks then find no
-// free slot either, and so on, until there are more slots.
-void SendEnd::AskForMissed(const Sent& sent) {
-  const uint64_t missed = slots_->TakeMissed();
-  if (missed == 0 || !sent.element || asked_.has_value()) return;
-  if (slots_->counters().segments_allocated == 0) return;  // this element will ask for the first
-  const HeadPrefix prefix = PrefixOf(sent.element.block().data());
-  if (prefix.head_bytes > kHeadRoom || prefix.head_bytes + prefix.body_bytes < kFrameBelow) return;
-  int& asks = asks_on_miss_[LayoutFor(prefix.body_bytes, 1).body_bytes];
-  if (asks >= kMostAsksOnMiss) return;
-  ++asks;
-  Ask({WordKind::kElement, prefix.body_bytes}, std::min(missed, kMostOnMiss) + kSpareOnMiss);
-}
-
-void SendEnd::Ask(const Room& room, uint64_t more) {
-  if (asked_.has_value()) return;
-  for (uint32_t number : slots_->TakeIdle(room.bytes)) {
-    socket_.Send(PacketKind::kRetire, number).IgnoreError();  // the socket reports its end
-  }
-  // As many slots as may be sent before one must return, plus those being read meanwhile, and at
-  // least enough bytes for each slot to rest (free_slots.h).
-  const uint64_t in_use = room.kind == WordKind::kFrame
-                              ? 4  // they return immediately
-                              : std::max<uint64_t>(queue_.size(), most_credits_) + 3;
-  const size_t slot_bytes = LayoutFor(room.bytes, 1).body_bytes;
-  const uint64_t wanted = more > 0 ? more : std::max<uint64_t>(in_use, RestBytes() / slot_bytes);
-  const uint64_t at_once = LayoutFor(room.bytes, wanted).slots;
-  const uint64_t at_first = std::min<uint64_t>(kAtFirst, kAtFirstBytes / slot_bytes);
-  AskFor(room, std::max(at_once, std::min(at_first, wanted)));
-}
-
-void SendEnd::AskFor(const Room& room, uint64_t slots) {
-  // A client that does not read its socket is asked again by the next message that finds no slot.
-  if (!socket_.Send(PacketKind::kNeed, room.bytes, slots).ok()) return;
-  asked_ = {room, slots, kAskedSlack * LayoutFor(room.bytes, slots).bytes()};
+  if (in_creator_) sender_.Flush();
 }
 
 // --- The client's words ------------------------------------------------------------
@@ -247,22 +91,22 @@ bool SendEnd::Poll(Loop::Nanoseconds now) {
   if (channel_ == nullptr) {
     if (now >= greeting_deadline_)
       Fail(absl::DeadlineExceededError("the client did not send a hello in time"));
-    if (gone_) Finish();
+    if (sender_.gone()) Finish();
     return false;
   }
   channel_->Flush();
   const bool found = accepted_ && ReadRing();
-  FlushFrame(now);
+  sender_.FlushFrame(now);
   SendClosed(now);
-  if (now >= end_by_) gone_ = true;
-  if (gone_) Finish();
+  if (now >= end_by_) sender_.Break();
+  if (sender_.gone()) Finish();
   return found;
 }
 
 bool SendEnd::ReadRing() {
   uint64_t word;
   int words = 0;
-  PendingCounts pending;
+  SlotSender::Counts pending;
   absl::Status handled;
   while (words < kWordsOfClientAtOnce && handled.ok()) {
     const RingReader::Found found = channel_->Read(word);
@@ -278,13 +122,13 @@ bool SendEnd::ReadRing() {
   return words > 0;
 }
 
-absl::Status SendEnd::HandleWord(uint64_t word, PendingCounts& pending) {
+absl::Status SendEnd::HandleWord(uint64_t word, SlotSender::Counts& pending) {
   switch (KindOf(word)) {
     case WordKind::kReturn:
       pending.returned = true;
-      return slots_->OnReturned(SlotOf(word));
+      return slots()->OnReturned(SlotOf(word));
     case WordKind::kReturnShared:
-      return OnReturnedShared(SlotOf(word));
+      return sender_.OnReturnedShared(SlotOf(word));
     case WordKind::kReceived:
       if (pending.received > kMaxCount) RETURN_IF_ERROR(Settle(pending));
       pending.received += CountOf(word);
@@ -293,46 +137,28 @@ absl::Status SendEnd::HandleWord(uint64_t word, PendingCounts& pending) {
       if (pending.granted > kMaxCount) RETURN_IF_ERROR(Settle(pending));
       pending.granted += CountOf(word);
       return absl::OkStatus();
-    case WordKind::kRecall: {
+    case WordKind::kRecall:
       RETURN_IF_ERROR(Settle(pending));
-      MutexLock lock(mu_);
-      queue_.Recall();
-      Pump();
+      sender_.OnRecall();
       return absl::OkStatus();
-    }
     default:
       return absl::DataLossError("the client wrote an unexpected word");
   }
 }
 
-absl::Status SendEnd::Settle(PendingCounts& pending) {
-  const auto [received, granted, returned] = std::exchange(pending, PendingCounts());
-  const bool sends_on = returned && waits_for_slot_.exchange(false);
-  if (received == 0 && granted == 0 && !sends_on) return absl::OkStatus();
-  {
-    MutexLock lock(mu_);
-    RETURN_IF_ERROR(queue_.OnReceived(received, received_));
-    RETURN_IF_ERROR(queue_.Grant(granted));
-    most_credits_ = std::max(most_credits_, static_cast<uint64_t>(queue_.credits()));
-    if (sends_on) Pump();  // now that received elements are released and slots are free
-  }
-  if (received > 0) events_->OnReceived(received_);
+absl::Status SendEnd::Settle(SlotSender::Counts& pending) {
+  const SlotSender::Counts counts = std::exchange(pending, SlotSender::Counts());
+  RETURN_IF_ERROR(sender_.OnCounts(counts, received_));
+  if (counts.received > 0) events_->OnReceived(received_);
   received_.clear();
-  if (granted > 0) events_->OnCredits({granted});
-  return absl::OkStatus();
-}
-
-absl::Status SendEnd::OnReturnedShared(const SlotWord& word) {
-  Loan returned;  // destroyed outside the lock
-  MutexLock lock(mu_);
-  ASSIGN_OR_RETURN(returned, shared_.OnReturned(word));
+  if (counts.granted > 0) events_->OnCredits({counts.granted});
   return absl::OkStatus();
 }
 
 // --- The client's packets ----------------------------------------------------------
 
 void SendEnd::OnSocket() {
-  for (int packets = 0; packets < kPacketsAtOnce && !gone_; ++packets) {
+  for (int packets = 0; packets < kPacketsAtOnce && !sender_.gone(); ++packets) {
     absl::StatusOr<Packet> packet = socket_.Receive();
     if (absl::IsNotFound(packet.status())) return;
     if (absl::IsUnavailable(packet.status())) return Fail(absl::UnavailableError(kBroke));
@@ -349,30 +175,10 @@ void SendEnd::OnPeerEnd() {
 absl::Status SendEnd::HandlePacket(Packet packet) {
   if (!accepted_) return HandleGreeting(std::move(packet));
   switch (packet.kind) {
-    case PacketKind::kSegment: {
-      if (packet.descriptors.size() != 1) {
-        return absl::DataLossError("the client sent a shared segment without its descriptor");
-      }
-      MutexLock lock(mu_);
-      const std::optional<Asked> asked = asked_;
-      lock.unlock();
-      if (!asked.has_value())
-        return absl::DataLossError("the client sent a shared segment that was not requested");
-      RETURN_IF_ERROR(
-          slots_->Add(packet.a, packet.b, packet.c, asked->most_bytes, packet.descriptors[0]));
-      lock.lock();
-      asked_.reset();
-      Pump();  // first asks for the slots needed now
-      if (!asked_.has_value() && asked->slots > packet.b)
-        AskFor(asked->room, asked->slots - packet.b);
-      return absl::OkStatus();
-    }
-    case PacketKind::kMapped: {
-      MutexLock lock(mu_);
-      RETURN_IF_ERROR(shared_.OnMapped(packet));
-      Pump();
-      return absl::OkStatus();
-    }
+    case PacketKind::kSegment:
+      return sender_.OnSegment(packet);
+    case PacketKind::kMapped:
+      return sender_.OnMapped(packet);
     case PacketKind::kRing:
       return absl::OkStatus();  // the ring is read after this
     case PacketKind::kGoodbye:
@@ -403,10 +209,7 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kWorker);
   channel_->SetSleeps(sleeps_);
   channel_->SetDoorbell(socket_);
-  if ((packet.c & kReadsShared) != 0) {
-    MutexLock lock(mu_);
-    shared_.Allow();
-  }
+  reads_shared_ = (packet.c & kReadsShared) != 0;
   ASSIGN_OR_RETURN(Message message, DecodeFromClient(hello, /*hello_received=*/false));
   return std::get<Hello>(std::move(message));
 }
@@ -418,9 +221,7 @@ absl::Status SendEnd::HandleGreeting(Packet packet) {
     return status;
   }
   accepted_ = true;
-  MutexLock lock(mu_);
-  queue_.Welcome();
-  Pump();
+  sender_.Start(channel_, reads_shared_);
   return absl::OkStatus();
 }
 
@@ -443,54 +244,41 @@ void SendEnd::SendReason(const absl::Status& reason) {
 
 void SendEnd::Close(const absl::Status& reason) {
   if (!in_creator_) return;
-  {
-    MutexLock lock(mu_);
-    queue_.Close(reason);
-    closing_ = true;
-    Pump();
-  }
+  closing_ = true;
+  sender_.Close(reason);
   loop_.Wake();
 }
 
 void SendEnd::Break() {
-  gone_ = true;
+  sender_.Break();
   loop_.Wake();
 }
 
 void SendEnd::Fail(const absl::Status& status) {
-  MutexLock lock(mu_);
-  queue_.Close(status);
-  gone_ = true;
+  sender_.Break(status);
 }
 
 void SendEnd::SendClosed(Loop::Nanoseconds now) {
   if (!closing_ || !accepted_ || closed_sent_) return;
   if (end_by_ == Loop::kNever) end_by_ = now + kClosingTimeout;
-  MutexLock lock(mu_);
-  if (!queue_.close_sent() || pumping_ || !channel_->flushed()) return;
+  const std::optional<absl::Status> reason = sender_.ClosedFor();
+  if (!reason.has_value()) return;
   closed_sent_ = true;
-  SendReason(queue_.reason());
+  SendReason(*reason);
 }
 
 void SendEnd::Finish() {
-  absl::Status reason;
-  {
-    MutexLock lock(mu_);
-    if (pumping_) return;  // that thread wakes the loop
-    reason = queue_.reason();
-    next_.reset();
-  }
+  const std::optional<absl::Status> reason = sender_.End();
+  if (!reason.has_value()) return;
   std::vector<Sent> unconfirmed;
   if (events_ != nullptr) {
     DrainRing();
-    MutexLock lock(mu_);
-    unconfirmed = queue_.TakeUnconfirmed();
-    shared_.HandOver(loop_, pidfd_);
+    unconfirmed = sender_.TakeUnconfirmed(pidfd_);
   }
-  for (Sent& sent : unconfirmed) MoveOut(sent);
-  slots_->Close();
+  for (Sent& sent : unconfirmed) MoveOut(sent, *slots());
+  slots()->Close();
   if (auto events = std::exchange(events_, nullptr)) {
-    events->OnClosed(reason, std::move(unconfirmed));
+    events->OnClosed(*reason, std::move(unconfirmed));
   }
   over_ = true;
 }
@@ -498,22 +286,11 @@ void SendEnd::Finish() {
 void SendEnd::DrainRing() {
   uint64_t word;
   while (channel_->Read(word) == RingReader::Found::kWord) {
-    if (KindOf(word) == WordKind::kReturnShared && !OnReturnedShared(SlotOf(word)).ok()) return;
-    PendingCounts pending;
+    if (KindOf(word) == WordKind::kReturnShared && !sender_.OnReturnedShared(SlotOf(word)).ok())
+      return;
+    SlotSender::Counts pending;
     if (KindOf(word) == WordKind::kReceived) pending.received = CountOf(word);
     if (!Settle(pending).ok()) return;
-  }
-}
-
-void SendEnd::MoveOut(Sent& sent) const {
-  if (!sent.element || !slots_->Owns(sent.element.loan().bytes().data())) return;
-  absl::StatusOr<Element> moved =
-      CopyChecked(DefaultPool(), sent.element.block(), sent.element.spec());
-  if (moved.ok()) {
-    sent.element = *std::move(moved);
-  } else {
-    sent.element = Element();
-    sent.error = moved.status();
   }
 }
 
@@ -524,7 +301,7 @@ void SendEnd::SetSleeps(bool sleeps) {
 
 Loop::Nanoseconds SendEnd::deadline() const {
   if (!accepted_) return greeting_deadline_;
-  return std::min(flush_at_.load(std::memory_order_seq_cst), end_by_);
+  return std::min(sender_.flush_at(), end_by_);
 }
 
 void SendEnd::OnDropped() {
