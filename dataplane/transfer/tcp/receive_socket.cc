@@ -2,10 +2,8 @@
 #include "dataplane/transfer/tcp/receive_socket.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,15 +33,15 @@ absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes) {
 
 ReceiveSocket::ReceiveSocket(std::vector<std::shared_ptr<Loop>> loops, std::string target,
                              DialOptions options, std::shared_ptr<ReceiveEvents> events)
-    : loops_(std::move(loops)),
-      loop_(loops_.front()),
+    : loop_(loops.front()),
       target_(std::move(target)),
       options_(std::move(options)),
       pool_(options_.pool != nullptr ? *options_.pool : DefaultPool()),
       events_(std::move(events)),
       receiver_(options_.spec, options_.max_element_bytes),
-      out_(WithPrefix(Encode(options_.hello), (options_.tcp.checksum_values ? kSumOfAll : 0) |
-                                                  (loops_.size() > 1 ? kWantsStripes : 0))) {}
+      stripes_({loops.begin() + 1, loops.end()}),
+      writer_(WithPrefix(Encode(options_.hello), (options_.tcp.checksum_values ? kSumOfAll : 0) |
+                                                     (stripes_.wanted() ? kWantsStripes : 0))) {}
 
 void ReceiveSocket::Start() {
   loop_->SetDeadline(shared_from_this(), After(options_.timeout));
@@ -52,7 +50,7 @@ void ReceiveSocket::Start() {
 void ReceiveSocket::Connect(absl::StatusOr<std::vector<Endpoint>> endpoints) {
   {
     MutexLock lock(mu_);
-    endpoints_ = std::move(endpoints);
+    connector_.SetEndpoints(std::move(endpoints));
   }
   loop_->Call(shared_from_this());
 }
@@ -63,25 +61,23 @@ void ReceiveSocket::Grant(Credits credits) {
   if (credits.count <= 0) return;
   receiver_.Grant(credits.count);
   MutexLock lock(mu_);
-  (waiting_.recall ? waiting_.granted_after_recall : waiting_.granted) += credits.count;
+  writer_.Grant(credits.count);
   Write();
 }
 
 void ReceiveSocket::Recall() {
   MutexLock lock(mu_);
-  // If one message has a second recall, credits granted since the first recall are returned too.
-  waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
-  waiting_.recall = true;
+  writer_.Recall();
   Write();
 }
 
 void ReceiveSocket::Close() {
   gate_.Close();
-  loan_ = Loan();  // no thread uses it until the link is seen as closed
-  for (const auto& stripe : stripes_) stripe->Close();  // no thread adds a stripe now
+  loan_ = Loan();    // no thread uses it until the link is seen as closed
+  stripes_.Close();  // no thread adds a stripe now
   {
     MutexLock lock(mu_);
-    closed_ = true;
+    writer_.Close();
     Write();
   }
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kWorkerGoodbyeTimeout);
@@ -127,7 +123,7 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
     // The event is also reported if the socket had room all along; reports then wait
     // (ReportSoon()).
     MutexLock lock(mu_);
-    if (!std::exchange(writable_, true)) Write();
+    if (writer_.SetWritable()) Write();
   }
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) hung_up_ = true;
   return ReadOn();
@@ -135,33 +131,14 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
 
 std::optional<absl::Status> ReceiveSocket::ConnectOn(uint32_t events) {
   MutexLock lock(mu_);
-  if (!endpoints_.has_value()) return std::nullopt;
-  if (!endpoints_->ok()) return endpoints_->status();
-  if (connecting_) {
-    if (events == 0) return std::nullopt;
-    last_failure_ = Connected(socket_);
-    if (last_failure_.ok()) {
-      connected_ = true;
-      writable_ = true;
-      Write();
-      return std::nullopt;
-    }
-    loop_->Remove(socket_, *this);
-    connecting_ = false;
-  }
-  const std::vector<Endpoint>& endpoints = **endpoints_;
-  while (tried_ < endpoints.size()) {
-    absl::StatusOr<Socket> socket = BeginConnecting(endpoints[tried_++]);
-    if (socket.ok()) {
-      socket_ = *std::move(socket);
-      last_failure_ = loop_->Add(socket_, shared_from_this());
-      connecting_ = last_failure_.ok();
-      if (connecting_) return std::nullopt;
-    } else {
-      last_failure_ = socket.status();
-    }
-  }
-  return last_failure_;
+  const absl::StatusOr<bool> connected =
+      connector_.Advance(events, *loop_, shared_from_this(), socket_);
+  if (!connected.ok()) return connected.status();
+  if (!*connected) return std::nullopt;
+  connected_ = true;
+  writer_.SetWritable();
+  Write();
+  return std::nullopt;
 }
 
 // --- Reading ---------------------------------------------------------------------
@@ -205,7 +182,7 @@ std::optional<absl::Status> ReceiveSocket::ReadOn() {
 void ReceiveSocket::ReportSoon() {
   if (report_due_) return;
   MutexLock lock(mu_);
-  if (closed_ || waiting_.received == 0) return;
+  if (writer_.closed() || !writer_.has_report()) return;
   report_due_ = true;
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kMaxReportDelay);
 }
@@ -246,7 +223,7 @@ absl::Status ReceiveSocket::Receive(Loan loan, MessageType type, size_t bytes) {
     status = receiver_.Element(std::move(loan), bytes, *events_, count);
   }
   MutexLock lock(mu_);
-  waiting_.received += count;
+  writer_.Report(count);
   return status;
 }
 
@@ -263,7 +240,8 @@ std::optional<absl::Status> ReceiveSocket::HandleText() {
     return std::nullopt;
   }
   if (const auto* striped = std::get_if<Striped>(&*message); open_ && striped != nullptr) {
-    if (absl::Status its = Await(*striped); !its.ok()) return its;
+    if (absl::Status its = stripes_.Await(*striped); !its.ok()) return its;
+    if (absl::Status used = receiver_.UseInTurn(); !used.ok()) return used;
     return std::nullopt;
   }
   if (const auto* recalled = std::get_if<Recalled>(&*message); open_ && recalled != nullptr) {
@@ -275,7 +253,7 @@ std::optional<absl::Status> ReceiveSocket::HandleText() {
     if (absl::Status used = receiver_.Use(1); !used.ok()) return used;
     events_->OnError(error->identity, error->error);
     MutexLock lock(mu_);
-    ++waiting_.received;
+    writer_.Report(1);
     return std::nullopt;
   }
   return absl::DataLossError("the worker sent an unexpected message");
@@ -289,38 +267,17 @@ void ReceiveSocket::Open() {
 
 // --- Further connections ---------------------------------------------------------
 
-// If a connection fails, the worker never learns of that connection and sends nothing over it.
 absl::Status ReceiveSocket::OpenStripes(const StripeKey& key) {
-  if (loops_.size() == 1 || !stripes_.empty()) {
-    return absl::DataLossError("the worker offered additional connections that were not requested");
-  }
   MutexLock lock(mu_);
-  const Endpoint& worker = (**endpoints_)[tried_ - 1];
-  for (uint32_t number = 0; number + 1 < loops_.size(); ++number) {
-    stripes_.push_back(std::make_shared<ReceiveStripe>(
-        loops_[number + 1], Join{key, number},
-        ReceiveStripe::Link{weak_from_this(), pool_, receiver_,
-                            static_cast<uint64_t>(options_.max_element_bytes), target_}));
-    stripes_.back()->Start(worker);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReceiveSocket::Await(const Striped& striped) {
-  if (striped.stripe >= stripes_.size()) {
-    return absl::DataLossError(
-        "the worker announced an element on a connection that does not exist");
-  }
-  RETURN_IF_ERROR(receiver_.UseInTurn());
-  awaited_ = stripes_[striped.stripe].get();
-  return absl::OkStatus();
+  return stripes_.Open(key, connector_.connected_to(),
+                       {weak_from_this(), pool_, receiver_,
+                        static_cast<uint64_t>(options_.max_element_bytes), target_});
 }
 
 absl::StatusOr<bool> ReceiveSocket::ReceiveAwaited() {
-  if (awaited_ == nullptr) return true;
-  ASSIGN_OR_RETURN(std::optional<ReceiveStripe::Came> came, awaited_->Take());
+  if (!stripes_.awaits()) return true;
+  ASSIGN_OR_RETURN(std::optional<ReceiveStripe::Came> came, stripes_.Take());
   if (!came.has_value()) return false;
-  awaited_ = nullptr;
   incoming_.LookAgain();
   RETURN_IF_ERROR(Receive(std::move(came->loan), MessageType::kElement, came->bytes));
   return true;
@@ -340,11 +297,8 @@ void ReceiveSocket::DrainClosed(uint32_t events) {
   {
     MutexLock lock(mu_);
     if (connected_) {
-      if ((events & EPOLLOUT) != 0) writable_ = true;
-      Write();
-      if (out_at_ == out_.size() && !std::exchange(shut_down_, true)) {
-        ::shutdown(socket_.fd(), SHUT_WR);
-      }
+      if ((events & EPOLLOUT) != 0) writer_.SetWritable();
+      writer_.WriteAndShutDown(socket_.fd());
       // If the client closed with unread bytes, the worker would not get the goodbye.
       got = Discard(socket_.fd());
     }
@@ -356,10 +310,8 @@ void ReceiveSocket::DrainClosed(uint32_t events) {
 void ReceiveSocket::End() {
   over_ = true;
   loan_ = Loan();
-  for (const auto& stripe : stripes_) {
-    stripe->Close();
-    stripe->HangUp();
-  }
+  stripes_.Close();
+  stripes_.HangUp();
   events_.reset();
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   MutexLock lock(mu_);
@@ -372,36 +324,11 @@ void ReceiveSocket::End() {
 
 bool ReceiveSocket::closed() {
   MutexLock lock(mu_);
-  return closed_;
+  return writer_.closed();
 }
-
-// --- Writing ---------------------------------------------------------------------
 
 void ReceiveSocket::Write() {
-  while (connected_ && writable_) {
-    if (out_at_ == out_.size()) {
-      out_.clear();
-      out_at_ = 0;
-      AddWaiting();
-      if (out_.empty()) return;
-    }
-    const ssize_t put = ::send(socket_.fd(), out_.data() + out_at_, out_.size() - out_at_,
-                               MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (put >= 0) {
-      out_at_ += static_cast<size_t>(put);
-    } else if (errno != EINTR) {
-      writable_ = false;  // or broken, which the reading side will notice
-    }
-  }
-}
-
-void ReceiveSocket::AddWaiting() {
-  if (waiting_.received > 0 || waiting_.granted > 0 || waiting_.recall) {
-    const size_t at = BeginMessage(out_);
-    Append(std::exchange(waiting_, Update()), out_);
-    FinishMessage(out_, at);
-  }
-  if (closed_ && !std::exchange(goodbye_sent_, true)) out_ += WithPrefix(Encode(Goodbye()));
+  if (connected_) writer_.Write(socket_.fd());
 }
 
 }  // namespace penstock::transfer::tcp

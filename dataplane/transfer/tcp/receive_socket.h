@@ -13,9 +13,11 @@
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/element_receiver.h"
 #include "dataplane/transfer/gate.h"
+#include "dataplane/transfer/tcp/connector.h"
 #include "dataplane/transfer/tcp/incoming.h"
 #include "dataplane/transfer/tcp/loop.h"
-#include "dataplane/transfer/tcp/receive_stripe.h"
+#include "dataplane/transfer/tcp/receive_stripes.h"
+#include "dataplane/transfer/tcp/request_writer.h"
 #include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/transport.h"
 
@@ -59,7 +61,6 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   absl::Status MakeRoom();
   absl::Status Receive(Loan loan, MessageType type, size_t bytes);
   absl::Status OpenStripes(const StripeKey& key);
-  absl::Status Await(const Striped& striped);
   // Receives the awaited element, if there is one; returns false if it has not arrived yet.
   absl::StatusOr<bool> ReceiveAwaited();
   void ReportSoon();
@@ -72,10 +73,8 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   bool closed();
 
   void Write() REQUIRES(mu_);
-  void AddWaiting() REQUIRES(mu_);
 
-  const std::vector<std::shared_ptr<Loop>> loops_;
-  const std::shared_ptr<Loop> loop_;  // the first of the loops
+  const std::shared_ptr<Loop> loop_;
   const std::string target_;
   DialOptions options_;
   Pool& pool_;
@@ -86,28 +85,18 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   Incoming incoming_;
   Loan loan_;  // for the body that is arriving
   ElementReceiver receiver_;
-  ReceiveStripe* awaited_ = nullptr;  // the stripe whose turn it is, if any
-  size_t tried_ = 0;                  // endpoints tried so far
-  bool hung_up_ = false;              // noticed late if it is another connection's turn
-  bool connecting_ = false;
+  bool hung_up_ = false;  // noticed late if it is another connection's turn
   bool open_ = false;
   bool over_ = false;
-  bool shut_down_ = false;
-  bool report_due_ = false;    // the deadline is for a report
-  absl::Status last_failure_;  // the last failure to connect
+  bool report_due_ = false;  // the deadline is for a report
 
   Mutex mu_;
   // Changed by the serving thread with mu_ held; read by that thread without it.
   Socket socket_;
   bool connected_ = false;
-  std::vector<std::shared_ptr<ReceiveStripe>> stripes_;
-  std::optional<absl::StatusOr<std::vector<Endpoint>>> endpoints_ GUARDED_BY(mu_);
-  bool writable_ GUARDED_BY(mu_) = false;
-  bool closed_ GUARDED_BY(mu_) = false;  // by this client
-  bool goodbye_sent_ GUARDED_BY(mu_) = false;
-  Update waiting_ GUARDED_BY(mu_);   // the next update to the worker
-  std::string out_ GUARDED_BY(mu_);  // bytes being written
-  size_t out_at_ GUARDED_BY(mu_) = 0;
+  ReceiveStripes stripes_;
+  Connector connector_ GUARDED_BY(mu_);
+  RequestWriter writer_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer::tcp

@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,12 +23,6 @@ constexpr std::chrono::seconds kClientGoodbyeTimeout(5);
 
 // The maximum number of bytes that one client may send before other clients are served.
 constexpr uint64_t kReadBytesPerTurn = 64 << 10;
-
-// Fewer bytes than kMinWriteBytes wait for more if the previous element was sent this recently.
-constexpr std::chrono::microseconds kFast(100);
-
-// Putting smaller elements back into order would cost more than sending them over one connection.
-constexpr size_t kStripedFrom = 256 << 10;  // bytes
 
 StripeKey DrawKey() {
   return {.high = RandomNumber(), .low = RandomNumber()};
@@ -59,20 +52,10 @@ absl::Status SendSocket::Send(Sent&& sent) {
   MutexLock lock(mu_);
   const size_t bytes = sent.element ? sent.element.block().size() : kMinWriteBytes;
   RETURN_IF_ERROR(queue_.Send(std::move(sent)));
-  const bool holds = Holds(bytes);
-  if ((queue_.has_open_frame() || holds) && !deadline_set_) FlushLater();
+  const bool holds = writable_ && delay_.Hold(bytes);
+  if ((queue_.has_open_frame() || holds) && !delay_.has_deadline()) FlushLater();
   if (!holds) Write();
   return absl::OkStatus();
-}
-
-bool SendSocket::Holds(size_t bytes) {
-  if (!writable_) return false;
-  if (bytes < kFrameBelow && held_bytes_ == 0) return false;  // waits in its frame
-  const Loop::Clock::time_point now = Loop::Clock::now();
-  const bool fast = now - std::exchange(last_send_, now) < kFast;
-  if (!fast || held_bytes_ + bytes >= kMinWriteBytes) return false;
-  held_bytes_ += bytes;
-  return true;
 }
 
 void SendSocket::Flush() {
@@ -101,7 +84,7 @@ void SendSocket::OnReady(uint32_t events) {
   {
     MutexLock lock(mu_);
     if ((events & EPOLLOUT) != 0) writable_ = true;
-    if (held_bytes_ == 0) Write();
+    if (!delay_.holds()) Write();
   }
   EndIfOver();
 }
@@ -164,8 +147,7 @@ absl::Status SendSocket::Handle() {
 absl::Status SendSocket::HandleHello(Hello hello) {
   hello_received_ = true;
   hello_ = std::move(hello);
-  sums_ = incoming_.flags() & kSumOfAll;
-  codec_.SetCompression(hello_.compression);
+  writer_.Configure(hello_.compression, incoming_.flags() & kSumOfAll);
   if ((incoming_.flags() & kWantsStripes) != 0) key_ = DrawKey();
   ASSIGN_OR_RETURN(
       events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendSocket>>(shared_from_this())));
@@ -201,23 +183,16 @@ absl::Status SendSocket::HandOver() {
 absl::Status SendSocket::AddStripe(uint32_t number, std::shared_ptr<Loop> loop, Socket socket) {
   MutexLock lock(mu_);
   if (broken_ || queue_.closed()) return absl::UnavailableError("the link is closed");
-  const auto same = [&](const Stripe& stripe) { return stripe.number == number; };
-  if (std::any_of(stripes_.begin(), stripes_.end(), same)) {
-    return absl::AlreadyExistsError("the link already has this connection");
-  }
-  auto stripe =
-      std::make_shared<SendStripe>(std::move(loop), std::move(socket), sums_, weak_from_this());
-  RETURN_IF_ERROR(stripe->Start());
-  stripes_.push_back({number, std::move(stripe)});
-  return absl::OkStatus();
+  return stripes_.Add(number, std::make_shared<SendStripe>(std::move(loop), std::move(socket),
+                                                           writer_.sums(), weak_from_this()));
 }
 
 absl::Status SendSocket::Handle(const Update& update) {
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(queue_.Apply(update, received_));
-    codec_.OnReceived(update.received);
-    if (update.recall) held_bytes_ = 0;  // the answer follows immediately
+    writer_.OnReceived(update.received);
+    if (update.recall) delay_.Release();  // the answer follows immediately
   }
   NotifyUpdate(update, received_, *events_);
   return absl::OkStatus();
@@ -237,8 +212,8 @@ void SendSocket::OnDeadline() {
     if (!queue_.answered() || shut_down_) {
       BreakLocked(absl::UnavailableError("the client did not answer"));
     } else {
-      deadline_set_ = false;
-      if (queue_.has_open_frame() && queue_.frame() != frame_) {
+      const bool is_newer = delay_.Expire(queue_.frame());
+      if (queue_.has_open_frame() && is_newer) {
         FlushLater();
       } else {
         queue_.Seal();
@@ -259,7 +234,7 @@ void SendSocket::EndIfOver() {
     loop_->Remove(socket_, *this);
     socket_.HangUp();
     writer_.Clear();
-    for (const Stripe& stripe : std::exchange(stripes_, {})) stripe.connection->Close();
+    stripes_.Close();
     unconfirmed = queue_.TakeUnconfirmed();
     reason = queue_.reason();
   }
@@ -279,13 +254,12 @@ void SendSocket::BreakLocked(const absl::Status& reason) {
 }
 
 void SendSocket::FlushLater() {
-  deadline_set_ = true;
-  frame_ = queue_.frame();
+  delay_.OnDeadlineSet(queue_.frame());
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kFrameFlushDelay);
 }
 
 void SendSocket::Write() {
-  held_bytes_ = 0;
+  delay_.Release();
   if (writing_ || broken_ || shut_down_) return;
   writing_ = true;
   while (true) {
@@ -293,9 +267,7 @@ void SendSocket::Write() {
     if (writer_.empty() || !writable_) break;
     writable_ = false;  // unless the loop has set it again meanwhile
     mu_.unlock();
-    const MessageWriter::Wrote wrote = writer_.Write(
-        socket_.fd(), [this](QueuedMessage& message) { EncodeMessage(message); },
-        [this] { return codec_.present() != Codec::kNone; });
+    const MessageWriter::Wrote wrote = writer_.Write(socket_.fd());
     mu_.lock();
     if (wrote == MessageWriter::Wrote::kAll) writable_ = true;
     if (wrote == MessageWriter::Wrote::kFailed) {
@@ -331,41 +303,8 @@ QueuedMessage SendSocket::NextMessage() {
   }
   message.bytes = next.bytes;
   message.loan = std::move(next.loan);
-  return OverStripes(std::move(message));
-}
-
-// Distributes large elements over all connections in turn. If it is another connection's turn, a
-// message that names that connection takes the element's place.
-QueuedMessage SendSocket::OverStripes(QueuedMessage element) {
-  if (stripes_.empty() || element.type != MessageType::kElement ||
-      element.bytes.size() < kStripedFrom || codec_.present() != Codec::kNone) {
-    return element;
-  }
-  const size_t turn = next_connection_++ % (stripes_.size() + 1);
-  if (turn == 0) return element;
-  const Stripe& stripe = stripes_[turn - 1];
-  const size_t bytes = element.bytes.size();
-  stripe.connection->Send(std::move(element));
-  QueuedMessage in_its_place;
-  in_its_place.type = MessageType::kStriped;
-  in_its_place.text = WithPrefix(Encode(Striped{stripe.number}));
-  in_its_place.elsewhere = bytes;
-  return in_its_place;
-}
-
-void SendSocket::EncodeMessage(QueuedMessage& message) {
-  if (std::exchange(message.encoded, true)) return;
-  if (!message.text.empty()) {
-    const bool counts_as_received =
-        message.type == MessageType::kError || message.type == MessageType::kStriped;
-    if (counts_as_received) codec_.OnOther(message.elsewhere);
-    return;
-  }
-  LinkCodec::Encoded encoded =
-      codec_.Encode(message.type, message.bytes, std::move(message.loan), message.count);
-  message.bytes = encoded.bytes;
-  message.loan = std::move(encoded.loan);
-  message.head = HeadOf(encoded.type, sums_, encoded.bytes);
+  if (!stripes_.Takes(message) || writer_.compresses()) return message;
+  return stripes_.Route(std::move(message));
 }
 
 void SendSocket::ShutDown() {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's end of a link: an accepted connection, unauthenticated until its hello has been
 // accepted. The thread that sends writes to the socket at once, and the loop continues if the
-// socket is full. A frame that is not full waits until it has been open for 1 to 2 ms, or until
-// Flush(). Elements that follow each other quickly also wait, until there are enough bytes to be
-// worth a system call and its packets.
+// socket is full. Some of it waits for more, at most until Flush() (write_delay.h).
 #pragma once
 
 #include <chrono>
@@ -13,13 +11,14 @@
 #include <vector>
 
 #include "control/sync/mutex.h"
-#include "dataplane/transfer/link_codec.h"
 #include "dataplane/transfer/send_queue.h"
 #include "dataplane/transfer/tcp/incoming.h"
+#include "dataplane/transfer/tcp/link_writer.h"
 #include "dataplane/transfer/tcp/loop.h"
 #include "dataplane/transfer/tcp/message_writer.h"
-#include "dataplane/transfer/tcp/send_stripe.h"
+#include "dataplane/transfer/tcp/send_stripes.h"
 #include "dataplane/transfer/tcp/socket.h"
+#include "dataplane/transfer/tcp/write_delay.h"
 #include "dataplane/transfer/transport.h"
 
 namespace penstock::transfer::tcp {
@@ -64,11 +63,6 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   void Break(const absl::Status& reason);
 
  private:
-  struct Stripe {
-    uint32_t number = 0;
-    std::shared_ptr<SendStripe> connection;
-  };
-
   void OnReady(uint32_t events) override;
   void OnDeadline() override;
 
@@ -84,18 +78,12 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   void BreakLocked(const absl::Status& reason) REQUIRES(mu_);
   void FlushLater() REQUIRES(mu_);
-  // Returns true if an element of `bytes` that was just sent may wait for more to share its write.
-  bool Holds(size_t bytes) REQUIRES(mu_);
   // Writes until the socket is full or all is written, unless another thread does. Releases the
   // lock meanwhile.
   void Write() REQUIRES(mu_);
   void TakeMessages() REQUIRES(mu_);
   QueuedMessage NextMessage() REQUIRES(mu_);
-  QueuedMessage OverStripes(QueuedMessage element) REQUIRES(mu_);
   void ShutDown() REQUIRES(mu_);
-
-  // On the writing thread, without mu_:
-  void EncodeMessage(QueuedMessage& message);
 
   const std::shared_ptr<Loop> loop_;
   Owner& owner_;
@@ -105,31 +93,22 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   bool hello_received_ = false;
   bool draining_ = false;  // data that still arrives is dropped
   bool over_ = false;
-  Hello hello_;       // constant once accepted
-  uint8_t sums_ = 0;  // kSumOfAll or 0; constant once accepted
-  StripeKey key_;     // constant once accepted
+  Hello hello_;    // constant once accepted
+  StripeKey key_;  // constant once accepted
   std::shared_ptr<SendEvents> events_;
   std::vector<Acknowledged> received_;  // reported by one update
 
-  LinkCodec codec_{DefaultPool()};
-
-  // Used by the writing thread only.
-  MessageWriter writer_;
+  LinkWriter writer_;  // used by the writing thread only
 
   mutable Mutex mu_;
   Socket socket_;  // the serving thread closes it with mu_ held, while no thread writes
   SendQueue queue_ GUARDED_BY(mu_);
-  bool deadline_set_ GUARDED_BY(mu_) = false;  // for the open frame, or for held bytes
-  uint64_t frame_ GUARDED_BY(mu_) = 0;         // the open frame when it was set
-  size_t held_bytes_ GUARDED_BY(mu_) = 0;      // waiting for more to share the write
-  Loop::Clock::time_point last_send_ GUARDED_BY(mu_);
+  WriteDelay delay_ GUARDED_BY(mu_);
   bool writing_ GUARDED_BY(mu_) = false;    // a thread is writing
   bool writable_ GUARDED_BY(mu_) = true;    // according to the last write or event
   bool shut_down_ GUARDED_BY(mu_) = false;  // nothing more is written; waits for the client's end
   bool broken_ GUARDED_BY(mu_) = false;     // must be ended immediately
-  std::vector<Stripe> stripes_ GUARDED_BY(mu_);
-  size_t next_connection_ GUARDED_BY(mu_) =
-      0;  // the connection of the next large element; 0: this one
+  SendStripes stripes_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::transfer::tcp
