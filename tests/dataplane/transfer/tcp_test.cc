@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// In addition to the suite of all transports: foreign peers.
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <algorithm>
-#include <cstring>
-#include <optional>
+// In addition to the suite of all transports: foreign clients.
+#include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "dataplane/element/block.h"
-#include "dataplane/element/frame.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/tcp/listener.h"
 #include "dataplane/transfer/tcp/socket.h"
@@ -32,7 +23,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr int64_t kMiB = 1 << 20;
 
@@ -52,7 +42,8 @@ class TcpTest : public testing::Test {
     EXPECT_EQ(peer.ReadMessage(), Encode(Welcome()));
     return worker;
   }
-  // Sends the bytes to the worker; returns the reason with which it ends the link.
+  // Sends the bytes to the worker; returns the reason with which it ends the
+  // link.
   absl::Status AnswerTo(std::string_view bytes) {
     Peer peer = Peer::Dial(worker_.address());
     EXPECT_TRUE(peer.Write(bytes));
@@ -83,7 +74,8 @@ class TcpTest : public testing::Test {
   Worker worker_{transport_};
 };
 
-// --- Unauthenticated clients at a worker's port ----------------------------------
+// --- Unauthenticated clients at a worker's port
+// ----------------------------------
 
 TEST_F(TcpTest, GarbageIsAnsweredAndTheConnectionClosed) {
   EXPECT_EQ(AnswerTo("GET / HTTP/1.1\r\nHost: worker\r\n\r\n").code(), absl::StatusCode::kDataLoss);
@@ -173,7 +165,8 @@ TEST_F(TcpTest, AHelloThatWasAlteredAnywhereIsRefused) {
   }
 }
 
-// --- Clients that are let in -----------------------------------------------------
+// --- Clients that are let in
+// -----------------------------------------------------
 
 TEST_F(TcpTest, ARequestThatIsTooLongEndsTheLink) {
   Peer peer = Peer::Dial(worker_.address());
@@ -305,254 +298,6 @@ TEST_F(TcpTest, AWorkerStopsThoughAClientDoesNotRead) {
   worker_.Stop();
   EXPECT_EQ(worker->AwaitClosed().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(worker->unconfirmed().size(), 64u);
-}
-
-// --- Foreign workers ---------------------------------------------------------------
-
-// A client's link to a port where `peer` answers and has sent Welcome.
-class TcpClientTest : public testing::Test {
- protected:
-  void SetUp() override {
-    PeerPort port;
-    DialOptions options;
-    options.spec = BlobSpec();
-    options.pool = pool_.get();
-    options.timeout = absl::Minutes(1);
-    auto link = (*FindTransport("tcp"))->Dial(port.address(), options, client_);
-    ASSERT_TRUE(link.ok()) << link.status();
-    link_ = *std::move(link);
-    peer_.emplace(port.Accept());
-    ASSERT_TRUE(std::holds_alternative<Hello>(*Decode(peer_->ReadMessage())));
-    ASSERT_TRUE(peer_->Write(WithPrefix(Encode(Welcome()))));
-    ASSERT_TRUE(client_->AwaitOpen());
-  }
-
-  bool WriteHead(MessageType type, uint64_t body_bytes) {
-    const Head head = HeadOf(type, 0, body_bytes, 0);
-    return peer_->Write({head.data(), head.size()});
-  }
-  bool Write(MessageType type, absl::Span<const std::byte> body) {
-    return peer_->Write(Whole(type, body));
-  }
-  static std::string Whole(MessageType type, absl::Span<const std::byte> body, uint8_t flags = 0) {
-    const Head head = HeadOf(type, flags, body);
-    return absl::StrCat(absl::string_view(head.data(), head.size()),
-                        absl::string_view(reinterpret_cast<const char*>(body.data()), body.size()));
-  }
-  bool Write(MessageType type, const Element& element) {
-    return Write(type, absl::Span<const std::byte>(element.block()));
-  }
-  // An element of this many bytes, all 7.
-  static Element ABlob(int64_t bytes) {
-    const std::vector<uint8_t> values(bytes, 7);
-    const int64_t dims[] = {bytes};
-    return *MakeElement(DefaultPool(), {Tensor(kUInt8, dims, values.data())}, Spec(BlobSpec()));
-  }
-  void ExpectUngranted() {
-    const absl::Status reason = client_->AwaitClosed();
-    EXPECT_EQ(reason.code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(std::string(reason.message()), HasSubstr("granted"));
-  }
-
-  std::shared_ptr<Pool> pool_ = Pool::Create();
-  std::shared_ptr<ClientEnd> client_ = std::make_shared<ClientEnd>();
-  std::unique_ptr<ReceiveLink> link_;
-  std::optional<Peer> peer_;
-};
-
-TEST_F(TcpClientTest, AWorkerKilledInTheMiddleOfAnElementIsUnavailable) {
-  link_->Grant({1});
-  ASSERT_TRUE(WriteHead(MessageType::kElement, kMiB));
-  ASSERT_TRUE(peer_->Write(std::string(1000, 'x')));
-  peer_->Kill();
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(client_->indices(), IsEmpty());
-  EXPECT_EQ(pool_->counters().bytes_lent, 0);
-}
-
-TEST_F(TcpClientTest, AConnectionThatEndsWithoutAReasonIsUnavailable) {
-  peer_.reset();
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kUnavailable);
-}
-
-TEST_F(TcpClientTest, AnEnormousElementTakesNoMemory) {
-  ASSERT_TRUE(WriteHead(MessageType::kElement, uint64_t{1} << 60));
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(pool_->counters().slots_lent, 0);
-}
-
-TEST_F(TcpClientTest, AnEnormousFrameTakesNoMemory) {
-  ASSERT_TRUE(WriteHead(MessageType::kFrame, kMiB));
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(pool_->counters().slots_lent, 0);
-}
-
-TEST_F(TcpClientTest, GarbageIsDataLoss) {
-  ASSERT_TRUE(peer_->Write(std::string(64, 'x')));
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
-}
-
-TEST_F(TcpClientTest, ASecondWelcomeIsDataLoss) {
-  ASSERT_TRUE(peer_->Write(WithPrefix(Encode(Welcome()))));
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
-}
-
-TEST_F(TcpClientTest, AnElementWithoutACreditIsDataLossAndTakesNoMemory) {
-  link_->Grant({1});
-  ASSERT_TRUE(Write(MessageType::kElement, ABlob(kMiB)));
-  ASSERT_TRUE(client_->AwaitCount(1));
-  ASSERT_TRUE(WriteHead(MessageType::kElement, kMiB));
-  ExpectUngranted();
-  EXPECT_EQ(pool_->counters().slots_lent, 1);
-}
-
-TEST_F(TcpClientTest, OfAFrameWithMoreElementsThanCreditsOnlySoManyAreReceived) {
-  const Element element = ABlob(64);
-  Loan loan = *pool_->Lend(kFrameBytes);
-  FrameWriter frame(loan.bytes());
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(frame.Append(element.block()));
-  link_->Grant({2});
-  ASSERT_TRUE(Write(MessageType::kFrame, frame.Seal()));
-  ExpectUngranted();
-  EXPECT_EQ(client_->indices().size(), 2u);
-}
-
-TEST_F(TcpClientTest, AnErrorWithoutACreditIsDataLoss) {
-  ASSERT_TRUE(peer_->Write(WithPrefix(Encode(ErrorMessage{{}, absl::InternalError("no")}))));
-  ExpectUngranted();
-}
-
-TEST_F(TcpClientTest, MoreCreditsGivenBackThanThereWereAreDataLoss) {
-  link_->Grant({3});
-  ASSERT_TRUE(peer_->Write(WithPrefix(Encode(Recalled{4}))));
-  ExpectUngranted();
-}
-
-// Alters a value, then the head, of an element; only the second is noticed.
-TEST_F(TcpClientTest, AnAlteredHeadIsNoticed) {
-  const Element element = ABlob(kMiB);
-  const std::string whole = Whole(MessageType::kElement, element.block());
-  const size_t head_bytes = kHeadBytes + PrefixOf(element.block().data()).head_bytes;
-  link_->Grant({2});
-  std::string value = whole;
-  value.back() ^= 1;  // a value, which is not checked by default
-  ASSERT_TRUE(peer_->Write(value));
-  ASSERT_TRUE(client_->AwaitCount(1));
-  std::string altered = whole;
-  altered[head_bytes - 1] ^= 1;
-  ASSERT_TRUE(peer_->Write(altered));
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(client_->indices().size(), 1u);
-}
-
-TEST_F(TcpClientTest, AValueUnderASumOfAllIsNeverAltered) {
-  std::string whole = Whole(MessageType::kElement, ABlob(kMiB).block(), kSumOfAll);
-  link_->Grant({2});
-  ASSERT_TRUE(peer_->Write(whole));
-  ASSERT_TRUE(client_->AwaitCount(1));
-  whole.back() ^= 1;
-  ASSERT_TRUE(peer_->Write(whole));
-  EXPECT_EQ(client_->AwaitClosed().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(client_->indices().size(), 1u);
-}
-
-TEST(TcpWire, OfAFrameTheHeadsOfAllItsBlocksAreSummed) {
-  Loan loan = *DefaultPool().Lend(kFrameBytes);
-  FrameWriter frame(loan.bytes());
-  for (int64_t bytes : {64, 0, 1000}) {
-    const std::vector<uint8_t> values(bytes, 7);
-    const Element element =
-        *MakeElement(DefaultPool(), {Tensor(kUInt8, absl::MakeConstSpan(&bytes, 1), values.data())},
-                     Spec(BlobSpec()));
-    ASSERT_TRUE(frame.Append(element.block()));
-  }
-  const absl::Span<std::byte> sealed = frame.Seal();
-  const uint32_t sum = SumOfBody(MessageType::kFrame, 0, sealed);
-  int unnoticed = 0;
-  for (std::byte& byte : sealed) {
-    byte ^= std::byte{4};
-    unnoticed += SumOfBody(MessageType::kFrame, 0, sealed) == sum;
-    EXPECT_NE(SumOfBody(MessageType::kFrame, kSumOfAll, sealed), sum);
-    byte ^= std::byte{4};
-  }
-  EXPECT_EQ(unnoticed, 64 + 1024);  // the bytes of values
-}
-
-TEST_F(TcpClientTest, ABlockIsReadIntoTheSlotItStaysIn) {
-  link_->Grant({1});
-  ASSERT_TRUE(Write(MessageType::kElement, ABlob(kMiB)));
-  ASSERT_TRUE(client_->AwaitCount(1));
-  EXPECT_EQ(pool_->counters().slots_lent, 1);
-  std::vector<Element> received = client_->TakeElements();
-  EXPECT_EQ(received[0].tensor(0).data<uint8_t>().back(), 7);
-  EXPECT_FALSE(received[0].loan().IsShared());
-}
-
-// --- Which connections stay on this machine ----------------------------------------
-
-// Returns IsLocal() of a connection to that numeric address; nullopt if there is no route. Uses
-// UDP, which connects without sending anything to the other host.
-std::optional<bool> IsLocalTo(const std::string& host) {
-  const absl::StatusOr<std::vector<Endpoint>> at = LookUp({host, 9}, /*numeric=*/true);
-  if (!at.ok()) return std::nullopt;
-  const Endpoint& endpoint = at->front();
-  const Socket socket(::socket(endpoint.address.ss_family, SOCK_DGRAM, 0));
-  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&endpoint.address),
-                endpoint.bytes) != 0) {
-    return std::nullopt;
-  }
-  return IsLocal(socket);
-}
-
-// Returns the addresses of all interfaces except the loopback's.
-std::vector<std::string> OwnAddresses() {
-  std::vector<std::string> addresses;
-  ifaddrs* all = nullptr;
-  EXPECT_EQ(::getifaddrs(&all), 0);
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    if ((one->ifa_flags & IFF_UP) == 0 || (one->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    char text[INET_ADDRSTRLEN] = "";
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text,
-                sizeof text);
-    addresses.emplace_back(text);
-  }
-  ::freeifaddrs(all);
-  return addresses;
-}
-
-TEST(TcpAddresses, Ipv6StandsInBrackets) {
-  EXPECT_EQ(ParseAddress("[fd00::1]:7000")->host, "fd00::1");
-  EXPECT_EQ(ParseAddress("[fd00::1]:7000")->port, 7000);
-  EXPECT_EQ(ParseAddress("node7:7000")->host, "node7");
-  for (const char* bad : {"fd00::1:7000", "fd00::1", "[fd00::1]", "[]:7000x", "node7"}) {
-    EXPECT_EQ(ParseAddress(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
-  }
-}
-
-TEST(TcpAddresses, TheLoopbackIsLocalInAnyForm) {
-  for (const char* host : {"127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1", "::ffff:127.0.0.2"})
-    EXPECT_TRUE(IsLocalTo(host).value_or(true)) << host;  // a machine may have no IPv6
-  EXPECT_EQ(IsLocalTo("127.0.0.1"), true);
-}
-
-TEST(TcpAddresses, AddressesOfOwnInterfacesAreLocal) {
-  const std::vector<std::string> own = OwnAddresses();
-  if (own.empty()) GTEST_SKIP() << "this machine has the loopback only";
-  for (const std::string& host : own) {
-    EXPECT_EQ(IsLocalTo(host), true) << host;
-    EXPECT_TRUE(IsLocalTo("::ffff:" + host).value_or(true)) << host;
-  }
-}
-
-TEST(TcpAddresses, AddressesOfOtherHostsAreNotLocal) {
-  if (!IsLocalTo("192.0.2.77").has_value()) GTEST_SKIP() << "no route leads off this machine";
-  const std::vector<std::string> own = OwnAddresses();
-  for (const std::string host : {"10.77.77.77", "172.16.77.77", "192.168.77.77", "192.0.2.77"}) {
-    if (std::find(own.begin(), own.end(), host) != own.end()) continue;
-    EXPECT_FALSE(IsLocalTo(host).value_or(false)) << host;
-    EXPECT_FALSE(IsLocalTo("::ffff:" + host).value_or(false)) << host;
-  }
 }
 
 }  // namespace
