@@ -1,6 +1,6 @@
 #!python
 # SPDX-License-Identifier: Apache-2.0
-"""The command `penstock` of the wheel: runs the program in the package without importing the package."""
+"""The command `penstock` of the wheel: runs the program in the package, without importing the package."""
 
 import importlib.util
 import os

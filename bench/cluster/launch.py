@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs commands of the bench on other hosts: brings the ranks of a launch together, and serves as their agent.
+"""Runs commands of the bench on other hosts: connects the ranks of a launch, and is the agent on each host.
 
-    launch.py --bin BIN ranks bench cluster ARGUMENTS…    a rank: the leader becomes `penstock bench cluster`, others serve
-    launch.py --bin BIN agent HOST                        an agent that needs no ranks, with the key on standard input
-    launch.py --bin BIN there AGENT WORDS…                runs the bench with these words on the agent's host
+    launch.py --bin BIN ranks bench cluster ARGUMENTS…    a rank: the leader becomes `penstock bench cluster`, others serve it
+    launch.py --bin BIN agent HOST                        an agent without ranks, which reads its key from standard input
+    launch.py --bin BIN there AGENT WORDS…                runs the bench with these arguments on the agent's host
 
-Ranks meet at the leader, rank 0. It gives a key to each needed rank, the first of its node. With the key it runs commands there:
+Ranks connect to the leader, rank 0. It needs one rank per node, the first, and gives it a key. With the key, commands run there:
 
     other rank                          leader
     {"job", "rank", "node", "port"}  →
@@ -40,12 +40,12 @@ import tempfile
 import threading
 import time
 
-KEY = "PENSTOCK_BENCH_KEY"  # the variable in which the commands of the leader and of agents find the key
-ALLOWED = {"worker", "bench-socket", "bench-tool", "bench-survey", "bench-with", "bench-pair"}  # what the key permits
-FIRST_PORT, PORTS = 20_000, 10_000  # of leaders: below those that systems assign by themselves, above those of services
-HELLO = 5  # seconds until a new connection has identified itself, or has sent its order
-STOP = 5  # seconds until a command that was asked to end is killed
-LONGEST = 1 << 20  # bytes of a line
+KEY = "PENSTOCK_BENCH_KEY"  # environment variable with the key, for commands of the leader and of agents
+ALLOWED = {"worker", "bench-socket", "bench-tool", "bench-survey", "bench-with", "bench-pair"}  # commands that the key permits
+FIRST_PORT, PORTS = 20_000, 10_000  # of leaders: above the ports of services, below the ephemeral ports
+HELLO = 5  # seconds within which a new connection must identify itself, or send its order
+STOP = 5  # seconds after which a command that was asked to end is killed
+LONGEST = 1 << 20  # maximum size of a line in bytes
 
 
 class Failed(Exception):
@@ -54,8 +54,8 @@ class Failed(Exception):
 
 # --- Ranks ------------------------------------------------------------------
 
-# `number` is below `count`; `node` is equal for ranks on one node; `leader` is "HOST:PORT", or "" for a rank alone; `job` tells
-# apart launches that meet at one address.
+# `number` is below `count`; `node` is equal for ranks on one node; `leader` is "HOST:PORT", or "" for a single rank; `job`
+# distinguishes launches whose leaders have the same address.
 Rank = collections.namedtuple("Rank", "number count node leader job", defaults=(0, 1, 0, "", ""))
 
 
@@ -91,12 +91,12 @@ def find_rank(number, count, leader, variables):
     def of_slurm(name, otherwise):
         text = variables.get(name, str(otherwise))
         if not text.isdigit():
-            raise Failed(f"{name} is '{text}', which is no rank")
+            raise Failed(f"{name} is '{text}', which is not a rank")
         return int(text)
 
     if number is not None or count is not None:
         if number is None or count is None or not 0 <= number < count:
-            raise Failed("--rank and --ranks go together: a number from 0, and how many there are")
+            raise Failed("--rank and --ranks go together: the rank, from 0, and the number of ranks")
         rank = Rank(number, count, node=number)
     else:
         rank = Rank(of_slurm("SLURM_PROCID", 0), of_slurm("SLURM_NTASKS", 1),
@@ -108,11 +108,11 @@ def find_rank(number, count, leader, variables):
         return rank
     rank = rank._replace(leader=leader or slurm_leader(variables))
     if not rank.leader:
-        raise Failed("where rank 0 is met is not known: Slurm's variables do not tell, so give --leader HOST:PORT to all ranks")
+        raise Failed("the address of rank 0 is unknown: Slurm's variables lack it, so give --leader HOST:PORT to all ranks")
     try:
         parse_address(rank.leader)
     except Failed as why:
-        raise Failed(f"{why}; it is where rank 0 is met") from None
+        raise Failed(f"{why}; it must be the address of rank 0") from None
     return rank
 
 
@@ -165,14 +165,14 @@ class Connection:
 
 
 def connect(where, seconds):
-    """Retries until a process listens there."""
+    """Connects, and retries until a process listens there."""
     end = time.monotonic() + seconds
     while True:
         try:
             return Connection(socket.create_connection(parse_address(where), max(0.1, end - time.monotonic())))
         except OSError as error:
             if time.monotonic() + 0.1 > end:
-                raise Failed(f"{error}; nobody is at {where} within {seconds:g} s") from None
+                raise Failed(f"{error}; no process listened at {where} within {seconds:g} s") from None
         time.sleep(0.1)
 
 
@@ -187,7 +187,7 @@ def listen(host, port=0):
 # --- The leader -------------------------------------------------------------
 
 def gather(rank, seconds):
-    """Returns the needed ranks with their connections, and the numbers of those that did not come within the time."""
+    """Returns the needed ranks with their connections, and the numbers of the ranks that did not connect in time."""
     attendees, awaited, nodes = [], set(range(1, rank.count)), {rank.node}
     os.environ[KEY] = secrets.token_hex(16)
     end = time.monotonic() + seconds
@@ -218,7 +218,7 @@ def gather(rank, seconds):
 
 
 def lead(bin_folder, rank, seconds, arguments):
-    """Becomes the bench. It inherits the connections, so the other ranks end when it ends."""
+    """Replaces this process by the bench, which inherits the connections, so that the other ranks end when it ends."""
     attendees, missing = gather(rank, seconds) if rank.count > 1 else ([], [])
     for attendee in attendees:
         attendee["connection"] = os.dup(attendee["connection"].socket.fileno())
@@ -236,14 +236,14 @@ def words_of(order, key):
         raise Failed("an order without the key")
     words = order.get("arguments", [])
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise Failed("an order that is no words")
+        raise Failed("an order whose arguments are not a list of strings")
     if not words or words[0] not in ALLOWED:
         raise Failed("an order for what ranks do not do for each other")
     return words
 
 
 class Command(threading.Thread):
-    """A command that another host ordered. It ends when the connection does."""
+    """A command that another host ordered. It ends when the connection ends."""
 
     def __init__(self, connection, key, bin_folder, log):
         super().__init__()
@@ -257,7 +257,7 @@ class Command(threading.Thread):
             except Failed as why:
                 self.connection.write(f"2 {why}")
         except OSError:
-            pass  # the other host is gone
+            pass  # the connection has ended
         self.connection.close()
 
     def result(self, words):
@@ -317,7 +317,7 @@ def serve(bin_folder, leader, server, key):
 
 
 def serve_leader(bin_folder, rank, seconds):
-    """Serves rank 0 until it needs this rank no more."""
+    """Serves rank 0 until it no longer needs this rank."""
     with contextlib.closing(connect(rank.leader, seconds)) as leader, listen(leader.here()) as server:
         leader.write(json.dumps({"job": rank.job, "rank": rank.number, "node": rank.node, "port": server.getsockname()[1]}))
         try:

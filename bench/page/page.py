@@ -3,7 +3,7 @@
 """Makes one page of plots and tables from the records of `penstock bench --json`. The page loads no other files.
 
     page.py [--gpu-figures FILE] [RECORDS [PAGE]]
-    page.py --check [--gpu-figures FILE]      reports why no page can be made, before anything is measured
+    page.py --check [--gpu-figures FILE]      only checks that a page can be made, and reports why not
 
 RECORDS and PAGE default to -, which means standard input and output. RECORDS may end with lines of gpu_bench.
 Needs matplotlib and Jinja2.
@@ -20,7 +20,7 @@ import xml.etree.ElementTree as xml
 SVG = "http://www.w3.org/2000/svg"
 xml.register_namespace("", SVG)
 xml.register_namespace("xlink", "http://www.w3.org/1999/xlink")
-# Distinguishable with colour blindness too (Okabe and Ito). Curves beyond these have other markers.
+# Colours that colour-blind people can distinguish (Okabe and Ito). Further curves differ by their markers.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444")
 MARKERS = "os^Dv"
 WIDTH, HEIGHT = 5.9, 3.2  # inches of 96 pixels
@@ -60,7 +60,7 @@ def check_figure(number, record, name):
     numbers = [record.get(field) for field in ("gb_per_second", "least", "most")]
     good = isinstance(record.get("what"), str) and all(isinstance(value, (int, float)) and value >= 0 for value in numbers)
     if not good and "not_measured" not in record:
-        sys.exit(f"in {name}: line {number} is no figure of gpu_bench; give its output as it is")
+        sys.exit(f"in {name}: line {number} is not a figure of gpu_bench; give its unchanged output")
     return record
 
 
@@ -129,7 +129,7 @@ WORDS = {"case", "sender", "system", "limit", "what", "of", ""}  # columns that 
 
 
 def table(rows):
-    """Returns the head and the lines, without columns that no row fills."""
+    """Returns the head and the lines, without columns that are empty in all rows."""
     columns = [(head, [cell(row) for row in rows]) for head, cell in COLUMNS]
     told = [(head, cells) for head, cells in columns if any(cell not in ("", "-") for cell in cells)]
     return [head for head, _ in told], list(zip(*(cells for _, cells in told)))
@@ -160,7 +160,7 @@ class Plot:
         self.tips = {}
 
     def curve(self, name, number, points, **style):
-        """Draws points (x, y, lower end of a whisker, tooltip); `number` selects the colour."""
+        """Draws the points (x, y, lower end of the whisker, tooltip); `number` selects the colour."""
         xs, ys, lows, tips = zip(*sorted(points))
         style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number // len(COLOURS) % len(MARKERS)],
                  "markersize": 5, **style}
@@ -200,12 +200,12 @@ class Plot:
         return xml.tostring(root, encoding="unicode")
 
 
-# What may be the x axis: the first that differs between rows. The others are part of a curve's name.
+# Candidates for the x axis: the first one that differs between rows is used. The others are part of a curve's name.
 AXES = (("bytes of an element", lambda row: size_text(row["element_bytes"])), ("sender", sender), ("workers : trainers", shape))
 
 
 def plots(rows):
-    """Returns both plots of a workload: the rates, with dashed limits, and the ratios, down to the worst pair.
+    """Returns both plots of a workload: the rates with dashed limits, and the ratios with whiskers to the worst pair.
 
     If a curve has several limits, those after the first are other systems, which have their own curves.
     """
@@ -245,7 +245,7 @@ def plots(rows):
     if not ratios:
         return [rate.svg()]
 
-    ratio = Plot("share of the limit: median, and down to the worst pair", "ratio")
+    ratio = Plot("share of the limit: median, with a whisker to the worst pair", "ratio")
     for number, (curve, points) in enumerate(ratios.items()):
         ratio.curve(curve, number, points)
     ratio.axes.axhline(1, color="#888888", linestyle=":", linewidth=1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elements of T1 for systems that take numpy arrays, and how their reader checks them."""
+"""The elements of T1 for systems that take NumPy arrays, and the reader that checks them."""
 from __future__ import annotations
 
 import random
@@ -8,12 +8,13 @@ import numpy as np
 
 import wire
 
-# The first and the last word of an element: its source in the upper half, its place in that source in the lower.
+# The first and the last word of an element hold the number of its source in the upper half, and the element's place in
+# that source in the lower half.
 SOURCE_SHIFT = 32
 
 
 def make_source(setup: wire.Setup) -> np.ndarray:
-    """Random bytes, an element a row; each process makes its own."""
+    """Returns random bytes, one element per row. The source number differs in each process."""
     words = np.random.default_rng(0).integers(0, 2**63, (setup.in_source, setup.element_bytes // 8), np.uint64)
     words[:, 0] = (random.getrandbits(31) << SOURCE_SHIFT) + np.arange(setup.in_source, dtype=np.uint64)
     words[:, -1] = words[:, 0]
@@ -21,10 +22,10 @@ def make_source(setup: wire.Setup) -> np.ndarray:
 
 
 class Reader:
-    """Reads elements as the setup says, and checks that each is the one that was due."""
+    """Reads as much of each element as the setup requires, and checks that it is the expected one."""
 
     def __init__(self, setup: wire.Setup, stride: int = 1):
-        """A source's elements come in their order, `stride` apart."""
+        """The elements of one source must come in order, each `stride` places after the previous one."""
         self._every_byte = setup.touch == wire.EVERY_BYTE
         self._count, self._stride = setup.in_source, stride
         self._due: dict[int, int] = {}  # next place, by source
@@ -32,7 +33,7 @@ class Reader:
         self.sum = 0  # over all bytes read
 
     def read(self, element: np.ndarray, due: int | None = None) -> int:
-        """Its bytes. `due` is its place where the order tells nothing."""
+        """Returns the element's size in bytes. `due`: its place in the source; None: it follows from the order."""
         words = element.view(np.uint64)
         first, last = int(words[0]), int(words[-1])
         source, place = first >> SOURCE_SHIFT, first & (1 << SOURCE_SHIFT) - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grain's multi-process prefetch: workers make elements, which cross to the consumer in shared memory."""
+"""Grain's multi-process prefetch: workers make elements and pass them to the consumer in shared memory."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -19,7 +19,7 @@ import wire
 
 
 class Source:
-    """Grain's random access; the bytes are made in the process that first asks for them."""
+    """A random-access source for Grain. Each process makes the bytes at its first access."""
 
     def __init__(self, setup: wire.Setup):
         self._setup = setup
@@ -35,7 +35,7 @@ class Source:
 
 
 class Files:
-    """(number, name) of files, again and again."""
+    """Yields (number, name) of the files, repeated endlessly."""
 
     def __init__(self, names: list[str]):
         self._names = names
@@ -48,7 +48,7 @@ class Files:
 
 
 def random_region(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Top, left, height, width: as torchvision's RandomResizedCrop draws them."""
+    """Returns (top, left, height, width), drawn as torchvision's RandomResizedCrop does."""
     for _ in range(10):
         area = height * width * rng.uniform(*prepared.AREA)
         aspect = math.exp(rng.uniform(*map(math.log, prepared.ASPECT)))
@@ -73,7 +73,7 @@ def widen(file: tuple[int, str]) -> np.ndarray:
 
 
 def open_dataset(setup: wire.Setup) -> tuple[grain.MapDataset, Any, dict[str, Any]]:
-    """The dataset, who reads its elements, and what is to be said of them."""
+    """Returns the dataset, the reader of its elements, and further settings for the record."""
     if setup.workload in prepared.OF_IMAGES:
         files = grain.MapDataset.source(Files(prepared.files(setup, "jpg"))).seed(1)
         return (files.random_map(prepare).batch(prepared.IMAGES), prepared.Images(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes used and what the machine did meanwhile, from /proc."""
+"""The resource use of processes and the load of the machine, from /proc."""
 from __future__ import annotations
 
 import contextlib
@@ -13,7 +13,7 @@ Roles = dict[str, list[int]]
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system seconds so far, all threads; 0 once it is gone."""
+    """Returns the process's user and system seconds so far, over all threads; 0 if it has ended."""
     try:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -22,7 +22,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Pages that it shares count whole; 0 once it is gone."""
+    """Returns the process's resident bytes. Shared pages count in full; 0 if it has ended."""
     try:
         return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
     except (FileNotFoundError, ProcessLookupError):
@@ -30,14 +30,14 @@ def resident_bytes(pid: int) -> int:
 
 
 def busy_seconds() -> float:
-    """Of all cores together since boot, but for idling and waiting for a disk."""
+    """Returns the seconds that all cores together were busy since boot. Waiting for a disk does not count."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(
         int, pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
     return (user + nice + system + irq + softirq + steal) / _TICKS
 
 
 def children(pid: int) -> list[int]:
-    """Of a process and its children, all the way down."""
+    """Returns the ids of all descendants of a process."""
     found: list[int] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in os.listdir(f"/proc/{pid}/task"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ours, read from Python: a dispatcher, a worker and the consumer, each a process.
+"""Penstock, read from Python: a dispatcher, a worker and the consumer, each in its own process.
 
     penstock_service.py [--protocol NAME]
 """
@@ -42,7 +42,7 @@ def buffers(setup: wire.Setup, folder: str) -> ps.Dataset:
 
 
 def make_dataset(setup: wire.Setup, folder: str) -> tuple[ps.Dataset, Any]:
-    """The dataset, and who reads its elements."""
+    """Returns the dataset and the reader of its elements."""
     setup.only("T1", "T1-0", *prepared.OF_IMAGES)
     if setup.workers != 1:
         raise ValueError(f"this peer supports one worker, not {setup.workers}")
@@ -52,7 +52,7 @@ def make_dataset(setup: wire.Setup, folder: str) -> tuple[ps.Dataset, Any]:
 
 
 def run_server(role: str, dispatcher: str) -> None:
-    """As server.Server runs it."""
+    """Runs the process that server.Server starts."""
     if role == "dispatcher":
         server = service.DispatchServer()
         print(server.target.split("://")[1], flush=True)

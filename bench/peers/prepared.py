@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""I1, L1-0 and C1: the files that `penstock bench` wrote, as Python reads them, and how a reader checks what comes."""
+"""I1, L1-0 and C1: finds and reads the files that `penstock bench` wrote, and checks the elements made of them."""
 from __future__ import annotations
 
 import pathlib
@@ -22,7 +22,7 @@ RECORD_HEAD = 12  # bytes before the data of a TFRecord
 
 
 def files(setup: wire.Setup, kind: str) -> list[str]:
-    """In the order of their numbers."""
+    """Returns the names of the files, in the order of their numbers."""
     names = sorted(map(str, pathlib.Path(setup.scratch).glob(f"*.{kind}")))
     if not names:
         raise ValueError(f"{setup.workload} reads files that `penstock bench` writes, but there are none in "
@@ -31,7 +31,7 @@ def files(setup: wire.Setup, kind: str) -> list[str]:
 
 
 class Images:
-    """Reads batches of (numbers, pixels), the numbers from 0 up, or from 0 up to `numbers` again and again."""
+    """Reads batches of (numbers, pixels). The numbers count up from 0, and start again at 0 instead of `numbers`."""
 
     def __init__(self, numbers: int = 1 << 62):
         self._due, self._numbers = 0, numbers
@@ -65,7 +65,7 @@ class Windows:
 
 
 class Tokens:
-    """Reads batches of windows. Tokens are numbered through all shards."""
+    """Reads batches of windows. Tokens are numbered consecutively over all shards."""
 
     def __init__(self, setup: wire.Setup):
         names = files(setup, "bin")
@@ -84,12 +84,12 @@ class Tokens:
 
 
 def read_record(name: str) -> np.ndarray:
-    """The one record of a TFRecord file as uint8. Its checksum is not looked at: numpy has none of that kind."""
+    """Returns the only record of a TFRecord file as uint8. Does not check its CRC32C, which NumPy cannot compute."""
     return np.fromfile(name, np.uint8, int(np.prod(VOLUME)), offset=RECORD_HEAD)
 
 
 class Volumes:
-    """Reads widened records, whose first and last 8 values say which one it is."""
+    """Reads widened records. The first and the last 8 values of each are its number."""
 
     def __init__(self, setup: wire.Setup):
         self._due, self._count = 0, len(files(setup, "tfrecord"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ray Data: actors fill blocks of at most 32 MiB in the object store, the consumer takes an element at a time."""
+"""Ray Data: actors fill blocks of at most 32 MiB in the object store; the consumer takes one element at a time."""
 from __future__ import annotations
 
 import contextlib
@@ -23,7 +23,7 @@ Batch = dict[str, np.ndarray]
 
 
 class Fill:
-    """An actor: it makes its source once."""
+    """An actor, which makes its source once."""
 
     def __init__(self, setup: wire.Setup):
         self._rows = elements.make_source(setup)
@@ -44,7 +44,7 @@ def read_all(setup: wire.Setup) -> Iterator[Batch]:
 
 
 class Reader:
-    """Ray keeps no order: the id of an element says which one it is, and must not come twice in a pass."""
+    """Reads elements in any order, because Ray keeps none. Each id must come only once in a pass."""
 
     def __init__(self, setup: wire.Setup):
         self._in_source, self._in_pass = setup.in_source, rows_in_block(setup) * BLOCKS
@@ -62,7 +62,8 @@ class Reader:
 
 
 def end_cluster() -> None:
-    """All of it at once: ray.shutdown() takes seconds, and agents outlive a driver that is killed meanwhile."""
+    """Kills all processes of the cluster. ray.shutdown() takes seconds, and if the driver is killed during them, Ray's
+    agents outlive it."""
     for pid in measure.children(os.getpid()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Windows of peers in turn, and their records, a JSON object a line; a table for people on standard error.
+"""Measures windows of several peers in turn. Prints one JSON object per line, and a table for people on standard error.
 
-The ratios are of the first named to each of the others, window by window. A name is one of start.py's, or
-the command line of any program that speaks wire.py.
+The first peer is compared with each of the others, window by window. A peer is a name that start.py knows, or the
+command line of any program that speaks the protocol of wire.py.
 """
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Side:
         self.roles: measure.Roles = self.about.pop("pids", {})
 
     def rest(self, signal_number: int = signal.SIGSTOP) -> None:
-        """None of its processes runs until it is woken: what it would prepare in others' windows would be theirs to
-        pay for, and its own to be counted."""
+        """Stops all of its processes until wake(). Otherwise it would prepare elements during the others' windows: this
+        would slow them down, and its own rate would be too high."""
         for pid in [*measure.children(self._process.pid), self._process.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal_number)
@@ -55,7 +55,7 @@ class Side:
         self.rest(signal.SIGCONT)
 
     def _ask(self, line: Record) -> Record:
-        """Its answer; empty, and `error` says why, if it has none."""
+        """Returns the peer's answer. If there is none, it is empty and `error` is the reason."""
         with contextlib.suppress(BrokenPipeError):  # if it has ended, its last output has the reason
             self._process.stdin.write(json.dumps(line) + "\n")
             self._process.stdin.flush()
@@ -72,7 +72,7 @@ class Side:
                 **{field: self.setup[field] for field in ("element_bytes", "workers", "consumers")}}
 
     def window(self, seconds: float) -> None:
-        """One more in `windows`, but if there is an error. What lay ready is read before, unmeasured."""
+        """Appends a window to `windows`, unless there is an error. Elements that were ready are read before it."""
         self.wake()
         self._measure(seconds)
         self.rest()
@@ -133,7 +133,7 @@ def summary(side: Side) -> Record:
 
 
 def comparison(ours: Side, other: Side) -> Record:
-    """How `ours` stands beside `other`; medians over the pairs that were kept."""
+    """Returns the comparison of `ours` with `other`: medians over the pairs that were kept."""
     record = {**ours.case(), "summary": True, "limit": other.name, "pairs": len(other.windows)}
     pairs = kept_pairs(ours, other)
     if pairs:
@@ -142,7 +142,7 @@ def comparison(ours: Side, other: Side) -> Record:
                    "best_ratio": max(rates)}
         for field in ("cpu", "trainer_cpu"):
             used = [(one[field + "_s_per_gb"], two[field + "_s_per_gb"]) for one, two in pairs]
-            # Ticks are 10 ms, so a short window may have none.
+            # CPU time is counted in ticks of 10 ms, so it may be 0 in a short window.
             record[field + "_ratio"] = statistics.median(one / two for one, two in used) if all(
                 two for _, two in used) else None
     return {**record, "error": other.error} if other.error else record
@@ -166,7 +166,7 @@ def run_case(names: list[str], setup: Record, pairs: int, seconds: float) -> lis
     try:
         for name in names:
             sides.append(Side(name, setup))
-        for side in sides:  # as late as this: a service takes minutes without reads, while others start, for an outage
+        for side in sides:  # only now: while others start, a service would take minutes without reads for an outage
             side.rest()
         for _ in range(pairs):
             for side in sides:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dispatcher or worker of a peer: the peer's own script once more, as a process."""
+"""A dispatcher or worker of a peer: a process that runs the peer's own script."""
 from __future__ import annotations
 
 import subprocess
@@ -7,8 +7,8 @@ import sys
 
 
 class Server:
-    """`script` is run with `--role` and `--dispatcher`. It says one line when it is ready, kept in `said`, and ends with its
-    input, so also when the consumer is killed."""
+    """Runs `script` with `--role` and `--dispatcher`. The script prints one line when it is ready, which is kept in `said`,
+    and ends when its input ends, so also when the consumer is killed."""
 
     def __init__(self, script: str, role: str, dispatcher: str = ""):
         self._process = subprocess.Popen([sys.executable, script, "--role", role, "--dispatcher", dispatcher],

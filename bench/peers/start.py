@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Becomes a peer, in the environment that `./run deps peers` made for it.
+"""Replaces this process by a peer, in the environment that `./run deps peers` made for it.
 
-    start.py NAME        speaks wire.py
-    start.py --list      the names
+    start.py NAME        runs the peer, which speaks the protocol of wire.py
+    start.py --list      prints the names of the peers
 
-"penstock-python" is ours, in no such environment: PENSTOCK_PEER_PYTHON is an interpreter that imports it (default:
-python3), with build/release/python on its path where that was built.
+"penstock-python" is Penstock itself and has no such environment. It runs in the interpreter PENSTOCK_PEER_PYTHON (default:
+python3), with PYTHONPATH and then build/release/python on its module path.
 """
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PEERS = {
 
 
 def with_our_module() -> dict[str, str]:
-    """The environment's variables, in which `import penstock` finds the one that was built here, unless there is one."""
+    """Returns variables with which `import penstock` finds the module built here, after PYTHONPATH."""
     paths = [os.environ.get("PYTHONPATH", ""), str(OUR_MODULE)]
     return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data service: a dispatcher, workers and the consumer, each a process; no compression.
+"""tf.data service: a dispatcher, workers and the consumer, each in its own process, without compression.
 
     tfdata_service.py [--variant TEXT]
 """
@@ -21,7 +21,7 @@ service = tf.data.experimental.service
 
 
 def images(setup: wire.Setup) -> tf.data.Dataset:
-    """I1 as TensorFlow's ResNet does it: only the region is decoded."""
+    """Prepares I1 as TensorFlow's ResNet does: only the region is decoded."""
 
     def prepare(number: tf.Tensor, name: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         jpeg = tf.io.read_file(name)
@@ -45,7 +45,7 @@ def volumes(setup: wire.Setup) -> tf.data.Dataset:
 
 
 def make_dataset(setup: wire.Setup) -> tuple[tf.data.Dataset, Any]:
-    """The dataset, and who reads its elements."""
+    """Returns the dataset and the reader of its elements."""
     setup.only("T1", "T1-0", *prepared.OF_IMAGES, "C1")
     if setup.workload in prepared.OF_IMAGES:
         return images(setup), prepared.Images()
@@ -55,10 +55,10 @@ def make_dataset(setup: wire.Setup) -> tuple[tf.data.Dataset, Any]:
 
 
 def buffers(setup: wire.Setup) -> tf.data.Dataset:
-    """Slices of one tensor that the worker makes: tf.data hands them on by reference."""
+    """Returns slices of one tensor that the worker makes. tf.data passes them on by reference."""
 
     def source() -> tf.Tensor:
-        ours = tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int64)  # not the same in two workers
+        ours = tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int64)  # differs between workers
         stamp = (tf.bitwise.left_shift(ours, tf.constant(elements.SOURCE_SHIFT, tf.int64))
                  + tf.range(setup.in_source, dtype=tf.int64))[:, tf.newaxis]
         body = tf.random.stateless_uniform([setup.in_source, setup.element_bytes // 8 - 2], [0, 0], None, None,
@@ -71,7 +71,7 @@ def buffers(setup: wire.Setup) -> tf.data.Dataset:
 
 
 def run_server(role: str, dispatcher: str) -> None:
-    """As server.Server runs it."""
+    """Runs the process that server.Server starts."""
     if role == "dispatcher":
         server = service.DispatchServer(service.DispatcherConfig(port=0))
         print(server.target.split("://")[1], flush=True)
@@ -79,7 +79,7 @@ def run_server(role: str, dispatcher: str) -> None:
         server = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher))
         print("ready", flush=True)
     sys.stdin.read()
-    os._exit(0)  # its orderly stop waits for readers that are gone
+    os._exit(0)  # an orderly stop would wait for readers that have ended
 
 
 def start(setup: wire.Setup, variant: str) -> wire.Peer:
@@ -113,4 +113,4 @@ if __name__ == "__main__":
         run_server(args.role, args.dispatcher)
     code = wire.serve(lambda setup: start(setup, args.variant))
     sys.stderr.flush()
-    os._exit(code)  # threads of the client may still wait for servers that are gone
+    os._exit(code)  # threads of the client may still wait for servers that have ended

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's DataLoader: each worker makes arrays or, for images, tensors, which are copied once, into shared memory."""
+"""torch's DataLoader: workers make arrays or, for images, tensors. Each is copied once, into shared memory."""
 from __future__ import annotations
 
 import os
@@ -59,7 +59,7 @@ class Volumes(torch.utils.data.Dataset):
 
 
 def open_loader(setup: wire.Setup) -> tuple[Loader, Any, dict[str, Any]]:
-    """The loader, who reads its elements, and what is to be said of them."""
+    """Returns the loader, the reader of its elements, and further settings for the record."""
     if setup.workload in prepared.OF_IMAGES:
         import torch_images
         return Loader(Images(setup), prepared.IMAGES, num_workers=setup.workers), prepared.Images(), torch_images.ABOUT

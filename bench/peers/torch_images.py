@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""I1's images by torchvision: what the loaders of torch have in common."""
+"""I1's images, prepared with torchvision for torch_dataloader.py and webdataset_loader.py."""
 from __future__ import annotations
 
 import torch
@@ -13,7 +13,7 @@ ABOUT = {"torchvision": torchvision.__version__, "antialias": False}
 
 
 def prepare(jpeg: torch.Tensor) -> torch.Tensor:
-    """The bytes of a file to an image [3, 224, 224], a random region of it, mirrored half of the time."""
+    """Decodes a file's bytes and resizes a random region to [3, 224, 224], mirrored half of the time."""
     image = torchvision.io.decode_jpeg(jpeg, torchvision.io.ImageReadMode.RGB)
     region = RandomResizedCrop.get_params(image, list(prepared.AREA), list(prepared.ASPECT))
     image = functional.resized_crop(image, *region, [prepared.SIDE, prepared.SIDE], antialias=False)

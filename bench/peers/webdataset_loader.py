@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WebDataset: images out of a tar file, prepared by torchvision as those of torch_dataloader.py."""
+"""WebDataset: images from a tar file, prepared with torchvision as in torch_dataloader.py."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -15,7 +15,7 @@ import prepared
 import torch_images
 import wire
 
-SAMPLES = 1024  # in the tar file, which repeats the images so that it is seldom reopened
+SAMPLES = 1024  # in the tar file. The images repeat in it, so that it is seldom reopened.
 
 
 def write_tar(setup: wire.Setup) -> str:

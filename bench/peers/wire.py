@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a bench and a peer say to each other: a JSON object a line, over standard input and output.
-bench/wire.h has the same lines.
+"""The protocol between a bench and a peer: one JSON object per line, over standard input and output.
+bench/wire.h describes the same lines.
 
     bench                       peer
     setup                   →
@@ -9,8 +9,8 @@ bench/wire.h has the same lines.
                             ←   {"seconds", "elements", "bytes", "p50_us", …} or {"error": text, "data_loss": bool}
     end of input            →   ends
 
-Whoever drives measures CPU and memory by the pids. Latencies are of the time inside next(): at full speed
-the spacing of elements, not their transit.
+The bench measures CPU and memory by the pids. Latencies are times inside next(). At full speed this is the time between
+two elements, not the time that an element is on its way.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEP_S_OF = {"C1": 0.0035}  # computing time of the reader for each element
 
 
 class WrongElement(Exception):
-    """What was read is not what was due."""
+    """The element read is not the expected one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Setup:
 
     @staticmethod
     def of(line: dict[str, Any]) -> Setup:
-        """ValueError, naming the field, for what no peer does."""
+        """Parses a setup. ValueError, naming the field, if no peer supports it."""
         workload, size = line["workload"], line["element_bytes"]
         if workload not in TOUCH_OF:
             raise ValueError(f"the peers support the workloads {', '.join(TOUCH_OF)}, not {workload}")
@@ -60,19 +60,19 @@ class Setup:
                      line.get("touch", TOUCH_OF[workload]), line.get("scratch", ""))
 
     def only(self, *workloads: str) -> None:
-        """ValueError for a workload that a peer does not have."""
+        """ValueError unless the workload is one of these."""
         if self.workload not in workloads:
             raise ValueError(f"this peer supports the workloads {', '.join(workloads)}, not {self.workload}")
 
     @property
     def in_source(self) -> int:
-        """Elements of one worker's source."""
+        """The number of elements in one worker's source."""
         return self.source_bytes // self.element_bytes
 
 
 @dataclasses.dataclass
 class Peer(Generic[Element]):
-    """A system that runs. `next` brings an element, `read` reads and checks it and says its bytes."""
+    """A running system. `next` returns an element; `read` reads and checks it, and returns its size in bytes."""
     pids: dict[str, list[int]]  # by role: consumer, worker, dispatcher
     about: dict[str, Any]  # system, version, protocol, variant, settings, as in the record
     next: Callable[[], Element]
@@ -104,14 +104,14 @@ def read_window(peer: Peer[Any], seconds: float, step_s: float) -> dict[str, Any
 
 
 def _take_stdout() -> TextIO:
-    """Standard output for our lines alone; what libraries print goes to standard error."""
+    """Returns standard output, for our lines only. Output of libraries goes to standard error from now on."""
     ours = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     return ours
 
 
 def serve(start: Callable[[Setup], Peer[Any]]) -> int:
-    """Speaks the lines above until the input ends. The exit code."""
+    """Answers the bench's lines until the input ends. Returns the exit code."""
     out = _take_stdout()
     peer: Peer[Any] | None = None
     step_s = 0.0
@@ -126,7 +126,7 @@ def serve(start: Callable[[Setup], Peer[Any]]) -> int:
             else:
                 answer = read_window(peer, order["seconds"], step_s)
             print(json.dumps(answer), file=out)
-    except Exception as error:  # the driver shows any error in a row
+    except Exception as error:  # the bench shows any error in a row
         print(json.dumps({"error": f"{type(error).__name__}: {error}", "data_loss": isinstance(error, WrongElement)}),
               file=out)
         return 1

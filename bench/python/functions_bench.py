@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Images a second of a Python function that decodes JPEG, by how many workers run it in a process each.
+"""Measures how many images per second a Python function decodes from JPEG, by the number of workers that run it.
 
     functions_bench.py [--workers N…] [--window S] [--rounds N]
 
-Needs `penstock` on PYTHONPATH, OpenCV (the peer `grain` has it: build/peers/grain/bin/python), and PENSTOCK_COMMAND, the
-built command. All that is measured takes turns, so that the machine's speed is the same for all. The images are
-500 × 375; each is decoded, resized to 224 × 224, and read here by number: one that comes twice ends it.
+Needs `penstock` on PYTHONPATH, OpenCV (the peer `grain` has it: build/peers/grain/bin/python), and the path of the built
+command in PENSTOCK_COMMAND. Each worker has one Python process. The numbers of workers are measured in turn, so that
+the machine's speed is the same for all. The images are 500 × 375, and are decoded and resized to 224 × 224. The program
+fails if an image comes twice.
 """
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ service = ps.data.service
 
 SIDE = 224  # pixels
 BATCH = 16
-LEAD_S = 0.5  # of a window: read first, not measured
+LEAD_S = 0.5  # read before each window, and not measured
 
 
 def make_jpeg() -> bytes:
-    """With as much detail as a photograph has, by its bytes: some 60 KB."""
+    """Returns a JPEG with about as much detail as a photograph: some 60 KB."""
     noise = np.random.default_rng(0).integers(0, 256, (94, 125, 3), np.uint8)
     return cv2.imencode(".jpg", cv2.resize(noise, (500, 375), interpolation=cv2.INTER_CUBIC))[1].tobytes()
 
@@ -50,7 +51,7 @@ def decoder():
 
 
 class Side:
-    """A dispatcher here, and workers with a Python process each."""
+    """A dispatcher in this process, and workers that each have one Python process."""
 
     def __init__(self, stack: contextlib.ExitStack, workers: int):
         self.rates: list[float] = []

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What reading costs in Python, beside nothing but a clock.
+"""Measures what reading an element costs in Python.
 
-    next_bench.py landed [--bytes N…]   time of next(it) through a service whose elements lie in this process's slots,
-                                        until there is an array; and the CPU of this process, all its
-                                        threads, for one, beyond that of the same loop over an array of its own
-    next_bench.py loop                  `for x in ds` without a service: CPU for an element, by what an element is
+    next_bench.py landed [--bytes N…]   reads through a service, with elements ready in this process's slots: the time of
+                                        next(it) until there is a NumPy array, and the CPU time of all threads of this
+                                        process per element, less that of the same loop over an array of its own
+    next_bench.py loop                  `for x in ds` without a service: CPU time per element, for several kinds of element
 
-Needs `penstock` on PYTHONPATH. Servers run in a process of their own. Nobody reads the elements: what a trainer does
-with them comes on top. A line a case, on standard output a JSON object each, for people on standard error.
+Needs `penstock` on PYTHONPATH. The servers run in a separate process. Nothing reads the elements' contents, so a trainer
+needs more time. Prints one JSON object per case, and a line for people on standard error.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ service = ps.data.service
 
 FILE_BYTES = 64 << 20  # source of the workers' elements
 WARM = 100  # elements that are not counted
-STEP_S = 0.002  # of a trainer: long enough for a worker to refill returned slots
+STEP_S = 0.002  # of the trainer; a worker can refill returned slots in this time
 LOOP_ELEMENTS = 500_000
 
 KINDS: dict[str, Callable[[ps.Dataset], Iterator[Any]]] = {"Tensor": iter, "NumPy": ps.Dataset.as_numpy_iterator}
@@ -44,7 +44,7 @@ def quantiles(nanoseconds: list[int]) -> dict[str, float]:
 
 
 def serve() -> int:
-    """A dispatcher and a worker, until the input ends."""
+    """Runs a dispatcher and a worker until the input ends."""
     dispatcher = service.DispatchServer()
     worker = service.WorkerServer(service.WorkerConfig(dispatcher.target.split("://")[1]))
     print(dispatcher.target, flush=True)
@@ -56,7 +56,7 @@ def serve() -> int:
 
 @contextlib.contextmanager
 def servers() -> Iterator[str]:
-    """Where they serve."""
+    """Yields the address of the dispatcher."""
     with subprocess.Popen([sys.executable, __file__, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True) as process:
         target = process.stdout.readline().strip()

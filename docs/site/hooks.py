@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What MkDocs is told beside mkdocs.yml: where links out of docs/ lead, and the reference of the Python package."""
+"""Hooks of MkDocs, in addition to mkdocs.yml: targets of links out of docs/, and the reference of the Python package."""
 import logging
 import pathlib
 import re
@@ -31,7 +31,8 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links that leave docs/ go to the published tree (`repo_url`); without one their text stays. Each must exist."""
+    """Rewrites links that leave docs/: to the published tree if there is a `repo_url`, else to plain text. Warns of a link
+    to a missing file."""
 
     def rewritten(match):
         text, target, anchor = match[1], match[2], match[3] or ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the Python package from its docstrings and signatures: Markdown, a class or function under each heading."""
+"""Makes Markdown pages of the Python package from its docstrings and signatures, with a heading for each class or function."""
 import dataclasses
 import functools
 import importlib
@@ -15,7 +15,7 @@ FRAMEWORKS = ("torch", "jax", "keras")
 
 
 class Absent(types.ModuleType):
-    """Stands for a framework's module where the framework is not installed; what is taken from it is an empty class."""
+    """Replaces a module of a framework that is not installed. Each of its attributes is an empty class."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -24,7 +24,7 @@ class Absent(types.ModuleType):
 
 
 class AbsentFrameworks:
-    """Finds their modules, behind all other finders."""
+    """Finds modules of the frameworks that no other finder has found."""
 
     def find_spec(self, name, path=None, target=None):
         ours = name.split(".")[0] in FRAMEWORKS
@@ -42,7 +42,7 @@ sys.meta_path.append(AbsentFrameworks())
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """`names`: what of `module` stands there; None: all that no other page has."""
+    """`names`: the names of `module` that the page describes; None: all names that no other page has."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class Page:
     names: str = None
 
     def members(self):
-        """(name, object), in the order of `names`, or of the alphabet."""
+        """Returns (name, object), in the order of `names`, or in alphabetical order."""
         module = importlib.import_module(self.module)
         if self.names is not None:
             return [(name, getattr(module, name)) for name in self.names.split()]
@@ -65,13 +65,14 @@ class Page:
         ]
 
     def markdown(self):
-        """(the page, names of classes and Python functions without a docstring). Members without one are left out."""
+        """Returns (page, names of classes and Python functions without a docstring). Members of classes that have no
+        docstring are left out of the page."""
         prefix = "ps" + self.module.removeprefix("penstock")
         lines, undocumented = [f"# {self.title}", ""], []
         if self.names is None and self.module != "penstock":
             lines += [_prose((importlib.import_module(self.module).__doc__ or "").strip()), ""]
         for name, value in self.members():
-            of_operation = inspect.isbuiltin(value)  # pages have what they do: docs/expressions.md
+            of_operation = inspect.isbuiltin(value)  # docs/expressions.md describes the operations
             if not _doc(value) and not of_operation:
                 undocumented.append(f"{prefix}.{name}")
             lines += _class(prefix, name, value) if inspect.isclass(value) else _function(2, f"{prefix}.{name}", value)
@@ -120,7 +121,8 @@ def _class(prefix, name, value):
 
 
 def _own(value):
-    """Public members of a class and of its bases that have no place of their own: the bases' first, each as written."""
+    """Returns the public members of a class and of its bases that are on no page: first those of the bases, each in the
+    order of the source."""
     found = {}
     for base in value.__bases__:
         if base.__module__.startswith("penstock") and not _has_a_place(base):
@@ -133,7 +135,7 @@ def _own(value):
 
 @functools.cache
 def _has_a_place(of):
-    """Whether a class stands on one of the pages, or is Python's own that users know."""
+    """Returns whether a class is on one of the pages, or is one of Python's own classes that users know."""
     if not of.__module__.startswith("penstock"):
         return of.__name__ not in ("object", "pybind11_object")
     return any(of is value for page in PAGES for _, value in page.members())
@@ -148,7 +150,7 @@ def _function(level, name, value):
 
 
 def _signature(name, value):
-    """What a call looks like; "" for what is not made by a call."""
+    """Returns the signature of a call; "" if users do not call it."""
     overloads = re.findall(rf"^\d+\. ({name}\(.*)", inspect.getdoc(value) or "", re.M)
     if overloads:
         return "\n".join(map(_as_python, overloads))
@@ -170,12 +172,12 @@ def _signature(name, value):
 
 
 def _as_python(signature):
-    """What pybind11 wrote, in the names that users see."""
+    """Returns a signature that pybind11 wrote, with the names that users see."""
     return re.sub(r"penstock\._core\.(?:ops\.)?|typing\.", "", signature)
 
 
 def _doc(value):
-    """The docstring without the signature that pybind11 puts first; "" where it is inherited or made by itself."""
+    """Returns the docstring without pybind11's signature at its start; "" if it is inherited or generated."""
     text = inspect.getdoc(value) or "" if not inspect.isclass(value) else inspect.cleandoc(value.__doc__ or "")
     if dataclasses.is_dataclass(value) and text.startswith(f"{value.__name__}("):
         return ""
@@ -193,7 +195,7 @@ def _is_enum(value):
 
 
 def _prose(text):
-    """A docstring as Markdown: what is neither code nor between backticks is taken as it stands."""
+    """Returns a docstring as Markdown. Special characters outside code and backticks are escaped."""
     def line(words):
         if words.startswith("    "):
             return words

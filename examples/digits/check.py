@@ -5,8 +5,8 @@
     check.py --files 'train-*.tfrecord' --epochs N LOG…
 
 Does not use Penstock: it reads the record numbers from the files and compares
-them with the trained rows in the logs, pass by pass. Rows after the state from
-which a restarted trainer continued do not count.
+them with the trained rows in the logs, pass by pass. If a trainer was restarted
+from a state, the rows that it had logged after that state do not count.
 """
 import argparse
 import collections

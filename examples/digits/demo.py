@@ -22,11 +22,11 @@ import time
 from processes import DemoFailed, Process, ReceivedCount
 
 HERE = pathlib.Path(__file__).resolve().parent
-SHARDS = 11  # not a divisor of the number of held-out rows, so that all shards get all digits
+SHARDS = 11  # does not divide the number of held-out rows, so that all shards get all digits
 
 
 def rows_of(log):
-    """Returns (rows in the history, whether the trainer saw the end)."""
+    """Returns (rows in the history, whether the trainer has reached the end)."""
     rows, ended = 0, False
     with contextlib.suppress(FileNotFoundError):
         for line in open(log):
@@ -74,7 +74,7 @@ class Demo:
         return {"PENSTOCK_FAIL_POINT": self.args.fail_point}
 
     def in_recovery(self):
-        """Returns whether only a dispatcher that was killed before meets the fail point."""
+        """Returns whether the fail point is only reached by a dispatcher that recovers after a kill."""
         return (self.args.fail_point or "").startswith("in_recovery")
 
     def start_dispatcher(self):
@@ -83,7 +83,7 @@ class Demo:
             "--fault-tolerant-mode", "--worker-timeout-ms", 2000, "--client-timeout-ms", 20000, env=self.fail_env("dispatcher"))
         port = self.dispatcher.wait_until_ready(r"ready at localhost:(\d+)")[1]
         self.service = f"grpc://localhost:{port}"
-        # Keeps the address for the next start.
+        # The next dispatcher gets the same address.
         self.dispatcher.command[self.dispatcher.command.index("--port") + 1] = port
 
     def start_worker(self, env=None):
@@ -164,7 +164,7 @@ class Demo:
         for reason in sorted({r for trainer in self.trainers for r in links_of(trainer.out)}):
             print(f"  links over {reason}", flush=True)
         if self.args.kill != "none" and pending:
-            print("demo: the run ended before anything was killed")
+            print("demo: the run ended before a process was killed")
 
     def progress(self, rows, total, rate, states):
         line = f"  {rows:6d} of {total} rows  {rate:6.0f} rows/s  trainers {shares([r for r, _ in states])}"
@@ -246,7 +246,7 @@ def parse_arguments():
     add = parser.add_argument
     add("--bin", default="build/release/bin", help=argparse.SUPPRESS)
     add("--protocol", metavar="NAME",
-        help="data_transfer_protocol of the trainers (default: from the environment or the settings file, "
+        help="data_transfer_protocol of the trainers (default: as in the environment or the settings file, "
         "else the workers' preference)")
     add("--fallback", metavar="NAME,…", help="protocols that trainers use if --protocol is not possible")
     add("--worker-protocol", metavar="NAME", help="data_transfer_protocol of the started workers")
@@ -255,7 +255,7 @@ def parse_arguments():
         help="process to kill (default: worker; none with --dispatcher)")
     add("--kill-at", metavar="MOMENT", type=moment,
         help="when to kill: a fraction of all rows, 0 to 1, or 'late': in the last pass, after the other trainer "
-        "saw the end (default: random)")
+        "has reached the end (default: random)")
     add("--fail-point", metavar="NAME:COUNT",
         help="fail point at which the process of --kill dies by itself instead (control/observe/fail_point.h)")
     add("--seed", metavar="N", type=int, default=1, help="random seed (default: %(default)s)")
@@ -265,7 +265,7 @@ def parse_arguments():
         help="accuracy on the held-out rows that the run must reach (default: %(default)s)")
     add("--dispatcher", metavar="HOST:PORT", help="use this running service instead of starting one")
     add("--workers", metavar="HOST:PORT,…", type=lambda text: text.split(","), default=[],
-        help="metrics addresses of its workers, to show each worker's share; with --dispatcher")
+        help="with --dispatcher: metrics addresses of its workers, to show each worker's share")
     add("--data", metavar="FOLDER",
         help="folder for the shards, which the workers must see too (default: a temporary folder); "
         "with --dispatcher")

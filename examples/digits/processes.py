@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's processes: starts them, kills them and asks for their progress."""
+"""The demo's processes: starts them, kills them and reads their progress."""
 import http.client
 import os
 import re
@@ -52,7 +52,7 @@ class Process:
 
 
 class ReceivedCount:
-    """How many of a worker's elements were received, from its /metrics page."""
+    """The number of a worker's elements that clients received, from its /metrics page."""
 
     def __init__(self, address):
         self.url = f"http://{address}/metrics"

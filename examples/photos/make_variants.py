@@ -18,7 +18,7 @@ KINDS = ["420", "444", "progressive", "grey", "cmyk", "rotated", "truncated"]
 
 
 def variant(photo, kind, rng):
-    """(image, options of Image.save) of a random crop of `photo`, re-encoded as `kind`."""
+    """Returns (image, options of Image.save) for a random crop of `photo`, re-encoded as `kind`."""
     width, height = (rng.randint(160, side) for side in photo.size)
     left, top = rng.randint(0, photo.width - width), rng.randint(0, photo.height - height)
     image = photo.crop((left, top, left + width, top + height))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains with 1, 2 and 4 replicas, in one process and in several. All must have the same losses, to
-1e-4, and recognize at least 0.95 of the held-out digits.
+"""Trains with 1, 2 and 4 replicas, in one process and in several. All runs must have the same losses
+within 1e-4, and recognize at least 0.95 of the held-out digits.
     check.py TRAINER MAKE_SHARDS DIGITS_CSV"""
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Penstock: training data by the names of tf.data and its service, without TensorFlow.
+"""Penstock: training data with the names of tf.data and its service, without TensorFlow.
 
     import penstock as ps
 

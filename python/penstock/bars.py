@@ -57,12 +57,12 @@ class Line:
 
 
 def progress(dataset, desc=None, total=None, file=None):
-    """Yields the elements of a dataset, or of an iterator of one, and shows a bar: how many were read, of how many,
+    """Yields the elements of a dataset, or of an iterator over one, and shows a bar: how many were read, of how many,
     and how fast.
 
-    The bar is tqdm's where tqdm is installed (in a notebook its widget). Otherwise it is a line of text on `file`,
-    standard error if None. desc: text before the bar. total: the number of elements, if the dataset's `cardinality()`
-    does not know it.
+    If tqdm is installed, the bar is tqdm's (in a notebook, its widget). Otherwise it is a line of text on `file`,
+    standard error if None. desc: text before the bar. total: the number of elements, needed only if the dataset's
+    `cardinality()` is unknown.
     """
     if total is None and hasattr(dataset, "cardinality"):
         cardinality = dataset.cardinality()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms that make one element of several, and several of one."""
+"""Transforms that make one element from several, or several from one."""
 
 from . import expr, nest
 from .windows import OneWindow, WindowedDataset, WindowsToFlatten
 
 
 class Batching:
-    """The part of Dataset that batches, cuts and groups."""
+    """The part of Dataset that batches, splits and groups elements."""
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
         """Stacks `batch_size` elements into one."""
@@ -29,7 +29,7 @@ class Batching:
         return self._alike(self._core.unbatch())
 
     def rebatch(self, batch_size, drop_remainder=False, name=None):
-        """Produces batches of a different size, or of alternating sizes."""
+        """Produces batches of another size, or of several sizes in turn."""
         sizes = [batch_size] if isinstance(batch_size, int) else [int(size) for size in batch_size]
         return self._alike(self._core.rebatch(sizes, drop_remainder))
 
@@ -62,12 +62,12 @@ class Batching:
         )
 
     def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):
-        """Groups elements into windows of `size`, which may overlap. The result's methods make elements of them."""
+        """Groups elements into windows of `size`, which may overlap. The result's methods turn windows into elements."""
         return WindowedDataset(self._core.window(size, shift, stride, drop_remainder), self)
 
     def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None, max_age=None):
-        """Groups elements with the same key into windows; reduce_func(key, window) makes a dataset of each. The key
-        that reduce_func gets is None: a window's elements are available, its key is not."""
+        """Groups elements with the same key into windows; reduce_func(key, window) makes a dataset of each window. The
+        key passed to reduce_func is always None: only the window's elements are available."""
         if window_size is None:
             raise ValueError("group_by_window needs one window_size for all keys; window_size_func is not supported")
         core = self._core.group_by_window(expr.traced(key_func, self._spec, []), window_size, max_age)
@@ -83,8 +83,8 @@ class Batching:
         return WindowsToFlatten(windows, reduce) if whole[0] else flat
 
     def rounds(self, num_consumers, bucket=None, cost=None, cost_spread=0.05, max_age=None):
-        """Produces the same elements in rounds of one bucket or of similar cost, for coordinated reads. Must be the
-        last node before `distribute`."""
+        """Arranges elements in rounds for coordinated reads, each from one bucket or of similar cost. Must be the last
+        node before `distribute`."""
         functions = [None if f is None else expr.traced(f, self._spec, []) for f in (bucket, cost)]
         return self._alike(self._core.rounds(num_consumers, *functions, cost_spread, max_age))
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets: immutable graphs of sources and transforms, with tf.data's names and arguments.
 
-Building one reads no data. A mistake (a dtype, a shape, an argument) raises errors.InvalidArgumentError, a
-ValueError, in the call that makes it, and names node and argument. Functions are traced (docs/python.md).
+Building a dataset reads no data. A mistake (a dtype, a shape, an argument) raises errors.InvalidArgumentError, which is
+a ValueError, in the call that makes it. The error names the node and the argument. Functions are traced
+(docs/python.md).
 """
 
 import os
@@ -64,7 +65,7 @@ class Dataset(Sources, Mapping, Batching):
         return self._alike(self._core.cache(os.fspath(filename)))
 
     def with_options(self, options, name=None):
-        """Sets the options in `options`. Options that it leaves at None keep their earlier value."""
+        """Sets the options in `options`. An option that is None there keeps its earlier value."""
         core = self._core.with_options(options.deterministic, options.threading.private_threadpool_size)
         return Dataset(core, self._spec, self._options.merge(options))
 
@@ -73,7 +74,7 @@ class Dataset(Sources, Mapping, Batching):
         return Options().merge(self._options)
 
     def apply(self, transformation_func):
-        """Returns transformation_func(self), so that a function from dataset to dataset fits into a chain."""
+        """Returns transformation_func(self), so that a function from dataset to dataset can be part of a chain."""
         return transformation_func(self)
 
     def distribute(
@@ -110,8 +111,8 @@ class Dataset(Sources, Mapping, Batching):
         seed=None,
         **moved,
     ):
-        """Nodes before it run on the workers of `service`, nodes after it in this process. The arguments are the
-        fields of DistributeOptions (include/penstock/distribute.h); None means the default. Enumerations of
+        """Runs the nodes before it on the workers of `service`; nodes after it run in this process. The arguments are
+        the fields of DistributeOptions (include/penstock/distribute.h); None means the default. Enumerations of
         `data.service` may be given by name: ack_mode="ON_COMMIT"."""
         from .data import service as of_service
 
@@ -124,8 +125,8 @@ class Dataset(Sources, Mapping, Batching):
         return Iterator(self)
 
     def iterator(self, seed=None):
-        """Returns an Iterator. `seed` applies to everything for which the dataset sets no seed; the order then does
-        not depend on earlier reads."""
+        """Returns an Iterator. `seed` applies to all nodes for which the dataset sets no seed. The order then does not
+        depend on earlier reads."""
         return Iterator(self, seed, None if seed is None else 0)
 
     def as_numpy_iterator(self):
@@ -140,7 +141,7 @@ class Dataset(Sources, Mapping, Batching):
         def step(state, element):
             state = expr.nest_of(state, initial_state)
             element = expr.nest_of(element, self._spec)
-            # As in tf.data: an element that is a tuple stays one tuple.
+            # As in tf.data, an element that is a tuple is passed as one tuple.
             with expr.tracing(reduce_func):
                 return expr.as_expr(reduce_func(state, element))
 
@@ -148,7 +149,7 @@ class Dataset(Sources, Mapping, Batching):
         return nest.packer(like)(leaves)
 
     def get_single_element(self, name=None):
-        """Returns the only element. Raises errors.InvalidArgumentError if there are none or several."""
+        """Returns the only element. Raises errors.InvalidArgumentError unless there is exactly one."""
         from . import errors
 
         elements = list(self.take(2))

@@ -6,7 +6,7 @@
         losses = strategy.run(train_step, args=(batch,))          # a PerReplica
         loss = strategy.reduce("MEAN", losses, axis=None)
 
-Replicas that step together may be in several processes: a ReplicaGroup describes them. docs/replicas.md has the
+Replicas that step together may be in several processes. A ReplicaGroup describes them. docs/replicas.md has the
 rules.
 """
 
@@ -51,11 +51,11 @@ ReplicaGroup.launch = property(_launch)
 class InputOptions:
     """How a dataset becomes the replicas' input: tf.distribute's fields, then Penstock's own.
 
-    experimental_fetch_to_device: copy values of replicas on GPUs there; False leaves them in host memory.
-    experimental_per_replica_buffer_size: number of batches made ahead. auto_shard_policy: how a dataset of this
-    process is divided among the pipelines. partial_batches: what happens in a step for which data is missing. steps:
-    number of steps of one pass. replicas_per_element: number of consecutive replicas that get the same element. seed:
-    seed of the passes.
+    experimental_fetch_to_device: whether the values of a replica on a GPU are copied to it; False leaves them in host
+    memory. experimental_per_replica_buffer_size: number of batches made ahead. auto_shard_policy: how a dataset of this
+    process is divided among the pipelines. partial_batches: what happens in a step in which some replicas have no data.
+    steps: number of steps of one pass. replicas_per_element: number of consecutive replicas that get the same element.
+    seed: seed of the passes.
     """
 
     experimental_fetch_to_device: bool = True
@@ -83,7 +83,7 @@ class ValueContext:
 
 @dataclasses.dataclass(frozen=True)
 class ReplicaContext:
-    """The replica for which a function of `Strategy.run` runs."""
+    """The replica for which `Strategy.run` calls a function."""
 
     strategy: "Strategy"
     replica_id_in_sync_group: int
@@ -107,11 +107,11 @@ def in_cross_replica_context():
     return get_replica_context() is None
 
 
-# --- Values and specs of which each replica has its own ---------------------------------
+# --- Values and specs of each replica ----------------------------------------------------
 
 
 class DistributedValues:
-    """A value of each replica of this process, in their order: by `values` and by index."""
+    """The values of the replicas of this process, in order. `values` has all of them; an index selects one."""
 
     def __init__(self, values):
         self.values = tuple(values)
@@ -132,7 +132,7 @@ class PerReplica(DistributedValues):
 
 
 class PerReplicaSpec:
-    """The specs of the replicas' values at one leaf: one TypeSpec per replica."""
+    """The specs of the replicas' values at one leaf, one TypeSpec per replica."""
 
     def __init__(self, *value_specs):
         self.value_specs = tuple(value_specs)
@@ -180,7 +180,7 @@ class Optional:
 
 
 class DistributedDataset:
-    """A dataset as the replicas read it; a Strategy creates it. `for values in dataset` reads it from its start."""
+    """A dataset that the replicas read. A Strategy creates it. `for values in dataset` reads it from its start."""
 
     def __init__(self, core, like):
         self._core = core
@@ -192,7 +192,7 @@ class DistributedDataset:
         return DistributedIterator(self)
 
     def map(self, map_func):
-        """Applies map_func to each replica's element, after the distribution. It is traced, as in Dataset.map."""
+        """Applies map_func to each replica's element, after the distribution. map_func is traced, as in Dataset.map."""
         result = []
         core = self._core.map(expr.traced(map_func, self._spec, result))
         return DistributedDataset(core, result[0])
@@ -202,8 +202,8 @@ class DistributedDataset:
         return DistributedDataset(self._core.prefetch_to_device(depth), self._spec)
 
     def reduce(self, initial_state, reduce_func):
-        """Reads everything and returns the last state. reduce_func(state, values) returns the next state for each step.
-        It is called, not traced."""
+        """Reads everything and returns the last state. For each step, reduce_func(state, values) returns the next state.
+        reduce_func is called, not traced."""
         state = initial_state
         for of_step in self:
             state = reduce_func(state, of_step)
@@ -215,18 +215,18 @@ class DistributedDataset:
 
     @property
     def steps(self):
-        """The number of steps of one pass; UNKNOWN_CARDINALITY if only reading shows it."""
+        """The number of steps of one pass; UNKNOWN_CARDINALITY if it is not known before reading."""
         return self._core.steps
 
     def explain(self):
-        """Returns the tree of nodes of each pipeline of this process."""
+        """Returns the tree of nodes for each pipeline of this process."""
         return self._core.explain()
 
 
 class DistributedIterator:
     """Yields each step's values: nests with PerReplica at the leaves, or the plain element of a single replica.
 
-    Raises ValueError inside a function of `Strategy.run`, where each replica would step by itself.
+    Raises ValueError inside a function of `Strategy.run`, where each replica would advance it separately.
     """
 
     def __init__(self, dataset):
@@ -261,7 +261,7 @@ class DistributedIterator:
         return _per_replica([self._pack(of_replica) for of_replica in leaves])
 
     def get_next(self):
-        """As `next`, but raises errors.OutOfRangeError at the end."""
+        """Same as `next`, but raises errors.OutOfRangeError at the end."""
         try:
             return self.next()
         except StopIteration:
@@ -280,9 +280,9 @@ class DistributedIterator:
         return self.copy_stats()
 
     def copy_stats(self):
-        """Returns a dict for each replica whose values go to a device: the number of elements that were copied there or
-        written by a NIC (`direct`), how often `next` found no free place (`waits`), whether memory is page-locked,
-        and `gpu_direct`."""
+        """Returns a dict for each replica whose values are put on a device: the number of elements that were copied
+        there or written there by a NIC (`direct`), how often `next` found no free place (`waits`), whether memory is
+        page-locked, and `gpu_direct`."""
         return self._core.copy_stats()
 
     def save(self):
@@ -290,11 +290,11 @@ class DistributedIterator:
         return self._core.save()
 
     def restore(self, state):
-        """Restores a saved position. Raises errors.InvalidArgumentError if it is of another dataset or group."""
+        """Restores a saved position. Raises errors.InvalidArgumentError if it was saved for another dataset or group."""
         self._core.restore(state)
 
     def commit(self, state):
-        """Declares a saved state durable, as Iterator.commit."""
+        """Declares a saved state durable, like Iterator.commit."""
         self._core.commit(state)
 
     def stop(self, timeout=10.0):
@@ -321,10 +321,10 @@ class Strategy:
 
     @contextlib.contextmanager
     def scope(self):
-        """For scripts written for TensorFlow; it changes nothing."""
+        """Does nothing; it is for scripts written for TensorFlow."""
         yield self
 
-    # --- What they read
+    # --- Reading
 
     def experimental_distribute_dataset(self, dataset, options=None):
         """Returns a DistributedDataset: each batch of `dataset`, which is a global batch, is divided among the
@@ -335,8 +335,8 @@ class Strategy:
         )
 
     def distribute_datasets_from_function(self, dataset_fn, options=None):
-        """Returns a DistributedDataset of the datasets that dataset_fn(InputContext) returns for each pipeline. Each
-        contains batches for one replica, which are neither cut nor sharded."""
+        """Returns a DistributedDataset of the datasets that dataset_fn(InputContext) returns, one for each pipeline.
+        Each contains batches for one replica, which are neither divided nor sharded."""
         likes = []
 
         def call(context):
@@ -359,22 +359,22 @@ class Strategy:
         return self.distribute_datasets_from_function(dataset_fn, options)
 
     def experimental_distribute_values_from_function(self, value_fn):
-        """Returns a PerReplica of value_fn(ValueContext) for each replica of this process."""
+        """Returns a PerReplica with the result of value_fn(ValueContext) for each replica of this process."""
         group = self.group
         return PerReplica(
             value_fn(ValueContext(group.first_replica + i, group.num_replicas_in_sync))
             for i in range(group.num_local_replicas)
         )
 
-    # --- What they do
+    # --- Computing
 
     def run(self, fn, args=(), kwargs=None):
-        """Calls fn(*args, **kwargs) for each replica of this process; a PerReplica argument becomes the replica's
-        value.
+        """Calls fn(*args, **kwargs) for each replica of this process, with the replica's value in place of each
+        PerReplica argument.
 
-        Each call has a thread of its own, the first one the caller's. All have returned when this returns. The
-        results are nests with PerReplica at the leaves, or the plain result of a single replica. If calls raise, the
-        exception of the first such replica is raised.
+        Each call runs on its own thread; the first one runs on the caller's. All calls have returned when this returns.
+        The results are nests with PerReplica at the leaves, or the plain result of a single replica. If calls raise,
+        the exception of the first such replica is raised.
         """
         if not in_cross_replica_context():
             raise RuntimeError(
@@ -403,9 +403,10 @@ class Strategy:
     def reduce(self, reduce_op, value, axis=None, weights=None):
         """Returns the sum ("SUM", ReduceOp.SUM) or mean over all replicas, as a Tensor at each leaf of `value`.
 
-        axis None: value by value; the shape is equal in all replicas. 0: over the rows of all replicas, whose numbers
-        may differ. Each row counts equally, or with its weight in `weights` (DistributedIterator.row_weights). A
-        value that is not a PerReplica is the value of each replica. All processes get the same bits.
+        axis None: value by value; all replicas must have the same shape. axis 0: over the rows of all replicas, whose
+        numbers of rows may differ. Each row counts equally, or with its weight in `weights`
+        (DistributedIterator.row_weights). A value that is not a PerReplica is the value of each replica. The result is
+        identical, bit by bit, in all processes.
         """
         op = getattr(ReduceOp, reduce_op.upper(), None) if isinstance(reduce_op, str) else reduce_op
         if op is None:
@@ -429,7 +430,7 @@ class Strategy:
     # --- Inside
 
     def _pool(self):
-        if self._threads_of != os.getpid():  # a forked child has none of the parent's threads
+        if self._threads_of != os.getpid():  # a forked child does not have the parent's threads
             self._threads = concurrent.futures.ThreadPoolExecutor(
                 max(1, self.group.num_local_replicas - 1), thread_name_prefix="replica"
             )
@@ -451,15 +452,16 @@ class Strategy:
 
 class MirroredStrategy(Strategy):
     """All replicas in this process, one per device: "GPU:0", "/gpu:0", "/device:GPU:0", or the same with CPU. None
-    means every GPU of this machine, or the CPU if it has no GPU."""
+    means every GPU of this machine, or the CPU if there is no GPU."""
 
     def __init__(self, devices=None):
         super().__init__(ReplicaGroup.mirrored([] if devices is None else list(devices)))
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """One process per replica, or per several `devices` with a replica each, as torchrun, Slurm or Open MPI set it up.
-    The processes are connected over TCP: process 0 listens at `address`, or else at MASTER_ADDR:MASTER_PORT."""
+    """Replicas in several processes that torchrun, Slurm or Open MPI started. Each process has one replica, or one for
+    each of `devices`. The processes are connected over TCP: process 0 listens at `address`, by default
+    MASTER_ADDR:MASTER_PORT."""
 
     def __init__(self, devices=("CPU:0",), address=""):
         super().__init__(ReplicaGroup.from_environment(list(devices)).connect(address))
@@ -469,7 +471,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 def _with_policy(options, dataset):
-    """Returns `options`, with the dataset's own sharding policy if they have none."""
+    """Returns `options`, with the dataset's own sharding policy if `options` has none."""
     policy = dataset.options().experimental_distribute.auto_shard_policy
     options = InputOptions() if options is None else options
     if policy is None or options.auto_shard_policy != AutoShardPolicy.AUTO:
@@ -507,7 +509,7 @@ def _of_replica(value, i, count):
 
 
 def _per_replica(results, wrap=PerReplica):
-    """Combines the replicas' results: their nest, if all have the same, with a PerReplica at the leaves."""
+    """Combines the replicas' results. Nests of the same structure become one nest with a PerReplica at each leaf."""
     first = results[0]
     if len(results) == 1:
         return first

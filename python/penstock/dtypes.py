@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of tensors' values, as tf.dtypes has them."""
+"""The types of tensors' values, as in tf.dtypes."""
 
 import numpy as np
 
 
 class DType:
-    """The type of a tensor's values; equal to its name and to the corresponding NumPy dtype.
+    """The type of a tensor's values. It is equal to its name and to the corresponding NumPy dtype.
 
     Use the constants of this module (`penstock.float32`), or `as_dtype`.
     """
@@ -17,7 +17,7 @@ class DType:
 
     @property
     def as_numpy_dtype(self):
-        """NumPy's scalar type; `object` for strings. bfloat16 needs the package ml_dtypes."""
+        """NumPy's scalar type, or `object` for strings. bfloat16 needs the package ml_dtypes."""
         if self.name == "string":
             return np.object_
         if self.name == "bfloat16":
@@ -91,8 +91,8 @@ _STRINGS = (str, bytes, np.str_, np.bytes_, np.object_)
 
 
 def as_dtype(value):
-    """Returns the DType of a name, a NumPy dtype or scalar type, a Python type, or a DType itself. Raises TypeError for
-    others."""
+    """Returns the DType for a name, a NumPy dtype or scalar type, a Python type, or a DType. Raises TypeError for other
+    values."""
     if isinstance(value, DType):
         return value
     if isinstance(value, str) and value in _BY_NAME:

@@ -7,7 +7,7 @@ NotImplementedError.
 
 
 class Error(Exception):
-    """The base of all errors. `code` is the canonical code; `message` names the mistake, its place, and the remedy."""
+    """The base class of all errors. `code` is the canonical code. `message` names the mistake, its place, and a remedy."""
 
     code = 2
 
@@ -20,8 +20,8 @@ OpError = Error  # TensorFlow's name
 
 
 class VolatileCallWarning(UserWarning):
-    """A function of a dataset read a clock or drew a random number while it was traced. The value is one constant for
-    all elements."""
+    """A function of a dataset read a clock or drew a random number while it was traced. The value is the same constant
+    for all elements."""
 
 
 class CancelledError(Error):
@@ -43,7 +43,7 @@ class InvalidArgumentError(Error, ValueError):
 
 
 class DeadlineExceededError(Error, TimeoutError):
-    """A wait took longer than its timeout; nothing is lost. A TimeoutError."""
+    """A wait took longer than its timeout; no data is lost. A TimeoutError."""
 
     code = 4
 
@@ -67,7 +67,7 @@ class PermissionDeniedError(Error):
 
 
 class ResourceExhaustedError(Error):
-    """There is no memory, slot or quota left; the message names both sizes."""
+    """Memory, slots or a quota are used up; the message names the requested and the available size."""
 
     code = 8
 

@@ -15,7 +15,7 @@ _ops = _core.ops
 
 
 class Untraceable(TypeError):
-    """The function needs values, or does something that cannot be recorded: only Python can run it."""
+    """The function needs values, or does something that cannot be recorded, so only Python can run it."""
 
 
 class _Tracing(threading.local):
@@ -27,7 +27,7 @@ _tracing = _Tracing()
 
 @contextlib.contextmanager
 def tracing(function):
-    """Context in which this thread traces this function of a dataset."""
+    """A context in which this thread traces the function of a dataset."""
     outermost = _tracing.depth == 0
     _tracing.depth += 1
     try:
@@ -43,7 +43,7 @@ def is_tracing():
 
 
 def as_expr(value):
-    """Returns a nest of Exprs, Python values, arrays and tensors as one Expr. Python numbers take the dtype of the
+    """Returns a nest of Exprs, Python values, arrays and tensors as one Expr. A Python number gets the dtype of the
     other operand."""
     if isinstance(value, Expr):
         return value
@@ -77,8 +77,8 @@ def nest_of(expr, like):
 
 
 def traced(function, like, result):
-    """Returns `function` as a function from Expr to Expr. The members of a tuple element are its arguments, one by one.
-    The nest that it returns is appended to the list `result`."""
+    """Returns `function` as a function from Expr to Expr. If elements are tuples, their members are passed as separate
+    arguments. The nest that `function` returns is appended to the list `result`."""
 
     def call(element):
         element = nest_of(element, like)
@@ -214,7 +214,7 @@ def _reduction(function):
 
 
 def _along(function):
-    """As in NumPy: without an axis, along all values in a row."""
+    """As in NumPy: without an axis, the tensor is flattened first."""
 
     def along(x, *arguments, axis=None):
         return function(_ops.reshape(x, [-1]), *arguments, 0) if axis is None else function(x, *arguments, axis)
@@ -236,7 +236,7 @@ def _ndim(expr):
     return len(shape)
 
 
-# NumPy's functions, and what they become on an Expr (docs/tracing.md lists them).
+# NumPy's functions and their replacements for an Expr (docs/tracing.md lists them).
 NUMPY = {
     np.add: _add,
     np.subtract: _ops.subtract,

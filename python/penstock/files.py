@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets of the contents of files.
+"""Datasets that read files.
 
-`filenames`: one name, several names, a dataset of names, or, in a function, an element that is a name.
+`filenames`: one name, several names, a dataset of names, or, inside a traced function, an element that is a name.
 """
 
 import os
@@ -17,7 +17,7 @@ def TFRecordDataset(filenames, compression_type=None, buffer_size=None, num_para
 
 
 def TextLineDataset(filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
-    """Lines of text files without their ends, as scalar strings."""
+    """Lines of text files without their line breaks, as scalar strings."""
     return _of_files(
         filenames, num_parallel_reads, lambda names: _core.Dataset.text_line(names, compression_type or "")
     )
@@ -44,7 +44,7 @@ def FixedLengthRecordDataset(
 
 
 def TarShards(filenames, fields, url=False, skip_incomplete=False):
-    """Samples of tar files as WebDataset writes them: dicts of "__key__" and a scalar string per field."""
+    """Samples of tar files that WebDataset has written: dicts with "__key__" and a scalar string per field."""
     return _of_files(
         filenames, None, lambda names: _core.Dataset.tar_shards(names, list(fields), url, skip_incomplete)
     )
@@ -64,7 +64,7 @@ def TokenShards(
 
 
 def NpyDataset(filenames, element_spec, rows=True):
-    """Rows of arrays that NumPy saved (.npy; .npz with a dict as spec), or whole files."""
+    """Rows of arrays that NumPy has saved (.npy, or .npz with a dict as spec), or the arrays of whole files."""
     plain = spec.plain(element_spec)
     return _of_files(filenames, None, lambda names: _core.Dataset.npy(names, plain, rows), element_spec)
 

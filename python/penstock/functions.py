@@ -36,11 +36,11 @@ class PyFunction:
         return self._recorded("map", self.output_signature, args)
 
     def rows(self, *args):
-        """Returns all elements that the function returns for these arguments, as one tensor with one more dimension."""
+        """Returns all elements that the function returns for these arguments, stacked as one tensor along a new dimension."""
         return self._recorded("rows", nest.map_leaves(_row, self.output_signature), args)
 
     def with_signature(self, output_signature):
-        """Returns itself, or a copy with this signature if it has none."""
+        """Returns the function itself, or a copy with this signature if it has none."""
         if self.output_signature is not None:
             return self
         return PyFunction(self.__penstock_function__, output_signature, *self._options)
@@ -76,8 +76,8 @@ def py_function(function=None, output_signature=None, *, deterministic=True, ver
 
     output_signature: a nest of TensorSpec that describes its result. deterministic: False if equal arguments may give
     different results; such a function is refused where elements are selected by value. version: represents the
-    function when datasets are compared, instead of its pickled bytes. by_value: send it whole even if it could be
-    imported. Also a decorator: `@ps.py_function(output_signature=…)`.
+    function when datasets are compared, instead of its pickled bytes. by_value: sends the function itself even if it
+    could be imported. Also a decorator: `@ps.py_function(output_signature=…)`.
     """
     if function is None:
         return lambda f: PyFunction(f, output_signature, deterministic, version, by_value)
@@ -86,7 +86,7 @@ def py_function(function=None, output_signature=None, *, deterministic=True, ver
 
 def traced_or_sent(build, function, output_signature):
     """Returns build(function), which traces it. With an `output_signature`, returns build(py_function(function)) if
-    tracing fails or returns something else."""
+    tracing fails, or gives a result that does not match the signature."""
     if isinstance(function, PyFunction):
         return build(function)
     try:
@@ -106,8 +106,8 @@ def applied(function, args):
 
 
 def set_python_processes(count):
-    """Sets the number of Python processes that run functions of datasets that this program reads itself. The default is
-    the number of cores. It applies to iterators of datasets that are built after this call."""
+    """Sets the number of Python processes that run the functions of datasets that this program reads itself. The default
+    is the number of cores. The setting applies to iterators of datasets that are built after this call."""
     if count < 1:
         raise ValueError(f"count must be at least 1, not {count}")
     global _processes
@@ -126,7 +126,7 @@ _processes = None
 
 
 def _use():
-    """Makes the processes of this program run functions that are sent from now on."""
+    """Lets the processes of this program run functions that are sent after this call."""
     _core.use_python(*interpreter_and_path(), _processes or len(os.sched_getaffinity(0)))
 
 
@@ -137,7 +137,7 @@ def _row(leaf):
 
 
 def _call(kind, args, output_signature):
-    """Describes to dataplane/python/child.py how leaves become arguments, and results become leaves."""
+    """Returns a description, for dataplane/python/child.py, of how leaves become arguments and results become leaves."""
     leaves = nest.leaves(output_signature)
     for leaf in leaves:
         if type(leaf) is not spec.TensorSpec:
@@ -191,7 +191,7 @@ def _leaf_fits(signature, found):
 
 
 def _inner(function):
-    """Returns the function that functools.partial, at any depth, calls."""
+    """Returns the function inside any number of functools.partial."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
@@ -205,7 +205,7 @@ def _name(function):
 
 
 def _ship(function, by_value):
-    """Returns (name, pickled bytes, or none for a function that can be imported by its name)."""
+    """Returns (name, pickled bytes). The bytes are empty for a function that can be imported by its name."""
     if not by_value and _is_importable(function):
         return _name(function), b""
     try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a dataset, one element after the other, with a position that can be saved."""
+"""Reads a dataset, one element after the other, with a position that can be saved."""
 
 from . import errors, leaving, nest, spec, tensor
 
 
-default_seed = None  # seed of iterators without one; None: random for each
+default_seed = None  # seed of iterators without a seed of their own; None: a random one for each
 
 
 class Iterator:
@@ -15,8 +15,9 @@ class Iterator:
     """
 
     def __init__(self, dataset, seed=None, epoch=None, gpu=None):
-        """`epoch`: the number of this epoch of the dataset; counted if not given. `gpu`: number of a GPU. Elements are
-        copied there, the next two before they are requested, and states belong to iterators with a `gpu`."""
+        """`epoch`: the number of this epoch of the dataset; counted if not given. `gpu`: the number of a GPU to which
+        elements are copied, the next two before they are requested. Only iterators with a `gpu` can restore their
+        states."""
         self.element_spec = dataset.element_spec
         self._core = dataset._core.make_iterator(default_seed if seed is None else seed, epoch, gpu)
         self._pack = element_packer(self.element_spec)
@@ -43,19 +44,19 @@ class Iterator:
         return self._pack(leaves)
 
     def get_next(self):
-        """As `next`, but raises errors.OutOfRangeError at the end."""
+        """Same as `next`, but raises errors.OutOfRangeError at the end."""
         try:
             return next(self)
         except StopIteration:
             raise errors.OutOfRangeError("End of sequence") from None
 
     def save(self):
-        """Returns the position after the last returned element, as bytes to store with the model. An iterator of
-        an equal dataset that restores it continues with the next element."""
+        """Returns the position after the last returned element, as bytes to store with the model. An iterator over an
+        equal dataset that restores it continues with the next element."""
         return self._core.save()
 
     def restore(self, state):
-        """Restores a saved position. Raises errors.InvalidArgumentError if it is of another dataset."""
+        """Restores a saved position. Raises errors.InvalidArgumentError if it was saved for another dataset."""
         self._core.restore(state)
 
     def commit(self, state):
@@ -67,12 +68,12 @@ class Iterator:
         self._core.stop(timeout)
 
     def explain(self):
-        """Returns the tree of the dataset with the counts of each node so far."""
+        """Returns the tree of the dataset, with the counts of each node so far."""
         return self._core.explain()
 
 
 class NumpyIterator:
-    """Yields the same elements as NumPy arrays on the elements' memory, and scalars."""
+    """Yields the same elements as NumPy scalars, and as arrays on the elements' memory."""
 
     def __init__(self, iterator):
         if all(_is_of_numbers(leaf) for leaf in nest.leaves(iterator.element_spec)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements as jax.Arrays, on the elements' own memory or divided over local devices, with a position that can be
+"""Elements as jax.Arrays, on the elements' own memory or divided among local devices, with a position that can be
 saved.
 
     loader = ps.jax.DataLoader(dataset, devices=jax.local_devices())
@@ -22,12 +22,12 @@ class DataLoader(loader.Loader):
 
     `devices`: local devices that divide each leaf by rows, in their order. `sharding`: a jax.sharding.Sharding over
     local devices, for all leaves or as a nest (None: not divided). With neither, all leaves are on JAX's default
-    device. `seed` and `commit` as in ps.torch.DataLoader. Each iter() is a pass; the position is that of the pass
-    begun last.
+    device. `seed` and `commit` are as in ps.torch.DataLoader. Each iter() is a pass; the position is that of the latest
+    pass.
 
-    On a CPU device an array, or its part of it, is in the element's slot. The slot is returned when the last array of
-    the element is gone. JAX copies arrays that do not begin at a multiple of 64 bytes, and 64-bit values unless
-    jax_enable_x64 is set. Parts that are not whole rows are copied here.
+    On a CPU device an array, or the device's part of it, is in the element's slot. The slot is returned when the last
+    array of the element is destroyed. JAX copies arrays that do not begin at a multiple of 64 bytes, and 64-bit values
+    unless jax_enable_x64 is set. Penstock copies parts that are not whole rows.
     """
 
     def __init__(self, dataset, *, sharding=None, devices=None, seed=None, commit=None):
@@ -48,8 +48,8 @@ class DataLoader(loader.Loader):
 
 
 def array(tensor, device=None):
-    """Returns `tensor` as a jax.Array on `device` (None: the default device); on a CPU device, on the tensor's own
-    memory."""
+    """Returns `tensor` as a jax.Array on `device` (None: the default device). On a CPU device the array uses the
+    tensor's own memory."""
     return _on(tensor, device if device is not None else _default_device())
 
 
@@ -84,14 +84,14 @@ def _part(tensor, index, device):
 def _on(tensor, device):
     if device.platform == "cpu":
         return jax.dlpack.from_dlpack(_OnCpu(tensor, device.local_hardware_id))
-    # Copies from a JAX array on the CPU, which is released by the copy. JAX releases a NumPy array only when it is next
-    # called.
+    # Copies through a JAX array on the CPU, which the copy releases. JAX would release a NumPy array only at the next
+    # call of JAX.
     return jax.device_put(jax.dlpack.from_dlpack(_OnCpu(tensor, 0)), device)
 
 
 class _OnCpu:
-    """Presents a tensor to jax.dlpack as a tensor of the CPU device with that number. JAX never writes into memory that
-    it did not allocate, not even if an array is donated."""
+    """Presents a tensor to jax.dlpack as a tensor of the CPU device with that number. JAX never writes to memory that it
+    did not allocate, not even if an array is donated."""
 
     def __init__(self, tensor, number):
         self._tensor = tensor
@@ -105,7 +105,7 @@ class _OnCpu:
 
 
 def _by_rows(devices, element_spec):
-    """Returns a nest of shardings by rows over `devices`; a leaf without rows is on all of them."""
+    """Returns a nest of shardings that divide rows among `devices`. A leaf without rows is on all of them."""
     devices = list(devices)
     if not devices:
         raise ValueError("devices is empty; it must contain one or more of jax.local_devices()")
@@ -116,7 +116,7 @@ def _by_rows(devices, element_spec):
 
 
 def _of_leaves(sharding, element_spec):
-    """Returns the sharding of each leaf, None if it is not divided."""
+    """Returns the sharding of each leaf; None if the leaf is not divided."""
     if sharding is None or isinstance(sharding, jax.sharding.Sharding):
         shardings = [sharding] * len(nest.leaves(element_spec))
     else:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input of Keras 3's `fit`, `evaluate` and `predict`, from a dataset of batches.
+"""Input for the `fit`, `evaluate` and `predict` of Keras 3, from a dataset of batches.
 
     data = ps.keras.dataset(ds)               # x, (x, y) or (x, y, sample_weight)
     model.fit(data, epochs=10)
 
-Only this module imports Keras. `ps.keras` imports this module at first use, and with it the framework that Keras
-uses.
+Only this module imports Keras. `ps.keras` imports this module at first use, and so also the framework that Keras uses.
 """
 
 import keras
@@ -27,7 +26,7 @@ def dataset(dataset, *, seed=None, commit=None):
     weights.
 
     Each epoch is a pass. Batches are tensors of Keras's backend, torch or JAX, as ps.torch and ps.jax make them. The
-    number of batches that a reader of a named job gets is not known in advance; an epoch ends where the pass ends.
+    number of batches that a reader of a named job gets is not known in advance; an epoch ends when the pass ends.
     """
     return _Adapter(dataset, seed, commit)
 
@@ -40,7 +39,7 @@ class _Adapter(DataAdapter):
         self._gave_some = False
 
     def state_dict(self):
-        """Returns the position after the last batch that Keras took, for a callback to store with the model."""
+        """Returns the position after the last batch that Keras took. A callback can store it with the model."""
         return self._loader.state_dict()
 
     def load_state_dict(self, state):
@@ -64,8 +63,8 @@ class _Adapter(DataAdapter):
 
     @property
     def num_batches(self):
-        # Unknown is 0, not None: after None, Keras takes the first epoch's number of batches for all epochs. It would
-        # cut the others to that number, and nobody would read the rest.
+        # 0 means unknown. Not None: Keras would then use the first epoch's number of batches for all epochs, so that the
+        # remaining batches of longer epochs would not be read.
         return max(self._loader.dataset.cardinality(), 0)
 
     @property
@@ -73,7 +72,7 @@ class _Adapter(DataAdapter):
         return None
 
     def _batches(self):
-        """Yields the batches of a pass, which begins when its first batch is requested. If Keras only
+        """Yields the batches of a pass, which begins when its first batch is requested. If Keras has only
         looked at the first batches of a pass, the pass is read again from its start, so no batch of a job is lost."""
         if self._begun is None:
             self._begun = _Begun(iter(self._loader))

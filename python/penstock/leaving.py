@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects with threads that must stop when the interpreter exits. Workers stop first, so that no other reader gets data
-that ends with the functions that they run. Then these functions, readers, and dispatchers stop."""
+"""Stops objects with threads when the interpreter exits. Workers stop first, because their functions stop next: no other
+reader may get data that these functions left incomplete. Then functions, readers and dispatchers stop."""
 
 import atexit
 import os
@@ -29,7 +29,7 @@ def _stop_all():
 
 
 def _forget():
-    """Forgets everything in a forked child, where nothing of it runs."""
+    """Forgets all objects in a forked child, where their threads do not run."""
     for running in _running:
         running.clear()
 
@@ -41,5 +41,5 @@ def _stop(kind):
     for running in list(_running[kind]):
         try:
             running.stop()
-        except Exception:  # noqa: BLE001 (nobody is left to get it)
+        except Exception:  # noqa: BLE001 (no caller is left to handle it)
             pass

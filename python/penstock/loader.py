@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of the loaders of all frameworks: passes over a dataset, and a position that can be saved."""
+"""The base of the loaders for all frameworks: passes over a dataset, and a position that can be saved."""
 
 import collections
 
@@ -13,7 +13,7 @@ _KEY = "penstock"  # key in a state_dict()
 class Loader:
     """Yields the elements of a dataset, with leaves that `_leaf` makes from Tensors.
 
-    Each iter() is a pass; the position is that of the pass begun last.
+    Each iter() is a pass; the position is that of the latest pass.
     """
 
     def __init__(self, dataset, *, seed=None, commit=None):
@@ -41,7 +41,7 @@ class Loader:
         return int(elements)
 
     def state_dict(self):
-        """Returns the position after the last returned element, to store with the model: a dict of one bytes object."""
+        """Returns the position after the last returned element, to store with the model: a dict with one bytes object."""
         state = state_of(self._position())
         if self._commits_previous and self._iterator is not None:
             self._taken.append(state)
@@ -62,9 +62,9 @@ class Loader:
         self._iterator.commit(position_of(state))
 
     def step_token(self):
-        """Returns (round, consumer, steps, hash) of the last returned element. Ranks at the same round of the same read
-        have the same hash, whichever consumer they are. Without rounds, round and consumer are -1, and the hash is
-        that of the number of elements returned since the pass began or was restored."""
+        """Returns (round, consumer, steps, hash) of the last returned element. All ranks that are at the same round of
+        the same read have the same hash. Without rounds, round and consumer are -1, and the hash is that of the number
+        of elements returned since the pass began or was restored."""
         if self._iterator is None:
             raise RuntimeError("nothing was read yet; step_token() describes the last element read")
         return self._iterator._core.step_token()
@@ -75,7 +75,7 @@ class Loader:
             self._iterator.stop()
 
     def _leaves(self, leaves):
-        """Returns all leaves of an element, converted in their order; None is a leaf that the element leaves out."""
+        """Returns all leaves of an element, converted, in order. A leaf that the element leaves out is None."""
         return [None if leaf is None else self._leaf(leaf) for leaf in leaves]
 
     def _leaf(self, leaf):
@@ -92,7 +92,7 @@ class Loader:
         if self._restored is not None:
             return self._restored
         if self._iterator is None:
-            # Begins a pass, because the position is in a pass. The next iter() takes it up.
+            # A position belongs to a pass, so this begins one. The next iter() continues it.
             self._begin()
             self._restored = self._iterator.save()
             return self._restored

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports lost consumers of a coordinated read while the trainer waits elsewhere, as in a collective."""
+"""Reports lost consumers of a coordinated read while the trainer waits elsewhere, for example in a collective."""
 
 import threading
 import traceback
@@ -13,7 +13,7 @@ class LostConsumer(typing.NamedTuple):
 
     job: str
     consumer: int
-    state: str  # "silent": perhaps only late; "ended": its connection ended; "dead"; "back"
+    state: str  # "silent" (perhaps only late), "ended" (its connection ended), "dead" or "back"
     heard: float  # when the dispatcher last heard from it, as time.time()
     why: str
 
@@ -24,8 +24,8 @@ class LostConsumer(typing.NamedTuple):
 class OnLostConsumer:
     """Calls `call` with a LostConsumer at each change in the jobs that this process reads, until `close()`.
 
-    The calls come one after the other, on a thread of their own, on which they may wait. A consumer that was lost
-    before this process joined the job is not a change, since it may be on its way back; its later death is one.
+    The calls come one after the other, on a separate thread, and may block it. No call reports a consumer that was lost
+    before this process joined the job, because it may be about to return. Its later death is reported.
     """
 
     def __init__(self, call):
@@ -36,13 +36,13 @@ class OnLostConsumer:
         leaving.stop_at_exit(leaving.READERS, self)
 
     def close(self):
-        """Waits for the current call to return, unless it is called from it. No further call begins."""
+        """Waits for the current call to return, unless that call itself calls close(). No further call begins."""
         self._watch.stop()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def stop(self):
-        """For the exit of the interpreter; waits for no call."""
+        """Ends the calls at the exit of the interpreter, without waiting for the current one."""
         self._watch.stop()
 
     def __enter__(self):

@@ -19,8 +19,8 @@ class Mapping:
         name=None,
         output_signature=None,
     ):
-        """Applies map_func to each element. The members of a tuple element are its arguments, one by one. With an
-        output_signature (a nest of TensorSpec) a function that cannot be traced runs in Python processes, like
+        """Applies map_func to each element. If elements are tuples, their members are passed as separate arguments. With
+        an output_signature (a nest of TensorSpec), a function that cannot be traced runs in Python processes, like
         `ps.py_function`."""
 
         def build(function):
@@ -53,8 +53,8 @@ class Mapping:
 
     def flat_map(self, map_func, name=None, output_signature=None):
         """Produces the elements of the dataset that map_func returns for each element, one dataset after the other. A
-        function that runs in Python (`ps.py_function`, or with an output_signature one that cannot be traced)
-        returns an iterable of elements, of one shape for each input."""
+        function that runs in Python (`ps.py_function`, or an untraceable one with an output_signature) returns an
+        iterable of elements, which must all have the same shape for one input."""
 
         def build(function):
             if isinstance(function, functions.PyFunction):
@@ -67,7 +67,7 @@ class Mapping:
     def interleave(
         self, map_func, cycle_length=None, block_length=None, num_parallel_calls=None, deterministic=None, name=None
     ):
-        """As `flat_map`, but from `cycle_length` datasets at a time, `block_length` elements of each in turn."""
+        """Like `flat_map`, but reads `cycle_length` datasets at a time, `block_length` elements of each in turn."""
         result = []
         try:
             core = self._core.interleave(
@@ -80,15 +80,15 @@ class Mapping:
         return self._made(core, result[0])
 
     def enumerate(self, start=0, name=None):
-        """Produces (int64 number, element)."""
+        """Produces (number, element), with int64 numbers."""
         return self._made(self._core.enumerate(start), (None, self._spec))
 
     def ignore_errors(self, log_warning=False, max=None, name=None):
-        """Skips elements whose data causes an error. Each is counted; at most `max` are skipped."""
+        """Skips elements whose data causes an error, and counts them. At most `max` are skipped."""
         return self._alike(self._core.ignore_errors(max, log_warning))
 
     def parse_example(self, features):
-        """Produces dicts parsed from serialised tf.train.Examples; `features`: a TensorSpec for each."""
+        """Produces dicts parsed from serialised tf.train.Examples. `features`: a TensorSpec for each feature."""
         leaves = {key: feature._leaf for key, feature in features.items()}
         return self.map(lambda x: _core.ops.parse_example(x, leaves))
 
@@ -133,7 +133,7 @@ def _calls(num_parallel_calls):
 
 
 def _state(initial_state):
-    """Returns the constants of a state, with the dtypes that tensors of them have."""
+    """Returns the constants of a state as tensors, with the dtypes that they get."""
     return expr.as_expr(nest.map_leaves(_constant, initial_state))
 
 

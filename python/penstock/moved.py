@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that others replace. The old one works until the next release, with a DeprecationWarning."""
+"""Names that were replaced. The old ones work until the next release, with a DeprecationWarning."""
 
 import warnings
 
@@ -10,7 +10,7 @@ def warn(old, new, stacklevel=3):
 
 
 def find(module, name, names):
-    """For a module's __getattr__: returns the attribute that replaces `name`. `names`: {old: new}."""
+    """Implements a module's __getattr__: returns the attribute that replaces `name`. `names`: {old: new}."""
     if name not in names:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
     warn(f"{module.__name__}.{name}", names[name], stacklevel=4)
@@ -18,7 +18,7 @@ def find(module, name, names):
 
 
 def keywords(given, names):
-    """Returns the keyword arguments `given` with the new ones of `names`, {old: new}. None means not given."""
+    """Returns the keyword arguments `given`, with old names replaced. `names`: {old: new}. None means not given."""
     new = {name: value for name, value in given.items() if name not in names}
     for old in names.keys() & given.keys():
         warn(f"argument {old}", names[old], stacklevel=5)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nests: tuples, dicts and named tuples of leaves, as tf.data has them.
+"""Nests: tuples, dicts and named tuples of leaves, as in tf.data.
 
-The engine knows tuples and dicts with sorted keys. A `like` is a nest whose leaves do not matter: it gives the Python
-types of the engine's nest.
+The engine knows only tuples, and dicts with sorted keys. A `like` is a nest that gives the Python types of the engine's
+nest; its leaves do not matter.
 """
 
 
@@ -15,8 +15,7 @@ def is_nest(value):
 
 
 def map_leaves(function, value):
-    """Returns the same nest with function(leaf) for each leaf. Depth first; dicts are in the order of their keys'
-    names."""
+    """Returns the same nest with function(leaf) for each leaf, depth first, and dicts in the order of their keys."""
     if isinstance(value, dict):
         done = {key: map_leaves(function, value[key]) for key in sorted(value)}
         return _dict_like(value, done)
@@ -26,7 +25,7 @@ def map_leaves(function, value):
 
 
 def leaves(value):
-    """Returns all leaves: depth first, dicts in the order of their keys' names, as the engine numbers them."""
+    """Returns all leaves, depth first, and dicts in the order of their keys. This is the engine's order."""
     found = []
     map_leaves(found.append, value)
     return found
@@ -47,7 +46,7 @@ def named_leaves(value, name=""):
 
 
 def plain(value):
-    """Returns the nest as the engine has it: tuples and dicts; named tuples become tuples."""
+    """Returns the engine's nest: tuples and dicts. Named tuples become tuples."""
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
@@ -102,7 +101,7 @@ def assert_same(one, other, what):
 
 
 def leaves_to(like, nested, what):
-    """Returns the values of `nested` at the leaves of `like`, in their order; such a value may itself be a nest."""
+    """Returns the values of `nested` at the leaves of `like`, in the order of `leaves`. A value may itself be a nest."""
     if isinstance(like, dict):
         if not isinstance(nested, dict) or nested.keys() != like.keys():
             raise ValueError(f"{what} must have the same keys as the elements, {sorted(like)}, not {nested!r}")

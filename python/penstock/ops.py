@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations for traced functions, beside Python's operators and NumPy's functions. docs/expressions.md of the
-repository lists their arguments and results. All take traced tensors, arrays and Python numbers."""
+"""Operations for traced functions, in addition to Python's operators and NumPy's functions. docs/expressions.md of the
+repository lists their arguments and results. All accept traced tensors, arrays and Python numbers."""
 
 import builtins
 
@@ -36,12 +36,12 @@ reduce_all = _reduction("reduce_all")
 
 
 def squeeze(x, axis=None):  # type: ignore[no-redef]
-    """Removes these dimensions of 1; all that are known to be 1 if None."""
+    """Removes these dimensions of size 1. None: all dimensions whose size is known to be 1."""
     return _core.ops.squeeze(x, _axes(axis))
 
 
 def transpose(x, perm=None):  # type: ignore[no-redef]
-    """Reorders the axes as `perm`; reverses them if None."""
+    """Reorders the axes as in `perm`. None reverses them."""
     return _core.ops.transpose(x, [] if perm is None else list(perm))
 
 
@@ -61,8 +61,8 @@ def pad(x, paddings, mode="CONSTANT", constant_values=None):  # type: ignore[no-
 
 
 def fill(shape, value):
-    """Returns `value` everywhere in this shape. Dimensions may be traced integers, or the shape a traced vector of
-    them."""
+    """Returns a tensor of this shape filled with `value`. Dimensions may be traced integers, or the whole shape may be a
+    traced vector."""
     dims = _core.ops.unstack(shape) if isinstance(shape, _core.Expr) else list(shape)
     if not any(isinstance(dim, _core.Expr) for dim in dims):
         return _core.ops.broadcast_to(value, dims)

@@ -35,7 +35,7 @@ class ThreadingOptions(_Fields):
 
 
 class AutotuneOptions(_Fields):
-    """Accepted and ignored: AUTOTUNE marks the places, and the memory budget is the worker's (ram_budget_bytes)."""
+    """Accepted and ignored: AUTOTUNE selects what is tuned, and the memory budget is the worker's (ram_budget_bytes)."""
 
     _names = ("autotune_algorithm", "cpu_budget", "enabled", "initial_parallelism", "min_parallelism", "ram_budget")
 
@@ -66,7 +66,7 @@ class OptimizationOptions(_Fields):
 
 
 class Options(_Fields):
-    """How a dataset runs. An option left at None has its default.
+    """How a dataset runs. None means an option's default.
 
     deterministic: False lets partitions merge in any order. threading, experimental_distribute: see their classes.
     The other options of tf.data are accepted and ignored.
@@ -92,7 +92,7 @@ class Options(_Fields):
         self.threading = ThreadingOptions()
 
     def merge(self, options):
-        """Returns these options, overridden by the ones that `options` sets."""
+        """Returns these options, overridden by the options that `options` sets."""
         return _merged(self, options)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of a batch's images: `ps.show(batch)` shows all of them; a notebook displays the result."""
+"""Pictures of a batch's images: `ps.show(batch)` shows all of them, and a notebook displays the result."""
 
 import math
 import os
@@ -14,7 +14,7 @@ BACKGROUND = 255  # white
 
 
 class Picture:
-    """A PNG. A notebook displays it; `png` has its bytes, `pixels` the uint8 array [height, width, 3]."""
+    """A PNG, which a notebook displays. `png` has its bytes, and `pixels` the uint8 array [height, width, 3]."""
 
     def __init__(self, pixels):
         self.pixels = pixels
@@ -23,7 +23,7 @@ class Picture:
     def png(self):
         """The file's bytes."""
         height, width, _ = self.pixels.shape
-        rows = np.zeros((height, 1 + 3 * width), dtype=np.uint8)  # a filter before each row: none
+        rows = np.zeros((height, 1 + 3 * width), dtype=np.uint8)  # each row begins with its filter, 0: none
         rows[:, 1:] = self.pixels.reshape(height, -1)
         header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, RGB
         parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
@@ -44,13 +44,13 @@ class Picture:
 
 
 def show(batch, columns=None, limit=64, gap=2):
-    """Returns a Picture of the images of `batch` as a grid, row by row, the first `limit` of them.
+    """Returns a Picture of the first `limit` images of `batch`, as a grid that is filled row by row.
 
-    batch: tensor or array [n, height, width, channels], one image [height, width, channels], or a list of images of
-    any sizes; or an element with one leaf that can be images. There are 1 (grey), 3 (RGB) or 4 channels (with alpha,
-    blended with white). Values are uint8, bool, or floats from 0 to 1; if others are among the floats, they are
-    stretched from the smallest to the largest of the batch. columns: number of columns of the grid; None for about a
-    square. gap: pixels between images. Raises ValueError, with the reason, if there are no images.
+    batch: a tensor or array [n, height, width, channels], one image [height, width, channels], a list of images of any
+    sizes, or an element with exactly one leaf that can be images. Images have 1 (grey), 3 (RGB) or 4 channels (with
+    alpha, blended with white). Values are uint8, bool, or floats from 0 to 1. If floats are outside that range, all are
+    scaled from the smallest to the largest value of the batch. columns: number of columns of the grid; None for a grid
+    that is about square. gap: pixels between images. Raises ValueError, with the reason, if there are no images.
     """
     images = _images(batch)[:limit]
     if not images:
@@ -100,7 +100,7 @@ def _images(batch):
 
 
 def _bytes(images):
-    """Returns the same as uint8."""
+    """Returns the images as uint8."""
     if all(image.dtype.kind != "f" for image in images):
         return [image * np.uint8(255) if image.dtype.kind == "b" else image for image in images]
     images = [image / 255 if image.dtype == np.uint8 else image.astype(np.float64) for image in images]

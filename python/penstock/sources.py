@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of elements, and ways to join datasets: the functions of Dataset that create datasets."""
+"""The functions of Dataset that create a dataset, from a source or from other datasets."""
 
 import os
 
@@ -32,7 +32,7 @@ class Sources:
 
     @classmethod
     def from_tensors(cls, tensors, name=None):
-        """Produces one element: this nest of arrays. In `group_by_window` the next `flat_map` flattens a window."""
+        """Produces one element: this nest of arrays. In `group_by_window` it may be a window, which `flat_map` flattens."""
         if isinstance(tensors, cls):
             return OneWindow(tensors)
         return cls(*_from(tensors, _core.Dataset.from_tensors, _core.Dataset.tensors_of))
@@ -55,10 +55,10 @@ class Sources:
         version=None,
         by_value=False,
     ):
-        """Produces the elements that generator(*args) yields, in a Python process. It is called again for each pass. To
-        return to a position, it is also called again, and the elements before the position are skipped. So it must
-        yield the same elements each time, or have deterministic=False. It has one split: only one of the workers that
-        share a pass reads it."""
+        """Produces the elements that generator(*args) yields, in a Python process. The generator is called again for each
+        pass, and to return to a position; the elements before the position are then skipped. So it must yield the same
+        elements each time, unless deterministic=False. The source has one split: only one of the workers that share a
+        pass reads it."""
         if not callable(generator):
             raise TypeError("from_generator expects a callable that returns an iterator, such as a generator function")
         if output_signature is None:
@@ -72,13 +72,13 @@ class Sources:
 
     @classmethod
     def list_files(cls, file_pattern, shuffle=None, seed=None, name=None):
-        """Produces file names that match one pattern or several, shuffled again in each repetition unless `shuffle` is
-        False. Raises errors.NotFoundError when reading starts, if no file matches."""
+        """Produces the file names that match one pattern or several, shuffled again in each repetition unless `shuffle`
+        is False. If no file matches, raises errors.NotFoundError when reading starts."""
         return cls(_core.Dataset.list_files(file_names(file_pattern), shuffle is None or bool(shuffle), seed))
 
     @classmethod
     def zip(cls, *args, datasets=None, name=None):
-        """Produces tuples, or a nest, of one element of each dataset; ends with the shortest."""
+        """Produces tuples, or another nest, with one element of each dataset. Ends with the shortest dataset."""
         if datasets is not None:
             args = (datasets,)
         given = args[0] if len(args) == 1 and nest.is_nest(args[0]) else tuple(args)
@@ -95,7 +95,7 @@ class Sources:
 
     @classmethod
     def choose_from_datasets(cls, datasets, choice_dataset, stop_on_empty_dataset=True):
-        """Produces an element of one of `datasets` for each int64 of `choice_dataset`, an index into `datasets`."""
+        """Produces an element for each int64 of `choice_dataset`, which is the index of its dataset in `datasets`."""
         return cls(
             _core.Dataset.choose_from_datasets(
                 [dataset._core for dataset in datasets], choice_dataset._core, stop_on_empty_dataset
@@ -108,7 +108,7 @@ class Sources:
         cls,
         datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None
     ):
-        """Produces elements of `datasets`, drawn by weight; equal weights if not given."""
+        """Produces elements of `datasets`, drawn at random by weight. The weights are equal by default."""
         return cls(
             _core.Dataset.sample_from_datasets(
                 [dataset._core for dataset in datasets],
@@ -154,5 +154,5 @@ def _from(tensors, of_values, of_expr):
 
 
 def _lists_made_tensors(tensors):
-    """Makes each list one tensor, as tf.data does; a list of traced values is stacked."""
+    """Turns each list into one tensor, as tf.data does. A list of traced values is stacked."""
     return nest.map_leaves(lambda leaf: expr.as_expr(leaf) if expr._has_expr(leaf) else leaf, tensors)

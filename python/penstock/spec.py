@@ -23,7 +23,7 @@ class TypeSpec:
         return self._leaf.shape
 
     def is_compatible_with(self, spec_or_value):
-        """Returns whether another spec, or a tensor or array, has this kind and dtype, and a shape that fits."""
+        """Returns whether another spec, a tensor or an array has this kind and dtype, and a shape that fits."""
         other = spec_or_value if isinstance(spec_or_value, TypeSpec) else _spec_of(spec_or_value)
         if other is None:
             return False
@@ -63,7 +63,7 @@ class TensorSpec(TypeSpec):
 
 
 class RaggedTensorSpec(TypeSpec):
-    """Rows of different lengths, `ragged_rank` levels deep."""
+    """A tensor whose rows differ in length, at `ragged_rank` levels."""
 
     __slots__ = ()
 
@@ -72,12 +72,12 @@ class RaggedTensorSpec(TypeSpec):
 
     @property
     def ragged_rank(self):
-        """Number of levels of rows."""
+        """The number of levels of rows."""
         return self._leaf.ragged_rank
 
 
 class SparseTensorSpec(TypeSpec):
-    """Values at given indices of a tensor of `shape`."""
+    """A sparse tensor: values at given indices of a tensor of `shape`."""
 
     __slots__ = ()
 
@@ -125,5 +125,5 @@ def of_leaf(leaf):
 
 
 def plain(element_spec):
-    """Returns a nest of specs as _core has it."""
+    """Returns a nest of specs in the form of _core."""
     return nest.plain(nest.map_leaves(lambda leaf: leaf._leaf, element_spec))

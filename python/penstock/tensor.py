@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of elements: NumPy arrays on the element's own memory, without a copy.
 
-Holding a tensor holds its element. The slot is returned when the last tensor is gone. The buffer protocol
-(`memoryview(tensor)`), `__array__` and DLPack (`torch.from_dlpack(tensor)`) read it too.
+A tensor keeps its element, and so the element's slot, which is returned when the last tensor is destroyed. The buffer
+protocol (`memoryview(tensor)`), `__array__` and DLPack (`torch.from_dlpack(tensor)`) read the same memory.
 """
 
 import math
@@ -15,8 +15,8 @@ Tensor = _core.Tensor
 
 
 def array(tensor):
-    """Returns the values as a NumPy array of the tensor's shape, on the tensor's memory. It is read-only if others read
-    the same element. Strings become an array of bytes objects, which is a copy."""
+    """Returns the values as a NumPy array of the tensor's shape, on the tensor's memory. The array is read-only if other
+    readers share the element. Strings become an array of bytes objects, which is a copy."""
     values = tensor._array()
     if values is None:
         values = np.empty(tensor.shape, dtype=object)
@@ -25,7 +25,7 @@ def array(tensor):
 
 
 def numpy(tensor):
-    """As `array`, but a NumPy scalar (bytes for a string) for a tensor without dimensions."""
+    """Same as `array`, but a tensor without dimensions becomes a NumPy scalar, or bytes for a string."""
     return array(tensor)[()]
 
 
@@ -51,7 +51,7 @@ class Array(np.ndarray):
 
 
 def with_numpy(value):
-    """Returns an array, or a Python value, as an Array."""
+    """Returns an array or a Python value as an Array."""
     return np.asarray(value, dtype=object if isinstance(value, bytes) else None).view(Array)
 
 
@@ -108,7 +108,7 @@ _dress()
 
 
 class RaggedTensor:
-    """Rows of different lengths: `flat_values`, and `nested_row_splits` from the outermost level."""
+    """Rows of different lengths: `flat_values`, and `nested_row_splits` from the outermost level inwards."""
 
     def __init__(self, flat_values, nested_row_splits):
         self.flat_values = flat_values

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements as torch tensors, on the elements' own memory, with a position that is saved with the model.
+"""Elements as torch tensors, on the elements' own memory, with a position to save with the model.
 
     loader = ps.torch.DataLoader(dataset)
     for batch in loader:
@@ -22,26 +22,27 @@ from . import _core, errors, loader
 from .lost_consumers import OnLostConsumer
 
 
-_ABORT_WITHIN = 10.0  # seconds for which the end of a block waits for the abort that ends it
+_ABORT_WITHIN = 10.0  # seconds for which the end of the `with` block waits for the abort of the group
 
 
 class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
     """Yields the elements of `dataset`: the same nests with tensors for leaves, and lists of bytes for strings.
 
     A tensor in host memory is in its element's slot. The slot is returned when the last tensor of the element is
-    gone.
+    destroyed.
 
-    `device`: the device of the tensors. Where Penstock was built with CUDA, the next two elements are copied to a
-    CUDA device while one is used, on a stream of Penstock's own. Hold one element when you request the next: if
-    you hold more, elements are copied only when they are returned. States then belong to loaders with a CUDA device.
-    `read_only`: what happens to an element that others read too: "clone" (the default), "refuse" (RuntimeError), or
-    "share", for a trainer that never writes; torch has no read-only tensors. `seed`: for everything for which the
-    dataset sets no seed. `commit`: "previous" commits a state when the next element but one is taken, for jobs with
-    ack_mode=ON_COMMIT whose states are stored at once, each before the next element but one is taken. None leaves
-    committing to `commit()`.
+    `device`: the device of the tensors. If Penstock was built with CUDA, the next two elements are copied to a CUDA
+    device while one is used, on a stream of Penstock's own. Hold at most one element when you request the next; if you
+    hold more, elements are copied only when they are returned. Only loaders with a CUDA device can then restore the
+    states.
+    `read_only`: how an element is returned that other readers share: "clone" (the default), "refuse" (RuntimeError), or
+    "share", for a trainer that never writes, because torch has no read-only tensors. `seed`: the seed of all nodes for
+    which the dataset sets no seed. `commit`: "previous" commits a state when the next element but one is taken. Use it
+    for jobs with ack_mode=ON_COMMIT if you store each state before you take the next element but one. With None, call
+    `commit()` yourself.
 
-    Waiting needs neither the interpreter lock nor a process: inside torch.utils.data.DataLoader use `batch_size=None,
-    num_workers=0`. Each iter() is a pass; the position is that of the pass begun last.
+    Waiting needs neither the interpreter lock nor a separate process: inside torch.utils.data.DataLoader use
+    `batch_size=None, num_workers=0`. Each iter() is a pass; the position is that of the latest pass.
     """
 
     def __init__(self, dataset, *, device=None, read_only="clone", seed=None, commit=None):
@@ -83,8 +84,8 @@ class DataLoader(loader.Loader, torch.utils.data.IterableDataset):
 class AllRanks:
     """The positions of the loaders of all ranks as one state, which any number of ranks can restore.
 
-    For torch.distributed.checkpoint, which calls it like a model: `dcp.save({"data": AllRanks(loader)})`. All ranks
-    of `group` (None: the default group) call each method except commit().
+    It is for torch.distributed.checkpoint, which calls it like a model: `dcp.save({"data": AllRanks(loader)})`. All
+    ranks of `group` (None: the default group) must call each method except commit().
     """
 
     def __init__(self, loader, group=None):
@@ -116,19 +117,19 @@ class AllRanks:
 
 
 class AbortOnLoss:
-    """Keeps ranks from waiting for ever in a collective when a consumer of a coordinated read is lost:
+    """Prevents ranks from waiting for ever in a collective when a consumer of a coordinated read is lost:
 
         with ps.torch.AbortOnLoss(loader, job_name="train"):
             for batch in loader:
                 step(batch)
 
     A consumer is lost when its connection to the dispatcher has ended and it is not back within `grace` seconds, or
-    when it is declared dead. Then `group` (None: the default group) is aborted and the loaders are stopped. Calls
-    that wait in them raise, and the block raises errors.UnavailableError, which names the consumer. The group cannot
-    be used any more: let the error end the process, and start all ranks again from states of one step. The current
-    step is not such a step: the result of an aborted collective is not a sum. Gloo's abort does not end a collective
-    that is under way; there a rank raises when the rank that it waits for has ended. `job_name`: the job whose
-    consumers count; None means all jobs that this process reads.
+    when it is declared dead. Then `group` (None: the default group) is aborted and the loaders are stopped. Calls that
+    wait in them raise, and the block raises errors.UnavailableError, which names the consumer. The group can no longer
+    be used: let the error end the process, and restart all ranks from states of the same step. Do not use states of the
+    current step, because the result of an aborted collective is wrong. Gloo's abort does not end a running collective;
+    with Gloo a rank raises when the rank that it waits for has ended. `job_name`: the job whose consumers count; None
+    means all jobs that this process reads.
     """
 
     def __init__(self, *loaders, group=None, job_name=None, grace=1.0):
@@ -137,7 +138,7 @@ class AbortOnLoss:
         self._job_name = job_name
         self._grace = grace
         self._changed = threading.Condition()
-        self._ended = {}  # (loss, timer) by job and consumer, for those that may return
+        self._ended = {}  # (loss, timer) by job and consumer, for consumers that may return
         self._lost = None
         self._closed = False
         self._aborted = threading.Event()
@@ -202,7 +203,7 @@ class AbortOnLoss:
                 return
             self._lost = loss
             self._changed.notify_all()
-        # In parallel, because each stop may take seconds, and an error of one must not skip the others.
+        # In parallel, because each stop may take seconds, and an error in one must not prevent the others.
         for each in self._loaders:
             threading.Thread(target=each.stop, daemon=True).start()
         try:
@@ -212,10 +213,10 @@ class AbortOnLoss:
 
 
 def check_step(loader, group=None):
-    """Checks that all ranks of `group` (None: the default group) are at the same step: `loader` has returned to each
-    of them an element of the same round of the same read. Without rounds it only checks that each has got the same
-    number of elements since the pass began. Otherwise all ranks raise errors.DataLossError with the steps of all. All
-    ranks call it, after a step; 16 bytes are reduced."""
+    """Checks that all ranks of `group` (None: the default group) are at the same step: the last element that `loader`
+    returned to each of them is from the same round of the same read. Without rounds, it only checks that each rank has
+    got the same number of elements since the pass began. If the check fails, all ranks raise errors.DataLossError with
+    the steps of all. All ranks must call it, after a step. It reduces 16 bytes."""
     round_, consumer, steps, hash_ = loader.step_token()
     mark = hash_ >> 1  # 63 bits, so that its negative is a valid number too
     device = "cuda" if torch.distributed.get_backend(group) == "nccl" else "cpu"
@@ -236,7 +237,7 @@ def check_step(loader, group=None):
 
 def distribute(dataset, processing_mode, service, job_name, *, coordinated=False, group=None, **options):
     """Returns the part of `dataset` that this rank of torch.distributed reads from `service`: its share of one job of
-    all ranks, or, with `coordinated`, the rounds of the consumer with the rank's number. `options` as in
+    all ranks, or, with `coordinated`, the rounds of the consumer with the rank's number. `options` are those of
     Dataset.distribute."""
     if not job_name:
         raise ValueError("job_name is empty; pass the name of the job that all ranks share")
@@ -247,7 +248,7 @@ def distribute(dataset, processing_mode, service, job_name, *, coordinated=False
 
 
 def _strings(values, shape):
-    """Returns the same values as lists in lists; a tensor without dimensions is one bytes object."""
+    """Returns a tensor of strings as nested lists, or as one bytes object if it has no dimensions."""
     if not shape:
         return values[0]
     for length in reversed(shape[1:]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python values on their way into the engine."""
+"""Converts Python values for the engine."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from .dtypes import as_dtype
 
 
 def given(value):
-    """Returns (dtype, shape, data) of NumPy's array of `value`. data is what _core takes: a contiguous buffer, or bytes
-    objects for strings. As in tf.data, Python floats are float32, and integers int32 if they fit."""
+    """Returns (dtype, shape, data) of `value` as a NumPy array. `data` is a contiguous buffer, or for strings a list of
+    bytes objects, as _core expects. As in tf.data, Python floats are float32, and integers are int32 if they fit."""
     if isinstance(value, tensor.Tensor):
         value = tensor.array(value)
     array = value if isinstance(value, (np.ndarray, np.generic)) else _of_python(value)
@@ -32,7 +32,7 @@ def _of_python(value):
         if array.size == 0 or (array.min() >= bounds.min and array.max() <= bounds.max):
             return array.astype(np.int32)
     if array.dtype.kind == "O" and not all(isinstance(item, (str, bytes)) for item in array.ravel()):
-        raise ValueError(f"{value!r} cannot become a tensor: its rows differ in length, or its values in type")
+        raise ValueError(f"{value!r} cannot become a tensor: its rows differ in length, or its values differ in type")
     return array
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks and random draws in a traced function. It is called once, so each is one constant for all elements."""
+"""Finds clock readings and random draws in a traced function. It is called once, so each is a constant for all elements."""
 
 import contextlib
 import datetime
@@ -25,7 +25,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 @contextlib.contextmanager
 def noticed(function):
-    """Warns of such calls inside the context, unless it ends with an exception: then `function` was not traced."""
+    """Warns of such calls inside the context. If it ends with an exception, `function` was not traced, so nothing is
+    reported."""
     found = {}  # in order of discovery
     generators = _generators(function)
     before = [_state(generator) for generator in generators]
@@ -63,8 +64,7 @@ def _note(call, found):
 
 
 def _generators(function):
-    """Returns NumPy's generators that the function may draw from: the global one, and the ones that the function refers
-    to."""
+    """Returns the NumPy generators from which the function may draw: the global one, and those that it refers to."""
     refers = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_set(cell)]
     of_module = getattr(function, "__globals__", {})
     names = getattr(getattr(function, "__code__", None), "co_names", ())

@@ -23,7 +23,7 @@ class WindowedDataset:
         return self.flat_map_whole(parts if nest.is_nest(self._of.element_spec) else map_func)
 
     def flat_map_whole(self, map_func):
-        """As `flat_map`, but a window is one dataset of the elements as they are."""
+        """Same as `flat_map`, but a window is always one dataset, even if elements are nests."""
         result = []
 
         def call(window):
@@ -41,23 +41,23 @@ class WindowedDataset:
         return self._of._alike(self._core.batch())
 
     def padded_batch(self, padded_shapes=None, padding_values=None):
-        """As `batch`, padded."""
+        """Same as `batch`, but pads the elements."""
         return self._of._alike(
             self._core.padded_batch(self._of._shapes(padded_shapes), self._of._paddings(padding_values))
         )
 
     def ragged_batch(self):
-        """As `batch`, as ragged tensors."""
+        """Same as `batch`, but makes ragged tensors."""
         return self._of._alike(self._core.ragged_batch())
 
 
 def _component(dataset, place):
-    """Returns the dataset of the leaf with this number of each element."""
+    """Returns a dataset of one leaf of each element, given by its number."""
     return dataset.map(lambda *members: nest.leaves(members)[place])
 
 
 class OneWindow:
-    """tf.data's dataset of one element that is a window: `lambda key, window: Dataset.from_tensors(window)`."""
+    """A dataset whose only element is a window, as in tf.data: `lambda key, window: Dataset.from_tensors(window)`."""
 
     def __init__(self, window):
         self.window = window
@@ -71,5 +71,5 @@ class WindowsToFlatten:
         self._reduce = reduce
 
     def flat_map(self, map_func, name=None):
-        """Produces the elements that map_func makes of each window, one window after the other."""
+        """Produces the elements that map_func makes from each window, one window after the other."""
         return self._windows.flat_map_whole(lambda window: map_func(self._reduce(window)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faults of a soak, and how soon reading continues after them."""
+"""The faults that a soak run injects, and the times after which reading continues."""
 import shutil
 import signal
 import statistics
@@ -10,8 +10,8 @@ from jobs import OF_ANOTHER_LIFE
 
 FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker", "away-trainer",
           "leave", "empty-dispatcher", "older-journal", "cut-link", "end-worker"]
-DRAINED_IN = 90  # seconds for a worker to hand over and end, on a busy machine
-DOOMED_IN = 120  # seconds for a job whose element ends its workers
+DRAINED_IN = 90  # seconds within which a worker must hand over and end, on a busy machine
+DOOMED_IN = 120  # seconds within which a job must fail that has an element that ends its workers
 DOOMED_COUNT = 200  # elements of such a job
 
 
@@ -20,7 +20,7 @@ def micros():
 
 
 class Strikes:
-    """Strikes a fleet that reads jobs. Used by one thread. No method waits: turn() does what is due later."""
+    """Injects faults into a fleet that reads jobs. Used by one thread. No method waits: turn() completes the faults."""
 
     def __init__(self, fleet, workers, stop_seconds, away_seconds, plugin):
         self.fleet, self.stop_seconds, self.away_seconds, self.plugin = fleet, stop_seconds, away_seconds, plugin
@@ -28,19 +28,19 @@ class Strikes:
         self.workers = [fleet.start_worker() for _ in range(workers)]
         self.stopped, self.leaving = [], []
         self.counts = {fault: 0 for fault in FAULTS}
-        self.excused = set()  # how workers may end by themselves; a refused one may hear of it only in the next lap
+        self.excused = set()  # ways in which workers may end by themselves; a refused one may end only in the next lap
         self.begin()
 
     def begin(self):
         """Begins a lap. REQUIRES: turn() has returned True since the last fault of the previous lap."""
         self.later = []  # (when, action), by the monotonic clock
-        self.done = []  # (fault, when it struck, when it was mended, in microseconds)
+        self.done = []  # (fault, time of injection, time of repair), in microseconds
         self.doomed = []  # (trainer, deadline) of each job whose element ends its workers
-        self.copied = False  # an older journal will be restored
+        self.copied = False  # whether an older journal will be restored
         self.excused.discard(-signal.SIGABRT)
 
     def strike(self, fault, jobs, rng):
-        """Strikes, and returns a description of it."""
+        """Injects a fault, and returns its description."""
         began = micros()
         words = {"kill-worker": self._kill_worker, "kill-dispatcher": self._kill_dispatcher,
                  "kill-trainer": self._kill_trainer, "stop-worker": self._stop_worker,
@@ -49,7 +49,7 @@ class Strikes:
                  "empty-dispatcher": self._empty_dispatcher, "older-journal": self._older_journal,
                  "cut-link": self._cut_link, "end-worker": self._end_worker}[fault](jobs, rng)
         if words is None:
-            return f"{fault}: skipped, no process that it can hit"
+            return f"{fault}: skipped, because it can hit no process now"
         self.counts[fault] += 1
         self.done.append([fault, began, began])
         return words
@@ -109,7 +109,7 @@ class Strikes:
         return worker.port or not worker.lines.empty()
 
     def _end_worker(self, _, rng):
-        """Starts a job that has an element that ends its workers. The job soon fails."""
+        """Starts a job with an element that ends its workers. The job soon fails."""
         number = rng.randrange(DOOMED_COUNT)
         trainer = self.fleet.start_trainer("--keep-taken", "--ends-at", number, "--plugin", self.plugin)
         log = self.fleet.folder / f"{trainer.name}.log"
@@ -149,7 +149,7 @@ class Strikes:
         return f"{victim.name} restarts without its journal"
 
     def _older_journal(self, jobs, rng):
-        """Copies the journal between two lives of the dispatcher, and replaces it by the copy some time later."""
+        """Restarts the dispatcher and copies the journal in between. Replaces the journal by the copy some time later."""
         if self._dispatcher_is_down() or self.copied:
             return None
         self.copied = True
@@ -192,7 +192,7 @@ class Strikes:
         return None
 
     def _leave(self, jobs, rng):
-        if self.copied:  # no one would know what it took
+        if self.copied:  # the older journal would not know which elements the reader has taken
             return None
         for job in rng.sample(jobs, len(jobs)):
             if name := job.leave(rng):
@@ -210,13 +210,13 @@ class Strikes:
         self._after(seconds, lambda: self.fleet.network.mend(*pair))
         return f"cut the link between {trainer.name} and {worker.name} for {seconds:.0f} s"
 
-    # --- as time passes ---------------------------------------------------------------
+    # --- completing faults ------------------------------------------------------------
 
     def _after(self, seconds, what):
         self.later.append((time.monotonic() + seconds, what))
 
     def turn(self):
-        """Does what is due. Returns whether nothing is left to do. Failed if a process did not do its part."""
+        """Completes the faults that are due. Returns whether no work is left. Failed if a process did not do its part."""
         now = time.monotonic()
         for entry in [entry for entry in self.later if entry[0] <= now]:
             self.later.remove(entry)
@@ -260,8 +260,8 @@ class Strikes:
 
 
 class GoesOn:
-    """How soon reading went on, by fault: seconds to the first new element of each partition that moved, and from a
-    dispatcher's start to the first commit of each trainer."""
+    """The times after which reading continued, by fault: seconds to the first new element of each partition that moved,
+    and from a dispatcher's start to the first commit of each trainer."""
 
     def __init__(self):
         self.moved = {fault: [] for fault in FAULTS}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 # Thread pools that gRPC grows and shrinks by itself.
 GRPC_THREADS = {"default-executo", "resolver-execut", "grpc_global_tim", "event_engine", "timer_manager",
                 "nexting_thread", "grpcpp_sync_ser"}
-MOST_OF_GRPC = 12  # threads by which those may grow
+MOST_OF_GRPC = 12  # threads by which gRPC's pools may grow
 SEGMENT = "memfd:penstock"
 
 
@@ -37,7 +37,7 @@ def still_there(paths, read):
 
 
 class Process:
-    """One process. Its output can be awaited line by line."""
+    """One process. Callers can wait for its output line by line."""
 
     def __init__(self, folder, name, *command):
         self.name = name
@@ -81,7 +81,7 @@ class Process:
         return self.hear(seconds)
 
     def expect(self, order, *answers, seconds=30):
-        """Returns its answer if that is one of `answers`; else Failed."""
+        """Returns its answer. Failed if that is not one of `answers`."""
         if (answer := self.ask(order, seconds)) not in answers:
             raise Failed(f"{self.name} answered '{order}' with '{answer}'")
         return answer
@@ -100,8 +100,8 @@ class Process:
         self.child.wait()
 
     def holds(self):
-        """Counts the system's resources that it holds: mapped shared segments and their descriptors, other descriptors,
-        its own threads and gRPC's."""
+        """Counts the process's system resources: mapped shared segments and their descriptors, other descriptors, its own
+        threads and gRPC's."""
         proc = pathlib.Path("/proc") / str(self.child.pid)
         names = [name.strip() for name in still_there((proc / "task").glob("*/comm"), pathlib.Path.read_text)]
         of_grpc = sum(name in GRPC_THREADS for name in names)
@@ -112,7 +112,7 @@ class Process:
                 "segments": (proc / "maps").read_text().count(SEGMENT)}
 
     def memory(self):
-        """Returns its resident MiB, its own and in shared segments; empty if the process is ending."""
+        """Returns its resident memory in MiB, private and in shared segments; empty if the process is ending."""
         status = (pathlib.Path("/proc") / str(self.child.pid) / "status").read_text()
         found = dict(re.findall(r"^(RssAnon|RssShmem):\s+(\d+) kB", status, re.MULTILINE))
         return {"MiB of its own": int(found["RssAnon"]) / 1024, "MiB shared": int(found["RssShmem"]) / 1024} if found else {}
@@ -150,7 +150,7 @@ class Fleet:
             process.kill()
 
     def start(self, role, *command, host=None, listens=False):
-        """Starts the next process of that role, on `host` or its own host. `listens`: it gets that address."""
+        """Starts the next process of that role, on `host` or on a host of its own. `listens`: it gets that address."""
         with self.starting:
             number = self.started.get(role, 0)
             self.started[role] = number + 1
@@ -202,7 +202,7 @@ class Fleet:
 
 
 class Read(NamedTuple):
-    """An element that a trainer has read, from its log."""
+    """An element in a trainer's log: the trainer has read it."""
     number: int
     partition: int
     placement: int
@@ -223,13 +223,13 @@ def history(log):
 
 
 def kept(log):
-    """Returns the history of a trainer that was killed and has not come back: the elements that it had committed."""
+    """Returns the history of a trainer that was killed and has not been restarted: the elements that it had committed."""
     commits = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("committed ")]
     return history(log)[:commits[-1] if commits else 0]
 
 
 def differences(logs, count, passes=1):
-    """Returns (lost, doubled) of the numbers 0 … count - 1 in the logs. Each should come once a pass."""
+    """Returns (lost, doubled) for the numbers 0 … count - 1 in the logs. Each should come once per pass."""
     return differences_of([read for log in logs for read in history(log)], count, passes)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs that a soak reads at once, one of each kind, and how their elements are counted."""
+"""The jobs that a soak run reads at the same time, one of each kind. Counts their elements."""
 import collections
 import pathlib
 import threading
@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 from fleet import Failed, Gone, Read, history, kept
 
-PATIENCE = 600  # seconds for one order; a complete standstill is noticed far earlier (soak.py)
+PATIENCE = 600  # seconds for one order; a standstill of all jobs is noticed far earlier (soak.py)
 ROUNDS_BETWEEN_STATES = 50
 READ_BETWEEN_LEAVES = 20  # elements
-# Errors for readers whose job the dispatcher knows differently: it has a different job, or an older journal.
+# Errors for readers whose job the dispatcher no longer knows as it was: it has another job, or an older journal.
 OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher",
                    "it has lost its journal")
 
 
-# Errors for a reader that was declared dead, whose state was written and is no longer committed.
+# Errors for a reader that was declared dead before it committed the state that it had written.
 NEVER_COMMITTED = ("contains elements that were never committed", "is not the last one that it committed")
 OTHERS_ARE_DEAD = "cannot be given out"  # part of the error for other consumers of rounds
 
 
 class Refused(Failed):
-    """The dispatcher's view of the job differs from the reader's."""
+    """The dispatcher's record of the job differs from the reader's."""
 
 
 class NeverCommitted(Failed):
@@ -30,15 +30,15 @@ class NeverCommitted(Failed):
 
 
 class Kind(NamedTuple):
-    """A kind of job: what is read, and by how many trainers."""
+    """A kind of job: its dataset, and its number of trainers."""
     name: str
     trainers: int
     flags: list  # of soak_trainer
     filtered: bool = False
     passes: int = 1
     share: float = 1.0  # count of numbers, relative to other kinds
-    most_words: int = 1 << 20  # int64 values in an element
-    leaves: bool = False  # its trainers keep what they take, and may leave
+    most_words: int = 1 << 20  # maximum number of int64 values in an element
+    leaves: bool = False  # its trainers keep the elements that they take, and may leave
 
     def numbers(self, count):
         """Returns the numbers that should come, `passes` times each (tools/soak/numbers.h)."""
@@ -57,7 +57,7 @@ KINDS = [
 
 
 class Seat:
-    """A trainer's place: its process, and the successor after a kill. Used by a job's thread and the striker's."""
+    """A trainer's place: its process, and the successor after a kill. Used by a job's thread and the thread of Strikes."""
 
     def __init__(self, fleet, kind, i, step_us):
         rounds = kind.name == "rounds"
@@ -80,7 +80,7 @@ class Seat:
 class Job:
     """One job of a kind. Its own threads read it until all its trainers have seen the end.
 
-    If the dispatcher was replaced by one that does not know the job as it was, another job begins in its place.
+    If the dispatcher was replaced by one with an older record of the job, or none, another job begins in its place.
     """
 
     def __init__(self, kind, seats, fleet, name, count, words):
@@ -88,7 +88,7 @@ class Job:
         self.first_name, self.count, self.words = name, count, words
         self.lock = threading.Lock()  # guards the seats' killed, ended and leaving
         self.error = None
-        self.may_be_refused = False  # the dispatcher was replaced meanwhile
+        self.may_be_refused = False  # whether the dispatcher was replaced meanwhile
         self.begun = self.doubled_before = 0  # jobs begun; doubled elements of refused jobs
         self._begin()
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -98,7 +98,7 @@ class Job:
         self.name = f"{self.first_name}-{self.begun}" if self.begun else self.first_name
         self.begun += 1
         self.logs = [self.fleet.folder / f"{self.name}-{i}.log" for i in range(len(self.seats))]
-        self.has_states = False  # all consumers of rounds have a state
+        self.has_states = False  # whether all consumers of rounds have a state
         self.partitions = set()  # the dispatcher's partitions, at the end
         with self.lock:
             for seat in self.seats:
@@ -114,7 +114,7 @@ class Job:
             self.error = error
 
     def _is_read(self):
-        """Reads it. Returns whether it was read to its end and closed; otherwise it was refused."""
+        """Reads the job. Returns True if it was read to its end and closed, False if it was refused."""
         refused, failed = [], []
 
         def guarded(read, *args):
@@ -124,7 +124,7 @@ class Job:
                 refused.append(error)
             except Exception as error:  # pylint: disable=broad-except
                 failed.append(error)
-                self.error = error  # the others' end need not be awaited
+                self.error = error  # stops waiting for the others
 
         if self.kind.name == "rounds":
             guarded(self._read_rounds)
@@ -145,7 +145,7 @@ class Job:
         return not refused
 
     def _forget(self):
-        """Counts doubled elements up to the refusal, without those that a killed trainer had not committed."""
+        """Counts doubled elements up to the refusal, except elements that a killed trainer had not committed."""
         with self.lock:
             killed = [seat.killed for seat in self.seats]
             reads = [kept(log) if i < len(killed) and killed[i] else history(log) for i, log in enumerate(self.logs)]
@@ -196,9 +196,9 @@ class Job:
             self._end_or_revive([seat])
 
     def _go_back(self, i):
-        """Goes back to the state before the one written last, or to none."""
+        """Goes back to the state before the latest one, or to no state."""
         checkpoint = self._checkpoint(i)
-        checkpoint.unlink()  # it is not refused twice
+        checkpoint.unlink()  # the refused state is not used again
         before = pathlib.Path(f"{checkpoint}.before")
         if before.exists():
             before.rename(checkpoint)
@@ -206,7 +206,7 @@ class Job:
     def _read_and_leave(self, i):
         """Reads until a trainer is told to leave. Then another reader takes its place, with its own log.
 
-        The new reader does not know the earlier dispatcher: from a replaced one it would get all elements again.
+        The new reader cannot notice that the dispatcher was replaced, and would then get all elements again.
         """
         while self._ask(i, f"read {READ_BETWEEN_LEAVES}", "read", "end") == "read":
             if not self.seats[i].leaving:
@@ -229,7 +229,7 @@ class Job:
                 seat.revive()
 
     def _read_rounds(self):
-        """Reads with all consumers together. After a kill all go back to their states of the same step."""
+        """Reads with all consumers together. After a kill, all of them go back to their states of one step."""
         step, everyone = 0, range(len(self.seats))
         while not all(seat.ended for seat in self.seats):
             try:
@@ -245,7 +245,7 @@ class Job:
                         self.seats[i].process.say(f"save {self._checkpoint(i, step + 1)}")
                     self._all_hear("saved")
                     self.has_states = True
-                    step += 1  # all consumers have written it
+                    step += 1  # all consumers have written the state of this step
                     self._all_say("keep", "kept")
             except Gone:
                 if not any(seat.killed for seat in self.seats):
@@ -258,13 +258,14 @@ class Job:
         return self._all_hear(*answers, again=order)
 
     def _all_hear(self, *answers, again=""):
-        """Returns the answers of all, and takes them all even if one is refused.
+        """Returns the answers of all trainers. Waits for all of them even if one is refused.
 
-        If all were dead, the first that reconnects gets the error that the others are. It then gets the order again.
+        If all were declared dead, the first one that reconnects gets an error, because the others are dead. It is then
+        given the order again.
         """
         heard, refused, until = {}, None, time.monotonic() + PATIENCE
         while pending := [i for i in range(len(self.seats)) if i not in heard]:
-            # No trainer may be awaited alone: another one may have to get an order first.
+            # Do not wait for one trainer alone: another one may need an order first.
             ready = [i for i in pending if not self.seats[i].process.lines.empty() or time.monotonic() > until]
             for i in ready:
                 try:
@@ -296,7 +297,7 @@ class Job:
     # --- for callers that kill trainers or send them away ---------------------------------
 
     def leave(self, rng):
-        """Tells a trainer to leave, if that loses nothing. Returns its name, or None."""
+        """Tells a trainer to leave, if that loses no element. Returns its name, or None."""
         with self.lock:
             reading = [seat for seat in self.seats if self.kind.leaves and not seat.ended and not seat.leaving]
             if not reading or self.may_be_refused:
@@ -308,7 +309,7 @@ class Job:
     def kill_trainers(self, rng, pause):
         """Kills one trainer, or all trainers that step together, for `pause` seconds. Returns their names, or None.
 
-        Spares a trainer without a state: others get the elements that it claims only after its timeout.
+        Spares a trainer without a state, because others would get its elements only after its timeout.
         """
         with self.lock:
             reading = [seat for i, seat in enumerate(self.seats) if not seat.ended and not seat.killed
@@ -346,7 +347,7 @@ class Job:
         return lost, doubled
 
     def _check_rounds(self):
-        """Checks that each round is one row of one partition. The remainders at the end come from several."""
+        """Checks that each round is one row of one partition. Remainders at the end may come from several partitions."""
         rounds = collections.defaultdict(list)
         for log in self.logs:
             for read in history(log):
@@ -357,11 +358,11 @@ class Job:
                 raise Failed(f"{self.name}: round {number} is torn: {rounds[number]}")
 
     def all_reads(self):
-        """Returns all elements that its trainers received, also those that a kill took out of their histories."""
+        """Returns all elements that its trainers received, including those that a kill removed from their histories."""
         return [Read(*map(int, line.split())) for log in self.logs for line in log.read_text().splitlines()
                 if line[0].isdigit()]
 
     def commits(self):
-        """Returns when the dispatcher answered commits, in microseconds since 1970, by trainer."""
+        """Returns the times at which the dispatcher answered commits, in microseconds since 1970, by trainer."""
         return [[int(line.split()[2]) for line in log.read_text().splitlines() if line.startswith("committed ")]
                 for log in self.logs]

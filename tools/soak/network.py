@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several hosts on one machine: network namespaces around a router, which can drop the packets between two of them."""
+"""Simulates several hosts on one machine: network namespaces around a router, which can drop packets between two hosts."""
 import itertools
 import os
 import subprocess
@@ -7,7 +7,7 @@ import threading
 
 
 class NotPermitted(Exception):
-    """Namespaces cannot be made here, with the reason."""
+    """Network namespaces cannot be made here. The message has the reason."""
 
 
 def run(*words):
@@ -57,7 +57,7 @@ class Network:
         return f"{self.name}-{self.hosts[host]}"
 
     def _cable(self, host):
-        """Returns the name of the cable's end at the router."""
+        """Returns the name of the router's end of the host's cable."""
         return f"cable{self.hosts[host]}"
 
     def add(self, host):
@@ -96,7 +96,7 @@ class Network:
             del self.hosts[host]
 
     def cut(self, one, other):
-        """Silently drops the packets between the two from now on. Does nothing if one of them no longer exists."""
+        """Silently drops the packets between two hosts from now on. Does nothing if one of them no longer exists."""
         with self.lock:
             if (one, other) not in self.cuts and self.hosts.keys() >= {one, other}:
                 self.cuts.add((one, other))

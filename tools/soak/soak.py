@@ -4,9 +4,10 @@
 
 A dispatcher, workers and trainers run in laps. In each lap six jobs start together
 (two that two trainers share, OFF, static, rounds of two consumers, and cached; with
-filters and shuffles), faults are injected at moments drawn from the seed, and all
-jobs are read to the end. Then each record must be in the trainers' histories exactly
-as often as expected, and no resource of a job may be left. The last line is the result.
+filters and shuffles), faults are injected at times drawn from the seed, and all jobs
+are read to the end. Then each record must be in the trainers' histories exactly as
+often as expected, and all resources of the jobs must be released. The last line is the
+result.
 
 If the dispatcher starts without its journal, or from an older copy, readers get an
 error, and their jobs start again under other names. The records that were read before
@@ -31,15 +32,15 @@ from fleet import Failed, Fleet, shared_memory
 from jobs import KINDS, Job, Seat
 from network import Network, NotPermitted
 
-# (numbers, int64 values in each): alone in a frame, in frames, in own slots.
+# (numbers, int64 values in each): elements alone in a frame, several in a frame, and in their own slots.
 SIZES = [(3000, 1), (3000, 300), (2500, 2000), (1000, 20000)]
-STUCK = 90  # seconds without any read element: only a broken program takes that long
+STUCK = 90  # seconds without any element after which the run fails
 CLIENT_TIMEOUT, JOB_GC_TIMEOUT = 12, 4  # seconds
 AWAY = CLIENT_TIMEOUT + JOB_GC_TIMEOUT + 2
-ASLEEP = 5  # seconds between two checks: this program was itself stopped, with the others
-WARM_UP = 3  # laps of a life, and after its first largest elements: a heap keeps freed memory
-# MiB by which the second half of a long life may exceed its first: over a whole life, whose largest elements may come
-# late, and over the laps after those.
+ASLEEP = 5  # seconds between two checks that show that this program was itself stopped, like the others
+WARM_UP = 3  # laps not counted, at the start of a process and after its first largest elements: a heap keeps freed memory
+# MiB by which the memory of a long-lived process may grow from the first half of its laps to the second: over all laps,
+# whose largest elements may come late, and over the laps after the largest elements.
 SPARE, SPARE_WARM = 24, 8
 LONG_LIFE = 8  # laps
 
@@ -112,7 +113,7 @@ class Soak:
             path.unlink()
 
     def play(self, seed, jobs, plan, rng):
-        """Strikes as planned. Returns when all jobs are read and all faults are mended."""
+        """Injects the planned faults. Returns when all jobs are read and all faults are repaired."""
         lines = Lines()
         read, moved_at = 0, time.monotonic()
         turned_at = moved_at
@@ -137,7 +138,7 @@ class Soak:
             time.sleep(0.02)
 
     def even_out(self):
-        """Goes back to the number of workers at the beginning."""
+        """Restores the number of workers at the beginning of the lap."""
         while len(self.strikes.workers) > self.args.workers:
             self.strikes.remove(self.strikes.workers[-1])
         while len(self.strikes.workers) < self.args.workers:
@@ -154,7 +155,8 @@ class Soak:
                 if process.child.poll() is None]
 
     def await_quiet(self, words):
-        """Waits until no process maps a segment and none has a name. Then notes each process's memory, with `words`."""
+        """Waits until no process maps a segment and no segment has a name. Then records each process's memory, with
+        `words`."""
         deadline = time.monotonic() + 30
         while left := ([] if self.strikes.turn() else ["a fault is not repaired yet"]) + (
                 [f"{name} is still in /dev/shm" for name in shared_memory() - self.names_in_shm] +
@@ -167,13 +169,13 @@ class Soak:
                 self.memory.setdefault(process.name, []).append((words, held["MiB of its own"]))
 
     def warm(self, name):
-        """Returns its memory after each lap, from WARM_UP laps after its first lap of the largest elements."""
+        """Returns its memory after each lap, beginning WARM_UP laps after its first lap of the largest elements."""
         largest = max(words for _, words in SIZES)
         first = next((i for i, (words, _) in enumerate(self.memory[name]) if words == largest), len(self.memory[name]))
         return [held for _, held in self.memory[name][first + WARM_UP:]]
 
     def growth(self, name):
-        """Returns how the memory of a process that lived long has grown; empty if it stayed flat."""
+        """Returns a description of how the memory of a long-lived process grew; empty if it did not."""
         whole = [held for _, held in self.memory[name][WARM_UP:]]
         for samples, spare in (whole, SPARE), (self.warm(name), SPARE_WARM):
             if len(samples) < LONG_LIFE:
@@ -184,7 +186,7 @@ class Soak:
         return ""
 
     def memory_line(self):
-        """Returns the first and last memory of the process that lived longest, by role."""
+        """Returns the first and last memory of the longest-lived process, by role."""
         longest = {}
         for name in self.memory:
             role, held = name.split("-")[0], self.warm(name)

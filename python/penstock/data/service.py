@@ -61,7 +61,7 @@ def distribute(
     cross_trainer_cache=None,
     target_workers="AUTO",
 ):
-    """For `Dataset.apply`: nodes before it run on the workers of `service`, nodes after it in this process.
+    """For `Dataset.apply`. Nodes before it run on the workers of `service`, and nodes after it in this process.
 
     processing_mode: a ShardingPolicy, or "parallel_epochs" (every worker reads everything) or "distributed_epoch"
     (each element once). service: "grpc://host:port". job_name: readers with the same name share one pass.
@@ -88,7 +88,7 @@ def distribute(
 
 def register_dataset(service, dataset, compression="AUTO", dataset_id=None):
     """Registers `dataset` and returns its id. A dataset with an equal definition gets the id that it already has."""
-    _compression(compression)  # only validated: the reader chooses the compression of links
+    _compression(compression)  # only validates it: the reader chooses the compression of links
     return _core.register_dataset(
         _target(service), dataset._core, "" if dataset_id is None else _id(dataset_id), False, 60.0
     )
@@ -107,7 +107,7 @@ def from_dataset_id(
     cross_trainer_cache=None,
     target_workers="AUTO",
 ):
-    """Reads a registered dataset, of this or another process. Without `element_spec` the dispatcher provides it."""
+    """Reads a dataset that this or another process has registered. Without `element_spec` the dispatcher provides it."""
     options = _options(
         processing_mode,
         service,
@@ -124,7 +124,7 @@ def from_dataset_id(
 
 
 def _help(settings):
-    """Returns one line for each setting: the help of the commands and of the settings file too."""
+    """Returns one line for each setting, the same help as for the commands and the settings file."""
     return "\n\n" + "\n".join(f"{name}: {text}" for name, text in settings)
 
 
@@ -245,7 +245,7 @@ class _Server:
 
     @property
     def metrics_port(self):
-        """The port of the page /metrics; -1 means that there is none."""
+        """The port of the page /metrics; -1 if there is none."""
         return self._started().metrics_port
 
     def _started(self):

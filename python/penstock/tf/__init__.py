@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Penstock's objects under TensorFlow's paths, so that a tf.data service script changes its import line:
+"""Penstock's objects under TensorFlow's paths, so that a tf.data service script needs to change only its import line:
 
     import penstock.tf as tf
 """
@@ -78,7 +78,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 
 
 def py_function(func=None, inp=None, Tout=None, name=None):
-    """As numpy_function, but the arguments have TensorFlow's numpy(). The workers' Python needs this package for it."""
+    """Same as numpy_function, but the arguments have TensorFlow's numpy(), so the workers' Python needs this package."""
 
     @functools.wraps(func)
     def called(*args):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's operations that make and rearrange values, directly under `tf`, with its signatures and dtypes."""
+"""The operations directly under `tf` that make and rearrange values, with TensorFlow's signatures and dtypes."""
 
 import builtins
 
@@ -12,7 +12,7 @@ from ._operation import as_tensor, operation, pair
 
 @operation
 def constant(value, dtype=None, shape=None, name=None):
-    """Returns a tensor of Python values or an array; one value fills `shape`."""
+    """Returns a tensor of Python values or of an array. A single value fills `shape`."""
     made = _typed(value, dtype)
     if shape is None or made.shape == tuple(shape):
         return made
@@ -21,7 +21,7 @@ def constant(value, dtype=None, shape=None, name=None):
 
 @operation
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
-    """Returns a tensor of Python values, an array or a tensor."""
+    """Returns Python values, an array or a tensor as a tensor."""
     return _typed(value, dtype)
 
 
@@ -71,37 +71,37 @@ def range(start, limit=None, delta=1, dtype=None, name=None):  # noqa: A001
 
 @operation
 def fill(dims, value, name=None):
-    """Returns `value` everywhere; dims may be traced."""
+    """Returns a tensor of shape `dims` filled with `value`. The dimensions may be traced."""
     return ops.fill(dims, as_tensor(value))
 
 
 @operation
 def zeros(shape, dtype="float32", name=None):
-    """Returns 0, false or "" everywhere; the dimensions may be traced."""
+    """Returns a tensor filled with 0, false or "". The dimensions may be traced."""
     return ops.fill(shape, as_tensor("" if as_dtype(dtype) == "string" else np.zeros((), as_dtype(dtype).name)))
 
 
 @operation
 def ones(shape, dtype="float32", name=None):
-    """Returns 1 or true everywhere; the dimensions may be traced."""
+    """Returns a tensor filled with 1 or true. The dimensions may be traced."""
     return ops.fill(shape, as_tensor(np.ones((), as_dtype(dtype).name)))
 
 
 @operation
 def zeros_like(input, dtype=None, name=None):  # noqa: A002
-    """Returns 0 in the shape of `input`."""
+    """Returns a tensor of 0 with the shape of `input`."""
     return _like(input, dtype, zeros)
 
 
 @operation
 def ones_like(input, dtype=None, name=None):  # noqa: A002
-    """Returns 1 in the shape of `input`."""
+    """Returns a tensor of 1 with the shape of `input`."""
     return _like(input, dtype, ones)
 
 
 @operation
 def eye(num_rows, num_columns=None, dtype="float32", name=None):
-    """Returns 1 where row and column are equal, else 0."""
+    """Returns a matrix with 1 where row and column are equal, else 0."""
     return as_tensor(np.eye(num_rows, num_columns, dtype=as_dtype(dtype).name))
 
 
@@ -131,19 +131,19 @@ def expand_dims(input, axis, name=None):  # noqa: A002
 
 @operation
 def squeeze(input, axis=None, name=None):  # noqa: A002
-    """Removes these dimensions of 1; all that are known to be 1 if None."""
+    """Removes these dimensions of size 1. None: all dimensions whose size is known to be 1."""
     return ops.squeeze(as_tensor(input), axis)
 
 
 @operation
 def transpose(a, perm=None, conjugate=False, name="transpose"):
-    """Reorders the axes as `perm`; reverses them if None."""
+    """Reorders the axes as in `perm`. None reverses them."""
     return ops.transpose(as_tensor(a), perm)
 
 
 @operation
 def broadcast_to(input, shape, name=None):  # noqa: A002
-    """Repeats the values to this shape."""
+    """Broadcasts the values to this shape."""
     return ops.broadcast_to(as_tensor(input), list(shape))
 
 
@@ -169,13 +169,13 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
 
 @operation
 def slice(input_, begin, size, name=None):  # noqa: A001
-    """Returns `size` values of each axis from `begin` on; size -1 means to the end."""
+    """Returns `size` values of each axis, starting at `begin`. Size -1 means up to the end."""
     return ops.slice(as_tensor(input_), list(begin), list(size))
 
 
 @operation
 def gather(params, indices, axis=0, batch_dims=0, name=None):
-    """Returns the rows with these numbers."""
+    """Returns the slices with these indices along `axis`."""
     if batch_dims != 0:
         raise NotImplementedError("gather: batch_dims must be 0; gather in a map before batch instead")
     return ops.gather(as_tensor(params), as_tensor(indices), axis or 0)
@@ -195,13 +195,13 @@ def stack(values, axis=0, name="stack"):
 
 @operation
 def unstack(value, num=None, axis=0, name="unstack"):
-    """Returns the parts along an axis of known length, as a list."""
+    """Returns the slices along an axis of known length, as a list."""
     return list(ops.unstack(as_tensor(value), axis))
 
 
 @operation
 def split(value, num_or_size_splits, axis=0, num=None, name="split"):
-    """Returns parts of equal length, or of these lengths, along an axis of known length, as a list."""
+    """Divides an axis of known length into parts of equal length, or of these lengths. Returns them as a list."""
     x = as_tensor(value)
     axis = axis % x.ndim
     sizes = num_or_size_splits
@@ -228,7 +228,7 @@ def where(condition, x=None, y=None, name=None):
 
 @operation
 def cond(pred, true_fn=None, false_fn=None, name=None):
-    """Returns the result of one of the functions; both are computed, and must return equal nests."""
+    """Returns the result of one of the functions. Both are computed, and their results must be nests of one structure."""
     yes, no = true_fn(), false_fn()
     nest.assert_same(yes, no, "the results of true_fn and false_fn")
     others = iter(nest.leaves(no))
@@ -255,7 +255,7 @@ def sort(values, axis=-1, direction="ASCENDING", name=None):
 
 @operation
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
-    """Returns the positions of the values in order, int32."""
+    """Returns the int32 indices that sort the values."""
     return as_tensor(ops.argsort(as_tensor(values), axis, direction == "DESCENDING"), "int32")
 
 
@@ -267,7 +267,7 @@ def clip_by_value(t, clip_value_min, clip_value_max, name=None):
 
 @operation
 def matmul(a, b, transpose_a=False, transpose_b=False, name=None):
-    """Returns the product of matrices, of the last two axes."""
+    """Returns the product of the matrices in the last two axes."""
     a, b = as_tensor(a), as_tensor(b)
     return ops.matmul(_turned(a) if transpose_a else a, _turned(b) if transpose_b else b)
 

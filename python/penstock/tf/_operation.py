@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes Penstock's operations behave as TensorFlow's outside traced functions: they return values."""
+"""Makes Penstock's operations return values outside traced functions, as TensorFlow's do."""
 
 import functools
 
@@ -8,7 +8,7 @@ from ..dataset import Dataset
 
 
 def operation(function):
-    """Wraps `function` of traced tensors. Where nothing is traced it runs at once and returns Tensors, as in
+    """Wraps `function`, which takes traced tensors. Outside a traced function it runs at once and returns Tensors, as in
     TensorFlow."""
 
     @functools.wraps(function)
@@ -28,8 +28,8 @@ def operation(function):
 
 
 def as_tensor(value, dtype=None):
-    """Returns `value` traced. Python numbers and lists are float32 and int32 if they fit, as in TensorFlow, unless
-    `dtype` is given."""
+    """Returns `value` as a traced tensor. Unless `dtype` is given, Python numbers and lists become float32 or, if they
+    fit, int32, as in TensorFlow."""
     if not isinstance(value, _core.Expr):
         if isinstance(value, (list, tuple)) and any(isinstance(member, _core.Expr) for member in value):
             value = _core.ops.stack([as_tensor(member) for member in value])
@@ -40,7 +40,7 @@ def as_tensor(value, dtype=None):
 
 
 def pair(a, b):
-    """Returns both traced; a Python number takes the dtype of the other operand, and two numbers become tensors."""
+    """Returns both operands. Two Python numbers become tensors; a single one will get the dtype of the other operand."""
     if expr._is_literal(a) and expr._is_literal(b):
         return as_tensor(a), as_tensor(b)
     return a, b

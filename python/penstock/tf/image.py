@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.image: TensorFlow's functions. They differ from the functions of the same names in penstock.ops, which are
-torchvision's: brightness is added, and contrast is relative to each channel's mean. Images are [height, width,
-channels]."""
+"""tf.image: functions that behave as TensorFlow's. Functions of the same names in penstock.ops behave as torchvision's.
+Here brightness is added, and contrast is relative to each channel's mean. Images are [height, width, channels]."""
 
 import types
 
@@ -17,7 +16,7 @@ ResizeMethod = types.SimpleNamespace(BILINEAR="bilinear", NEAREST_NEIGHBOR="near
 
 @operation
 def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None):
-    """Resizes the image to this (height, width), as float32; with "nearest" the dtype is kept."""
+    """Resizes the image to this (height, width). The result is float32; method "nearest" keeps the dtype."""
     if preserve_aspect_ratio:
         raise NotImplementedError(
             "resize: preserve_aspect_ratio is not supported, because the output size is part of the dataset; pass the "
@@ -64,13 +63,13 @@ def flip_up_down(image):
 
 @operation
 def random_flip_left_right(image, seed=None):
-    """Mirrors the image, or leaves it as it is."""
+    """Mirrors the image half of the time."""
     return ops.random_flip(as_tensor(image))
 
 
 @operation
 def random_flip_up_down(image, seed=None):
-    """Turns the image upside down, or leaves it as it is."""
+    """Turns the image upside down half of the time."""
     return ops.random_flip_up_down(as_tensor(image))
 
 
@@ -83,13 +82,13 @@ def random_crop(value, size, seed=None, name=None):
 
 @operation
 def crop_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
-    """Returns the part that begins there and has this size."""
+    """Returns the part that begins at this offset and has this size."""
     return ops.crop(as_tensor(image), offset_height, offset_width, target_height, target_width)
 
 
 @operation
 def resize_with_crop_or_pad(image, target_height, target_width):
-    """Returns the middle, with zeros around it if the image is smaller. Its height and width must be known."""
+    """Crops the image around its centre, or pads it with zeros, to this size. Its height and width must be known."""
     x = as_tensor(image)
     height, width = _sides(x, "resize_with_crop_or_pad")
     top, left = max(0, (height - target_height) // 2), max(0, (width - target_width) // 2)
@@ -101,7 +100,7 @@ def resize_with_crop_or_pad(image, target_height, target_width):
 
 @operation
 def central_crop(image, central_fraction):
-    """Returns the middle, with this fraction of height and width, which must be known."""
+    """Returns the centre of the image, with this fraction of its height and width, which must be known."""
     x = as_tensor(image)
     height, width = _sides(x, "central_crop")
     top, left = (int((side - side * central_fraction) / 2) for side in (height, width))
@@ -116,7 +115,7 @@ def adjust_brightness(image, delta):
 
 @operation
 def adjust_contrast(images, contrast_factor):
-    """Multiplies each channel's distance to its mean by this factor."""
+    """Multiplies each value's distance from the mean of its channel by this factor."""
 
     def stretched(x):
         mean = ops.reduce_mean(x, (-3, -2), True)
@@ -127,19 +126,19 @@ def adjust_contrast(images, contrast_factor):
 
 @operation
 def random_brightness(image, max_delta, seed=None):
-    """adjust_brightness by -max_delta to max_delta."""
+    """Applies adjust_brightness with a random delta from -max_delta to max_delta."""
     return adjust_brightness(image, _drawn(-max_delta, max_delta))
 
 
 @operation
 def random_contrast(image, lower, upper, seed=None):
-    """adjust_contrast by lower to upper."""
+    """Applies adjust_contrast with a random factor from lower to upper."""
     return adjust_contrast(image, _drawn(lower, upper))
 
 
 @operation
 def per_image_standardization(image):
-    """Returns the image with mean 0 and deviation 1; noise of a flat image is not amplified."""
+    """Scales the image to mean 0 and deviation 1. The noise of a nearly uniform image is not amplified."""
     x = as_tensor(image, "float32")
     mean = ops.reduce_mean(x)
     variance = ops.reduce_mean(x * x) - mean * mean
@@ -156,7 +155,7 @@ def rgb_to_grayscale(images, name=None):
 
 @operation
 def grayscale_to_rgb(images, name=None):
-    """Repeats the channel three times."""
+    """Repeats the grey channel three times."""
     return ops.concat([as_tensor(images)] * 3, -1)
 
 

@@ -27,8 +27,8 @@ VarLenFeature = collections.namedtuple("VarLenFeature", "dtype")
 
 @operation
 def parse_single_example(serialized, features, example_names=None, name=None):
-    """Returns a dict of the features of one serialised tf.train.Example. A VarLenFeature is refused: use
-    FixedLenSequenceFeature([], dtype, allow_missing=True), which is the same, dense."""
+    """Returns a dict of the features of one serialised tf.train.Example. A VarLenFeature is refused. Use its dense
+    equivalent, FixedLenSequenceFeature([], dtype, allow_missing=True), instead."""
     specs, defaults = {}, {}
     for key, feature in features.items():
         if isinstance(feature, VarLenFeature):
@@ -57,8 +57,8 @@ def read_file(filename, name=None):
 
 @operation
 def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False, name=None):
-    """Returns uint8 [height, width, channels]. channels 0 means 3: the shape of a dataset's elements does not depend on
-    a file."""
+    """Returns uint8 [height, width, channels]. channels 0 means 3, because the shape of a dataset's elements cannot depend
+    on a file."""
     if ratio != 1:
         raise NotImplementedError("decode_jpeg: ratio must be 1; a resize after it may decode less (docs/images.md)")
     return ops.decode_jpeg(as_tensor(contents), channels or 3)
@@ -72,7 +72,7 @@ def decode_png(contents, channels=0, dtype="uint8", name=None):
 
 @operation
 def decode_image(contents, channels=None, dtype="uint8", name=None, expand_animations=True):
-    """Decodes JPEG or PNG, chosen by the first bytes. channels 0 or None means 3."""
+    """Decodes a JPEG or PNG, which the first bytes distinguish. channels 0 or None means 3."""
     from . import image
 
     return image.convert_image_dtype(ops.decode_image(as_tensor(contents), channels or 3), dtype)
@@ -80,7 +80,7 @@ def decode_image(contents, channels=None, dtype="uint8", name=None, expand_anima
 
 @operation
 def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, name=None):
-    """Returns the numbers that have these bytes."""
+    """Returns the bytes of a string as numbers."""
     if not little_endian or fixed_length is not None:
         raise NotImplementedError("decode_raw: little_endian must be True, and fixed_length None")
     return ops.decode_raw(as_tensor(input_bytes), as_dtype(out_type))
@@ -106,7 +106,7 @@ class TFRecordWriter:
         self._file.flush()
 
     def close(self):
-        """Ends the file."""
+        """Closes the file."""
         self._file.close()
 
     def __enter__(self):

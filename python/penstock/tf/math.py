@@ -36,7 +36,7 @@ def _binary(name, function):
 
 
 def _as_given(function):
-    """Returns sums in the dtype of the input, as TensorFlow does; NumPy's sums of integers are wider."""
+    """Returns sums in the dtype of the input, as TensorFlow does. NumPy's sums of integers have a wider dtype."""
     return lambda x, axis, keepdims: ops.cast(function(x, axis, keepdims), x.dtype)
 
 
@@ -88,7 +88,7 @@ globals().update({name: _reduction(name, function) for name, function in _REDUCT
 
 @operation
 def reduce_variance(input_tensor, axis=None, keepdims=False, name=None):
-    """Returns the mean square of the distance to the mean."""
+    """Returns the mean of the squared distances from the mean."""
     x = as_tensor(input_tensor)
     apart = x - ops.reduce_mean(x, axis, True)
     return ops.reduce_mean(apart * apart, axis, keepdims)
@@ -102,13 +102,13 @@ def reduce_std(input_tensor, axis=None, keepdims=False, name=None):
 
 @operation
 def argmax(input, axis=None, output_type="int64", name=None):  # noqa: A002 (as TensorFlow's)
-    """Returns the index of the largest value along `axis`, 0 if None."""
+    """Returns the index of the largest value along `axis`; axis None means 0."""
     return as_tensor(ops.argmax(as_tensor(input), 0 if axis is None else axis), output_type)
 
 
 @operation
 def argmin(input, axis=None, output_type="int64", name=None):  # noqa: A002
-    """Returns the index of the smallest value along `axis`, 0 if None."""
+    """Returns the index of the smallest value along `axis`; axis None means 0."""
     return as_tensor(ops.argmin(as_tensor(input), 0 if axis is None else axis), output_type)
 
 
@@ -129,6 +129,6 @@ def softmax(logits, axis=-1, name=None):
 
 @operation
 def top_k(input, k=1, sorted=True, name=None):  # noqa: A002
-    """Returns (values, indices) of the k largest of the last axis."""
+    """Returns (values, indices) of the k largest values along the last axis."""
     found = ops.top_k(as_tensor(input), k)
     return TopKV2(found.member(0), ops.cast(found.member(1), expr.as_dtype("int32")))

@@ -9,7 +9,7 @@ from ._operation import as_tensor, operation
 
 @operation
 def uniform(shape, minval=0, maxval=None, dtype="float32", seed=None, name=None):
-    """Draws from minval to below maxval, which is 1 for floats if not given."""
+    """Draws values from minval up to, but not including, maxval. The default of maxval is 1, for floats only."""
     dtype = as_dtype(dtype)
     if maxval is None:
         if dtype.is_integer:
@@ -20,7 +20,7 @@ def uniform(shape, minval=0, maxval=None, dtype="float32", seed=None, name=None)
 
 @operation
 def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
-    """Draws from a normal distribution with this mean and deviation."""
+    """Draws values from a normal distribution with this mean and deviation."""
     return ops.random_normal([int(dim) for dim in shape], mean, stddev, as_dtype(dtype))
 
 

@@ -34,7 +34,7 @@ def strip(input, name=None):  # noqa: A002
 
 @operation
 def split(input, sep=None, maxsplit=-1, name=None):  # noqa: A002
-    """Returns the parts between `sep`, or runs of white space: of a scalar a vector, of a vector ragged rows."""
+    """Splits at `sep`, by default at runs of white space. A scalar becomes a vector, a vector becomes ragged rows."""
     if maxsplit != -1:
         raise NotImplementedError("split: maxsplit is not supported; select parts of the whole split instead")
     return ops.string_split(as_tensor(input), sep or "")
@@ -59,7 +59,7 @@ def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
 
 @operation
 def substr(input, pos, len, unit="BYTE", name=None):  # noqa: A002
-    """Returns `len` bytes from `pos` on."""
+    """Returns `len` bytes, starting at `pos`."""
     if unit != "BYTE":
         raise NotImplementedError(f"substr: unit {unit} is not supported; use BYTE")
     return ops.substr(as_tensor(input), as_tensor(pos), as_tensor(len))
@@ -67,29 +67,29 @@ def substr(input, pos, len, unit="BYTE", name=None):  # noqa: A002
 
 @operation
 def to_number(input, out_type="float32", name=None):  # noqa: A002
-    """Returns the number in a text."""
+    """Parses a string as a number."""
     return ops.string_to_number(as_tensor(input), as_dtype(out_type))
 
 
 @operation
 def as_string(input, precision=-1, name=None):  # noqa: A002
-    """Returns the text of a number."""
+    """Converts a number to a string."""
     return ops.as_string(as_tensor(input), precision)
 
 
 @operation
 def regex_full_match(input, pattern, name=None):  # noqa: A002
-    """Returns whether the whole text matches RE2's pattern."""
+    """Returns whether the whole string matches the RE2 pattern."""
     return ops.regex_full_match(as_tensor(input), pattern)
 
 
 @operation
 def regex_replace(input, pattern, rewrite, replace_global=True, name=None):  # noqa: A002
-    """Replaces each match of the pattern."""
+    """Replaces each match of the pattern, or only the first one."""
     return ops.regex_replace(as_tensor(input), pattern, rewrite, replace_global)
 
 
 @operation
 def to_hash_bucket_fast(input, num_buckets, name=None):  # noqa: A002
-    """Returns a number below `num_buckets`, the same as TensorFlow's."""
+    """Returns the same hash, below `num_buckets`, as TensorFlow."""
     return ops.string_to_hash_bucket(as_tensor(input), num_buckets)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.train.Example and its parts, as far as writing files of records needs them: SerializeToString."""
+"""tf.train.Example and its parts, with only SerializeToString, which is enough to write files of records."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def _varint(value):
 
 
 def _field(number, encoded):
-    """Encodes a field that has a length, as protocol buffers do."""
+    """Encodes a length-delimited field of a protocol buffer."""
     return _varint(number << 3 | 2) + _varint(len(encoded)) + encoded
 
 
@@ -26,7 +26,7 @@ class _Message:
 
 
 class BytesList(_Message):
-    """Strings of bytes."""
+    """Byte strings."""
 
     def __init__(self, value=()):
         self.value = [one.encode() if isinstance(one, str) else bytes(one) for one in value]
@@ -35,7 +35,7 @@ class BytesList(_Message):
 
 
 class FloatList(_Message):
-    """Numbers of 32 bits."""
+    """32-bit floating-point numbers."""
 
     def __init__(self, value=()):
         self.value = np.asarray(list(value), "<f4")
