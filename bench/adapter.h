@@ -14,7 +14,7 @@ struct Adapter {
   std::string name;           // "eth0", "mlx5_0:1"
   double gigabits_per_s = 0;  // 0: unknown, also in the fields below
   int numa_node = -1;         // -1: unknown
-  double pcie_gt_per_s = 0;   // PCI Express link, as it is trained
+  double pcie_gt_per_s = 0;   // of the PCI Express link, as trained
   int pcie_width = 0;         // lanes
 };
 

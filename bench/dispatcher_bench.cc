@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what a dispatcher can bear, each by itself:
+// Measures the load that a dispatcher can bear, one kind at a time:
 //
-//   dispatcher_bench heartbeats    # 11,000 a second as open arrivals, in this process
+//   dispatcher_bench heartbeats    # 11,000 a second in this process, as open arrivals
 //   dispatcher_bench streams       # CPU of a dispatcher with 250, 500 and 1,000 gRPC streams
 //   dispatcher_bench recovery      # from a journal of 10⁶ changes without a snapshot
 //
@@ -34,7 +34,7 @@
 namespace penstock::bench {
 namespace {
 
-// Its names are those of the messages.
+// For the names of the messages.
 using namespace control;  // NOLINT
 
 [[noreturn]] void Fail(const absl::Status& status) {
@@ -297,7 +297,7 @@ void RunStreams(int count, double per_s, double seconds) {
 // --- Recovery ------------------------------------------------------------------------------
 
 // Jobs of a hundred partitions. Their bookmarks move, their splits are given out, and their
-// trainers commit what they took.
+// trainers commit the elements that they took.
 void RunRecovery(int64_t count, const std::string& folder) {
   std::filesystem::remove_all(folder);
   control::State state;
@@ -409,7 +409,7 @@ int main(int argc, char** argv) {
   double per_s = 1, seconds = 20;
   auto* streams = app.add_subcommand(
       "streams", "Measure gRPC streams to a dispatcher in a process of its own.");
-  streams->add_option("--streams", counts, "Numbers of streams, one after the other.")
+  streams->add_option("--streams", counts, "Numbers of streams to measure, one after the other.")
       ->delimiter(',');
   streams->add_option("--per-s", per_s, "Heartbeats a second of each stream.");
   streams->add_option("--seconds", seconds);
@@ -417,7 +417,8 @@ int main(int argc, char** argv) {
   std::string folder = "/tmp/penstock_dispatcher_bench";
   auto* recovery = app.add_subcommand("recovery", "Recover from a journal without a snapshot.");
   recovery->add_option("--changes", changes);
-  recovery->add_option("--work-dir", folder, "Directory that is written, and removed afterwards.");
+  recovery->add_option("--work-dir", folder,
+                       "Directory for the journal, which is removed afterwards.");
   auto* serve = app.add_subcommand("serve", "Run a dispatcher until killed.")->group("");
   CLI11_PARSE(app, argc, argv);
   if (serve->parsed()) return bench::Serve();

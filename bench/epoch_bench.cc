@@ -224,8 +224,8 @@ int main(int argc, char** argv) {
   auto* starts =
       app.add_subcommand("starts", "Measure the first element and the end of short epochs.");
   auto* deals = app.add_subcommand("deals", "Read Range(1e6).Batch(1000) in mode DYNAMIC.");
-  auto* uneven = app.add_subcommand("uneven", "Read from workers of different speed.");
-  auto* joins = app.add_subcommand("joins", "Let a worker join in mid-run.");
+  auto* uneven = app.add_subcommand("uneven", "Read from workers of different speeds.");
+  auto* joins = app.add_subcommand("joins", "Let a worker join during a run.");
   for (auto* command : {starts, deals, uneven, joins}) {
     command->add_option("--protocol", options.protocol,
                         "Protocol of the transfer: auto, shm, tcp, …");

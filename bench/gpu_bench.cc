@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// On a machine with a GPU: copies of elements to the GPU, compared with raw copies from page-locked
-// memory, and steps of a device stage, compared with a kernel that only copies. Prints one JSON
-// object a line; without a GPU one line with the reason why nothing was measured. The compared
-// cases alternate. Times are from the host's clock, over windows so long that reading the clock
-// costs nothing and the GPU runs at its full clock.
+// Measures copies of elements to a GPU, compared with raw copies from page-locked memory, and steps
+// of a device stage, compared with a kernel that only copies. Prints one JSON object a line.
+// Without a GPU, prints one line with the reason why nothing was measured. The compared cases
+// alternate. Times are from the host's clock, over windows long enough that reading the clock costs
+// nothing and the GPU runs at its full clock rate.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -59,7 +59,7 @@ struct Meter {
     return bytes / absl::ToDoubleSeconds(took);
   }
 
-  // Prints the median of each. The first is the reference for the others.
+  // Prints the median of each work. The first one is the reference for the others.
   absl::Status Measure(const std::vector<Work>& works) {
     std::vector<std::vector<double>> rates(works.size());
     for (int round = 0; round <= kRounds; ++round) {

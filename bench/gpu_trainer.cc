@@ -105,7 +105,7 @@ class GpuTrainer final : public Side {
     return absl::OkStatus();
   }
 
-  // Starts copying the stamps back. The element's place is free after they are read.
+  // Starts copying the stamps back. The element's place is free once they are read.
   absl::StatusOr<int64_t> Take(const DeviceElement& element) {
     const Tensor values = element.tensor(0);
     const size_t bytes = values.byte_count();

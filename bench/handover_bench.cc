@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time that an element is on its way: from the end of the worker's last function, which stamps
-// it, to the return of Next() in another process; and the trainer's CPU time for that. Nothing
-// reads the element's contents.
+// Measures the time that an element is on its way, from the end of the worker's last function,
+// which stamps it, to the return of Next() in another process, and the trainer's CPU time for an
+// element. Nothing reads the element's contents.
 //
-//   handover_bench --protocol shm --bytes 100000 --pause-us 10    # both awake
-//   handover_bench --protocol shm --pause-us 2000 --sleep         # both asleep
-//   handover_bench --protocol shm --bytes 9633792 --fill          # CPU of a large one
+//   handover_bench --protocol shm --bytes 100000 --pause-us 10    # worker and trainer awake
+//   handover_bench --protocol shm --pause-us 2000 --sleep         # worker and trainer asleep
+//   handover_bench --protocol shm --bytes 9633792 --fill          # CPU time of a large element
 #include <sys/resource.h>
 #include <time.h>
 
@@ -41,8 +41,8 @@ double CpuMicroseconds() {
   return us(usage.ru_utime) + us(usage.ru_stime);
 }
 
-// Makes x[0] bytes after a pause of x[1] µs. The pause is slept if x[2] is 1, and the bytes are
-// filled if x[3] is. The first eight bytes are the time at the end.
+// Makes x[0] bytes after a pause of x[1] µs. Sleeps in the pause if x[2] is 1, and fills the bytes
+// if x[3] is 1. The first eight bytes are the time at the end.
 absl::Status Stamp(CallContext& call) {
   const int64_t bytes = call.inputs()[0].scalar<int64_t>();
   const int64_t pause = call.inputs()[1].scalar<int64_t>() * 1000;
@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
   app.add_flag("--fill", options.fill, "Write the whole element.");
   app.add_option("--count", options.count, "Number of elements.")
       ->check(CLI::Range(10, 10'000'000));
-  app.add_option("--window", options.window, "Number of elements asked for or held.");
+  app.add_option("--window", options.window, "Number of elements that are requested or held.");
   auto* serve =
       app.add_subcommand("serve", "Run a dispatcher and a worker until killed.")->group("");
   CLI11_PARSE(app, argc, argv);

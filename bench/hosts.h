@@ -10,7 +10,7 @@ namespace penstock::bench {
 // Trainers and the dispatcher run here, workers there. All fields empty: everything runs here.
 struct Hosts {
   std::string here, there;             // addresses at which the other host reaches each
-  std::vector<std::string> run_there;  // precede the arguments of this program there
+  std::vector<std::string> run_there;  // words before this program's arguments there
   bool two() const { return !there.empty(); }
 };
 

@@ -6,8 +6,8 @@
 
 namespace penstock::bench {
 
-// From now on the first of each signal is a request, and the second ends this process at once. A
-// signal that is ignored stays ignored.
+// After this call the first SIGINT or SIGTERM is a request, and the second one of the same kind
+// ends this process at once. A signal that is ignored stays ignored.
 void WatchForInterrupts();
 
 // Returns whether a request came. Thread-safe.

@@ -17,7 +17,7 @@ namespace penstock::bench {
 inline constexpr int kSide = 224;  // pixels
 inline constexpr int64_t kImageBytes = int64_t{kSide} * kSide * 3;
 
-// The size of a JPEG (4:2:0). The default is an ImageNet image as in MLPerf Storage.
+// The size of a JPEG (4:2:0). The default is that of an ImageNet image in MLPerf Storage.
 struct ImageSize {
   int width = 500, height = 375;  // pixels
   int64_t bytes = 114'660;        // approximate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits: what the machine can do without Penstock. A limit is the other side of each pair.
+// The limits: the rates of the machine without Penstock. A limit is the other side of each pair.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +35,15 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol);
 
-// The writing process: connects to `host`, then fills and writes until the reader closes.
-// Unavailable if it cannot connect.
+// Runs the writing process: connects to `host`, then fills and writes until the reader closes the
+// connection. Unavailable if it cannot connect.
 absl::Status ProduceForSocket(const std::string& host, int port, const Load& load,
                               const std::string& congestion);
 
-// Slows `side` down to trainers that take `elements_per_s`: it waits when it is ahead of them.
+// Slows `side` down to the rate of trainers that take `elements_per_s`.
 std::unique_ptr<Side> MakePacedLimit(std::unique_ptr<Side> side, double elements_per_s);
 
-// A required rate instead of a machine's limit. It has no processes and takes no time.
+// A required rate in place of a machine's limit. It has no processes and takes no time.
 std::unique_ptr<Side> MakeBar(std::string name, double elements_per_s, int64_t element_bytes);
 
 }  // namespace penstock::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource use of processes, and the machine's use by others at the same time.
+// Resource use of processes, and of other users of the machine at the same time.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 
 namespace penstock::bench {
 
-// A pair is dropped if others use more than this much of a core in one of its windows.
+// A pair is dropped if other processes use more than this much of a core in one of its windows.
 inline constexpr double kForeignCores = 0.12;
 
 double Now();  // seconds, monotonic
@@ -25,7 +25,7 @@ double MachineBusySeconds();
 // Returns the middle value, or the mean of the middle two; 0 without values.
 double Median(std::vector<double> values);
 
-// Returns the value that a share `q` of the values is below; 0 without values. Reorders them.
+// Returns the quantile `q` of the values; 0 without values. Reorders them.
 double Quantile(std::vector<float>& values, double q);
 
 }  // namespace penstock::bench

@@ -13,7 +13,7 @@
 namespace penstock::bench {
 namespace {
 
-// Relative to this program's folder, in the build and in every installation.
+// Path from this program's folder, in the build and in every installation.
 constexpr char kProgram[] = "../share/penstock/bench/page.py";
 
 }  // namespace
@@ -24,8 +24,8 @@ absl::StatusOr<PageMaker> PageMaker::Find(const std::string& gpu_figures) {
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   const std::filesystem::path program = (bin / kProgram).lexically_normal();
   std::string why;
-  if (!std::filesystem::exists(program, error)) why = program.string() + " is not there";
-  // Debian's packages are for its own Python, which need not be the first one.
+  if (!std::filesystem::exists(program, error)) why = program.string() + " does not exist";
+  // Debian's packages are for its own Python, which need not be the first one on PATH.
   for (const char* python : {"python3", "/usr/bin/python3"}) {
     std::vector<std::string> words = {python, program.string()};
     if (!gpu_figures.empty()) words.insert(words.end(), {"--gpu-figures", gpu_figures});
@@ -35,9 +35,10 @@ absl::StatusOr<PageMaker> PageMaker::Find(const std::string& gpu_figures) {
     if (able.ok()) return PageMaker(std::move(words));
     if (why.empty()) why = std::string(able.message());
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "no page can be made here: ", why,
-      ". The records of --json make it elsewhere: ", "penstock bench page RECORDS PAGE"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("no page can be made here: ", why,
+                   ". With the records of --json, another machine can make it: ",
+                   "penstock bench page RECORDS PAGE"));
 }
 
 absl::StatusOr<std::string> PageMaker::Make(const std::string& records) const {

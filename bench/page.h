@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bench's results as an HTML page, made by a Python program (page/page.py). Measuring needs
-// none.
+// The bench's results as an HTML page, made by a Python program (page/page.py). Measuring does not
+// need Python.
 #pragma once
 
 #include <string>

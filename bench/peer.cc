@@ -23,7 +23,7 @@ absl::StatusOr<Roles> RolesOf(const nlohmann::json& answer) {
   Roles roles;
   const auto pids = answer.find("pids");
   if (pids == answer.end() || !pids->is_object()) {
-    return absl::InvalidArgumentError("a peer did not say its \"pids\" by role");
+    return absl::InvalidArgumentError("a peer did not give its \"pids\" by role");
   }
   for (const auto& [role, processes] : pids->items()) {
     for (const auto& pid : processes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process of a side. It exchanges lines over its standard input and output.
+// A child process of a side. The two exchange lines over its standard input and output.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +34,7 @@ class Process {
   // if it ended; DeadlineExceeded after `bound`; Cancelled when interrupted (interrupt.h).
   absl::StatusOr<std::string> ReadLine(absl::Duration bound);
   // Ends its input, waits until it ends, and returns the rest of its output. Unavailable, with the
-  // end of its log, if it failed. An interrupt does not stop the wait. The last call to it.
+  // end of its log, if it failed. An interrupt does not stop the wait. Must be the last call.
   absl::StatusOr<std::string> Finish();
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The effect of a job's quota on its neighbour. Two jobs share one worker; their elements are each
-// held for a given time under a permit. Measures the neighbour alone, next to a job without a
-// quota, and next to a job under each of the two bounds. The neighbour's fair share is half of its
-// rate alone.
+// The effect of a job's quota on its neighbour. Two jobs share one worker. Each element is held for
+// a given time, with a permit. Measures the neighbour alone, next to a job without a quota, and
+// next to a job under each of the two bounds. The neighbour's fair share is half of the rate that
+// it has alone.
 //
 //   quota_bench --permits 2 --element-ms 2 --seconds 5
 #include <CLI/CLI.hpp>

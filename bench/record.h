@@ -13,7 +13,7 @@ namespace penstock::bench {
 // with its host's name.
 std::string MachineRecord(const Machine& machine, const std::string& host = "");
 // Returns a line for each window, then the summary. A row that did not run has only the summary,
-// with a note. Each line ends with a break.
+// with a note. Each line ends with a line break.
 std::string RecordsOf(const Row& row);
 
 }  // namespace penstock::bench

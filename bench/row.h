@@ -32,7 +32,7 @@ struct Row {
   std::set<std::string> lanes;  // as Side::lanes()
   double line_gb_per_s = 0;     // rate of the wire; 0: unknown
   std::vector<Pair> pairs;
-  absl::Status status;  // why it did not run, or not to its end
+  absl::Status status;  // why it did not run, or failed before its end
 };
 
 // Medians over the clean pairs, or over all pairs if none is clean. CPU is in seconds for each GB
@@ -55,22 +55,24 @@ struct Summary {
 
 // Returns ours divided by the limit's, in the row's basis; below 0 without a limit.
 double RatioOf(const Row& row, const Pair& pair);
-// Returns MLPerf's AU, the share of time in which trainers compute; below 0 if they compute
+// Returns MLPerf's AU, the share of the time in which trainers compute; below 0 if they compute
 // nothing.
 double UtilizationOf(const Row& row, const Window& window);
 // Returns the largest of the window's shares divided by the smallest; below 0 without shares.
 double ShareOf(const Window& window);
-// Returns the share of the elements through shared memory that the worker copied there; below 0
-// without such elements.
+// Returns the share of the elements in shared memory that the worker copied there; below 0 without
+// such elements.
 double CopiedOf(const Window& window);
-// Returns the CPU seconds of all processes; below 0 if some are on another host or none lasts.
+// Returns the CPU seconds of all processes for each GB; below 0 if some are on another host, or if
+// none outlives the window.
 double CpuPerGb(const Row& row, const Window& window);
-// Returns the CPU seconds of the trainers' processes; below 0 if they also contain the servers.
+// Returns the CPU seconds of the trainers for each GB; below 0 if their processes also contain the
+// servers.
 double TrainerCpuPerGb(const Row& row, const Window& window);
 Summary Summarize(const Row& row);
 
 // Returns a note for readers of the row: why it did not run, or why its figures are doubtful. Empty
-// if neither is so.
+// if the row needs no note.
 std::string NoteOn(const Row& row);
 
 }  // namespace penstock::bench

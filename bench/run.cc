@@ -71,8 +71,8 @@ class Guest {
   std::unique_ptr<Peer> peer_;  // null after a failure
 };
 
-// `rows`: the case's row. With neighbours two more: ours among them compared with ours alone, and
-// ours among them compared with the limit among them.
+// `rows`: the case's row. With neighbours there are two more: ours among neighbours, compared with
+// ours alone and with the limit among neighbours.
 absl::Status RunRounds(const Options& options, const Workload& workload, std::vector<Row>& rows,
                        std::vector<Guest>& guests) {
   Row& row = rows[0];

@@ -31,10 +31,10 @@ struct Options {
 // the option, if an option is invalid.
 absl::StatusOr<std::vector<Setup>> PlanCases(const Options& options);
 
-// Runs one case to its end. Returns its row; with neighbours, also ours among them compared with
-// ours alone and with the limit among them. Then, for each peer, the peer compared with the same
-// limit, and ours compared with the peer. If a side cannot run, the reason is the row's status. A
-// peer that does not run has no second row.
+// Runs one case to its end. Returns its row. With neighbours, two rows follow: ours among
+// neighbours, compared with ours alone and with the limit among neighbours. Then each peer has two
+// rows: the peer compared with the limit, and ours compared with the peer. If a side cannot run,
+// the reason is the row's status. A peer that does not run has only the first row.
 std::vector<Row> RunCase(const Options& options, const Setup& setup);
 
 }  // namespace penstock::bench

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many workers keep trainers fed, compared with how many the dispatcher estimates. Reads I2's
-// elements (25 images, 3.8 MB) from sources held to a known rate, for trainers that compute 0.224 s
-// on each. For 1, 2, … workers, each time with a new job: the trainers' AU, and the dispatcher's
-// estimate after 30 s. The smallest number with AU ≥ 0.9 is correct.
+// Measures how many workers keep trainers fed, compared with the dispatcher's estimate. Reads
+// elements like I2's (25 images, 3.8 MB) from sources of a known rate, for trainers that compute
+// 0.224 s on each. Prints the trainers' AU and the dispatcher's estimate after 30 s for 1, 2, …
+// workers, each with a new job. The smallest number with AU ≥ 0.9 is correct.
 //
 //   scaling_bench --trainers 2 --rate 3 --workers 1,2,3,4
-//   scaling_bench --trainers 2 --rate 3 --workers 2 --seconds 330   # is it steady?
+//   scaling_bench --trainers 2 --rate 3 --workers 2 --seconds 330   # is the estimate steady?
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -145,7 +145,8 @@ int main(int argc, char** argv) {
   app.add_option("--trainers", options.trainers, "Number of trainers of one job.");
   app.add_option("--step-s", options.step_s, "Seconds that a trainer computes on an element.");
   app.add_option("--rate", options.rate, "Elements a second that a partition makes.");
-  app.add_option("--workers", options.workers, "Numbers of workers, one after the other.")
+  app.add_option("--workers", options.workers,
+                 "Numbers of workers to measure, one after the other.")
       ->delimiter(',');
   app.add_option("--permits", options.permits, "Permits of each worker.");
   app.add_option("--mode", options.mode, "Mode of the job: off or dynamic.")

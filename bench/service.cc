@@ -42,7 +42,7 @@ void AddVariables(const std::vector<std::string>& variables, std::vector<std::st
 class Service final : public Side {
  public:
   Service(Setup setup, std::string name) : setup_(std::move(setup)), name_(std::move(name)) {}
-  ~Service() override {  // readers first: a server that ends before them is an error for them
+  ~Service() override {  // readers end first: for them, the end of a server is an error
     trainers_.clear();
     workers_.clear();
   }
@@ -127,7 +127,7 @@ class Service final : public Side {
     return ParseAnswer(line);
   }
 
-  // Adds up all clients. The slowest call counts for all.
+  // Returns the sum over all clients. The slowest call counts for all.
   void Add(const Done& done, Done& sum) const {
     sum.seconds = std::max(sum.seconds, done.seconds);
     sum.elements += done.elements;

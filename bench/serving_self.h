@@ -41,7 +41,7 @@ class ServingSelf {
     std::unique_ptr<ServingSelf> self(new ServingSelf(child));
     for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) self->target_ += c;
     ::close(out[0]);
-    if (self->target_.empty()) return absl::InternalError("the process that serves ended");
+    if (self->target_.empty()) return absl::InternalError("the serving process has ended");
     return self;
   }
   ~ServingSelf() {
@@ -56,7 +56,7 @@ class ServingSelf {
   absl::StatusOr<clockid_t> CpuClock() const {
     clockid_t clock;
     if (::clock_getcpuclockid(child_, &clock) == 0) return clock;
-    return absl::InternalError("the CPU clock of the process that serves");
+    return absl::InternalError("cannot read the CPU clock of the serving process");
   }
 
  private:

@@ -13,9 +13,9 @@
 namespace penstock::bench {
 namespace {
 
-// The share of a window that is read before it and not measured. In it, elements that were made
-// during other sides' windows are used up, and the others finish their work. A few such elements of
-// 38 MB would be a quarter of a slow system's window.
+// Before each window a side reads for this share of the window's time, unmeasured. This uses up
+// elements that were made during other sides' windows, and lets those sides finish their work. A
+// few such elements of 38 MB would be a quarter of a slow system's window.
 constexpr double kLead = 0.25;
 
 template <class OfProcess>
@@ -40,8 +40,8 @@ double Cpu(const std::vector<pid_t>& processes) {
   return sum;
 }
 
-// Waits until no process works on earlier requests, such as on batches for later; at most
-// `seconds`, the time of a window.
+// Waits until no process still works on earlier requests, for example on batches made ahead, for at
+// most `seconds`, the length of a window.
 void AwaitQuiet(double seconds) {
   const double start = Now();
   const double spell = std::min(0.1, seconds / 2);
@@ -53,7 +53,7 @@ void AwaitQuiet(double seconds) {
   }
 }
 
-// Returns why the side failed. After an interrupt that is Cancelled, whichever error came.
+// Returns why the side failed: after an interrupt always Cancelled, else its error.
 absl::Status Reason(const absl::Status& status) {
   return Interrupted() ? CheckInterrupted() : status;
 }
@@ -97,8 +97,8 @@ absl::StatusOr<Window> Measure(Side& side, double seconds) {
   }
   window.resident_bytes = ByRole(side.roles(), ResidentBytes);
   if (window.done.elements <= 0 || window.done.seconds <= 0) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        side.name(), " brought no element in a window of ", seconds, " s; make the window longer"));
+    return absl::DeadlineExceededError(absl::StrCat(side.name(), " got no element in a window of ",
+                                                    seconds, " s; make the window longer"));
   }
   return window;
 }

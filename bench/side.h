@@ -15,10 +15,11 @@
 
 namespace penstock::bench {
 
-// How far apart trainers that step together are, over the steps of a window.
+// The time differences between trainers that step together, over the steps of a window.
 struct InStep {
   double skew_p50_us = 0, skew_p99_us = 0;  // from the first return of Next() to the last
-  // The longest computing time in a step by the shortest, less 1; 0 if they compute nothing.
+  // The longest computing time in a step divided by the shortest, minus 1; 0 if trainers compute
+  // nothing.
   double spread_p50 = 0, spread_p99 = 0;
 };
 
@@ -26,7 +27,7 @@ struct InStep {
 // none.
 struct Done {
   double seconds = 0;
-  double elements = 0;  // a limit may count parts of an element
+  double elements = 0;  // not an integer if a limit counts parts of an element
   int64_t bytes = 0;    // received by the reader
   double p50_us = 0, p99_us = 0, max_us = 0;
   std::optional<InStep> in_step;
@@ -42,7 +43,7 @@ struct Done {
 // The processes of each role: "consumer", "worker", "dispatcher", "limit".
 using Roles = std::map<std::string, std::vector<pid_t>>;
 
-// Used by one thread. Ends its processes on destruction.
+// Used by one thread. Its processes end on destruction.
 class Side {
  public:
   virtual ~Side() = default;
@@ -57,7 +58,7 @@ class Side {
   // Returns the lanes of UCX, such as "rc_mlx5/mlx5_0:1"; none if UCX does not move the elements.
   virtual std::set<std::string> lanes() const { return {}; }
   // Moves elements for about `seconds`, reads and checks them. DataLoss if an element is not the
-  // one that was due.
+  // expected one.
   virtual absl::StatusOr<Done> Read(double seconds) = 0;
   // Returns whether each Read() starts new processes, so that no Read() warms up the next.
   virtual bool starts_anew() const { return false; }
@@ -67,7 +68,7 @@ struct Window {
   Done done;
   std::map<std::string, double> cpu_seconds;     // by role
   std::map<std::string, double> resident_bytes;  // by role, at the end
-  double foreign_cores = 0;                      // cores used by others meanwhile
+  double foreign_cores = 0;                      // cores used by other processes meanwhile
 
   double cpu() const;  // seconds, over all roles
   double rss() const;  // bytes, over all roles

@@ -30,7 +30,7 @@ absl::Status SetCongestion(int fd, const std::string& name) {
   if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0)
     return absl::OkStatus();
   return absl::ErrnoToStatus(
-      errno, absl::StrCat("the socket limit cannot have ", name, " as congestion control"));
+      errno, absl::StrCat("the socket limit cannot use ", name, " as congestion control"));
 }
 
 class SocketLimit final : public Side {
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
                      absl::StrCat(load.scratch, "/socket.log")));
   pollfd ready{.fd = listener.socket.fd(), .events = POLLIN, .revents = 0};
   if (::poll(&ready, 1, kConnectMs) <= 0) {
-    return producer->ReadLine(absl::Seconds(1)).status();  // why it ended, or that it is silent
+    return producer->ReadLine(absl::Seconds(1)).status();  // why it ended or did not connect
   }
   tcp::Socket socket(::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));  // blocking
   if (!socket) return absl::ErrnoToStatus(errno, "the socket limit cannot accept");
@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<Side>> MakeSocketLimit(const Load& load,
 absl::StatusOr<std::unique_ptr<Side>> MakeTransferLimit(const Load& load,
                                                         const std::string& protocol) {
   if (!load.hosts.two() && (protocol == "local" || protocol == "shm")) return MakeFillLimit(load);
-  // Uses cubic as tcp does: only within a host.
+  // Like tcp, uses cubic only within a host.
   return MakeSocketLimit(load, protocol == "tcp" && !load.hosts.two() ? "cubic" : "");
 }
 

@@ -22,8 +22,8 @@ enum class Words : uint8_t {
   kSmall,   // 8 random bits each, like pixels widened to int64: compressible
 };
 
-// Pseudo-random words that are copied in a circle. A source of an element's size is a buffer that
-// was made once.
+// Pseudo-random words that are copied cyclically. A source of an element's size is a buffer that is
+// made once.
 class Source {
  public:
   explicit Source(size_t bytes, Words words = Words::kRandom) : words_((bytes + 7) / 8) {
@@ -73,7 +73,7 @@ inline uint64_t SumOf(std::span<const std::byte> bytes, Touch touch) {
     return sum;
   }
   const auto* words = reinterpret_cast<const uint64_t*>(bytes.data());
-  // Not unrolled, the loop takes a quarter longer where a cache line of code ends inside it.
+  // Without unrolling, the loop is a quarter slower if a cache line of code ends inside it.
 #pragma GCC unroll 8
   for (size_t i = 0; i < bytes.size() / 8; ++i) sum += words[i];
   return sum;

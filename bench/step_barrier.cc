@@ -28,7 +28,7 @@ constexpr double kPatience = 120;  // seconds
 // Zero-initialized, like the start of a file. Fields with two elements are for even and odd steps,
 // because a trainer may be a step ahead of another that still reads them.
 struct StepBarrier::Shared {
-  std::atomic<uint32_t> steps;  // steps that all have ended
+  std::atomic<uint32_t> steps;  // steps that all trainers have ended
   std::atomic<int> arrived;
   std::atomic<bool> more[2];
   std::atomic<double> received[2][kMostTrainers];  // seconds
@@ -78,7 +78,8 @@ absl::StatusOr<bool> StepBarrier::Wait(bool more) {
   while (shared_.steps == step) {
     constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
     ::syscall(SYS_futex, word, FUTEX_WAIT, step, &kSecond, nullptr, 0);
-    if (Now() > start + kPatience) return absl::AbortedError("another trainer does not come");
+    if (Now() > start + kPatience)
+      return absl::AbortedError("another trainer did not reach the barrier");
   }
   if (trainer_ == 0) {
     const auto range = [&](const std::atomic<double>* of) {

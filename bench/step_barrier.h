@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A barrier for trainers of one host that wait for each other after each step, like those that
-// train one model. Measures how far apart they got their elements, and their computing times.
+// A barrier for trainers of one host that wait for each other after each step, like trainers of one
+// model. Measures how far apart in time they get their elements, and their computing times.
 #pragma once
 
 #include <memory>
@@ -26,9 +26,10 @@ class StepBarrier {
   // This trainer has received its element of the step, and will compute on it for `step_s` seconds.
   void Received(double step_s);
   // Waits for all others to end the step. Returns whether there is a next step, which trainer 0
-  // decides for all. Aborted if another trainer does not come within two minutes.
+  // decides for all. Aborted if another trainer does not reach the barrier within two minutes.
   absl::StatusOr<bool> Wait(bool more);
-  // Returns the figures over the steps since the last call. Only trainer 0 has them, for all.
+  // Returns the figures of all trainers over the steps since the last call. Only trainer 0 has
+  // them.
   std::optional<InStep> Take();
 
  private:

@@ -22,7 +22,7 @@ absl::Status Read(const json& object, const char* field, T& into) {
   const auto found = object.find(field);
   if (found == object.end() || !Fits<T>(*found)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a line between bench and reader has no fitting \"", field, "\""));
+        absl::StrCat("a line between bench and reader has no valid \"", field, "\""));
   }
   into = found->template get<T>();
   return absl::OkStatus();
@@ -112,7 +112,7 @@ absl::StatusOr<Done> DoneOf(const json& json) {
 absl::StatusOr<json> ParseAnswer(const std::string& line) {
   json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object()) {
-    return absl::InternalError(absl::StrCat("a reader said what is no JSON object: ", line));
+    return absl::InternalError(absl::StrCat("a reader's line is not a JSON object: ", line));
   }
   if (const auto error = answer.find("error"); error != answer.end() && error->is_string()) {
     const auto wrong = answer.find("data_loss");

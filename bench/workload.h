@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workloads: what is read, how it is checked, and its limit. A workload is one file in workloads/
-// and one line in workload.cc.
+// Workloads: their datasets, the checks of their elements, and their limits. A workload is one file
+// in workloads/ and one line in workload.cc.
 #pragma once
 
 #include <cstdint>
@@ -42,15 +42,15 @@ struct Setup {
 class Reader {
  public:
   virtual ~Reader() = default;
-  // Reads the element and returns its bytes. DataLoss if it is not the one that was due.
+  // Reads the element and returns its size in bytes. DataLoss if it is not the expected one.
   virtual absl::StatusOr<int64_t> Take(const Element& element) = 0;
-  // Called when the dataset has ended and is read again from its start. By default it must not end.
+  // Called when the dataset has ended and is read again from its start. The default: an error.
   virtual absl::Status EndOfPass() {
-    return absl::DataLossError("the dataset ended, which has no end");
+    return absl::DataLossError("the dataset ended, although it is endless");
   }
 };
 
-// The rate that a ratio compares.
+// The kind of rate that a ratio compares.
 enum class Basis : uint8_t {
   kElementsPerSecond,
   kElementsPerWorkerCpuSecond,
@@ -75,12 +75,12 @@ class Workload {
   virtual bool sized() const { return true; }  // whether --size sets it
   virtual std::vector<Shape> shapes() const { return {{}}; }
   virtual Basis basis() const { return Basis::kElementsPerSecond; }
-  // Returns whether only one Next() in 16 is timed, because an element takes less time than reading
-  // the clock.
+  // Returns whether only one Next() in 16 is timed, because reading the clock takes longer than
+  // getting an element.
   virtual bool tiny() const { return false; }
   // Returns how long a trainer computes on each element before it asks for the next, in seconds.
   virtual double step_s() const { return 0; }
-  // Returns the same for one element, if it depends on the element.
+  // Returns this time for one element, if it depends on the element.
   virtual double StepOf(const Element& /*element*/) const { return step_s(); }
   // Returns whether trainers wait for each other after each step, like those that train one model.
   virtual bool in_step() const { return false; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVIDIA's driver, opened at run time. Building this needs no toolkit, and running it needs no GPU.
-// The functions are as in CUDA's driver API documentation.
+// CUDA's driver API documentation describes the functions.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -174,7 +174,7 @@ class GpuCopy final : public Side {
                                                first, contexts_[0], bytes_, nullptr),
                                "cuMemcpyPeerAsync");
     }
-    return absl::InternalError("no way to copy");
+    return absl::InternalError("unknown kind of copy");
   }
 
   const Driver& driver_ = *TheDriver();
@@ -215,7 +215,7 @@ absl::StatusOr<int> CountGpus() {
 std::vector<Level> GpuLevels() {
   const absl::StatusOr<int> gpus = CountGpus();
   const absl::Status peer = gpus.ok() && *gpus < 2
-                                ? absl::NotFoundError("no NVLink: this process has but one GPU")
+                                ? absl::NotFoundError("no NVLink: this process has only one GPU")
                                 : gpus.status();
   return {Copy(Way::kToDevice, "pinned to GPU 0", gpus.status()),
           Copy(Way::kToHost, "GPU 0 to pinned", gpus.status()),

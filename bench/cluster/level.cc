@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kStreams[] = {1, 4, 8};
 constexpr int kQuickStreams = 8;
-constexpr int kConnections = 4;  // equal to one of kStreams
+constexpr int kConnections = 4;  // must be one of kStreams
 constexpr char kToGpu[] = "to GPU 0";
 constexpr char kCubic[] = "cubic";
 
@@ -53,7 +53,7 @@ Level LeftOut(Level level, absl::Status why) {
   return level;
 }
 
-// Our transports, as T1-0: buffers made once, of which the trainer reads a byte in each page.
+// Our transports with the workload T1-0: buffers made once; the trainer reads a byte of each page.
 Level Ours(const std::string& protocol, const Hosts& hosts, std::vector<std::string> beside) {
   return {.protocol = protocol,
           .beside = std::move(beside),
@@ -101,7 +101,7 @@ Level OursOverPath(const Hosts& hosts, const RdmaPath& path, std::vector<std::st
           .quick = true};
 }
 
-// The latency of one element: from the request until it is received. `path`: of ucx over RDMA.
+// The latency of one element: from the request until it is received. `path`: for ucx over RDMA.
 Level OneAtATime(const std::string& protocol, const Hosts& hosts,
                  const std::optional<RdmaPath>& path) {
   return {.protocol = protocol,
@@ -145,7 +145,7 @@ Level Sockets(const Hosts& hosts, const std::string& congestion, int streams) {
           .quick = streams == kQuickStreams};
 }
 
-// Makes levels that run `program`. They know what is missing, or how it starts.
+// Makes levels that run other projects' programs. If one cannot run, its level is left out.
 class ToolLevels {
  public:
   ToolLevels(const Hosts& hosts, const Survey& here, const Survey& there)
@@ -173,7 +173,7 @@ class ToolLevels {
                 });
   }
 
-  // Reads into GPU memory of the host that reads. The other end is host memory, as on a worker.
+  // Reads into GPU memory of the reading host. The other end is host memory, as on a worker.
   Level ReadIntoGpu(bool dmabuf) const {
     std::vector<std::string> words = {absl::StrCat(kUseCuda, "=0")};
     if (dmabuf) words.emplace_back(kUseDmabuf);
@@ -199,7 +199,7 @@ class ToolLevels {
                       {{&here_, &here_name_}, {&there_, &there_name_}});
   }
 
-  // T1-0 into the GPU of the host that reads. Only the ends of each element are copied back.
+  // T1-0 into the GPU of the reading host. Only the ends of each element are copied back.
   Level OursIntoGpu(const std::string& protocol, std::vector<std::string> beside) const {
     Level level{.protocol = protocol, .variant = kToGpu, .beside = std::move(beside)};
     if (absl::Status no_gpu = GpuOf(here_, here_name_); !no_gpu.ok()) {
@@ -388,7 +388,7 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
   levels.push_back(tools.UcxIntoGpu());
   levels.push_back(tools.UcxOverTcp("ucp_am_bw", {machines}));
   levels.push_back(tools.UcxOverTcp("ucp_am_lat", {}));
-  levels.push_back(tools.NotStarted("nixlbench", "it wants an etcd server"));
+  levels.push_back(tools.NotStarted("nixlbench", "it needs an etcd server"));
   levels.push_back(tools.NotStarted("sendrecv_perf", "nccl-tests are started by mpirun"));
   for (const std::string& protocol : protocols) {
     if (protocol == "local" || protocol == "shm") continue;  // only within a host
@@ -397,7 +397,7 @@ std::vector<Level> LinkLevels(const Hosts& hosts, const Survey& here, const Surv
     if (protocol == "ucx" && tools.path().ok()) {
       levels.push_back(
           OursOverPath(hosts, *tools.path(), {"ib_read_bw", "ucx_perftest ucp_am_bw rdma"}));
-      beside.clear();  // ucx takes as many ports as it likes, which no tool does
+      beside.clear();  // ucx uses as many ports as it chooses, unlike every tool
       beside_to_gpu = {absl::StrCat("ib_read_bw ", kToGpu),
                        absl::StrCat("ucx_perftest ucp_am_bw rdma ", kToGpu)};
     } else if (protocol == "ucx") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A way to move bytes within a host or between two: one row of the table. Levels range from the
-// limits of memory and wire to our own protocols.
+// A way to move bytes within a host or between two hosts: one row of the table. Levels range from
+// the limits of memory and wire to our own protocols.
 #pragma once
 
 #include <cstdint>

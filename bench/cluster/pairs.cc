@@ -108,7 +108,7 @@ json ToJson(const std::vector<Row>& rows) {
 }
 
 absl::StatusOr<std::vector<Row>> RowsOf(const json& fields) {
-  if (!fields.is_array()) return absl::InvalidArgumentError("a pair's rows are no list");
+  if (!fields.is_array()) return absl::InvalidArgumentError("a pair's rows are not a list");
   try {  // the library reports a field of another type only by an exception
     std::vector<Row> rows;
     for (const json& row : fields) {

@@ -15,8 +15,8 @@
 
 namespace penstock::bench {
 
-// Makes the key with which agents that this process starts run commands. REQUIRES: no other thread
-// yet, since setenv is not thread-safe.
+// Makes the key that commands need for the agents that this process starts. REQUIRES: no other
+// thread runs yet, since setenv is not thread-safe.
 void MakeKey();
 
 // A process that runs commands for the bench on its host: launch.py.

@@ -108,7 +108,7 @@ Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
                          "-f",    "1",
                          "-D",    WholeSeconds(seconds + 2)};
     if (!latency) made = Joined(made, {"--report_gbits", "-q", "4"});
-    if (NeedsIpv6(server)) made.push_back("--ipv6-addr");  // for how the ends meet, not the data
+    if (NeedsIpv6(server)) made.push_back("--ipv6-addr");  // for connecting, not for the data
     if (port.ethernet) {
       made = Joined(made, {"-x", absl::StrCat(port.gids.at(path.gid_kind))});
     }
@@ -143,7 +143,7 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends) {
                            "10", "-O", "8", "-f", "-p", absl::StrCat(port)});
       if (ends.error_handling) made.push_back("-e");
       if (ends.to_gpu) made = Joined(made, {"-m", "host,cuda"});
-      if (NeedsIpv6(server)) made.push_back("-6");  // for how the ends meet
+      if (NeedsIpv6(server)) made.push_back("-6");  // for connecting
       return made;
     };
     return ToolRun{.server = words(away ? ends.here : ends.there, {}),

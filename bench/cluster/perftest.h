@@ -25,7 +25,7 @@ absl::StatusOr<RdmaPath> FindPath(const std::string& here_name, const Survey& he
 
 // perftest: ib_read_bw, where the reader pulls, or ib_write_bw, each over 4 queue pairs;
 // ib_read_lat with one read at a time. `of_client`: arguments only for the client, such as the
-// memory that it reads into.
+// memory into which it reads.
 Tool Perftest(Tool tool, const std::string& program, const RdmaPath& path,
               const std::vector<std::string>& of_client = {});
 // ucx_perftest: ucp_am_bw, ucp_get or ucp_put_bw with 8 messages in flight, or ucp_am_lat, which
@@ -40,8 +40,7 @@ Tool UcxPerftest(Tool tool, const std::string& test, const UcxEnds& ends);
 // iperf3 with `streams` streams to the reader.
 Tool Iperf(Tool tool, int streams, const std::string& congestion);
 
-// Parse the tools' output. Internal if the wanted figures are missing. For ib_read_lat, p50 is the
-// mean.
+// Parse the tools' output. Internal if the figures are missing. For ib_read_lat, p50 is the mean.
 absl::StatusOr<ToolResult> ParsePerftest(const std::string& output, int64_t element_bytes);
 absl::StatusOr<ToolResult> ParsePerftestLatency(const std::string& output, int64_t element_bytes);
 absl::StatusOr<ToolResult> ParseUcxPerftest(const std::string& output, bool latency);

@@ -57,7 +57,7 @@ std::string NumericText(const sockaddr* address) {
   return text;
 }
 
-// Returns the network interface with the address of that host name or number; "" if there is none.
+// Returns the network interface that has the address of `host`; "" if there is none.
 std::string InterfaceOf(const std::string& host) {
   addrinfo* found = nullptr;
   if (host.empty() || ::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return "";
@@ -113,7 +113,7 @@ std::string Called(const Survey& survey, const std::string& address) {
 
 absl::StatusOr<RdmaPort> ChoosePort(const std::vector<verbs::Device>& devices,
                                     const std::string& wanted) {
-  std::string passed;  // candidates that were passed over
+  std::string passed;  // candidates that were rejected
   for (const verbs::Device& device : devices) {
     if (!wanted.empty() && device.name != wanted) continue;
     if (!device.status.ok()) {

@@ -31,21 +31,21 @@ struct Survey {
   std::string name;  // the host's own name
   Machine machine;
   std::string interface;        // with the address of the link; empty: unknown
-  std::set<std::string> tools;  // the installed ones of KnownTools()
+  std::set<std::string> tools;  // those of KnownTools() that are installed
   std::optional<RdmaPort> rdma;
   std::string no_rdma;  // reason if there is none
   int gpus = 0;
   std::string no_gpu;                 // reason if there is none
-  std::set<std::string> gpu_options;  // the options below that its tools have
+  std::set<std::string> gpu_options;  // those of the options below that its tools have
 };
 
-// Options with which tools move data to or from GPU memory: of perftest, through the driver's peer
-// memory or dma-buf, and of ucx_perftest.
+// Options with which tools move data to or from GPU memory: two of perftest, for the driver's peer
+// memory and for dma-buf, and one of ucx_perftest.
 inline constexpr char kUseCuda[] = "--use_cuda", kUseDmabuf[] = "--use_cuda_dmabuf",
                       kCudaMemory[] = "-m cuda";
 
-// Returns how many GPUs NVIDIA's driver shows to this process (gpu.cc). NotFound or Unavailable,
-// with the reason, if there are none.
+// Returns the number of GPUs that NVIDIA's driver shows to this process (gpu.cc). NotFound or
+// Unavailable, with the reason, if there are none.
 absl::StatusOr<int> CountGpus();
 
 // Returns "a (10.0.0.1)": the host's own name, and the address at which it is reached.
@@ -54,7 +54,7 @@ std::string Called(const Survey& survey, const std::string& address);
 // Returns the programs that levels run.
 const std::vector<std::string>& KnownTools();
 
-// Returns the first active port of `devices`, or of the one called `wanted`. NotFound, with the
+// Returns the first active port of `devices`, or of the device called `wanted`. NotFound, with the
 // reason, if there is none.
 absl::StatusOr<RdmaPort> ChoosePort(const std::vector<transfer::verbs::Device>& devices,
                                     const std::string& wanted);

@@ -17,10 +17,10 @@
 namespace penstock::bench {
 namespace {
 
-// Tools do not report that they listen, so a client retries for this long.
+// A tool does not report when it listens, so a client retries for this long.
 constexpr absl::Duration kServerStart = absl::Seconds(20);
 constexpr absl::Duration kToolAgain = absl::Milliseconds(100);
-// Added to a client's window. A tool's last elements are slow on a busy machine.
+// Added to a client's window, because a tool's last elements are slow on a busy machine.
 constexpr double kSlackSeconds = 60;
 constexpr int kFirstToolPort = 18'515;
 constexpr int kToolPorts = 1000;
@@ -107,7 +107,7 @@ class ToolSide final : public Side {
     }
   }
 
-  // Returns the client's result from bench-tool's line; the reason if it has none.
+  // Returns the client's result from bench-tool's line; an error with the reason if it has none.
   absl::StatusOr<ToolResult> ResultOf(const std::string& line) const {
     const nlohmann::json said = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!said.is_object()) return absl::InternalError(absl::StrCat("a tool said: ", line));
@@ -117,7 +117,7 @@ class ToolSide final : public Side {
   }
 
   const Tool tool_;
-  const Roles roles_;  // empty: no process lasts
+  const Roles roles_;  // empty, because no process outlives a window
   ToolResult last_;
 };
 

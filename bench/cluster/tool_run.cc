@@ -20,7 +20,7 @@
 namespace penstock::bench {
 namespace {
 
-constexpr size_t kMost = size_t{1} << 20;  // bytes of output that are kept
+constexpr size_t kMost = size_t{1} << 20;  // maximum size of the output in bytes
 
 // Sets the variables at the front. Returns the words after them for execv(). `words` must stay
 // alive.
@@ -48,7 +48,7 @@ std::vector<char*> TakeVariables(const std::vector<std::string>& words) {
   ::_exit(127);
 }
 
-// Returns the program's output until it closes it, our input ends, or `end` comes.
+// Returns the program's output until the program closes it, our input ends, or `end` is reached.
 std::string OutputOf(int out, absl::Time end) {
   std::string output;
   while (true) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// slot → client: received elements are put in order, and credits follow the taken ones.
+// slot → client: received elements are put in order, and credits are granted for taken elements.
 #include <benchmark/benchmark.h>
 
 #include "dataplane/client/delivery/merge.h"

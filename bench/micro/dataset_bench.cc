@@ -45,8 +45,8 @@ void BatchOf(benchmark::State& state) {
 }
 BENCHMARK(BatchOf)->Arg(32)->Arg(1024);
 
-// A function, and the batch of its results: over many rows at once with one call at a time, and row
-// by row, which a Map with two calls does. Compare the CPU times of the process.
+// A Map and the batch of its results. With one call at a time the function runs on many rows at
+// once; with two calls it runs row by row. Compare the CPU times of the process.
 void MapAndBatch(benchmark::State& state, const MapFunction& fn, int64_t calls) {
   Read(state, Numbers().Map(fn, {.num_parallel_calls = calls}).Batch(state.range(0)));
   state.SetItemsProcessed(state.iterations() * state.range(0));

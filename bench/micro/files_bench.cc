@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// files → dataset: records of a TFRecord file, in the page cache, by size.
+// files → dataset: reading records of a TFRecord file in the page cache, by record size.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

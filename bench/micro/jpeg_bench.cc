@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // I1: JPEG images of 500 × 375 (4:2:0, about 115 kB). A random crop is resized to 224 × 224 and
-// flipped half of the time. Measures images per CPU-second of one thread through a bound function,
-// compared with a bare libjpeg-turbo loop that decodes the same regions and resizes them by the
-// same routine. One iteration is a pair: a block of images through one, then the same block through
-// the other.
+// flipped half of the time. Measures images per CPU-second of one thread with a bound function,
+// compared with a plain libjpeg-turbo loop that decodes the same regions and resizes them with the
+// same routine. One iteration is a pair: a block of images with the function, then the same block
+// with the loop.
 //
 // Scaled: the same with images of 2000 × 1500, decoded exactly and with scaling in the decoder.
-// docs/images.md has the differences between their pixels.
+// docs/images.md has the differences between the two results.
 #include <benchmark/benchmark.h>
 #include <time.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // slot → transfer → slot: small elements are packed into a frame, and data received from a network
-// is checked and handed on.
+// is checked and passed on.
 #include <benchmark/benchmark.h>
 
 #include "dataplane/element/frame.h"
@@ -66,7 +66,7 @@ void ReceiveFrame(benchmark::State& state) {
 }
 BENCHMARK(ReceiveFrame)->Arg(8)->Arg(1024)->Arg(16 << 10);
 
-// One element in its own slot: only its head is read.
+// Receives one element in its own slot, of which only the head is read.
 void ReceiveElement(benchmark::State& state) {
   const Element element = OfBytes(state.range(0));
   transfer::ElementReceiver receiver(Dense(kUInt8, {kUnknownDim}), 1 << 30);

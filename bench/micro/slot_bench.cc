@@ -24,7 +24,7 @@ void LendAndReturn(benchmark::State& state) {
 }
 BENCHMARK(LendAndReturn)->Arg(64)->Arg(64 << 10)->Arg(16 << 20);
 
-// All elements have the same shapes, so the layout is made once.
+// All elements have the same shapes, so the layout is computed once.
 void WriteStatic(benchmark::State& state) {
   const std::shared_ptr<Pool> pool = Pool::Create();
   const Spec spec = Dense(kUInt8, {state.range(0)});

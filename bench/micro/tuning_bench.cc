@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rate of kAutotune compared with fixed settings of the same dataset, in one process. All fixed
-// pairs of (num_parallel_calls, Prefetch's buffer_size) and kAutotune alternate in windows of some
-// seconds. Then kAutotune runs again with half of the memory that it claimed.
+// pairs of (num_parallel_calls, Prefetch's buffer_size) and kAutotune alternate in windows of a few
+// seconds. Then kAutotune runs again with half of the memory that it had claimed.
 //
 //   tuning_bench [seconds of a window = 1] [rounds = 5]
 #include <unistd.h>

@@ -12,7 +12,7 @@ namespace penstock::bench {
 
 class Buffers : public Workload {
  public:
-  // `cold`: copies from a source that is in no cache, else from a buffer made once.
+  // `cold`: whether to copy from a source that is in no cache, else from a buffer made once.
   Buffers(std::string_view name, std::string_view question, Touch touch, bool cold,
           Words words = Words::kRandom)
       : name_(name), question_(question), touch_(touch), cold_(cold), words_(words) {}

@@ -2,8 +2,8 @@
 // C1: CosmoFlow of MLPerf Storage. Reads a record of 128³ × 4 uint8 from its own TFRecord file,
 // checks its checksum and widens it to int16, for a trainer that computes 3.5 ms on each, like an
 // H100. MLPerf's records are gzipped to 2,828,486 bytes. These are not, because inflating would
-// take nearly all of the time. The limit is one core that does the same by hand, at most as fast as
-// such a trainer.
+// take nearly all of the time. The limit is hand-written code that does the same on one core, at
+// most as fast as such a trainer.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -53,7 +53,7 @@ absl::Status CheckVolume(std::span<const int16_t> values, uint64_t number, uint6
       IsWidened(values.data() + kValues - 8, number)) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(absl::StrCat("what was due were the values of record ", number));
+  return absl::DataLossError(absl::StrCat("expected the values of record ", number));
 }
 
 class VolumeReader final : public Reader {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // H1: I1 in batches of 64, where one image in a hundred takes 50 times as long. The limit is the
-// bound by the mean cost: one thread for each core, each of which takes the next image as soon as
-// it has finished one, so that none waits.
+// bound given by the mean cost: one thread for each core takes the next image as soon as it has
+// finished one, so that no thread waits.
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class MeanCost final : public Side {
   absl::StatusOr<Done> Read(double seconds) override {
     const double start = Now();
     std::vector<std::thread> threads;
-    std::atomic<double> images_per_s{0};  // sum of own rates: the last thread ends alone
+    std::atomic<double> images_per_s{0};  // sum of the threads' rates, since threads end separately
     for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
       threads.emplace_back([&] {
         std::vector<uint8_t> image(kImageBytes);

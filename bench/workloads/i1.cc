@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // I1: JPEG files of 500 × 375. A random region of each is resized to 224 × 224 and mirrored half of
-// the time, in batches of 256. The limit is one core that does the same by hand. The rate is in
-// images for each CPU-second of the workers. I1-dct: I1 with photographs of 2,000 × 1,500, which
-// the decoder may scale; the limit does not scale. I1-shuffle: I1 with shuffled file names,
-// compared with I1. I2: I1 in batches of 25 for trainers that compute 0.224 s on each. Such a
-// trainer is a sixteenth of an H100 that trains ResNet-50 in MLPerf Storage. Its figure is the
-// share of time in which trainers compute.
+// the time, in batches of 256. The limit is hand-written code that does the same on one core. The
+// rate is in images for each CPU-second of the workers. I1-dct: I1 with photographs of 2,000 ×
+// 1,500, which the decoder may scale; the limit does not scale. I1-shuffle: I1 with shuffled file
+// names, compared with I1. I2: I1 in batches of 25 for trainers that compute 0.224 s on each. Such
+// a trainer is a sixteenth as fast as an H100 that trains ResNet-50 in MLPerf Storage. The figure
+// of I2 is the share of time in which trainers compute.
 #include <unistd.h>
 
 #include "bench/interrupt.h"
@@ -118,7 +118,7 @@ class Shuffled final : public Images {
  public:
   std::string_view name() const override { return "I1-shuffle"; }
   std::string_view question() const override {
-    return "I1 with its file names shuffled, buffer 1,024, beside I1: the cost of a shuffle";
+    return "I1 with its file names shuffled, buffer 1,024, compared with I1: the cost of a shuffle";
   }
   Basis basis() const override { return Basis::kElementsPerSecond; }
 

@@ -54,7 +54,7 @@ class BatchReader final : public PixelReader {
     if (!alone_) due = identity.index * batch_;
     for (int64_t number : element.tensor(0).data<int64_t>()) {
       if (number != due) {
-        return absl::DataLossError(absl::StrCat("image ", number, " came where ", due, " was due"));
+        return absl::DataLossError(absl::StrCat("image ", number, " came instead of ", due));
       }
       ++due;
     }
@@ -76,8 +76,7 @@ class ShuffledReader final : public PixelReader {
     for (int64_t number : element.tensor(0).data<int64_t>()) {
       // A number cannot leave the buffer before it has entered it.
       if (number < first_missing_ || number >= taken_ + buffer_ || !ahead_.insert(number).second) {
-        return absl::DataLossError(
-            absl::StrCat("image ", number, " came twice, or out of nowhere"));
+        return absl::DataLossError(absl::StrCat("image ", number, " came twice or too early"));
       }
       ++taken_;
       while (ahead_.erase(first_missing_) > 0) ++first_missing_;

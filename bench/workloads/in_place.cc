@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // S1-inplace: batches of rows for trainers that compute on each, so that all windows are full.
-// Measures which share of the batches the worker has to copy into shared memory, by trainers and by
-// the last node before Distribute. Also compares a batch's CPU time, over all processes, with one
-// trainer and no such node.
+// Measures the share of the batches that the worker has to copy into shared memory, by the number
+// of trainers and the last node before Distribute. Also compares the CPU time of a batch, over all
+// processes, with that of one trainer without such a node.
 #include "absl/strings/str_cat.h"
 #include "bench/service.h"
 #include "bench/source.h"
@@ -38,7 +38,7 @@ Expr IsAny(const Expr& batch) {
 
 class PictureReader final : public Reader {
  public:
-  // For a dataset that takes a batch from each of `inputs` equal datasets in turn.
+  // For a dataset that takes batches from `inputs` equal datasets in turn.
   PictureReader(int64_t rows, int64_t inputs) : rows_(rows), inputs_(inputs) {}
 
   absl::StatusOr<int64_t> Take(const Element& element) override {

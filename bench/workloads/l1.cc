@@ -56,7 +56,7 @@ absl::Status CheckWindows(const Shards& shards, std::span<const int32_t> tokens,
     for (int32_t i = 0; i < kWindow; ++i) wrong |= window[i] ^ (first + i);
   }
   if (wrong == 0) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("what was due were the tokens of batch ", number));
+  return absl::DataLossError(absl::StrCat("expected the tokens of batch ", number));
 }
 
 class TokenReader final : public Reader {

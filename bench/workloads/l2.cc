@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // L2: sequences of lognormal(5, 1) tokens, 16 to 1,024 each, in padded batches of 8 sequences of
 // similar lengths, for k trainers that step together and compute longer on longer batches. Rounds
-// of about equal cost are compared with the same trainers of a shared job without rounds.
+// of about equal cost are compared with a shared job of the same trainers without rounds.
 #include "absl/strings/str_cat.h"
 #include "bench/service.h"
 #include "bench/workload.h"
@@ -61,7 +61,7 @@ class Sequences final : public Workload {
  public:
   std::string_view name() const override { return "L2"; }
   std::string_view question() const override {
-    return "sequences of lognormal lengths in rounds of one cost for k trainers in step";
+    return "sequences of lognormal lengths in rounds of equal cost for k trainers in step";
   }
   std::vector<int64_t> sizes() const override {
     return {kSequenceBatch * 150 * 4};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // M1: samples of lognormal(5, 1) tokens and 0 to 8 images of 224 × 224 × 3. An image costs as much
 // as 576 tokens. Batches have up to 16,384 such tokens, for k trainers that step together and
-// compute by cost. Rounds of about equal cost are compared with the same trainers of a shared job
+// compute by cost. Rounds of about equal cost are compared with a shared job of the same trainers
 // without rounds.
 #include <algorithm>
 #include <cstring>
@@ -62,8 +62,7 @@ class SampleReader final : public Reader {
         for (int64_t at = 0; right && at < kSampleImageBytes; at += 4096) right = image[at] == due;
       }
       if (!right) {
-        return absl::DataLossError(
-            absl::StrCat("what was due in row ", row, " was sample ", number));
+        return absl::DataLossError(absl::StrCat("expected sample ", number, " in row ", row));
       }
     }
     return static_cast<int64_t>(images.data<uint8_t>().size() +
@@ -75,7 +74,7 @@ class Samples final : public Workload {
  public:
   std::string_view name() const override { return "M1"; }
   std::string_view question() const override {
-    return "images and texts in batches of a token budget and rounds of one cost, for k trainers "
+    return "images and texts in batches of a token budget, in rounds of equal cost, for k trainers "
            "in "
            "step";
   }

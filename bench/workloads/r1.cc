@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // R1: batches of 8,192 samples of a recommender, MLPerf's DLRM: 13 float32 and the label, and 214
 // int32 in 26 features, with the model's number of look-ups in each. Samples are rows of two .npy
-// files. A batch has one tensor for each feature, gathered from the rows. The limit is one core
-// that gathers them by hand.
+// files. A batch has one tensor for each feature, gathered from the rows. The limit is hand-written
+// code that gathers them on one core.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -77,7 +77,7 @@ absl::Status CheckColumns(const Columns& columns, int64_t number) {
     wrong |= columns.label[row] != FloatOf(first + row, kDense) ? 1 : 0;
   }
   if (wrong == 0) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("what was due were the samples of batch ", number));
+  return absl::DataLossError(absl::StrCat("expected the samples of batch ", number));
 }
 
 class RecommenderReader final : public Reader {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range: int64 scalars, each one element, handed out by splits. The limit is not a machine's: it is
-// 10⁶ elements/s, which a service must reach so that it does not slow down a pipeline of small
-// elements.
+// Range: int64 scalars, one per element, handed out by splits. The limit is not the machine's, but
+// 10⁶ elements/s, which a service must reach to not slow down a pipeline of small elements.
 #include <algorithm>
 #include <vector>
 
@@ -24,7 +23,7 @@ class ScalarReader final : public Reader {
   absl::StatusOr<int64_t> Take(const Element& element) override {
     const int64_t number = element.tensor(0).scalar<int64_t>();
     if (number < 0 || number >= static_cast<int64_t>(seen_.size()) || seen_[number]) {
-      return absl::DataLossError(absl::StrCat("the number ", number, " came a second time"));
+      return absl::DataLossError(absl::StrCat("the number ", number, " came twice"));
     }
     seen_[number] = true;
     ++count_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // S1: one named job shared by several trainers, and one trainer fed by several workers, compared
-// with one worker and one trainer on their own job. Measures the total cost of sharing and how
-// evenly elements are shared. S1-cached: the worker's cost of one more trainer on a shared cache.
+// with one worker and one trainer with a job of their own. Measures the total cost of sharing, and
+// how evenly elements are shared. S1-cached: the worker's cost of one more trainer on a shared
+// cache.
 #include "bench/service.h"
 #include "bench/workloads/buffers.h"
 
@@ -25,7 +26,7 @@ class Sharing final : public Buffers {
   }
 };
 
-// Trainers that step together, so that none misses elements that another reads.
+// Trainers step together, so that no trainer misses elements that another one reads.
 class Cached final : public Buffers {
  public:
   Cached()

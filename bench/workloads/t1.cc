@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // T1: buffers from a cold source; the reader sums every byte. T1-0: the buffer is made once and the
-// reader touches each page, which leaves latency and our own CPU. T1-1: T1-0 with one element on
-// its way, requested when the one before was taken. T1-z: T1 of compressible numbers over links
-// that may compress, compared with links that may not.
+// reader touches each page, so that only latency and our own CPU time remain. T1-1: T1-0 with only
+// one element on its way at a time. T1-z: T1 with compressible numbers over links that may
+// compress, compared with links that may not.
 #include "bench/service.h"
 #include "bench/workloads/buffers.h"
 
@@ -12,9 +12,10 @@ namespace {
 class Compressible final : public Buffers {
  public:
   Compressible()
-      : Buffers("T1-z",
-                "T1 of small numbers over links that may compress, beside links that may not",
-                Touch::kEveryByte, /*cold=*/true, Words::kSmall) {}
+      : Buffers(
+            "T1-z",
+            "T1 of small numbers over links that may compress, compared with links that may not",
+            Touch::kEveryByte, /*cold=*/true, Words::kSmall) {}
 
   absl::StatusOr<std::unique_ptr<Side>> MakeLimit(const Setup& setup) const override {
     Setup plain = setup;
@@ -26,7 +27,7 @@ class Compressible final : public Buffers {
 class OneAtATime final : public Buffers {
  public:
   OneAtATime()
-      : Buffers("T1-1", "T1-0 with one element on its way: from asking for it to having it",
+      : Buffers("T1-1", "T1-0 with one element on its way: from its request to its receipt",
                 Touch::kEveryPage, /*cold=*/false) {}
   int64_t max_outstanding_requests() const override { return 1; }
 };

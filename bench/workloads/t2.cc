@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kTensors = 200;
 
-// Returns every size from 1 to 64 KiB, in an order that does not suit a cache.
+// Returns every size from 1 to 64 KiB, in a scattered order.
 constexpr int64_t BytesOf(int tensor) {
   return 1024 * (1 + tensor * 29 % 64);
 }

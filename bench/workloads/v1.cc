@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// V1: 3D U-Net of MLPerf Storage, with all sizes a sixteenth. .npz files of 9,162,539 bytes on
-// average have an image of float32 and a mask of uint8. A random region of 32 × 64 × 64 is taken
-// from both, in batches of 7 for a trainer that computes 0.323 s / 16 on each, like an H100 on
-// whole ones. The limit is one core with libzip, which also checks the data, at most as fast as
-// such a trainer.
+// V1: 3D U-Net of MLPerf Storage, with all sizes divided by 16. The .npz files, of 9,162,539 bytes
+// on average, have an image of float32 and a mask of uint8. A random region of 32 × 64 × 64 is
+// taken from both, in batches of 7 for a trainer that computes 0.323 s / 16 on each, a sixteenth of
+// an H100's time for full sizes. The limit is one core with libzip, which also checks the data, at
+// most as fast as such a trainer.
 #include <zip.h>
 
 #include <algorithm>
@@ -111,7 +111,7 @@ absl::Status CheckCrop(const float* image, const uint8_t* mask, int64_t number) 
     }
   }
   if (wrong == 0) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("what was due was a region of record ", number));
+  return absl::DataLossError(absl::StrCat("expected a region of record ", number));
 }
 
 class CropReader final : public Reader {
