@@ -52,7 +52,7 @@ absl::Status RunBench(BenchArguments given) {
   ASSIGN_OR_RETURN(const std::vector<bench::Setup> cases, bench::PlanCases(given.options));
   ASSIGN_OR_RETURN(BenchOutput output, BenchOutput::Open(given.flags));
   output.Add(bench::ThisMachine());
-  std::string refused;  // workload and protocol that did not start: only one row gives the reason
+  std::string refused;  // workload and protocol that did not start, so that only one row says why
   for (const bench::Setup& setup : cases) {
     const std::string subject = absl::StrCat(setup.workload, " ", setup.protocol);
     if (subject == refused) continue;
@@ -84,7 +84,8 @@ absl::Status MakePage(const PageArguments& given) {
 void AddBenchPage(CLI::App& bench, Chosen& chosen) {
   auto given = std::make_shared<PageArguments>();
   CLI::App* command = bench.add_subcommand(
-      "page", "Make the page of --html from the records of --json, on any machine.");
+      "page",
+      "Make the page of --html from the records of --json. This may be done on any machine.");
   command->add_option("records", given->records, "File that --json wrote.")->required();
   command->add_option("page", given->page, "File for the page.")->required();
   command->add_option("--gpu-figures", given->gpu_figures,
@@ -107,7 +108,7 @@ std::string Questions() {
 void AddBench(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand(
-      "bench", "Measure the whole path in separate processes, each figure beside its limit.");
+      "bench", "Measure the whole path in separate processes, each figure compared with a limit.");
   command->footer(absl::StrCat(
       Questions(),
       "\nA ratio is the median over pairs: a window of ours and a window of the limit. Pairs in\n"
@@ -126,8 +127,8 @@ void AddBench(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command
       ->add_option("--neighbours", given->options.neighbours,
-                   "Number of busy processes. Each round then has a window beside them, and its "
-                   "ratio to ours alone.")
+                   "Number of busy processes. Each round then also measures ours next to them, "
+                   "and compares it with ours alone.")
       ->check(CLI::Range(0, 1024));
   command
       ->add_option("--peers", given->options.peers,

@@ -42,7 +42,7 @@ constexpr int kQuickRounds = 2;
 constexpr double kQuickWindow = 0.3;  // seconds
 constexpr int64_t kQuickSize = 1 << 20;
 
-// The program that brings ranks together, and that runs commands on other hosts for them.
+// The program that connects the ranks, and runs commands on other hosts for them.
 Program Launcher(const char* task) {
   return {.file = "../share/penstock/bench_cluster/launch.py", .first = {task}};
 }
@@ -68,7 +68,7 @@ struct Other {
 struct Others {
   std::vector<Other> pairs;
   std::vector<std::string> missing;
-  bool launched = false;  // as ranks
+  bool launched = false;  // whether the processes were launched as ranks
 };
 
 absl::StatusOr<Others> ReadOthers(const std::string& text) {
@@ -81,7 +81,7 @@ absl::StatusOr<Others> ReadOthers(const std::string& text) {
                                         .there = one.at("there"),
                                         .run_there = {"", "bench-there", agent}},
                               .agent = agent});
-      // Its rank ends when no process has the connection.
+      // Its rank ends when no process has the connection any more.
       ::fcntl(one.at("connection").get<int>(), F_SETFD, FD_CLOEXEC);
     }
     return others;
@@ -165,7 +165,7 @@ std::vector<std::string> PairFlags(const BenchClusterArguments& given) {
   return words;
 }
 
-// Measures from each host, this one included, to each other one, one pair at a time.
+// Measures from each host to each other host, including this one, one pair at a time.
 void MeasurePairs(const BenchClusterArguments& given, const std::vector<Other>& reached,
                   const std::string& scratch, BenchOutput& output) {
   std::vector<std::string> hosts = {reached[0].hosts.here};
@@ -281,7 +281,7 @@ std::vector<std::string> OwnArguments() {
   std::ifstream file("/proc/self/cmdline");
   const std::string line((std::istreambuf_iterator<char>(file)), {});
   std::vector<std::string> words = absl::StrSplit(line, '\0');
-  words.pop_back();  // after the last end
+  words.pop_back();  // the empty word after the last terminator
   words.erase(words.begin());
   return words;
 }
@@ -326,7 +326,7 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
   given->flags.pairs = 5;
   CLI::App* command = bench.add_subcommand(
       "cluster",
-      "Measure each level that moves bytes between hosts, from the wire to our protocols.");
+      "Measure each level that moves bytes between hosts, from the wire to Penstock's protocols.");
   command->footer(
       "Each level runs if the machines have what it needs. Otherwise a row names what is missing.\n"
       "Under srun rank 0 reads; the first rank of each other node sends to it, one at a time.\n\n"
@@ -341,7 +341,7 @@ void AddBenchCluster(CLI::App& bench, Chosen& chosen) {
       "Check all links in a few seconds per host: few levels, one size, short windows.");
   command->add_flag(
       "--all-pairs", given->all_pairs,
-      "At the end let every host read from every other host, one pair at a time, as with --quick. "
+      "Finally let every host read from every other host, one pair at a time, as with --quick. "
       "A "
       "pair takes about 7 s, more with RDMA: 4 hosts take 1.5 minutes or more, 16 half an hour.");
   command->add_option("--rank", given->rank, "Rank of this process; the default is Slurm's.");
@@ -370,8 +370,10 @@ void AddBenchRanks(CLI::App& app, Chosen& chosen) {
   };
   auto told = std::make_shared<Told>();
 
-  AddProgram(app, chosen, "bench-there", "Runs us on another host.", Launcher("there"))->group("");
-  AddProgram(app, chosen, "bench-agent", "Runs us for other hosts.", Launcher("agent"))->group("");
+  AddProgram(app, chosen, "bench-there", "Runs this program on another host.", Launcher("there"))
+      ->group("");
+  AddProgram(app, chosen, "bench-agent", "Runs this program for other hosts.", Launcher("agent"))
+      ->group("");
 
   CLI::App* tool = app.add_subcommand("bench-tool", "Runs a tool for the bench.")->group("");
   tool->prefix_command();

@@ -42,17 +42,17 @@ absl::StatusOr<bench::Hosts> PairOf(const BenchFlags& flags, const std::string& 
 
 class BenchOutput {
  public:
-  // Opens the files. Unavailable, or the system's code, if a file cannot be written. If this
-  // machine cannot make a page (PageMaker::Find()), that is an error, unless the records have a
-  // file too.
+  // Opens the files. Unavailable, or the system's code, if a file cannot be written. It is also an
+  // error if this machine cannot make the page (PageMaker::Find()), unless the records are written
+  // to a file too.
   static absl::StatusOr<BenchOutput> Open(const BenchFlags& flags);
 
   // Adds a machine. All machines must be added before the first row. `host` names the machine if
   // there are several.
   void Add(const bench::Machine& machine, const std::string& host = "");
   void Add(bench::Row row);
-  // Writes the table and the page. DataLoss if a row read an element that was not the one due. A
-  // case that cannot run only adds a row with the reason.
+  // Writes the table and the page. DataLoss if a row read an unexpected element. A case that cannot
+  // run only adds a row with the reason.
   absl::Status Finish();
 
  private:
@@ -64,7 +64,7 @@ class BenchOutput {
 
   File json_, html_;
   std::FILE* people_;
-  std::optional<bench::PageMaker> page_;  // none: no page is wanted, or possible
+  std::optional<bench::PageMaker> page_;  // none: a page is not wanted or not possible
   std::string no_page_;                   // the reason if a page is wanted but not possible
   std::string records_;
   std::vector<bench::Row> rows_;

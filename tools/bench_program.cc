@@ -9,7 +9,7 @@ namespace penstock::tools {
 
 void AddBenchProgram(CLI::App& app, Chosen& chosen) {
   AddProgram(app, chosen, "bench",
-             "Measure the whole path in separate processes, each figure beside its limit.",
+             "Measure the whole path in separate processes, each figure compared with a limit.",
              {.file = "penstock-bench", .language = Program::Language::kOwn});
 }
 

@@ -14,8 +14,8 @@
 
 namespace penstock::tools {
 
-// Raises the limit to the bound that only root may raise. Each link and connection takes a
-// descriptor. gRPC stops listening after an accept() that got no descriptor.
+// Raises the soft limit of open files to the hard limit, because each link and connection takes a
+// descriptor, and gRPC stops listening after an accept() that got no descriptor.
 static void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

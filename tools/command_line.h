@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start and command line of all programs of the command.
+// Initialization and command line of the programs of the `penstock` command.
 #pragma once
 
 namespace CLI {
@@ -10,8 +10,8 @@ namespace penstock::tools {
 
 struct Chosen;
 
-// Must be called before the parser is filled. After it, a closed pipe ends no process, and gRPC
-// logs nothing: Penstock's own messages give the same reasons without gRPC's file names.
+// Must be called before the parser is filled. Afterwards a closed pipe does not end the process,
+// and gRPC logs nothing: Penstock's own messages give the same reasons without gRPC's file names.
 void PrepareProcess();
 
 // Parses the arguments and runs the chosen subcommand. If it fails, prints the reason as one line

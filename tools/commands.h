@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of `penstock`. Each function adds one to the parser; the parser stores in
-// `chosen` what the given one does.
+// The subcommands of `penstock`. Each function adds one to the parser. The parser stores the action
+// of the given subcommand in `chosen`.
 #pragma once
 
 #include <functional>

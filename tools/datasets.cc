@@ -58,7 +58,7 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
   auto explained = std::make_shared<DatasetsArguments>();
   CLI::App* explain = datasets->add_subcommand(
       "explain",
-      "Print a dataset as a tree: nodes, specs, how each function runs, and what works per "
+      "Print a dataset as a tree: nodes, specs, how each function runs, and which nodes work per "
       "partition.");
   AddOptions(*explain, SettingsOf(explained->call));
   explain->add_option("id", explained->dataset_id, "Id of the dataset.")->required();

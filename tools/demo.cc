@@ -7,7 +7,7 @@ namespace penstock::tools {
 
 void AddDemo(CLI::App& app, Chosen& chosen) {
   AddProgram(app, chosen, "demo",
-             "Train on handwritten digits on this machine while a process is killed -9.",
+             "Train on handwritten digits on this machine while a process is killed (kill -9).",
              {.file = "../share/penstock/examples/digits/demo.py",
               .needs = {"digits_make_shards", "digits_trainer", "digits_evaluate"}});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subcommands that are separate programs: Python programs that start many processes, or programs
-// built like this command.
+// Subcommands that are separate programs: Python programs that start many processes, or C++
+// programs built with this command.
 #pragma once
 
 #include <string>
@@ -21,17 +21,17 @@ struct Program {
   enum class Language { kPython, kOwn };  // kOwn: it gets the arguments unchanged
 
   std::string file;                // path from the command's folder
-  std::vector<std::string> needs;  // other commands in that folder
+  std::vector<std::string> needs;  // other commands in the command's folder
   Language language = Language::kPython;
   std::vector<std::string> first;  // arguments before all others
 };
 
 // Replaces this process by the program of the subcommand `name`. Returns only if that fails:
-// NotFound, naming the missing file, if a part of it does not exist.
+// NotFound, naming the file, if one of its files does not exist.
 absl::Status RunProgram(const std::string& name, const Program& program,
                         const std::vector<std::string>& arguments);
 
-// Adds a subcommand that passes every argument after its name, also --help, to RunProgram().
+// Adds a subcommand that passes every argument after its name, including --help, to RunProgram().
 // Returns the subcommand.
 CLI::App* AddProgram(CLI::App& app, Chosen& chosen, const std::string& name,
                      const std::string& description, Program program);

@@ -88,7 +88,7 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "             wait for them\n"
       "  COMMITTED  elements of RECEIVED that are committed in a trainer's history and never come\n"
       "             again\n"
-      "  OWED       elements of a pass that was read to its end that are not COMMITTED yet; if "
+      "  OWED       elements that are not COMMITTED yet, of a pass that was read to its end; if "
       "all\n"
       "             readers left now, other readers would get them\n"
       "  SLOWED BY  limits of its quota that the job has reached\n"

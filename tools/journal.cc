@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A journal for operators. print and verify read a copy, so they change nothing and may run next to
-// a dispatcher.
+// The journal commands for operators. print and verify read a copy, so they change nothing and may
+// run next to a dispatcher.
 #include "control/journal/journal.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ class TemporaryCopy {
   const fs::path path_;
 };
 
-// Returns NotFound unless a dispatcher has written a journal in `work_dir`.
+// Returns NotFound unless `work_dir` contains a dispatcher's journal.
 absl::Status CheckIsJournal(const std::string& work_dir) {
   std::error_code error;
   if (fs::exists(fs::path(work_dir) / "journal.db", error)) return absl::OkStatus();
@@ -135,7 +135,7 @@ absl::Status Verify(const std::string& work_dir) {
   return absl::OkStatus();
 }
 
-// Returns the state from all changes that fit, and adds a line for each change that does not.
+// Returns the state after all changes that fit, and adds a line for each change that does not fit.
 absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered,
                                         std::vector<std::string>& lines) {
   control::State state;
@@ -163,7 +163,7 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   if (!whole.ok()) fitting = WhatFits(recovered, lines);
   RETURN_IF_ERROR(fitting.status());
   if (!whole.ok() && !end_jobs) {
-    return Annotate(whole, "--end-jobs ends the jobs that it belongs to and keeps the others");
+    return Annotate(whole, "--end-jobs ends the jobs to which it belongs and keeps the others");
   }
   if (!recovered.cut.empty()) std::printf("cut: %s\n", recovered.cut.c_str());
   if (whole.ok() && recovered.cut.empty()) std::printf("nothing to repair\n");
@@ -172,7 +172,7 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
     ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(*fitting));
     RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
     journal->Snapshot(recovered.last_sequence(), std::move(pieces));
-    journal.reset();  // waits until it is written
+    journal.reset();  // waits until the journal is written
     return Verify(work_dir);
   }
   Summarize(recovered);

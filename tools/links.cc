@@ -29,8 +29,8 @@ absl::Status PrintLinks(const LinksArguments& given) {
 
 void AddLinks(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<LinksArguments>();
-  CLI::App* command = app.add_subcommand(
-      "links", "Show the protocol, its reason and the speed of each client's links.");
+  CLI::App* command =
+      app.add_subcommand("links", "Show each client's links: protocol, reason for it, and speed.");
   command->footer(
       "One line per client and worker, as of the client's last heartbeat. Rates are since the\n"
       "previous heartbeat.\n\n"

@@ -16,8 +16,9 @@ class App;
 
 namespace penstock::tools {
 
-// Adds the settings as options of `command`: from flags, else from the environment. The targets
-// must outlive it. An invalid value throws CLI::ParseError. May be called once for a command.
+// Adds the settings as options of `command`. Values come from flags, else from the environment. The
+// targets must outlive the command. An invalid value throws CLI::ParseError. May be called once for
+// a command.
 void AddOptions(CLI::App& command, std::vector<Setting> settings);
 // Same as AddOptions(), but values may also come from the command's section of the settings file,
 // --config.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the programs of the two servers: signals, and the line that reports that they are
-// ready.
+// Shared by the programs of the two servers: handling of signals, and the line that reports that
+// the server is ready.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace penstock::tools {
 
-// From now on SIGINT and SIGTERM do not end the process: RunUntilStopped() handles them. May be
+// After this call SIGINT and SIGTERM do not end the process: RunUntilStopped() handles them. May be
 // called once in a process, after its server has started.
 absl::Status CatchStopSignals();
 
 // A server and how its program stops it.
 struct Running {
-  std::function<void()> join;    // returns when the server is stopped, or ended by itself
+  std::function<void()> join;    // returns when the server was stopped, or has ended by itself
   std::function<void()> stop;    // for SIGINT, or a second signal
   std::function<void()> finish;  // for SIGTERM; may take its time
 };
@@ -27,8 +27,8 @@ absl::Status RunUntilStopped(const Running& server);
 // Returns ", metrics at http://HOST:PORT/metrics", the end of the ready line; "" for port -1.
 std::string MetricsAt(const std::string& host, int metrics_port);
 
-// Writes the port to `port_file` (atomically, by a rename; not if the name is empty), then prints
-// `line`. Scripts wait for either. PermissionDenied if the file cannot be written.
+// Writes the port to `port_file` (atomically, by a rename; nothing if the name is empty), then
+// prints `line`. Scripts wait for either. PermissionDenied if the file cannot be written.
 absl::Status SayReady(const std::string& line, int port, const std::string& port_file);
 
 }  // namespace penstock::tools

@@ -11,7 +11,7 @@ namespace penstock::tools {
 
 std::string ReportOverview(const control::DispatcherStatus& status);
 std::string ReportWorkers(const control::DispatcherStatus& status);
-// The jobs of one namespace; empty: all.
+// Returns the jobs of one namespace; empty: of all.
 std::string ReportJobs(const control::DispatcherStatus& status, const std::string& name_space = "");
 std::string ReportDatasets(const control::DispatcherStatus& status);
 // Each partition of one job: its worker, its progress and what it waits for.
@@ -19,9 +19,9 @@ std::string ReportPartitions(const control::JobStatus& job);
 
 // How well each job's trainers are fed, and how many workers would feed them.
 std::string ReportFeeds(const control::DispatcherStatus& status);
-// The workers that made steps wait: one row for each worker for whose elements a client's Next()
-// had to wait, the longest wait for reception first. `before`: a status from `since` ago, so that
-// only later waits are shown; nullptr: all since the sessions began.
+// The workers that made steps wait, with one row for each worker for whose elements a client's
+// Next() had to wait. The longest wait for reception comes first. `before`: a status from `since`
+// ago, so that only later waits are shown; nullptr: all waits since the sessions began.
 std::string ReportWaits(const control::DispatcherStatus& status,
                         const control::DispatcherStatus* before, absl::Duration since);
 

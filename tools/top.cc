@@ -61,7 +61,7 @@ absl::Status RunTop(const TopArguments& given) {
 void AddTop(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<TopArguments>();
   CLI::App* command = app.add_subcommand(
-      "top", "Watch workers, jobs and links, and the workers that steps wait for.");
+      "top", "Watch workers, jobs and links, and the workers for which steps wait.");
   command->footer(
       "Redraws its tables at every interval, the busiest links first. Ctrl-C ends it.\n\n"
       "  penstock top --dispatcher-address head:5050\n"

@@ -129,7 +129,7 @@ void AddTrace(CLI::App& app, Chosen& chosen) {
       "  BUSY     seconds of all threads in the node's own code, estimated from samples\n"
       "  WAITING  seconds for which readers waited for the node's next element\n"
       "  CALLS    calls at a time, as last tuned\n"
-      "  AHEAD    elements ready or in work, as last tuned\n\n"
+      "  AHEAD    elements ready or in progress, as last tuned\n\n"
       "  penstock trace --dispatcher-address head:5050\n"
       "  penstock trace 1000 --json");
   command->add_option("dataset", given->dataset_id,

@@ -33,7 +33,7 @@ absl::Status RunWorker(const WorkerArguments& given) {
                        .finish = [&] { drained = server->Drain(given.drain_timeout); }}));
   server->Stop();
   if (!server->status().ok()) return server->status();
-  // Cancelled: the operator sent a second signal while the worker drained, which is no failure.
+  // Cancelled: the operator sent a second signal while the worker drained, which is not a failure.
   return absl::IsCancelled(drained) ? absl::OkStatus() : drained;
 }
 

@@ -9,7 +9,7 @@
 namespace penstock::doctor {
 namespace {
 
-// Read in user space, in about 20 ns. All other sources take a system call or more.
+// Can be read in user space in about 20 ns. All other sources need at least a system call.
 constexpr const char* kFastSources[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
                                         "arch_sys_counter"};
 

@@ -8,8 +8,8 @@
 
 namespace penstock::doctor {
 
-// kNote: needs no repair, but is good to know. kWarning: slower or weaker than this machine could
-// be. kError: keeps something on this machine from working.
+// kNote: needs no repair, but is good to know. kWarning: something is slower or weaker than this
+// machine allows. kError: something on this machine does not work.
 enum class Severity { kOk, kNote, kWarning, kError };
 
 struct Finding {
@@ -18,8 +18,8 @@ struct Finding {
   std::string what;                         // what was read, as a sentence
   std::string why;                          // why it matters; empty if all is well
   std::string remedy;                       // what to do; empty if all is well
-  std::vector<std::string> protocols = {};  // concerned protocols; empty: all
-  bool blocks = false;                      // the protocols cannot work while this is true
+  std::vector<std::string> protocols = {};  // affected protocols; empty: all
+  bool blocks = false;                      // the protocols cannot work until this is repaired
 };
 
 // The protocols that an examination can be restricted to.

@@ -100,7 +100,7 @@ Finding NoPeerMemory() {
       .protocols = {"ucx"}};
 }
 
-// Reports the rungs of GPUDirect that can be judged without a link.
+// Reports the rungs of GPUDirect that can be checked without a link.
 Finding Direct(const Probe& probe) {
   const transfer::ucx::GpuDirectVerdict foreseen =
       transfer::ucx::ForeseeGpuDirect(UcxKnowsCuda(probe), {.rdma_supported = true,
@@ -127,7 +127,7 @@ Finding FarFromNic(const PciDevice& gpu, const PciDevice& nic, Distance distance
           .protocols = {"ucx"}};
 }
 
-// Returns the nearest NIC, of those with a known place on the bus.
+// Returns the nearest NIC among those whose place on the bus is known.
 std::optional<std::pair<Distance, PciDevice>> Nearest(const PciDevice& gpu,
                                                       const std::vector<PciDevice>& nics) {
   std::optional<std::pair<Distance, PciDevice>> nearest;

@@ -127,7 +127,7 @@ class Machine final : public Probe {
   }
 
   absl::Status TryPidfd() const override {
-    // Called by number: Debian 12's glibc has the function, earlier ones do not.
+    // Called by number, because the glibc of systems before Debian 12 lacks the function.
     const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
     return process.get() < 0 ? SystemError("pidfd_open") : absl::OkStatus();
   }

@@ -9,7 +9,7 @@
 namespace penstock::doctor {
 namespace {
 
-// The bytes that one trainer registers with its NIC by default: the window, and the same again for
+// The bytes that one trainer registers with its NIC by default: the window, and as much again for
 // slots in quarantine after a failure.
 uint64_t PoolBytes() {
   return 2 * static_cast<uint64_t>(DistributeOptions{}.max_outstanding_bytes);

@@ -23,18 +23,18 @@ struct PciDevice {
   std::string name;    // "0000:3b:00.0" or "mlx5_0"
   std::string path;    // in sysfs, with all links resolved
   int numa_node = -1;  // -1: unknown
-  // The PCI Express link, as it is trained; 0: unknown.
+  // The PCI Express link, as trained; 0: unknown.
   double gigatransfers_per_s = 0;
   int width = 0;  // lanes
 };
 
-// Reads the device from `link`: its folder in sysfs, or a link to that.
+// Reads the device from `link`: its folder in sysfs, or a symbolic link to the folder.
 PciDevice PciDeviceAt(const Probe& probe, std::string name, const std::string& link);
 
 Distance DistanceBetween(const PciDevice& a, const PciDevice& b);
 
-// Returns the GPUs on the bus and those that the driver knows, each once. `path` is empty if sysfs
-// does not show the GPU.
+// Returns the GPUs on the bus and the GPUs that the driver knows, each once. `path` is empty if
+// sysfs does not show the GPU.
 std::vector<PciDevice> NvidiaGpus(const Probe& probe);
 // Returns whether an RDMA device is hardware. rxe and siw make devices out of network interfaces.
 // True if sysfs does not show the device.

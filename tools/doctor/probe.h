@@ -18,7 +18,7 @@ namespace penstock::doctor {
 
 inline constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-// A limit of this process. `hard` is how far the process may raise `soft` by itself.
+// A limit of this process. The process itself may raise `soft` up to `hard`.
 struct Limit {
   uint64_t soft = kUnlimited;
   uint64_t hard = kUnlimited;
@@ -55,13 +55,13 @@ class Probe {
   virtual Limit LockedMemoryBytes() const = 0;
   virtual Limit OpenFiles() const = 0;
   virtual Clocks ReadClocks() const = 0;
-  // Make what the shm protocol makes: a sealed anonymous file; a pidfd.
+  // Make the objects that the shm protocol needs: a sealed anonymous file, and a pidfd.
   virtual absl::Status TryMemfd() const = 0;
   virtual absl::Status TryPidfd() const = 0;
-  // Makes such a file of 2 MiB in one page of that size.
+  // Makes an anonymous file of 2 MiB in one page of that size.
   virtual absl::Status TryHugePage() const = 0;
 
-  // Opens a shared library as the program would. Returns its path; NotFound with the loader's
+  // Opens a shared library as the program does. Returns its path; NotFound with the loader's
   // message if that fails.
   virtual absl::StatusOr<std::string> FindLibrary(const std::string& name) const = 0;
   virtual absl::StatusOr<UcxLibrary> Ucx() const = 0;  // NotFound

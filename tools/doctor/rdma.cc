@@ -73,8 +73,8 @@ std::string Describe(const verbs::Port& port) {
   return text;
 }
 
-// Reports that libibverbs cannot list devices. That is an error only if the kernel has devices; a
-// machine without a NIC needs no library.
+// Reports that libibverbs cannot list devices. This is an error only if the kernel has devices,
+// because a machine without a NIC does not need the library.
 Finding WithoutVerbs(const absl::Status& status, const std::vector<std::string>& in_kernel) {
   Finding finding{.id = "rdma.no_verbs",
                   .severity = in_kernel.empty() ? Severity::kNote : Severity::kError,

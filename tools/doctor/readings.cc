@@ -20,9 +20,9 @@ struct Group {
   std::string path;   // path of this process's group below it: "/a/b", or "" for the topmost
 };
 
-// Returns the group that limits `controller`: in version 1 if the controller is mounted there, else
-// in version 2. In a container the path may be one of the host, which is not below the mount. The
-// limits are then in the topmost folder.
+// Returns the control group that limits `controller`: of version 1 if the controller is mounted
+// there, else of version 2. In a container the path may be the host's, which is not below the
+// mount. The limits are then in the topmost folder.
 std::optional<Group> GroupOf(const Probe& probe, const std::string& controller) {
   std::optional<Group> found;
   for (absl::string_view line :
@@ -43,8 +43,8 @@ std::optional<Group> GroupOf(const Probe& probe, const std::string& controller) 
   return found;
 }
 
-// Returns the smallest value that `limit_of` returns for a folder, from the group's up to the
-// topmost.
+// Returns the smallest value that `limit_of` returns for the group's folder and the folders above
+// it.
 template <class Value, class LimitOf>
 std::optional<Value> Tightest(Group group, LimitOf limit_of) {
   std::optional<Value> least;
@@ -143,7 +143,7 @@ std::optional<int64_t> GroupMemoryBytes(const Probe& probe) {
   std::optional<int64_t> limit = Tightest<int64_t>(*group, [&](const std::string& folder) {
     return ReadNumber(probe, folder + file);  // "max" is not a number: no limit
   });
-  // Version 1 writes the largest number of whole pages if there is no limit.
+  // If there is no limit, version 1 shows the largest number of bytes in whole pages.
   if (limit && *limit >= int64_t{1} << 62) return std::nullopt;
   return limit;
 }

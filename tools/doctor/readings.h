@@ -18,12 +18,12 @@ std::string BytesText(double bytes);
 std::optional<int64_t> ReadNumber(const Probe& probe, const std::string& path);
 // Returns the words of a file, split at white space; none if it does not exist.
 std::vector<std::string> ReadWords(const Probe& probe, const std::string& path);
-// Returns the text after "key:" in a file of such lines.
+// Returns the text after "key:" in a file of lines "key: text".
 std::optional<std::string> ReadField(const Probe& probe, const std::string& path,
                                      const std::string& key);
 // Returns the chosen word of a file such as "always [madvise] never".
 std::optional<std::string> ReadChoice(const Probe& probe, const std::string& path);
-// Returns how many numbers a list such as "0-3,8" names; 0 if it is not such a list.
+// Returns the count of the numbers in a list such as "0-3,8"; 0 for other texts.
 int CountOfList(const std::string& list);
 
 // Returns the number of NUMA nodes; 1 if the kernel does not report them.
@@ -35,7 +35,7 @@ inline constexpr int kCapIpcLock = 14;
 inline constexpr int kCapSysPtrace = 19;
 // Returns whether this process has the capability in its own user namespace.
 bool HasCapability(const Probe& probe, int bit);
-// Returns whether that namespace is the machine's own. Some rights count only there.
+// Returns whether its user namespace is the machine's own. Some rights count only there.
 bool InFirstUserNamespace(const Probe& probe);
 
 // Return the tightest limit of this process's control group and its ancestors (version 1 or 2),

@@ -13,7 +13,7 @@ namespace verbs = transfer::verbs;
 
 constexpr size_t kColumns = 100;
 
-// Returns `text` in lines after `label`. The lines after the first are indented by the label's
+// Returns `text` wrapped into lines after `label`. Further lines are indented by the label's
 // length.
 std::string Paragraph(const std::string& label, const std::string& text) {
   const std::string indent(label.size(), ' ');

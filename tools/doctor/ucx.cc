@@ -100,7 +100,7 @@ bool UcxKnowsCuda(const Probe& probe) {
 
 std::vector<Finding> CheckUcx(const Probe& probe) {
   const absl::StatusOr<UcxLibrary> ucx = probe.Ucx();
-  // A machine without a NIC has no fault here: it does not use ucx.
+  // For a machine without a NIC this is not a fault, because it does not use ucx.
   const bool has_nic = !probe.List("/sys/class/infiniband").empty();
   if (!ucx.ok()) return {NotFound(ucx.status(), has_nic)};
 

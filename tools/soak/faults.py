@@ -11,7 +11,7 @@ from jobs import OF_ANOTHER_LIFE
 FAULTS = ["kill-worker", "kill-dispatcher", "kill-trainer", "stop-worker", "add-worker", "remove-worker", "away-trainer",
           "leave", "empty-dispatcher", "older-journal", "cut-link", "end-worker"]
 DRAINED_IN = 90  # seconds within which a worker must hand over and end, on a busy machine
-DOOMED_IN = 120  # seconds within which a job must fail that has an element that ends its workers
+DOOMED_IN = 120  # seconds within which a job must fail if one of its elements ends workers
 DOOMED_COUNT = 200  # elements of such a job
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elements that are read while processes die. Each carries its number, and bytes that show
-// whether they belong to it.
+// The elements that are read while processes die. Each has its number, and values computed from the
+// number, which show whether they belong to it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in whose map aborts the process at one number, like an element that crashes a codec.
+// A plug-in whose map aborts the process at one number, like an image that crashes a decoder.
 #include <cstdint>
 #include <cstdlib>
 

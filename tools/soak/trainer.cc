@@ -64,7 +64,7 @@ struct Options {
   int64_t timeout_s = 60;
   bool ordered = false;        // order = kDeterministic
   bool at_least_once = false;  // visitation = kAtLeastOnce
-  bool keep_taken = false;     // ack_mode = kOnDelivery: nothing is committed
+  bool keep_taken = false;     // ack_mode = kOnDelivery: no state is committed
 };
 
 absl::StatusOr<ShardingPolicy> ModeFrom(const std::string& name) {
@@ -303,7 +303,7 @@ class Trainer {
   std::string checkpoint_;
   State saved_;
   int64_t words_ = 0;
-  int64_t read_ = 0;  // lines of the log that count
+  int64_t read_ = 0;  // number of elements in the log that count
   int log_ = -1;
   std::ofstream rounds_;  // "round partition row" for each element of a coordinated read
 };
@@ -315,7 +315,7 @@ int main(int argc, char** argv) {
   using penstock::soak::Options;
   using penstock::soak::Trainer;
   Options options;
-  CLI::App app("A trainer that does what its standard input says");
+  CLI::App app("A trainer that follows orders from standard input");
   app.add_option("--service", options.service, "the dispatcher, grpc://host:port")->required();
   app.add_option("--protocol", options.protocol, "data_transfer_protocol");
   app.add_option("--commit-every", options.commit_every, "elements between committed states");
@@ -325,18 +325,18 @@ int main(int argc, char** argv) {
   app.add_option("--consumers", options.consumers, "num_consumers; 0: not coordinated");
   app.add_option("--group-size", options.group_size, "of consumer_group");
   app.add_option("--group-member", options.group_member, "of consumer_group");
-  app.add_option("--plugin", options.plugin, "a plug-in that makes the same elements");
-  app.add_option("--cache", options.cache, "\"memory\", or where workers put their files");
-  app.add_option("--passes", options.passes, "over the numbers, on the workers");
-  app.add_option("--epochs", options.epochs, "of all passes, after Distribute");
+  app.add_option("--plugin", options.plugin, "plug-in that makes the same elements");
+  app.add_option("--cache", options.cache, "\"memory\", or the folder for the workers' files");
+  app.add_option("--passes", options.passes, "passes over the numbers, on the workers");
+  app.add_option("--epochs", options.epochs, "repetitions of all passes, after Distribute");
   app.add_option("--prefetch", options.prefetch, "elements ahead, after Distribute");
   app.add_option("--shuffle-behind", options.shuffle_behind, "as --shuffle, after Distribute");
-  app.add_option("--ends-at", options.ends_at, "the number that ends its worker, by --plugin");
+  app.add_option("--ends-at", options.ends_at, "number that ends its worker; needs --plugin");
   app.add_option("--mode", options.mode, "dynamic, off or data");
   app.add_flag("--filter", options.filter, "leave numbers out (tools/soak/numbers.h)");
   app.add_option("--shuffle", options.shuffle, "elements in the buffer of a shuffle");
   app.add_option("--step-us", options.step_us, "microseconds of a training step");
-  app.add_option("--timeout-s", options.timeout_s, "how long servers may be out of reach");
+  app.add_option("--timeout-s", options.timeout_s, "seconds for which servers may be unreachable");
   app.add_flag("--ordered", options.ordered, "order kDeterministic");
   app.add_flag("--keep-taken", options.keep_taken, "keep kTaken, without states");
   app.add_flag("--at-least-once", options.at_least_once, "visitation kAtLeastOnce");
