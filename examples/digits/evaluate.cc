@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Averages the weights of the trainers' checkpoints, weighted by trained rows, and prints the share
-// of correct answers on the held-out rows, 0…1.
+// Averages the weights of the trainers' checkpoints, weighted by trained rows. Prints the share of
+// correct answers on the held-out rows, from 0 to 1.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

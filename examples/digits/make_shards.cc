@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes digits.csv as TFRecord shards of tf.train.Example {image: 64 bytes,
-// label: int64, number: int64}: train-KK.tfrecord, and every sixth row into
-// held-out-00.tfrecord.
+// label: int64, number: int64}: every sixth row into held-out-00.tfrecord, and
+// the other rows into train-KK.tfrecord.
 #include <charconv>
 #include <fstream>
 #include <iostream>

@@ -10,7 +10,7 @@
 namespace digits {
 
 // Returns rows {image: float32 [64] in 0…1, label: int64, number: int64} of the TFRecord shards
-// that match `files`. `seed` gives the order of the files.
+// that match `files`. `seed` determines the order of the files.
 inline penstock::Dataset Rows(const std::string& files, uint64_t seed) {
   namespace ps = penstock;
   return ps::Dataset::ListFiles(files, {.shuffle = true, .seed = seed})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One trainer of the demo: reads its share of a job, trains, logs every trained row, and commits
-// its state every few steps. After kill -9 and a start with the same arguments it continues from
-// the last state that it wrote.
+// its state every few steps. If it is killed and started again with the same arguments, it
+// continues from the last state that it wrote.
 //
 // The log, one record a line, is check.py's only source:
 //   batch PASS NUMBER…   these rows of that pass were trained on
@@ -44,7 +44,7 @@ struct Options {
   int64_t batch = 16;
   int64_t commit_every = 10;  // steps
   uint64_t seed = 1;
-  int step_ms = 4;  // time of a step with a larger model
+  int step_ms = 4;  // as if the model were larger
   double rate = 0.4;
 };
 
@@ -81,7 +81,7 @@ std::optional<Checkpoint> Read(const std::string& path) {
   return checkpoint;
 }
 
-// Appends whole lines, each with one write, so that kill -9 cuts no line in two.
+// Appends each line with a single write, so that kill -9 cannot leave a part of a line.
 class Log {
  public:
   explicit Log(const std::string& path)

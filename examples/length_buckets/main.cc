@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainers that step together on sequences of very different lengths. In each round all of them get
-// batches from the same bucket of lengths, so no trainer waits for the long batch of another. Needs
-// no other process: the dispatcher, the workers and the trainers' threads are in this one.
+// batches from the same bucket of lengths, so no trainer waits for another one's longer batch.
+// Needs no other process: the dispatcher, the workers and the trainers' threads are in this one.
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -2,7 +2,7 @@
 // Reads JPEG files through decode, crop and batch, and writes the results as one
 // picture: a sheet of thumbnails, with a red one for each file that could not be read.
 //
-//   photos_contact_sheet FOLDER sheet.jpg      FOLDER: of make_variants.py
+//   photos_contact_sheet FOLDER sheet.jpg      FOLDER: written by make_variants.py
 // clang-format off
 #include <cstdio>  // jpeglib.h needs it
 #include <jpeglib.h>

@@ -123,7 +123,7 @@ absl::StatusOr<std::unique_ptr<ps::Transform>> OpenEvery(const ps::Params& param
   return std::make_unique<Every>(step, first);
 }
 
-// --- The map: (number, count) to (number, count values made of it) -------------------
+// --- The map: (number, count) to (number, count values made from it) -----------------
 
 absl::StatusOr<ps::Spec> SpecOfSpread(const ps::Spec& input) {
   PENSTOCK_RETURN_IF_ERROR(

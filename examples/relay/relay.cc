@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A protocol outside of Penstock's tree: `relay` hands every link on to `tcp` and counts the
-// elements received. It is written against the installed package alone and shows everything that a
-// transport has to provide; docs/transports.md walks through it.
+// A protocol outside Penstock's tree. `relay` passes every link on to `tcp` and counts the received
+// elements. It uses only the installed package, and shows everything that a transport must provide.
+// docs/transports.md walks through it.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -33,7 +33,7 @@ struct Count {
 
 // --- The worker's end ----------------------------------------------------------
 
-// The link that the worker holds. Destroying it destroys the link below, which closes it.
+// The worker's link. Destroying it destroys the link below, which closes the connection.
 class Sender final : public transfer::SendLink {
  public:
   explicit Sender(std::shared_ptr<transfer::SendLink> below) : below_(std::move(below)) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that nvcc compiles, for code that it does not compile.
+// Functions that nvcc compiles, for use in code that it does not compile.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolutional network of LeNet's shape (LeCun et al., "Gradient-based learning applied to
 // document recognition", 1998) for images of 8 × 8: two convolutions of 3 × 3 with rectified linear
-// units, each pooled by 2, and three full layers. Runs forward and back, row by row. GPUs run the
-// same code, compiled by nvcc.
+// units, each pooled by 2, and three full layers. Runs forward and backward, row by row. GPUs run
+// the same code, compiled by nvcc.
 #pragma once
 
 #include <algorithm>
@@ -224,7 +224,7 @@ class LeNet {
   const std::vector<float>& weights() const { return weights_; }
   Network network() const { return Network(weights_.data()); }
 
-  // Makes a step by Adam (Kingma and Ba, 2015) down the gradient of the mean over the batch.
+  // Makes a step of Adam (Kingma and Ba, 2015) with the gradient of the mean over the batch.
   void Step(const double* gradient, double rate) {
     constexpr double kFirst = 0.9, kSecond = 0.999, kLeast = 1e-8;
     ++steps_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data-parallel trainer: each replica learns from its part of every global batch, and all take
-// the same step. Replicas are in this process (REPLICAS), or one in each process of a launch
+// the same step. All replicas are in this process (REPLICAS), or each process of a launch has one
 // (torchrun's variables RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; LOCAL_RANK is the number of the
 // process's GPU). The same code runs on CPUs and GPUs.
 #include <cstdio>
@@ -46,7 +46,7 @@ absl::StatusOr<ps::ReplicaGroup> Group(const Options& options) {
   return ps::ReplicaGroup::Mirrored(devices);
 }
 
-// Returns a replica's sums of a step, to be added up: the gradient, then the loss and the rows.
+// Returns the sums of one replica in a step: the gradient, then the loss and the number of rows.
 std::vector<double> LearnHere(const LeNet& model, const ps::Element& batch) {
   std::vector<double> sums(LeNet::kWeights + 2);
   const auto images = batch["image"].data<float>();

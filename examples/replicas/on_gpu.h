@@ -8,8 +8,8 @@
 #include "lenet.h"
 #include "penstock/device_element.h"
 
-// Returns a replica's sums of a step, as LearnHere() in main.cc does: the gradient of
-// LeNet::kWeights, then the loss and the rows. `batch`, of images and labels, is on a GPU; the call
-// waits for it there. Any thread, one at a time for each GPU.
+// Returns the sums of one replica in a step, like LearnHere() in main.cc: the gradient of
+// LeNet::kWeights, then the loss and the number of rows. `batch` has images and labels and is on a
+// GPU; the call waits for it there. Any thread, one at a time for each GPU.
 absl::StatusOr<std::vector<double>> LearnOnGpu(const lenet::LeNet& model,
                                                const penstock::DeviceElement& batch);

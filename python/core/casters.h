@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions of dtypes, shapes and specs between Python and C++. In Python a dtype is a
-// penstock.DType (or any value that penstock.as_dtype accepts), and a shape is a tuple with None
-// for unknown dimensions, or None. A nest of specs is a nest of tuples and dicts whose leaves are
-// _core.LeafSpec.
+// penstock.DType (or any value that penstock.as_dtype accepts). A shape is a tuple, with None for
+// unknown dimensions, or None for an unknown rank. A nest of specs is a nest of tuples and dicts
+// whose leaves are _core.LeafSpec.
 #pragma once
 
 #include <pybind11/pybind11.h>

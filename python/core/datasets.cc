@@ -287,7 +287,7 @@ void BindRunning(py::class_<Dataset>& dataset) {
               arg("gpu") = py::none());
   dataset.def("reduce", [](const Dataset& self, const Expr& initial, py::function function) {
     const StateFunction traced = TracedState(function);
-    // Traced here, with the GIL; read without the GIL.
+    // Traced here, with the GIL, and read without it.
     absl::StatusOr<Element> last;
     {
       StateFunction with_gil = [&traced](const Expr& state, const Expr& element) {

@@ -5,8 +5,8 @@
 
 namespace penstock::python {
 
-// Binds _core.Dataset: penstock/dataset.h and sources.h, with arguments that the package's
-// penstock/dataset.py has prepared. Functions take and return Exprs.
+// Binds _core.Dataset: penstock/dataset.h and sources.h. The package's penstock/dataset.py prepares
+// the arguments. Functions take and return Exprs.
 void BindDatasets(pybind11::module_& module);
 
 }  // namespace penstock::python

@@ -19,7 +19,7 @@ using py::arg;
 
 namespace {
 
-// Raises an error where it is made, not when the dataset is built.
+// Raises an error in the operation that causes it, not when the dataset is built.
 Expr CheckedExpr(Expr expr) {
   RaiseIfError(expr.status());
   return expr;
@@ -298,7 +298,7 @@ Expr ExprFrom(const py::object& value) {
   return py::module_::import("penstock.expr").attr("as_expr")(value).cast<Expr>();
 }
 
-// Does the same as py::implicitly_convertible<py::object, Expr>(), with a recursion flag per
+// Does the same as py::implicitly_convertible<py::object, Expr>(), but with one recursion flag per
 // thread. pybind11 2.10 has one flag for all threads, so a thread that traces while another one
 // converts would fail to convert.
 void ConvertObjectsToExpr() {

@@ -37,7 +37,7 @@ struct Asked {
   friend bool operator==(const Asked&, const Asked&) = default;
 };
 
-// Running iterators keep the processes that they began with.
+// Running iterators keep the processes with which they began.
 void UsePython(std::string interpreter, std::vector<std::string> path, int processes) {
   static auto* const last = new Asked;  // both guarded by the GIL
   static auto* const in_creator = new ForkGuard;

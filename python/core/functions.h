@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions and generators that stay Python: adds them to a dataset, and sets the processes that
-// run them where this program reads the dataset itself.
+// Functions and generators that stay Python. Binds the calls that add them to a dataset, and the
+// setting of the processes that run them if this program reads the dataset itself.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -73,7 +73,7 @@ class HeldIterator {
     const bool writable = IsWritable(*element);
     return LeavesOf(*std::move(element), writable);
   }
-  // The same as NumPy arrays and scalars; only for a spec of dense numbers.
+  // Returns the same leaves as NumPy arrays and scalars; only for a spec of dense numbers.
   py::object NextNumpy() {
     std::optional<Element> element = Take(std::nullopt, std::nullopt);
     if (!element.has_value()) return py::none();
@@ -127,7 +127,7 @@ class HeldIterator {
   }
 
   // Returns (round, consumer, steps, hash) of the last element that was returned; see
-  // penstock/step_token.h. Where the read has no rounds, round and consumer are -1, and the hash is
+  // penstock/step_token.h. If the read has no rounds, round and consumer are -1, and the hash is
   // that of the number of steps.
   py::tuple StepToken() const {
     CheckUsable();
@@ -153,7 +153,7 @@ class HeldIterator {
     return on_device_->CopyToDevice(element);
   }
 
-  // If a signal's handler raises, the next call returns the element for which this call waited.
+  // If a signal handler raises, the next call returns the element for which this call waited.
   std::optional<Element> Take(std::optional<int64_t> step, std::optional<double> timeout) {
     CheckUsable();
     const absl::Time deadline = DeadlineIn(timeout);
@@ -204,7 +204,7 @@ class HeldIterator {
   const bool exclusive_;
   const ForkGuard in_creator_;
   penstock::StepToken token_;  // both guarded by the GIL
-  int64_t steps_ = 0;          // since it was made or restored
+  int64_t steps_ = 0;          // since the iterator was made or restored
   std::timed_mutex next_mu_;   // for concurrent calls of Next(); locked without the GIL
 };
 
@@ -268,7 +268,8 @@ void BindIterators(py::module_& module) {
       py::arg("states"), py::arg("run_id") = "", py::arg("allow") = std::vector<std::string>(),
       py::arg("skip_steps") = 0,
       "Returns the states that all ranks saved at one step as one state. Each rank of the new "
-      "launch restores it, whatever their number. `run_id`: id of that launch. `allow`: nodes that "
+      "launch restores it; their number may differ. `run_id`: id of that launch. `allow`: nodes "
+      "that "
       "may differ, as \"Map#3\". `skip_steps`: number of elements that each rank skips. Restoring "
       "raises InvalidArgumentError if the states do not belong together.");
 }

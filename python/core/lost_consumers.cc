@@ -13,7 +13,7 @@ namespace py = pybind11;
 
 namespace {
 
-// Returns (job, consumer, state, heard, why), or None once the watch is stopped.
+// Returns (job, consumer, state, heard, why), or None after the watch was stopped.
 py::object Next(LostConsumerWatch& watch) {
   std::optional<LostConsumer> change;
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extension module penstock._core, with only the parts that need C++. The interface for
-// Python's users is in python/penstock.
+// The extension module penstock._core, with only the parts that need C++. The interface for Python
+// users is in python/penstock.
 #include <pybind11/pybind11.h>
 
 #include <string_view>

@@ -42,9 +42,9 @@ auto Waiting(F function) {
   return function();
 }
 
-// --- Values that replicas made ------------------------------------------------------
+// --- Values of replicas -------------------------------------------------------------
 
-// The leaves from one replica, as Dataset's sources take them.
+// The leaves from one replica, in the form that Dataset's sources take.
 using GivenLeaves = std::vector<std::tuple<DType, std::vector<int64_t>, py::object>>;
 
 // Copies the values of the replicas into elements. REQUIRES: `spec` admits all of them.
@@ -102,7 +102,7 @@ void BindGroups(py::module_& module) {
             return ValueOrRaise(ReplicaGroup::FromEnvironment(std::move(devices)));
           },
           arg("devices") = std::vector<std::string>{"CPU:0"},
-          "Returns a group with a process for each replica, as torchrun, Slurm or Open MPI set it "
+          "Returns a group with a process for each replica, as torchrun, Slurm or Open MPI sets it "
           "up in the environment.")
       .def_static(
           "from_nccl",
@@ -174,8 +174,8 @@ void BindGroups(py::module_& module) {
 
 using NextStep = absl::StatusOr<std::optional<DistributedValues>>;
 
-// An iterator, and the step for which Next() may stop waiting, which is made on a separate thread.
-// One thread at a time, except Commit() and Stop() of the iterator.
+// An iterator whose steps are made on a separate thread, so that Next() can stop waiting for one.
+// Used by one thread at a time, except for Commit() and Stop() of the iterator.
 class Steps {
  public:
   explicit Steps(DistributedIterator iterator) : iterator_(std::move(iterator)) {}
@@ -184,7 +184,7 @@ class Steps {
   }
 
   DistributedIterator& iterator() { return iterator_; }
-  // A step was requested and not delivered.
+  // A step was requested but not yet delivered.
   bool pending() const { return background_.under_way(); }
 
   NextStep Next(std::optional<int64_t> step) {
@@ -231,7 +231,7 @@ class HeldSteps {
   HeldSteps(const HeldSteps&) = delete;
 
   // Returns (leaves of each replica, weights of its rows or an empty list), or None at the end. If
-  // a signal's handler raises, the next call returns the step for which this call waited.
+  // a signal handler raises, the next call returns the step for which this call waited.
   py::object Next(std::optional<int64_t> step) {
     std::optional<DistributedValues> values =
         ValueOrRaise(HearingSignals([&](absl::Time until) -> std::optional<NextStep> {
@@ -254,11 +254,11 @@ class HeldSteps {
     return py::make_tuple(leaves, weights);
   }
 
-  // Returns a dict for each replica of this process whose values go to a device.
+  // Returns a dict for each replica of this process whose values are put on a device.
   py::list CopyStats() {
     CheckUsable();
     py::list replicas;
-    // Does not wait, so that it may be called while Next() waits.
+    // Does not wait, so it may be called while Next() waits.
     for (const DeviceCopyStats& stats : steps_->iterator().CopyStats()) {
       py::dict its;
       its["device"] = absl::StrCat("GPU:", stats.device);
@@ -306,9 +306,9 @@ class HeldSteps {
                                       "forked from; create a new one here"));
   }
 
-  // Calls `by(until)` until it returns a value; `by` returns nullopt if it has not finished by
-  // `until`. On the main thread `until` is soon, and signal handlers run between the calls; on
-  // other threads it is infinite.
+  // Calls `by(until)` repeatedly until it returns a value; it returns nullopt if it has not
+  // finished at the time `until`. On the main thread the calls are short, and signal handlers run
+  // between them. On other threads `until` is infinite.
   template <class By>
   typename std::invoke_result_t<By, absl::Time>::value_type HearingSignals(By by) {
     CheckUsable();
@@ -333,7 +333,7 @@ class HeldSteps {
 
 // --- Datasets -----------------------------------------------------------------------
 
-// A distributed dataset, and whether each of its elements has only one reader.
+// A distributed dataset, with the information whether each of its elements has only one reader.
 struct HeldDistributed {
   DistributedDataset dataset;
   bool exclusive;

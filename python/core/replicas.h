@@ -6,7 +6,7 @@
 namespace penstock::python {
 
 // Binds _core.ReplicaGroup, DistributedDataset and DistributedIterator: penstock/replica.h and
-// distributed_dataset.h, as the package's penstock/distribute.py uses them.
+// distributed_dataset.h, for the package's penstock/distribute.py.
 void BindReplicas(pybind11::module_& module);
 
 }  // namespace penstock::python

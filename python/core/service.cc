@@ -156,7 +156,7 @@ const Fields<DistributeArguments>& DistributeFields() {
   return *fields;
 }
 
-// --- Configs of servers, by the table of their settings ----------------------------
+// --- Configs of servers, from the table of their settings --------------------------
 
 void SetFrom(const Setting& setting, py::handle value) {
   std::visit(
@@ -263,7 +263,7 @@ class HeldServer {
 
   const absl::Status& started() const { return started_; }
   Server& operator*() { return *server_; }
-  // Does nothing in a forked child, because the server is the parent's.
+  // Does nothing in a forked child, because the server belongs to the parent.
   void Stop() {
     if (!in_creator_) return;
     WithoutGil without_gil;
@@ -352,12 +352,12 @@ void BindEnumerations(py::module_& module) {
       .value("AT_LEAST_ONCE", Visitation::kAtLeastOnce);
   py::enum_<RemainderPolicy>(
       module, "RemainderPolicy",
-      "What happens to elements that do not fill the last round of a coordinated read.")
+      "The treatment of elements that do not fill the last round of a coordinated read.")
       .value("PAD", RemainderPolicy::kPad)
       .value("DROP", RemainderPolicy::kDrop)
       .value("ERROR", RemainderPolicy::kError);
   py::enum_<RoundErrorPolicy>(module, "RoundErrorPolicy",
-                              "What all consumers do at a round that holds an error.")
+                              "The behaviour of all consumers at a round that contains an error.")
       .value("SKIP_ROUND", RoundErrorPolicy::kSkipRound)
       .value("STOP", RoundErrorPolicy::kStop);
   py::enum_<TargetWorkers>(module, "TargetWorkers");

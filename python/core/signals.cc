@@ -19,7 +19,7 @@ std::atomic<unsigned long> main_thread{0};  // Python's thread identifier
 void LearnWhoHearsSignals() {
   main_thread =
       py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
-  // The thread that forks is the child's main thread.
+  // The thread that calls fork() is the child's main thread.
   pthread_atfork(nullptr, nullptr, [] { main_thread = PyThread_get_thread_ident(); });
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C and other signals while C++ waits. Python runs their handlers only on its main thread, and
-// only when that thread asks for them.
+// Ctrl-C and other signals while C++ waits. Python runs signal handlers only on its main thread,
+// and only when that thread checks for signals.
 #pragma once
 
 #include "absl/time/time.h"
 
 namespace penstock::python {
 
-// The longest delay until a signal is handled. A waiting reader wakes up as often.
+// The longest delay until a signal is handled. A waiting reader wakes up at this interval.
 inline constexpr absl::Duration kLookForSignals = absl::Milliseconds(50);
 
-// Call it when the module is made. REQUIRES: the GIL is held.
+// Must be called when the module is initialized. REQUIRES: the GIL is held.
 void LearnWhoHearsSignals();
 // Returns whether the calling thread is Python's main thread; one load.
 bool HearsSignals();

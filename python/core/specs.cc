@@ -18,8 +18,7 @@ DType DTypeFrom(py::handle value) {
 }
 
 py::object ToPython(DType dtype) {
-  // Kept until the process ends, because tensors look up their dtypes all the time. The GIL guards
-  // it.
+  // Kept until the process ends, because tensors look up their dtypes often. Guarded by the GIL.
   static std::array<PyObject*, 256> known{};
   PyObject*& object = known[static_cast<uint8_t>(dtype)];
   if (object == nullptr) {

@@ -91,7 +91,7 @@ class Leaf {
     for (int64_t dim : dims_) count_ *= dim;
   }
 
-  // Returns the values; throws TypeError if they are on a device. Use dims() for the dimensions.
+  // Returns the values; throws TypeError if they are on a device. dims() has the dimensions.
   const Tensor& values() const {
     if (on_device_) {
       throw py::type_error(absl::StrCat("this tensor is on ", device(),
@@ -148,7 +148,7 @@ py::tuple ShapeOf(const Leaf& leaf) {
 
 // --- Buffers -------------------------------------------------------------------
 
-// The arrays that a Py_buffer points to, apart from the values.
+// The arrays to which a Py_buffer points, in addition to the values.
 struct BufferShape {
   std::vector<Py_ssize_t> dims;
   std::vector<Py_ssize_t> strides;  // in bytes
@@ -201,7 +201,7 @@ void ReleaseBuffer(PyObject*, Py_buffer* view) {
 
 // --- DLPack --------------------------------------------------------------------
 
-// The memory that a capsule's array points to, until its consumer calls the deleter, on any thread.
+// Owns the memory of a capsule's array until the consumer calls the deleter, on any thread.
 template <class M>
 struct Exported {
   Leaf leaf;
@@ -226,7 +226,7 @@ M* Export(const Leaf& leaf) {
   return &exported->managed;
 }
 
-// A capsule that was not consumed releases its memory itself.
+// If a capsule was not consumed, it releases its memory itself.
 template <class M>
 py::capsule Capsule(M* managed, const char* name) {
   return py::reinterpret_steal<py::capsule>(PyCapsule_New(managed, name, [](PyObject* capsule) {
@@ -241,7 +241,7 @@ py::capsule Capsule(M* managed, const char* name) {
 constexpr int64_t kLegacyStream = 1;
 constexpr int64_t kNoStream = -1;  // the consumer orders its work itself
 
-// Makes the values ready for a consumer on `stream`, which has DLPack's numbering.
+// Makes the values ready for a consumer on `stream`, numbered as in DLPack.
 void MakeReady(const Leaf& leaf, const py::object& stream) {
   if (!leaf.on_device()) {
     if (!stream.is_none())
@@ -320,8 +320,8 @@ py::dict CudaArrayInterface(const Leaf& leaf) {
   return interface;
 }
 
-// Exports to a consumer that never writes, even an element with other readers, which DLPack before
-// 1.0 cannot mark as read-only.
+// Exports the tensor to a consumer that never writes. This includes elements with other readers,
+// which DLPack before 1.0 cannot mark as read-only.
 py::capsule ToReader(const Leaf& leaf) {
   if (FormatOf(leaf.dtype()) == nullptr) {
     throw py::buffer_error("DLPack has no strings; use numpy()");
@@ -332,7 +332,8 @@ py::capsule ToReader(const Leaf& leaf) {
 // Returns the rows from `begin` to `end` as a tensor of the same element.
 Leaf RowsOf(const Leaf& leaf, int64_t begin, int64_t end) {
   const Tensor& values = leaf.values();
-  if (FormatOf(leaf.dtype()) == nullptr) throw py::type_error("rows of strings have no address");
+  if (FormatOf(leaf.dtype()) == nullptr)
+    throw py::type_error("a tensor of strings cannot be divided into rows");
   if (leaf.dims().empty() || begin < 0 || begin > end || end > leaf.dims()[0]) {
     throw py::index_error(absl::StrCat("rows ", begin, " to ", end,
                                        " are outside the tensor, whose number of rows is ",
@@ -447,7 +448,7 @@ Held::~Held() {
     static_cast<void>(new DeviceElement(std::move(on_device_)));
   } else if (unknown_readers_) {
     // The default stream waits for all other streams that do not opt out. If ReadBy() fails, the
-    // place is not used again.
+    // place on the device is not used again.
     on_device_.ReadBy(reinterpret_cast<void*>(kLegacyStream)).IgnoreError();
   }
 }
@@ -537,8 +538,9 @@ py::tuple ArraysOf(Element element, bool writable) {
 void BindTensors(py::module_& module) {
   py::class_<Leaf>(
       module, "Tensor",
-      "A tensor of an element, on the element's own memory; only iterators create them. Holding "
-      "one holds its slot. NumPy's operators work on it, and NumPy, the buffer protocol and DLPack "
+      "A tensor of an element, on the element's own memory; only iterators create tensors. A "
+      "tensor keeps its slot. NumPy's operators work on it, and NumPy, the buffer protocol and "
+      "DLPack "
       "read it without a copy.",
       py::custom_type_setup([](PyHeapTypeObject* type) {
         type->ht_type.tp_as_buffer = &type->as_buffer;
@@ -556,9 +558,10 @@ void BindTensors(py::module_& module) {
       .def("__dlpack__", &ToDlpack, py::kw_only(), py::arg("stream") = py::none(),
            py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
            py::arg("copy") = py::none())
-      .def("_to_reader", &ToReader,
-           "As __dlpack__() before DLPack 1.0, even if others read the element: for a consumer "
-           "that never writes.")
+      .def(
+          "_to_reader", &ToReader,
+          "Same as __dlpack__() before DLPack 1.0, even if others read the element: for a consumer "
+          "that never writes.")
       .def("_rows", &RowsOf, py::arg("begin"), py::arg("end"),
            "Returns the rows from `begin` to `end`, as a tensor of the same element.")
       .def("__dlpack_device__", [](const Leaf& leaf) {

@@ -16,8 +16,8 @@
 namespace penstock::python {
 
 // An element, in host memory or on a device. All objects that use its memory share it: tensors,
-// their buffers and DLPack capsules. The last of them returns the loan, or the place on the device,
-// on any thread, with or without the GIL.
+// their buffers and DLPack capsules. When the last of them is destroyed, on any thread and with or
+// without the GIL, the slot or the place on the device is returned.
 class Held {
  public:
   Held(Element element, bool writable) : element_(std::move(element)), writable_(writable) {}
@@ -28,10 +28,10 @@ class Held {
   const Element& element() const { return element_; }
   // Empty if the element is in host memory.
   const DeviceElement& on_device() const { return on_device_; }
-  // Work queued on `stream` after this call sees the values. They stay valid until `stream` has
-  // finished all work that was queued before this object is destroyed. Any thread.
+  // Work queued on `stream` after this call sees the values. They stay valid for all work that is
+  // queued before this object is destroyed. Any thread.
   absl::Status ReadyOn(void* stream);
-  // Call it instead of ReadyOn() if the consumer orders its work itself and its streams are not
+  // To be used instead of ReadyOn() if the consumer orders its work itself and its streams are not
   // known. Any thread.
   void ReadyByOthers();
   bool writable() const { return writable_; }
@@ -49,13 +49,13 @@ class Held {
 
 // Returns the leaves of `element` in the order of its spec. A leaf is a Tensor; a tuple of the
 // parts of a ragged or sparse tensor, (values, row splits…) or (values, indices, dense shape); or
-// None if it is missing. `writable`: no other code reads the block.
+// None if it is missing. `writable`: whether no other code reads the block.
 pybind11::tuple LeavesOf(Element element, bool writable);
-// The same for an element on a device. The values are on the device, except strings; the parts
-// other than values are in host memory.
+// Same for an element on a device. The values are on the device, except strings. The other parts
+// are in host memory.
 pybind11::tuple LeavesOf(DeviceElement element);
-// The same for a spec of dense numbers only: NumPy arrays on the element's memory, and NumPy
-// scalars for tensors without dimensions.
+// Same, only for a spec of dense numbers: NumPy arrays on the element's memory, and NumPy scalars
+// for tensors without dimensions.
 pybind11::tuple ArraysOf(Element element, bool writable);
 
 void BindTensors(pybind11::module_& module);

@@ -43,7 +43,7 @@ WithoutGil::~WithoutGil() {
     StayForEver();
   }
   PyEval_RestoreThread(thread_);
-  --calls;  // only now: until then the leaving thread waits, without holding the GIL
+  --calls;  // only now; until then the leaving thread waits without the GIL
 }
 
 void BeginToLeave() {

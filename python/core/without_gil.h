@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting without Python's lock, and staying away while the interpreter shuts down.
+// Waits without the GIL, and does not return to Python while the interpreter shuts down.
 //
-// If a thread requests the GIL during the shutdown, Python ends the thread there and unwinds it,
-// through destructors of Python objects, without the GIL. So threads that wait here never request
-// the GIL then. They stop where they are until the process ends, as all Python threads do from 3.14
-// on.
+// If a thread requests the GIL during the shutdown, Python ends the thread and unwinds it, through
+// destructors of Python objects, without the GIL. So threads that wait here do not request the GIL
+// during a shutdown. They block until the process ends, as all Python threads do since 3.14.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -25,10 +24,10 @@ class WithoutGil {
 // Declares that the calling thread is about to end the process: no other thread returns from here
 // to Python.
 void BeginToLeave();
-// Waits, for at most 10 s, until the other threads have left their calls, which must have been
+// Waits, for at most 10 s, until the other threads have left their calls. REQUIRES: the calls were
 // stopped.
 void AwaitOthers();
-// Call it where a call begins. REQUIRES: the GIL is held.
+// Must be called where a call begins. REQUIRES: the GIL is held.
 void StayAwayIfLeaving();
 
 }  // namespace penstock::python
