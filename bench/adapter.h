@@ -19,7 +19,7 @@ struct Adapter {
 };
 
 // Returns an interface, then the interfaces below it (a bond has some). An interface without a
-// device, such as a veth, has only its name: the rate in its sysfs folder is made up.
+// device, such as a veth, has only its name, because the rate in its sysfs folder is not real.
 std::vector<Adapter> AdaptersOfInterface(const doctor::Probe& probe, const std::string& interface);
 // Returns the port of an RDMA device as an adapter called `name`.
 Adapter AdapterOfPort(const doctor::Probe& probe, const std::string& device, std::string name,

@@ -5,7 +5,8 @@
 //   dispatcher_bench streams       # CPU of a dispatcher with 250, 500 and 1,000 gRPC streams
 //   dispatcher_bench recovery      # from a journal of 10⁶ changes without a snapshot
 //
-// Heartbeats of workers report a dataset of five nodes; those of clients, links to ten workers.
+// Heartbeats of workers report a dataset of five nodes. Heartbeats of clients report links to ten
+// workers.
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -156,7 +157,7 @@ class InProcess {
     }
   }
 
-  // Arrivals do not wait for answers to others.
+  // A heartbeat does not wait for the answers to earlier ones.
   void Run(const Load& load) {
     std::atomic<bool> stop = false;
     std::thread sweeper([&] {  // as in the server

@@ -17,7 +17,7 @@ class FillWork {
   absl::Status Take(std::span<const std::byte> slot, uint64_t number) {
     sum_ += SumOf(slot, touch_);
     if (IsStamped(slot, number)) return absl::OkStatus();
-    return absl::DataLossError("fill1 read an element that was not due");
+    return absl::DataLossError("fill1 read an unexpected element");
   }
 
  private:

@@ -130,7 +130,7 @@ class GpuTrainer final : public Side {
     RETURN_IF_ERROR(check.copied->Wait());
     const uint64_t number = *std::exchange(check.number, std::nullopt);
     if (page_->stamps[at] == std::array{number, number}) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat("element ", number, " has other contents in the GPU"));
+    return absl::DataLossError(absl::StrCat("element ", number, " has wrong contents in the GPU"));
   }
 
   const Roles roles_{{"consumer", {::getpid()}}};

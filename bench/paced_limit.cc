@@ -14,7 +14,7 @@
 namespace penstock::bench {
 namespace {
 
-// Seconds of work before it waits until its elements are due.
+// Seconds of work between two waits.
 constexpr double kSpell = 0.05;
 
 class PacedLimit final : public Side {

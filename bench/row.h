@@ -49,7 +49,7 @@ struct Summary {
   double cpu_ratio = -1;          // CPU per GB: ours divided by the limit's
   std::optional<InStep> in_step;  // none if trainers do not step together
   double copied = -1;             // CopiedOf()
-  double share = -1;              // elements of clients (or workers): most by least
+  double share = -1;              // ShareOf()
   double foreign_cores = 0;
 };
 

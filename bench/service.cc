@@ -115,7 +115,7 @@ class Service final : public Side {
     if (setup_.hosts.two()) words = setup_.hosts.run_there;
     AddVariables(setup_.worker_variables, words);
     words.insert(words.end(), {"worker", "--port", "0", "--dispatcher-address", setup_.service});
-    // A worker outlives its remote shell, so it has to end without the dispatcher.
+    // A worker outlives its remote shell, so it must end by itself when the dispatcher has ended.
     if (setup_.hosts.two()) {
       words.insert(words.end(), {"--host", setup_.hosts.there, "--dispatcher-timeout-ms", "10000"});
     }

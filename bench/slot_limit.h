@@ -65,7 +65,7 @@ class SlotLimit final : public Side {
       taken_.store(++n, std::memory_order_release);
     } while (taking.ok() && !Interrupted() && Now() < start + seconds);
     stop = true;
-    filler.join();  // its last element is for the next window, its time is of this one
+    filler.join();  // its last element belongs to the next window, but its time to this one
     if (!filling.ok()) return filling;
     if (!taking.ok()) return taking;
     const uint64_t elements = n - first;

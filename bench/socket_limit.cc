@@ -62,7 +62,7 @@ class SocketLimit final : public Side {
       }
       sum_ += SumOf(slot, load_.touch);
       if (!IsStamped(slot, number_)) {
-        return absl::DataLossError("the socket limit read an element that was not due");
+        return absl::DataLossError("the socket limit read an unexpected element");
       }
       ++number_;
       now = Now();

@@ -82,7 +82,7 @@ class Workload {
   virtual double step_s() const { return 0; }
   // Returns this time for one element, if it depends on the element.
   virtual double StepOf(const Element& /*element*/) const { return step_s(); }
-  // Returns whether trainers wait for each other after each step, like those that train one model.
+  // Returns whether trainers wait for each other after each step, like trainers of one model.
   virtual bool in_step() const { return false; }
   // Returns whether all trainers read the same elements through a shared cache. The rate is then
   // that of one trainer: an element counts once however many trainers read it.

@@ -87,7 +87,7 @@ def slurm_leader(variables):
 
 
 def find_rank(number, count, leader, variables):
-    """Takes the command line's values first, where they are not None, then those of Slurm."""
+    """Returns the rank by the values of the command line, or by Slurm's variables for values that are None."""
     def of_slurm(name, otherwise):
         text = variables.get(name, str(otherwise))
         if not text.isdigit():
@@ -224,7 +224,7 @@ def lead(bin_folder, rank, seconds, arguments):
         attendee["connection"] = os.dup(attendee["connection"].socket.fileno())
         os.set_inheritable(attendee["connection"], True)
     others = {"ranks": rank.count, "others": attendees, "missing": [
-        f"rank {number} did not come to {rank.leader} within {seconds:g} s; start all ranks at once, with srun"
+        f"rank {number} did not connect to {rank.leader} within {seconds:g} s; start all ranks at once, with srun"
         for number in missing]}
     os.execv(bin_folder / "penstock-bench", ["penstock", *arguments, "--others", json.dumps(others)])
 
@@ -304,7 +304,7 @@ def serve(bin_folder, leader, server, key):
         ready.register(leader, selectors.EVENT_READ)
         ready.register(server, selectors.EVENT_READ)
         try:
-            while leader not in [key_of.fileobj for key_of, _ in ready.select()]:  # it only closes it
+            while leader not in [key_of.fileobj for key_of, _ in ready.select()]:  # readable only when it closes
                 commands = [command for command in commands if command.is_alive()]
                 log = pathlib.Path(folder, f"{time.monotonic_ns()}.log")
                 commands.append(Command(Connection(server.accept()[0]), key, bin_folder, log))
@@ -350,7 +350,7 @@ def run_there(agent, words):
         try:
             kind, _, line = connection.read().partition(" ")
         except OSError:
-            raise Failed("the other rank is gone") from None
+            raise Failed("the connection to the other rank has ended") from None
         if kind == "2":
             raise Failed(line)
         print(line, flush=True)

@@ -23,7 +23,7 @@ struct Level {
   // Starts a side that moves elements of `bytes` bytes. Its files are in `scratch`.
   std::function<absl::StatusOr<std::unique_ptr<Side>>(int64_t bytes, const std::string& scratch)>
       start;
-  absl::Status left_out;     // why this host, or these two, cannot run it
+  absl::Status left_out;     // why the hosts cannot run it
   double line_gb_per_s = 0;  // rate of the ports in use; 0: unknown
   bool quick = false;        // among the few levels that show whether a link is healthy
 

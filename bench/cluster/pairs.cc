@@ -128,7 +128,7 @@ absl::StatusOr<std::vector<Row>> MeasurePair(const Agent& reader, const Agent& s
   words.insert(words.end(), flags.begin(), flags.end());
   ASSIGN_OR_RETURN(const std::unique_ptr<Process> process,
                    Process::Start(std::move(words), Process::Ends::kBySignal, log));
-  // No bound beyond the life of the reader's host: each side that it measures has a bound.
+  // Waits without a bound, because each side that the reader's host measures has one.
   ASSIGN_OR_RETURN(const std::string line, process->ReadLine(absl::InfiniteDuration()));
   ASSIGN_OR_RETURN(std::vector<Row> rows,
                    RowsOf(json::parse(line, nullptr, /*allow_exceptions=*/false)));

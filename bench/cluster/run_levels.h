@@ -22,9 +22,9 @@ struct LevelOptions {
   double window_s = 2;
 };
 
-// In each of `rounds` every running level has a window. A level and a limit form a pair in the
-// rounds where both had one. For each size, a level has one row for each of its limits, or one row
-// if it has no limit. A level that is left out or failed has one row with the reason.
+// In each of `rounds` every running level has one window. A level and its limit form a pair in each
+// round in which both have a window. For each size, a level has one row for each of its limits, or
+// one row if it has no limit. A level that was left out or has failed has one row with the reason.
 std::vector<Row> RunLevels(const LevelOptions& options, const std::vector<Level>& levels);
 
 }  // namespace penstock::bench

@@ -48,7 +48,7 @@ class StampReader final : public Reader {
     uint64_t& due = due_[identity.partition];
     if (!IsStamped(bytes, index) || (alone_ && index != due)) {
       return absl::DataLossError(
-          absl::StrCat("element ", index, " has other contents or is not the one due, ", due));
+          absl::StrCat("element ", index, " has wrong contents, or is not element ", due));
     }
     due = index + 1;
     return static_cast<int64_t>(bytes.size());

@@ -50,7 +50,7 @@ class PictureReader final : public Reader {
       const auto number = static_cast<uint64_t>(first + row);
       if (!IsStamped(bytes.subspan(static_cast<size_t>(row * kPictureBytes), kPictureBytes),
                      number))
-        return absl::DataLossError(absl::StrCat("row ", number, " has other contents"));
+        return absl::DataLossError(absl::StrCat("row ", number, " has wrong contents"));
     }
     return static_cast<int64_t>(bytes.size());
   }

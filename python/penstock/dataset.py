@@ -65,7 +65,7 @@ class Dataset(Sources, Mapping, Batching):
         return self._alike(self._core.cache(os.fspath(filename)))
 
     def with_options(self, options, name=None):
-        """Sets the options in `options`. An option that is None there keeps its earlier value."""
+        """Sets the options in `options`. Options with the value None keep their earlier value."""
         core = self._core.with_options(options.deterministic, options.threading.private_threadpool_size)
         return Dataset(core, self._spec, self._options.merge(options))
 

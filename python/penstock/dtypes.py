@@ -26,17 +26,17 @@ class DType:
 
     @property
     def is_integer(self):
-        """Whether it is an integer, signed or not; bool is not."""
+        """True for signed and unsigned integers, but not for bool."""
         return self.name.startswith(("int", "uint"))
 
     @property
     def is_floating(self):
-        """Whether it is a floating-point number of any width; a complex number is not."""
+        """True for floating-point numbers of any width, but not for complex numbers."""
         return "float" in self.name
 
     @property
     def is_bool(self):
-        """Whether it is bool."""
+        """True only for bool."""
         return self.name == "bool"
 
     def __eq__(self, other):

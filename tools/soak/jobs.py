@@ -204,7 +204,7 @@ class Job:
             before.rename(checkpoint)
 
     def _read_and_leave(self, i):
-        """Reads until a trainer is told to leave. Then another reader takes its place, with its own log.
+        """Reads until a trainer gets the order to leave. Then another reader takes its place, with its own log.
 
         The new reader cannot notice that the dispatcher was replaced, and would then get all elements again.
         """

@@ -199,8 +199,8 @@ class Trainer {
     return *std::move(element);
   }
 
-  // Reads up to `most` elements and commits a state every commit_every of them. Returns whether
-  // there were as many.
+  // Reads up to `most` elements and commits a state after every commit_every of them. Returns
+  // whether there were that many.
   absl::StatusOr<bool> ReadAndCommit(int64_t most) {
     for (int64_t i = 0; i < most; ++i) {
       ASSIGN_OR_RETURN(Element element, Read());
