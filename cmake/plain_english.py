@@ -5,10 +5,13 @@
 Each tell below has a sentence as it was and as it should be. Without arguments all files under FINISHED are read; those
 are the ones that were rewritten so far, and tests/plain_english_test.py holds them to it.
 """
+import ast
+import io
 import pathlib
 import re
 import subprocess
 import sys
+import tokenize
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -75,7 +78,7 @@ LICENCE = re.compile(r"\s*(//|#)?\s*SPDX-License-Identifier:")
 
 
 def prose_of(path, text):
-    """The comments of C++, or a page without its code; sentences that span lines are one line each, with its number."""
+    """The comments of C++, comments and docstrings of Python, or a page without its code: each sentence, with its line."""
     lines = text.split("\n")
     if path.endswith(".md"):
         inside = False
@@ -84,6 +87,8 @@ def prose_of(path, text):
             inside ^= fence
             if inside or fence or line.startswith(("    ", "#")):  # headings are no sentences
                 lines[i] = ""
+    elif path.endswith(".py"):
+        lines = ["" if LICENCE.match(line) else line for line in python_prose(text)]
     else:
         lines = ["" if LICENCE.match(line) else (re.search(r"(?<![:\"])//+ ?(.*)", line) or [None, ""])[1] for line in lines]
     paragraph, begin = "", 0
@@ -95,6 +100,20 @@ def prose_of(path, text):
         if line.strip():
             begin = begin if paragraph else number
             paragraph += " " + line.strip()
+
+
+def python_prose(text):
+    """The lines of a Python file, with only its comments and docstrings."""
+    lines = [""] * (text.count("\n") + 1)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            lines[token.start[0] - 1] = token.string.lstrip("# ")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            docstring = ast.get_docstring(node).split("\n")
+            begin = node.body[0].lineno - 1
+            lines[begin:begin + len(docstring)] = docstring
+    return lines
 
 
 def sentences_of(paragraph):
@@ -121,7 +140,7 @@ def tracked(*patterns):
 
 
 def finished_files():
-    return [name for name in tracked("*.h", "*.cc", "*.cu", "*.md") if name.startswith(FINISHED)]
+    return [name for name in tracked("*.h", "*.cc", "*.cu", "*.py", "*.md") if name.startswith(FINISHED)]
 
 
 def licensed_files():

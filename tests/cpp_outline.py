@@ -81,7 +81,7 @@ def is_function(head):
 
 
 def begins_body(head):
-    """Whether a brace after this head begins a function's body, not the initial value of one of its members."""
+    """Returns whether a brace after this head begins a function's body, not the initial value of one of its members."""
     if not is_function(head):
         return False
     after = head[closing(head, head.index("(")) + 1:]

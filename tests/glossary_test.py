@@ -10,7 +10,7 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).parents[1]
-# What each is called now.
+# The present name of each.
 GIVEN_UP = {
     "desk": "context, coordinator", "outlet": "sender, stream writer", "workshop": "context", "lander": "device copy engine",
     "stranger": "unauthenticated", "aside": "background, passive", "dealt": "assigned, positions", "hub": "collective server",

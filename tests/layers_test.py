@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 
-# folder -> folders whose headers it may include, beside its own. Those of OPEN are open to all.
+# folder -> folders whose headers it may include, in addition to its own. All may include headers of OPEN.
 OPEN = {"include", "control/env", "control/observe", "control/sync"}
 ALLOWED = {
     "include": set(),

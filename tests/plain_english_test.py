@@ -32,6 +32,10 @@ class PlainEnglish(unittest.TestCase):
     def test_a_trailing_comment_is_a_comment(self):
         self.assertEqual(found("a.h", "int x = 0;  // so many\n"), ["so many"])
 
+    def test_docstrings_and_comments_of_python_are_prose(self):
+        text = '"""Reads\n  so many."""\nbehind = "behind"  # anew\ndef f():\n    """Those of a file."""\n'
+        self.assertEqual(found("a.py", text), ["Reads so many.", "anew", "Those of a file."])
+
     def test_code_is_not_prose(self):
         self.assertEqual(found("a.h", "int behind = 0;\n"), [])
         self.assertEqual(found("a.md", "```\nbehind\n```\n\n    behind\n\nThe flag `behind` is set.\n"), [])

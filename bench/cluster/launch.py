@@ -87,7 +87,7 @@ def slurm_leader(variables):
 
 
 def find_rank(number, count, leader, variables):
-    """Returns the rank by the values of the command line, or by Slurm's variables for values that are None."""
+    """Returns the rank. Values come from the command line, or from Slurm's variables if they are None."""
     def of_slurm(name, otherwise):
         text = variables.get(name, str(otherwise))
         if not text.isdigit():

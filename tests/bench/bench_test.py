@@ -41,7 +41,7 @@ def records(text):
 
 
 def write_shell(folder):
-    """Writes a program that stands in for ssh: it takes a host, then the command."""
+    """Writes a program that replaces ssh: it takes a host, then the command."""
     shell = pathlib.Path(folder, "shell")
     shell.write_text('#!/bin/sh\ncase $1 in 127.0.0.[23]) ;; *) exit 1 ;; esac\nshift\nexec "$@"\n')
     shell.chmod(0o700)

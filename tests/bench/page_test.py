@@ -20,7 +20,7 @@ PENSTOCK = None
 
 
 class Page(html.parser.HTMLParser):
-    """What a page has: tables as lists of lines, titles of sections, plots, and what it would load."""
+    """The contents of a page: tables as lists of lines, titles of sections, plots, and resources that it would load."""
 
     def __init__(self, text):
         super().__init__()

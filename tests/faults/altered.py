@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bits are altered on their way between workers and trainers (tcp), without harm.
 
-Two workers, each behind a relay that alters a bit now and then, and two trainers that share a job.
+Two workers, each with a relay that alters a bit now and then, and two trainers that share a job.
 A wrong checksum ends a link, and its elements are sent again: each number is read once, with its
 own bytes. requests: alters what trainers send, under the default. all: alters what workers send too,
 with checksum_values. --no-checksum-values shows that the second fails without them.

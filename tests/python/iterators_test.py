@@ -70,7 +70,7 @@ class Positions(unittest.TestCase):
 
 class Waiting(unittest.TestCase):
     def test_others_run_while_one_waits(self):
-        """A reader that waits for ever does not block other threads, and stops when it is told to."""
+        """A reader that waits for ever does not block other threads, and ends after stop()."""
         never = ps.Dataset.counter().filter(lambda x: x < 0)
         iterator = iter(never)
         failed = []
