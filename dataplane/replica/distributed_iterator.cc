@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "control/sync/clock.h"
-#include "control/sync/mutex.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
 #include "dataplane/dataset/engine/epochs.h"
@@ -135,7 +134,7 @@ absl::Status StepIterator::Each(const std::function<absl::Status(size_t)>& fn) c
 
 absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next() {
   RETURN_IF_ERROR(CheckOutside("Next"));
-  if (stopped_) return Stopped();
+  if (stop_.stop_requested()) return Stopped();
   RETURN_IF_ERROR(restore_failed_);
   RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
@@ -155,32 +154,29 @@ absl::Status StepIterator::CheckStep(int64_t step) const {
 
 absl::Status StepIterator::Meet() {
   if (met_) return absl::OkStatus();
-  RETURN_IF_ERROR(AwaitOthers([this] { return MeetOthers(); }));
+  std::optional<StepAligner> aligner;
+  RETURN_IF_ERROR(AwaitOthers([&] { return MeetOthers(aligner); }));
+  aligner_ = std::move(aligner);
   met_ = true;
   return absl::OkStatus();
 }
 
 absl::Status StepIterator::AwaitOthers(absl::FunctionRef<absl::Status()> wait) {
+  if (stop_.stop_requested()) return Stopped();
+  absl::Status status;
   {
-    MutexLock lock(wait_mu_);
-    if (stopped_) return Stopped();
-    waits_ = true;
+    const std::stop_callback abandon(stop_.get_token(), [this] { AbandonOthers(); });
+    status = wait();
   }
-  absl::Status status = wait();
-  MutexLock lock(wait_mu_);
-  waits_ = false;
-  return stopped_ ? Stopped() : status;
+  return stop_.stop_requested() ? Stopped() : status;
 }
 
-absl::Status StepIterator::MeetOthers() {
+absl::Status StepIterator::MeetOthers(std::optional<StepAligner>& aligner) {
   if (plan_->aligned) {
     ASSIGN_OR_RETURN(
-        StepAligner aligner,
-        StepAligner::Make(plan_->group, {.partial_batches = plan_->options.partial_batches,
-                                         .first_step = step_,
-                                         .must_match = plan_->must_match}));
-    MutexLock lock(wait_mu_);
-    aligner_ = std::move(aligner);
+        aligner, StepAligner::Make(plan_->group, {.partial_batches = plan_->options.partial_batches,
+                                                  .first_step = step_,
+                                                  .must_match = plan_->must_match}));
     return absl::OkStatus();
   }
   std::vector<std::pair<std::string, std::string>> alike = plan_->must_match;
@@ -299,7 +295,7 @@ absl::StatusOr<std::vector<DeviceElement>> StepIterator::CopyToDevices(
         all = false;
     }
     if (all) break;
-    if (stopped_) return Stopped();
+    if (stop_.stop_requested()) return Stopped();
     Sleep(kPlacePolls);
   }
   for (size_t i = 0; i < elements.size(); ++i)
@@ -401,7 +397,6 @@ void StepIterator::LeaveOthers() {
     --unanswered_;
   unanswered_ = 0;
   met_ = false;
-  MutexLock lock(wait_mu_);
   aligner_.reset();
 }
 
@@ -437,11 +432,7 @@ void StepIterator::AbandonOthers() {
 }
 
 absl::Status StepIterator::Stop(absl::Duration bound) {
-  {
-    MutexLock lock(wait_mu_);
-    stopped_ = true;
-    if (waits_) AbandonOthers();
-  }
+  stop_.request_stop();
   const absl::Time deadline = BootTime() + bound;
   return Each([&](size_t n) {
     return pipelines_[n]->Stop(std::max(deadline - BootTime(), absl::ZeroDuration()));

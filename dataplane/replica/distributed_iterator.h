@@ -2,15 +2,14 @@
 // Steps of all pipelines of this process.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "control/sync/mutex.h"
 #include "dataplane/replica/copy_completion_thread.h"
 #include "dataplane/replica/device_prefetch.h"
 #include "dataplane/replica/input_plan.h"
@@ -51,14 +50,14 @@ class StepIterator final : public DistributedIteratorImpl {
   // Checks that all processes read the same data in the same way. Called before the first step, and
   // before the first step after a Restore().
   absl::Status Meet();
-  absl::Status MeetOthers();
+  absl::Status MeetOthers(std::optional<StepAligner>& aligner);  // makes it if plan_->aligned
   // Drops the agreements with other processes on steps from before a Restore().
   void LeaveOthers();
   // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() has been
   // called.
   absl::Status AwaitOthers(absl::FunctionRef<absl::Status()> wait);
   // Ends the wait of AwaitOthers(), for all processes.
-  void AbandonOthers() REQUIRES(wait_mu_);
+  void AbandonOthers();
   absl::StatusOr<std::optional<DistributedValues>> Step();
   // Returns whether to make a step that has data for some or all local replicas.
   absl::StatusOr<bool> GoesOn(bool any, bool all);
@@ -77,12 +76,10 @@ class StepIterator final : public DistributedIteratorImpl {
   std::unique_ptr<CopyCompletionThread> progress_;      // for the queues
   Pool* output_pool_ = &DefaultPool();                  // for elements that go to devices
   std::vector<std::unique_ptr<Pipeline>> pipelines_;    // constant after Start()
-  Mutex wait_mu_;
-  std::optional<StepAligner> aligner_;  // if plan_->aligned, from Meet() on; written under wait_mu_
-  bool waits_ GUARDED_BY(wait_mu_) = false;  // a thread waits for other processes
-  int64_t unanswered_ = 0;                   // steps started on aligner_ but not finished
+  std::optional<StepAligner> aligner_;  // if plan_->aligned, from Meet() on; no wait changes it
+  int64_t unanswered_ = 0;              // steps started on aligner_ but not finished
   bool met_ = false;
-  std::atomic<bool> stopped_ = false;
+  std::stop_source stop_;
   int64_t step_ = 0;
   bool over_ = false;
   absl::Status restore_failed_;  // the last Restore() left pipelines at different steps
