@@ -55,14 +55,15 @@ void FakeFiles::FailFrom(const std::string& name, int64_t offset, absl::Status e
   content.failure = std::move(error);
 }
 
-absl::StatusOr<std::unique_ptr<File>> FakeFiles::Open(const std::string& name, CancelFlag) {
+absl::StatusOr<std::unique_ptr<File>> FakeFiles::Open(const std::string& name, std::stop_token) {
   MutexLock lock(mu_);
   auto it = files_.find(name);
   if (it == files_.end()) return absl::NotFoundError(absl::StrCat("cannot open ", name));
   return std::make_unique<FakeFile>(name, it->second);
 }
 
-absl::StatusOr<std::vector<std::string>> FakeFiles::Glob(const std::string& pattern, CancelFlag) {
+absl::StatusOr<std::vector<std::string>> FakeFiles::Glob(const std::string& pattern,
+                                                         std::stop_token) {
   MutexLock lock(mu_);
   std::vector<std::string> names;
   for (const auto& [name, content] : files_)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ class FakeFiles final : public Files {
 
   using Files::Glob;
   using Files::Open;
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override;
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, std::stop_token) override;
   // Takes patterns of one directory level: * ? [].
-  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override;
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
+                                                std::stop_token) override;
 
  private:
   struct Content {

@@ -2,11 +2,11 @@
 // Reads files, local and remote.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -14,10 +14,6 @@
 #include "absl/types/span.h"
 
 namespace penstock {
-
-// A flag that any thread may set and that is never cleared. Once it is set, a waiting call soon
-// ends with Cancelled. nullptr: the call cannot be cancelled.
-using CancelFlag = const std::atomic<bool>*;
 
 // A file open for reading. Any thread; several at once.
 class File {
@@ -42,20 +38,18 @@ class Files {
  public:
   virtual ~Files() = default;
   // NotFound, PermissionDenied …; InvalidArgument for a directory; Unavailable if a server has not
-  // answered for FilesConfig::retry_for. `cancelled` must outlive the file; setting it also cancels
-  // the file's reads.
+  // answered for FilesConfig::retry_for. A requested `stop` ends waits, also those of the file's
+  // reads, with Cancelled.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
-                                                     CancelFlag cancelled) = 0;
+                                                     std::stop_token stop) = 0;
   // Returns the names of the files (not directories) that match a shell pattern (* ? []), sorted by
   // their bytes. No match is not an error.
   virtual absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
-                                                        CancelFlag cancelled) = 0;
+                                                        std::stop_token stop) = 0;
 
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name) {
-    return Open(name, nullptr);
-  }
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name) { return Open(name, {}); }
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern) {
-    return Glob(pattern, nullptr);
+    return Glob(pattern, {});
   }
 };
 

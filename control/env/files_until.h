@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files whose waits end when a flag is set, for callers that get a Files and pass no flag.
+// Files whose waits end when a stop is requested, for callers that get a Files and pass no token.
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/env/files.h"
@@ -12,23 +14,23 @@ namespace penstock {
 
 class FilesUntil final : public Files {
  public:
-  // Both must outlive it.
-  FilesUntil(Files& files, CancelFlag cancelled) : files_(files), cancelled_(cancelled) {}
+  // `files` must outlive it.
+  FilesUntil(Files& files, std::stop_token stop) : files_(files), stop_(std::move(stop)) {}
 
   using Files::Glob;
   using Files::Open;
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
-                                             CancelFlag cancelled) override {
-    return files_.Open(name, cancelled != nullptr ? cancelled : cancelled_);
+                                             std::stop_token stop) override {
+    return files_.Open(name, stop.stop_possible() ? std::move(stop) : stop_);
   }
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
-                                                CancelFlag cancelled) override {
-    return files_.Glob(pattern, cancelled != nullptr ? cancelled : cancelled_);
+                                                std::stop_token stop) override {
+    return files_.Glob(pattern, stop.stop_possible() ? std::move(stop) : stop_);
   }
 
  private:
   Files& files_;
-  const CancelFlag cancelled_;
+  const std::stop_token stop_;
 };
 
 }  // namespace penstock

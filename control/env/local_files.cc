@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -73,7 +74,7 @@ class LocalFile final : public File {
 
 class LocalFilesImpl final : public Files {
  public:
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override {
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, std::stop_token) override {
     const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return FileError(errno, absl::StrCat("cannot open ", name));
     struct stat about;
@@ -89,7 +90,8 @@ class LocalFilesImpl final : public Files {
     return std::make_unique<LocalFile>(name, fd, about.st_size);
   }
 
-  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override {
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
+                                                std::stop_token) override {
     glob_t found = {};
     // glob() marks directories with a slash at the end.
     const int outcome = glob(pattern.c_str(), GLOB_MARK | GLOB_NOSORT, nullptr, &found);

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,28 +62,28 @@ class Remote {
 
 class SchemeFiles : public Files {
  public:
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag cancelled) final {
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, std::stop_token stop) final {
     const std::string scheme = remote::SchemeOf(name);
-    if (scheme.empty()) return LocalFiles().Open(name, cancelled);
+    if (scheme.empty()) return LocalFiles().Open(name, std::move(stop));
     if (scheme == "file") {
       ASSIGN_OR_RETURN(const std::string path, LocalPath(name));
-      return LocalFiles().Open(path, cancelled);
+      return LocalFiles().Open(path, std::move(stop));
     }
     ASSIGN_OR_RETURN(Files* const files, RemoteOf(scheme, name));
-    return files->Open(name, cancelled);
+    return files->Open(name, std::move(stop));
   }
 
-  absl::StatusOr<Names> Glob(const std::string& pattern, CancelFlag cancelled) final {
+  absl::StatusOr<Names> Glob(const std::string& pattern, std::stop_token stop) final {
     const std::string scheme = remote::SchemeOf(pattern);
-    if (scheme.empty()) return LocalFiles().Glob(pattern, cancelled);
+    if (scheme.empty()) return LocalFiles().Glob(pattern, std::move(stop));
     if (scheme == "file") {
       ASSIGN_OR_RETURN(const std::string path, LocalPath(pattern));
-      ASSIGN_OR_RETURN(Names names, LocalFiles().Glob(path, cancelled));
+      ASSIGN_OR_RETURN(Names names, LocalFiles().Glob(path, std::move(stop)));
       for (std::string& name : names) name.insert(0, kLocal);
       return names;
     }
     ASSIGN_OR_RETURN(Files* const files, RemoteOf(scheme, pattern));
-    return files->Glob(pattern, cancelled);
+    return files->Glob(pattern, std::move(stop));
   }
 
  private:

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/job_connection.h"
 
-#include <chrono>
-#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +11,6 @@
 #include "dataplane/client/distribute_options.h"
 #include "dataplane/client/registration.h"
 #include "dataplane/client/status_server.h"
-#include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/ucx/settings.h"
 #include "dataplane/transfer/ucx/transport.h"
@@ -22,7 +19,6 @@
 namespace penstock::client {
 namespace {
 
-constexpr std::chrono::milliseconds kJoinPolls(10);  // how often a join checks for cancellation
 // How many times one join registers a dataset at most.
 constexpr int kMostRegistrations = 3;
 
@@ -46,23 +42,7 @@ absl::Status JobConnection::Open() {
 
 absl::StatusOr<control::JobAnswer> JobConnection::Join(const std::optional<std::string>& job_name,
                                                        const std::optional<MergedStates>& merged) {
-  std::stop_source stop;
-  std::future<absl::StatusOr<control::JobAnswer>> joining;
-  RETURN_IF_ERROR(CatchExhausted("joining the job", [&] {
-    joining =
-        std::async(std::launch::async, [&] { return Ask(job_name, merged, stop.get_token()); });
-    return absl::OkStatus();
-  }));
-  while (joining.wait_for(kJoinPolls) == std::future_status::timeout) {
-    if (cancelled_ != nullptr && cancelled_->load()) stop.request_stop();
-  }
-  return joining.get();
-}
-
-absl::StatusOr<control::JobAnswer> JobConnection::Ask(const std::optional<std::string>& job_name,
-                                                      const std::optional<MergedStates>& merged,
-                                                      std::stop_token stop) {
-  const control::CallOptions call{.timeout = options_.timeout, .stop = stop};
+  const control::CallOptions call{.timeout = options_.timeout, .stop = stop_};
   control::GetOrCreateJobRequest request;
   request.request = NewRequest();
   request.name_space = options_.name_space;
@@ -92,7 +72,7 @@ absl::StatusOr<control::JobAnswer> JobConnection::Ask(const std::optional<std::s
     return join();
   }
   ASSIGN_OR_RETURN(control::RegisterDatasetRequest dataset,
-                   RegistrationOf(DatasetOf(node_->inputs[0]), options_.name_space, cancelled_));
+                   RegistrationOf(DatasetOf(node_->inputs[0]), options_.name_space, stop_));
   request.dataset_fingerprint = dataset.summary.fingerprint;
   for (int attempt = 1;; ++attempt) {
     ASSIGN_OR_RETURN(control::RegisterDatasetAnswer answer,

@@ -7,9 +7,9 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "control/env/files.h"
 #include "control/stub/dispatcher_stub.h"
 #include "dataplane/client/session_state/state.h"
 #include "dataplane/dataset/graph/graph.h"
@@ -20,8 +20,8 @@ namespace penstock::client {
 
 class JobConnection {
  public:
-  JobConnection(NodePtr node, DistributeOptions options, CancelFlag cancelled)
-      : node_(std::move(node)), options_(std::move(options)), cancelled_(cancelled) {}
+  JobConnection(NodePtr node, DistributeOptions options, std::stop_token stop)
+      : node_(std::move(node)), options_(std::move(options)), stop_(std::move(stop)) {}
 
   // Reads the settings, loads the transports and makes the stub. Does nothing after a success.
   absl::Status Open();
@@ -31,19 +31,15 @@ class JobConnection {
   const TlsConfig& tls() const { return tls_; }
   const transfer::TcpOptions& tcp() const { return tcp_; }
 
-  // Registers the dataset and joins the job. Ends early when reading is cancelled. `job_name`: the
+  // Registers the dataset and joins the job. Ends early when the stop is requested. `job_name`: the
   // name in a restored state; `merged`: the states of all ranks, if the job continues them.
   absl::StatusOr<control::JobAnswer> Join(const std::optional<std::string>& job_name,
                                           const std::optional<MergedStates>& merged);
 
  private:
-  absl::StatusOr<control::JobAnswer> Ask(const std::optional<std::string>& job_name,
-                                         const std::optional<MergedStates>& merged,
-                                         std::stop_token stop);
-
   const NodePtr node_;
   const DistributeOptions options_;
-  const CancelFlag cancelled_;
+  const std::stop_token stop_;
   transfer::TransportPreference preference_;
   TlsConfig tls_;
   transfer::TcpOptions tcp_;

@@ -65,9 +65,9 @@ JobReader::JobReader(const BuildSite& site)
       delivers_later_(
           !site.in_body() && !commits_states_ && !delivery_.cross_trainer_cache.has_value() &&
           (!delivery_.num_consumers.has_value() || delivery_.order == MergeOrder::kDeterministic)),
-      cancelled_(site.run().cancelled),
+      stop_(site.run().stop),
       pool_(site.pool()),
-      connection_(node_, options_, cancelled_),
+      connection_(node_, options_, stop_),
       sessions_(node_, !options_.job_name.empty() && !delivery_.cross_trainer_cache.has_value()) {}
 
 absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
@@ -161,7 +161,7 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
       .state = process_.state,  // unless the state that it restores names the repetition
       .delivers_later = delivers_later_,
       .pool = &pool_,
-      .cancelled = cancelled_};
+      .stop = stop_};
   if (restored_.has_value()) {
     const std::vector<ReaderState::Repetition>& repetitions = restored_->reader.repetitions;
     for (const ReaderState::Repetition& its : repetitions) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -88,7 +89,7 @@ class JobReader {
   const bool commits_states_;                    // by the job's terms: only states are committed
   const std::shared_ptr<StateExchange> states_;  // nullptr: a state is a position only
   const bool delivers_later_;  // elements that later nodes hold are not delivered yet
-  const CancelFlag cancelled_;
+  const std::stop_token stop_;
   Pool& pool_;                // for received elements
   JobConnection connection_;  // open once there is a job_; outlives the sessions
 

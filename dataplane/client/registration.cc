@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view
 
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
                                                                const std::string& name_space,
-                                                               CancelFlag cancelled) {
+                                                               std::stop_token stop) {
   control::RegisterDatasetRequest request;
   request.name_space = name_space;
   request.request = NewRequest();
@@ -47,7 +47,7 @@ absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& da
   for (NodeSummary& node : Summarize(dataset)) {
     summary.nodes.push_back({std::move(node.name), node.fingerprint});
   }
-  FilesUntil files(DefaultFiles(), cancelled);
+  FilesUntil files(DefaultFiles(), std::move(stop));
   ASSIGN_OR_RETURN(SplitPlan plan, PlanSplits(dataset, files));
   const std::vector<bool> by_file = SplitsAreFiles(dataset, plan);
   for (SplitProviderPlan& provider : plan.providers) {

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "control/env/files.h"
 #include "control/protocol/session_messages.h"
 #include "control/stub/dispatcher_stub.h"
 #include "penstock/dataset.h"
@@ -21,9 +21,9 @@ control::RequestId NewRequest();
 absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service);
 
 // Returns the definition and the summary of `dataset`, without an id. The split plan is resolved in
-// this process, which has the files. Ends early when `cancelled` is set.
+// this process, which has the files. Ends early when `stop` is requested.
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
                                                                const std::string& name_space,
-                                                               CancelFlag cancelled = nullptr);
+                                                               std::stop_token stop = {});
 
 }  // namespace penstock::client

@@ -5,20 +5,20 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "control/sync/clock.h"
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/python/child_source.h"
 #include "dataplane/python/leaves.h"
@@ -37,7 +37,8 @@ constexpr size_t kFirstRoom = 64 << 10;  // enough for an error's text
 constexpr size_t kMostFunctions = 256;   // kept by one process
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
-constexpr int kLooksOnceCancelled = 20;  // then the process is killed, because a new one costs less
+// How long a process may go on after a stop. Then it is killed, because a new one costs less.
+constexpr absl::Duration kKillAfter = absl::Seconds(2);
 constexpr int kReadyWithinMs = 120'000;  // enough to load NumPy from a cold disk
 
 // The argument of `-c`. The program itself is in an unnamed file.
@@ -105,6 +106,13 @@ size_t WithSpare(size_t bytes) {
   return bytes + bytes / 4;
 }
 
+// For poll(), which takes -1 as for ever.
+int MillisecondsUntil(absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return -1;
+  const absl::Duration left = std::max(deadline - BootTime(), absl::ZeroDuration());
+  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
+}
+
 void AppendText(std::string& to, const std::string& text) {
   const uint64_t size = text.size();
   to.append(reinterpret_cast<const char*>(&size), sizeof size);
@@ -119,6 +127,8 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) 
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Failed("socketpair");
   Descriptor ours(ends[0]);
   const Descriptor end(ends[1]);
+  Descriptor stop_event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!stop_event) return Failed("eventfd");
   ASSIGN_OR_RETURN(const Descriptor theirs, OutOfTheWay(end.get()));
   ASSIGN_OR_RETURN(const Descriptor file, FileOf(kChildSource));
   ASSIGN_OR_RETURN(const Descriptor source, OutOfTheWay(file.get()));
@@ -136,13 +146,11 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) 
         "the Python interpreter '", command.interpreter, "' cannot be started: ", strerror(error),
         "; name a different one (penstock worker --python-command PATH)"));
   }
-  return std::unique_ptr<Process>(new Process(pid, std::move(ours)));
+  return std::unique_ptr<Process>(new Process(pid, std::move(ours), std::move(stop_event)));
 }
 
-Process::Process(pid_t pid, Descriptor socket) : pid_(pid), socket_(std::move(socket)) {
-  const timeval time = absl::ToTimeval(kLookForCancelled);
-  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
-}
+Process::Process(pid_t pid, Descriptor socket, Descriptor stop_event)
+    : pid_(pid), socket_(std::move(socket)), stop_event_(std::move(stop_event)) {}
 
 Process::~Process() {
   Reap();
@@ -289,20 +297,30 @@ absl::Status Process::Send(uint64_t op, uint64_t a, uint64_t b, int descriptor) 
 }
 
 absl::StatusOr<Process::Reply> Process::Receive() {
+  if (!AwaitReply()) return Ended();
   Reply reply;
   ssize_t got;
-  int looks = 0;  // checks since the cancellation
-  while ((got = recv(socket_.get(), &reply, sizeof reply, 0)) < 0) {
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) break;  // otherwise kLookForCancelled has passed
-    if (IsCancelled() && ++looks == kLooksOnceCancelled) break;
+  while ((got = recv(socket_.get(), &reply, sizeof reply, 0)) < 0 && errno == EINTR) {
   }
   if (got != sizeof reply) return Ended();
   return reply;
 }
 
-bool Process::IsCancelled() const {
-  return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
+bool Process::AwaitReply() {
+  const std::stop_callback wake(stop_, [this] { eventfd_write(stop_event_.get(), 1); });
+  absl::Time deadline = absl::InfiniteFuture();
+  pollfd ready[2] = {{.fd = socket_.get(), .events = POLLIN, .revents = 0},
+                     {.fd = stop_event_.get(), .events = POLLIN, .revents = 0}};
+  while (ready[0].revents == 0) {
+    const int found = poll(ready, 2, MillisecondsUntil(deadline));
+    if (found < 0 && errno == EINTR) continue;
+    if (found <= 0) return false;
+    // The event may be left from an earlier call, which was answered after its stop.
+    eventfd_t count;
+    if (eventfd_read(stop_event_.get(), &count) == 0 && stop_.stop_requested())
+      deadline = BootTime() + kKillAfter;
+  }
+  return true;
 }
 
 bool Process::HasGone() const {

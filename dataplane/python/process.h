@@ -17,14 +17,13 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "control/env/files.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/shared_segment.h"
@@ -32,9 +31,6 @@
 #include "penstock/tensor.h"
 
 namespace penstock::python_host {
-
-// How often a thread that waits for a process checks whether its call is cancelled.
-inline constexpr absl::Duration kLookForCancelled = absl::Milliseconds(100);
 
 // How to start a process.
 struct Command {
@@ -50,9 +46,9 @@ class Process {
   static absl::StatusOr<std::unique_ptr<Process>> Start(const Command& command);
   ~Process();  // ends the process
 
-  // From now on, if the process does not answer a call within two seconds after `cancelled` is set,
-  // the process is killed and the call returns Cancelled. nullptr: never.
-  void Until(CancelFlag cancelled) { cancelled_ = cancelled; }
+  // From now on, if the process does not answer a call within two seconds after `stop` is
+  // requested, the process is killed and the call returns Cancelled.
+  void Until(std::stop_token stop) { stop_ = std::move(stop); }
   // True if the process died between calls.
   bool HasGone() const;
 
@@ -83,7 +79,7 @@ class Process {
     uint64_t bytes = 0;
   };
 
-  Process(pid_t pid, Descriptor socket);
+  Process(pid_t pid, Descriptor socket, Descriptor stop_event);
   absl::Status Define(const PythonFunction& function);
   // Makes room for `bytes` bytes of arguments, in memory that no function keeps.
   absl::Status MakeRoom(size_t bytes);
@@ -92,7 +88,8 @@ class Process {
   absl::StatusOr<Reply> Ask(uint64_t op, uint64_t a = 0, uint64_t b = 0);
   absl::Status Send(uint64_t op, uint64_t a, uint64_t b, int descriptor = -1);
   absl::StatusOr<Reply> Receive();
-  bool IsCancelled() const;
+  // Waits until the socket can be read. False if the process does not answer in time after a stop.
+  bool AwaitReply();
   absl::Status Ended();
   // Kills and reaps the process. Returns waitpid's status; nullopt if it was reaped elsewhere.
   std::optional<int> Reap();
@@ -103,11 +100,12 @@ class Process {
 
   const pid_t pid_;
   Descriptor socket_;
+  Descriptor stop_event_;  // an eventfd, set when a stop is requested during a call
   SharedSegment arguments_;
   SharedSegment results_;
   std::set<uint64_t> defined_;  // keys of functions
   bool kept_ = false;           // a function may keep arrays in arguments_
-  CancelFlag cancelled_ = nullptr;
+  std::stop_token stop_;
   bool ended_ = false;
   bool reaped_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <stop_token>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -45,34 +46,35 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
   absl::Status Call(const std::shared_ptr<const PythonFunction>& function,
                     absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
                     ElementOutputs& out) override {
-    return CallUntil(nullptr, *function, inputs, outputs, out);
+    return CallUntil({}, *function, inputs, outputs, out);
   }
   absl::StatusOr<std::unique_ptr<SourceReader>> Open(std::shared_ptr<const PythonFunction> function,
                                                      Spec spec) override {
-    return OpenUntil(nullptr, std::move(function), std::move(spec));
+    return OpenUntil({}, std::move(function), std::move(spec));
   }
-  std::shared_ptr<PythonHost> Until(CancelFlag cancelled) override;
+  std::shared_ptr<PythonHost> Until(const std::stop_token& stop) override;
   int CallsAtOnce() const override { return static_cast<int>(places_.size()); }
   void Stop() override;
 
-  absl::Status CallUntil(CancelFlag cancelled, const PythonFunction& function,
+  absl::Status CallUntil(const std::stop_token& stop, const PythonFunction& function,
                          absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
                          ElementOutputs& out);
   absl::StatusOr<std::unique_ptr<SourceReader>> OpenUntil(
-      CancelFlag cancelled, std::shared_ptr<const PythonFunction> function, Spec spec);
+      const std::stop_token& stop, std::shared_ptr<const PythonFunction> function, Spec spec);
   // Uses a running process. `life` tells whether it is the same process as last time.
   using Use = absl::FunctionRef<absl::Status(Process& process, uint64_t life)>;
   // Calls `use` with the process in `place` (nullptr: any free one), and again with a new process
-  // if the first one ended. Cancelled once `cancelled` is set.
-  absl::Status Do(const PythonFunction& function, Place* place, CancelFlag cancelled, Use use);
+  // if the first one ended. Cancelled once a stop is requested.
+  absl::Status Do(const PythonFunction& function, Place* place, const std::stop_token& stop,
+                  Use use);
   // Takes a place for a generator, and returns it after use.
   Place* TakeSession();
   void LeaveSession(Place* place, uint64_t life, uint64_t session);
   uint64_t NewSession() { return ++last_session_; }
 
  private:
-  absl::Status CheckRuns(CancelFlag cancelled);  // Cancelled if it is set, or after Stop()
-  absl::StatusOr<Place*> Take(Place* wanted, CancelFlag cancelled);
+  absl::Status CheckRuns(const std::stop_token& stop);  // Cancelled after a stop or Stop()
+  absl::StatusOr<Place*> Take(Place* wanted, const std::stop_token& stop);
   Place* FreePlace(Place* wanted) REQUIRES(mu_);
   void Give(Place* place);
   // Makes sure that the place has a process, and sends it the sessions to close.
@@ -92,10 +94,10 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
 
 class GeneratorReader final : public SourceReader {
  public:
-  GeneratorReader(std::shared_ptr<Host> host, CancelFlag cancelled,
+  GeneratorReader(std::shared_ptr<Host> host, std::stop_token stop,
                   std::shared_ptr<const PythonFunction> generator, Spec spec)
       : host_(std::move(host)),
-        cancelled_(cancelled),
+        stop_(std::move(stop)),
         generator_(std::move(generator)),
         spec_(std::move(spec)),
         place_(host_->TakeSession()) {}
@@ -104,7 +106,7 @@ class GeneratorReader final : public SourceReader {
   absl::Status Open(int64_t) override {
     given_ = 0;
     broken_ = false;
-    return host_->Do(*generator_, place_, cancelled_,
+    return host_->Do(*generator_, place_, stop_,
                      [this](Process& process, uint64_t life) { return Begin(process, life); });
   }
 
@@ -112,7 +114,7 @@ class GeneratorReader final : public SourceReader {
     if (broken_) return false;
     absl::StatusOr<bool> more = false;
     const absl::Status done =
-        host_->Do(*generator_, place_, cancelled_, [&](Process& process, uint64_t life) {
+        host_->Do(*generator_, place_, stop_, [&](Process& process, uint64_t life) {
           if (life != life_) RETURN_IF_ERROR(Begin(process, life));
           more = process.Next(session_, stands_ ? 0 : given_, *generator_, spec_.leaves(), out);
           stands_ = true;
@@ -146,7 +148,7 @@ class GeneratorReader final : public SourceReader {
   }
 
   const std::shared_ptr<Host> host_;
-  const CancelFlag cancelled_;
+  const std::stop_token stop_;
   const std::shared_ptr<const PythonFunction> generator_;
   const Spec spec_;
   Place* const place_;
@@ -161,8 +163,8 @@ class GeneratorReader final : public SourceReader {
 
 class HostUntil final : public PythonHost {
  public:
-  HostUntil(std::shared_ptr<Host> host, CancelFlag cancelled)
-      : host_(std::move(host)), cancelled_(cancelled) {}
+  HostUntil(std::shared_ptr<Host> host, std::stop_token stop)
+      : host_(std::move(host)), stop_(std::move(stop)) {}
 
   absl::Status Admit(const PythonFunction& function) const override {
     return host_->Admit(function);
@@ -170,18 +172,18 @@ class HostUntil final : public PythonHost {
   absl::Status Call(const std::shared_ptr<const PythonFunction>& function,
                     absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
                     ElementOutputs& out) override {
-    return host_->CallUntil(cancelled_, *function, inputs, outputs, out);
+    return host_->CallUntil(stop_, *function, inputs, outputs, out);
   }
   absl::StatusOr<std::unique_ptr<SourceReader>> Open(std::shared_ptr<const PythonFunction> function,
                                                      Spec spec) override {
-    return host_->OpenUntil(cancelled_, std::move(function), std::move(spec));
+    return host_->OpenUntil(stop_, std::move(function), std::move(spec));
   }
   int CallsAtOnce() const override { return host_->CallsAtOnce(); }
   void Stop() override { host_->Stop(); }
 
  private:
   const std::shared_ptr<Host> host_;
-  const CancelFlag cancelled_;
+  const std::stop_token stop_;
 };
 
 // --- The host --------------------------------------------------------------------------
@@ -212,44 +214,44 @@ absl::Status Host::Admit(const PythonFunction& function) const {
       absl::StrJoin(options_.allowed, ", ")));
 }
 
-absl::Status Host::CallUntil(CancelFlag cancelled, const PythonFunction& function,
+absl::Status Host::CallUntil(const std::stop_token& stop, const PythonFunction& function,
                              absl::Span<const Tensor> inputs, absl::Span<const TensorSpec> outputs,
                              ElementOutputs& out) {
-  return Do(function, nullptr, cancelled, [&](Process& process, uint64_t) {
+  return Do(function, nullptr, stop, [&](Process& process, uint64_t) {
     return process.Call(function, inputs, outputs, out);
   });
 }
 
 absl::StatusOr<std::unique_ptr<SourceReader>> Host::OpenUntil(
-    CancelFlag cancelled, std::shared_ptr<const PythonFunction> function, Spec spec) {
+    const std::stop_token& stop, std::shared_ptr<const PythonFunction> function, Spec spec) {
   RETURN_IF_ERROR(Admit(*function));
-  return std::make_unique<GeneratorReader>(shared_from_this(), cancelled, std::move(function),
+  return std::make_unique<GeneratorReader>(shared_from_this(), stop, std::move(function),
                                            std::move(spec));
 }
 
-std::shared_ptr<PythonHost> Host::Until(CancelFlag cancelled) {
-  if (cancelled == nullptr) return nullptr;
-  return std::make_shared<HostUntil>(shared_from_this(), cancelled);
+std::shared_ptr<PythonHost> Host::Until(const std::stop_token& stop) {
+  if (!stop.stop_possible()) return nullptr;
+  return std::make_shared<HostUntil>(shared_from_this(), stop);
 }
 
-absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag cancelled,
+absl::Status Host::Do(const PythonFunction& function, Place* wanted, const std::stop_token& stop,
                       Use use) {
   std::string how;
   absl::Status ready;
   for (int i = 0; i < kTries; ++i) {
-    ASSIGN_OR_RETURN(Place* const place, Take(wanted, cancelled));
+    ASSIGN_OR_RETURN(Place* const place, Take(wanted, stop));
     ready = Ready(*place);
     absl::Status status = ready;
     if (ready.ok()) {
-      place->process->Until(cancelled);
+      place->process->Until(stop);
       status = use(*place->process, place->life);
-      place->process->Until(nullptr);
+      place->process->Until({});
     }
     std::unique_ptr<Process> ended;
     if (place->process != nullptr && place->process->ended()) ended = Remove(*place);
     Give(place);
     if (ended == nullptr) return status;
-    RETURN_IF_ERROR(CheckRuns(cancelled));  // the cancellation or Stop() may have ended it
+    RETURN_IF_ERROR(CheckRuns(stop));  // the cancellation or Stop() may have ended it
     how = ended->HowItEnded();
     // The next process of this place is new, while processes of other places may have died together
     // with this one.
@@ -262,22 +264,24 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, CancelFlag 
                    "': its Python process ended, and so did the next one, which ", how));
 }
 
-absl::Status Host::CheckRuns(CancelFlag cancelled) {
+absl::Status Host::CheckRuns(const std::stop_token& stop) {
   MutexLock lock(mu_);
-  if (cancelled != nullptr && *cancelled) return absl::CancelledError("reading was stopped");
+  if (stop.stop_requested()) return absl::CancelledError("reading was stopped");
   return stopped_ ? Stopped() : absl::OkStatus();
 }
 
-absl::StatusOr<Place*> Host::Take(Place* wanted, CancelFlag cancelled) {
+absl::StatusOr<Place*> Host::Take(Place* wanted, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    MutexLock lock(mu_);
+    freed_.NotifyAll();
+  });
   MutexLock lock(mu_);
   Place* place = nullptr;
-  const auto found = [&]() REQUIRES(mu_) {
-    return stopped_ || (place = FreePlace(wanted)) != nullptr;
-  };
-  while (!freed_.WaitFor(lock, kLookForCancelled, found)) {
-    if (cancelled != nullptr && *cancelled) return absl::CancelledError("reading was stopped");
-  }
+  freed_.Wait(lock, [&]() REQUIRES(mu_) {
+    return stopped_ || (place = FreePlace(wanted)) != nullptr || stop.stop_requested();
+  });
   if (stopped_) return Stopped();
+  if (place == nullptr) return absl::CancelledError("reading was stopped");
   place->taken = true;
   return place;
 }

@@ -45,7 +45,7 @@ class DeviceReader {
 
   const std::shared_ptr<const DevicePrefetchQueues> queues_;  // one queue
   const std::unique_ptr<CopyCompletionThread> progress_;
-  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> stopped_ = false;  // CopyToDevice() polls: no stop token is needed
 };
 
 }  // namespace penstock::replica

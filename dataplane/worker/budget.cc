@@ -12,10 +12,11 @@ void Budget::Subtract(int64_t bytes) {
   if (before >= bytes_ && before - bytes < bytes_) Wake();
 }
 
-void Budget::Wait(const std::function<bool()>& cancelled) {
+void Budget::Wait(const std::stop_token& stop) {
   if (!exhausted()) return;
+  const std::stop_callback wake(stop, [this] { Wake(); });
   MutexLock lock(mu_);
-  while (exhausted() && !cancelled()) freed_.WaitFor(lock, transfer::kMaxWait);
+  while (exhausted() && !stop.stop_requested()) freed_.WaitFor(lock, transfer::kMaxWait);
 }
 
 void Budget::Wake() {

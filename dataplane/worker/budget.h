@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
+#include <stop_token>
 
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
@@ -23,14 +23,14 @@ class Budget {
   void Subtract(int64_t bytes);
 
   bool exhausted() const { return used_.load(std::memory_order_relaxed) >= bytes_; }
-  // Waits while the budget is exhausted, until `cancelled` returns true. Calls it again after each
-  // Wake().
-  void Wait(const std::function<bool()>& cancelled);
-  void Wake();
+  // Waits while the budget is exhausted, until a stop is requested.
+  void Wait(const std::stop_token& stop);
 
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
 
  private:
+  void Wake();
+
   const int64_t bytes_;
   std::atomic<int64_t> used_{0};
   Mutex mu_;

@@ -66,7 +66,8 @@ class PartitionSink {
   // In a coordinated read: `rows` rows may be sent, and `remainder` fills the last. In an ordered
   // read: `rows` elements may be sent.
   virtual void Allow(int64_t rows, const std::optional<protocol::Remainder>& remainder) = 0;
-  // Sends nothing more and ends all waits.
+  // Sends nothing more and ends all waits. No stop token: Close() does the same to a partition that
+  // nobody stopped.
   virtual void Cancel() = 0;
 };
 

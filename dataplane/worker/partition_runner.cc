@@ -114,7 +114,7 @@ void PartitionRunner::Run() {
 }
 
 void PartitionRunner::End(const absl::Status& status) {
-  if (!status.ok() && !cancelled_) {
+  if (!status.ok() && !stop_.stop_requested()) {
     control::PartitionFailed failed{assign_.of, status};
     {
       MutexLock lock(mu_);
@@ -132,8 +132,12 @@ void PartitionRunner::End(const absl::Status& status) {
 }
 
 void PartitionRunner::AwaitAnotherMoment() {
+  const std::stop_callback wake(stop_.get_token(), [this] {
+    MutexLock lock(mu_);
+    done_changed_.NotifyAll();
+  });
   MutexLock lock(mu_);
-  done_changed_.WaitFor(lock, kOneMoment, [this] { return cancelled_.load(); });
+  done_changed_.WaitFor(lock, kOneMoment, [this] { return stop_.stop_requested(); });
 }
 
 absl::Status PartitionRunner::Replay() {
@@ -164,7 +168,7 @@ absl::Status PartitionRunner::Replay() {
       .sent_ahead = true,
       .files = &files_,
       .threads = context_->threads,
-      .cancelled = &cancelled_,
+      .stop = stop_.get_token(),
       .profile = definition->profile.get(),
       .read_ahead = context_->read_ahead.has_value() ? &*context_->read_ahead : nullptr,
       .python = context_->python};
@@ -204,7 +208,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
     // The session handles an unreachable dispatcher, and the fetch has already waited.
     const bool unreachable =
         absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
-    if (!unreachable || cancelled_) return definition;
+    if (!unreachable || stop_.stop_requested()) return definition;
   }
 }
 
@@ -222,7 +226,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
                              index));
   }
   for (int64_t lead = index == 0 ? assign_.lead / assign_.terms.group_size : 0;
-       lead > 0 && !cancelled_;) {
+       lead > 0 && !stop_.stop_requested();) {
     const int64_t piece = std::min<int64_t>(lead, kOutputsPerBookmark);
     ASSIGN_OR_RETURN(const int64_t passed, iterator.Skip(piece));
     RETURN_IF_ERROR(files_.error());
@@ -234,7 +238,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       [this](Element element, Index first) { return Finished(std::move(element), first); });
   BookmarkClock clock{index, context_->now()};
   int64_t made = 0;
-  while (!cancelled_) {
+  while (!stop_.stop_requested()) {
     // Skips indices in pieces, so that a long replay gets bookmarks and can be stopped.
     const int64_t unwanted =
         std::min(assign_.skip.FirstMissing(index) - index, int64_t{kOutputsPerBookmark});
@@ -252,7 +256,7 @@ absl::StatusOr<Index> PartitionRunner::Produce(NodeIterator& iterator, const Dat
       }
       sink_->Produces(index);
       absl::StatusOr<std::optional<Element>> next = output.Next();
-      if (cancelled_) break;
+      if (stop_.stop_requested()) break;
       RETURN_IF_ERROR(files_.error());
       if (next.ok() && !next->has_value()) return index;
       if (IsExhausted(next.status())) return next.status();
@@ -316,7 +320,7 @@ absl::Status PartitionRunner::AwaitRoom() {
   if (!context_->budget->exhausted()) return absl::OkStatus();
   iteration_sink_->Flush();
   PermitPause pause(&permit_);
-  context_->budget->Wait([this] { return cancelled_.load(); });
+  context_->budget->Wait(stop_.get_token());
   return absl::OkStatus();
 }
 
@@ -344,7 +348,7 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
 // --- Calls from other threads --------------------------------------------------------
 
 void PartitionRunner::Say(control::WorkerUp message) {
-  if (!cancelled_) context_->Say(std::move(message));
+  if (!stop_.stop_requested()) context_->Say(std::move(message));
 }
 
 void PartitionRunner::AddReader(const control::Reader& reader) {
@@ -379,15 +383,10 @@ void PartitionRunner::SayAgain() {
 }
 
 void PartitionRunner::Cancel() {
-  {
-    MutexLock lock(mu_);
-    cancelled_ = true;
-    done_changed_.NotifyAll();
-  }
+  stop_.request_stop();
   splits_.Cancel();
   permit_.Cancel();
   sink_->Cancel();
-  context_->budget->Wake();
 }
 
 bool PartitionRunner::AwaitDone(absl::Time deadline) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -86,7 +87,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   Permit permit_;
   PartitionSplits splits_;
   const std::shared_ptr<PartitionSink> sink_;
-  std::atomic<bool> cancelled_{false};
+  std::stop_source stop_;               // requested by Cancel()
   std::atomic<bool> count_work_{true};  // starts at the next whole element
 
   Mutex mu_;

@@ -79,7 +79,8 @@ class Permit {
   // Gives the permit to a waiting partition, and waits for the next turn. False once cancelled.
   // REQUIRES: called by the thread that took it.
   bool Yield();
-  // Ends all waits, now and later.
+  // Gives up the permit and ends all waits, now and later. No stop token: it is also called at the
+  // end of a partition that nobody stopped.
   void Cancel();
 
   // Returns how long it has been held so far, without time in the queue or in pauses.

@@ -48,7 +48,8 @@ class PartitionSplits final : public SplitFeed {
   void Forget(absl::Span<const control::SplitMark> needed);
   // Repeats the unanswered questions, because the session was renewed.
   void AskAgain();
-  // Makes every waiting or later Get() return Cancelled.
+  // Makes every waiting or later Get() return Cancelled. No stop token: it is also called at the
+  // end of a partition that nobody stopped.
   void Cancel();
 
  private:

@@ -2,6 +2,7 @@
 #include "dataplane/worker/watched_files.h"
 
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "control/sync/mutex.h"
@@ -44,16 +45,16 @@ void WatchedFiles::See(const absl::Status& status) {
 }
 
 absl::StatusOr<std::unique_ptr<File>> WatchedFiles::Open(const std::string& name,
-                                                         CancelFlag cancelled) {
-  absl::StatusOr<std::unique_ptr<File>> file = files_.Open(name, cancelled);
+                                                         std::stop_token stop) {
+  absl::StatusOr<std::unique_ptr<File>> file = files_.Open(name, std::move(stop));
   See(file.status());
   RETURN_IF_ERROR(file.status());
   return std::make_unique<WatchedFile>(*this, *std::move(file));
 }
 
 absl::StatusOr<std::vector<std::string>> WatchedFiles::Glob(const std::string& pattern,
-                                                            CancelFlag cancelled) {
-  absl::StatusOr<std::vector<std::string>> names = files_.Glob(pattern, cancelled);
+                                                            std::stop_token stop) {
+  absl::StatusOr<std::vector<std::string>> names = files_.Glob(pattern, std::move(stop));
   See(names.status());
   return names;
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,9 @@ class WatchedFiles final : public Files {
   using Files::Glob;
   using Files::Open;
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
-                                             CancelFlag cancelled) override;
+                                             std::stop_token stop) override;
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
-                                                CancelFlag cancelled) override;
+                                                std::stop_token stop) override;
 
  private:
   class WatchedFile;

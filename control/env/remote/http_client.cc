@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <list>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,6 @@ namespace {
 constexpr size_t kSpareShare = 4;
 constexpr auto kLongestPoll = std::chrono::seconds(10);
 constexpr auto kBetweenComplaints = std::chrono::seconds(30);
-constexpr absl::Duration kLookForCancel = absl::Milliseconds(50);
 
 // Passes the outcome from the client's thread to the caller.
 struct Ticket {
@@ -122,16 +122,15 @@ class Client::Pending final : public PendingGet {
     curl_multi_wakeup(client_.multi_);
   }
 
-  absl::StatusOr<GetReply> Wait(CancelFlag cancelled) override {
+  absl::StatusOr<GetReply> Wait(const std::stop_token& stop) override {
+    const std::stop_callback wake(stop, [this] {
+      MutexLock lock(ticket_->mu);
+      ticket_->done_cv.NotifyAll();
+    });
     MutexLock lock(ticket_->mu);
     while (!ticket_->outcome.has_value()) {
-      if (cancelled == nullptr) {
-        ticket_->done_cv.Wait(lock);
-      } else if (cancelled->load(std::memory_order_relaxed)) {
-        return absl::CancelledError("reading was stopped");
-      } else {
-        ticket_->done_cv.WaitFor(lock, kLookForCancel);
-      }
+      if (stop.stop_requested()) return absl::CancelledError("reading was stopped");
+      ticket_->done_cv.Wait(lock);
     }
     taken_ = true;
     return *std::move(ticket_->outcome);

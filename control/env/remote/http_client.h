@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -56,8 +57,9 @@ class PendingGet {
   virtual ~PendingGet() = default;
   // Returns the outcome, once. NotFound, PermissionDenied … with the server's text; Unavailable if
   // no byte arrived for retry_for; DataLoss if the file has changed; FailedPrecondition for a
-  // server that does not support ranges.
-  virtual absl::StatusOr<GetReply> Wait(CancelFlag cancelled) = 0;
+  // server that does not support ranges. Cancelled once `stop` is requested; then Wait() may be
+  // called again.
+  virtual absl::StatusOr<GetReply> Wait(const std::stop_token& stop) = 0;
 };
 
 // Any thread.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/env/remote/http_files.h"
 
+#include <stop_token>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,13 +15,14 @@ class HttpFiles final : public Files {
   explicit HttpFiles(RemoteContext& context) : context_(context) {}
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
-                                             CancelFlag cancelled) override {
+                                             std::stop_token stop) override {
     GetRequest request;
     request.url = name;
-    return OpenRemote(context_, Shown(name), std::move(request), cancelled);
+    return OpenRemote(context_, Shown(name), std::move(request), std::move(stop));
   }
 
-  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern, CancelFlag) override {
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
+                                                std::stop_token) override {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot list ", Shown(pattern),
                      ": HTTP servers have no listings; give the names of the "

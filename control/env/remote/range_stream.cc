@@ -50,10 +50,10 @@ void RangeStream::SkipTo(int64_t offset) {
   if (ranges_.empty()) asked_to_ = position_;
 }
 
-absl::Status RangeStream::Arrive(CancelFlag cancelled) {
+absl::Status RangeStream::Arrive(const std::stop_token& stop) {
   Range& first = ranges_.front();
   if (first.pending == nullptr) return absl::OkStatus();
-  absl::StatusOr<GetReply> reply = first.pending->Wait(cancelled);
+  absl::StatusOr<GetReply> reply = first.pending->Wait(stop);
   if (absl::IsCancelled(reply.status())) return reply.status();
   if (!reply.ok()) {
     while (!ranges_.empty()) DropFirst();
@@ -65,11 +65,11 @@ absl::Status RangeStream::Arrive(CancelFlag cancelled) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> RangeStream::Read(absl::Span<char> into, CancelFlag cancelled) {
+absl::StatusOr<size_t> RangeStream::Read(absl::Span<char> into, const std::stop_token& stop) {
   size_t done = 0;
   while (done < into.size() && position_ < end_) {
     Ask();
-    RETURN_IF_ERROR(Arrive(cancelled));
+    RETURN_IF_ERROR(Arrive(stop));
     const Range& first = ranges_.front();
     const size_t bytes =
         std::min<size_t>(into.size() - done, static_cast<size_t>(first.end - position_));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -50,7 +51,7 @@ class RangeStream {
   void SkipTo(int64_t offset);
   // Fills all of `into` with the next bytes; reads fewer only at the end. After an error, the next
   // call tries the same bytes again.
-  absl::StatusOr<size_t> Read(absl::Span<char> into, CancelFlag cancelled);
+  absl::StatusOr<size_t> Read(absl::Span<char> into, const std::stop_token& stop);
 
  private:
   struct Range {
@@ -63,7 +64,7 @@ class RangeStream {
   // Requests as many ranges as the limits allow, and at least one.
   void Ask();
   // Waits for the first range.
-  absl::Status Arrive(CancelFlag cancelled);
+  absl::Status Arrive(const std::stop_token& stop);
   void DropFirst();
 
   const Source& source_;

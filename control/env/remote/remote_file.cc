@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stop_token>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,11 +21,11 @@ constexpr int64_t kHeadBytes = 256 << 10;
 class RemoteFile final : public File {
  public:
   RemoteFile(RemoteContext& context, std::string name, GetRequest request, GetReply head,
-             CancelFlag cancelled)
+             std::stop_token stop)
       : name_(std::move(name)),
         request_(std::move(request)),
         head_(std::move(head)),
-        cancelled_(cancelled),
+        stop_(std::move(stop)),
         source_{.get =
                     [this, &context](int64_t begin, int64_t bytes) {
                       GetRequest range = request_;
@@ -66,11 +67,11 @@ class RemoteFile final : public File {
       MutexLock lock(mu_);
       if (stream_.has_value() && offset >= stream_->position()) {
         stream_->SkipTo(offset);
-        return Explained(stream_->Read(into, cancelled_));
+        return Explained(stream_->Read(into, stop_));
       }
     }
     RangeStream alone(source_, offset, offset + static_cast<int64_t>(into.size()));
-    return Explained(alone.Read(into, cancelled_));
+    return Explained(alone.Read(into, stop_));
   }
 
   absl::StatusOr<size_t> Explained(absl::StatusOr<size_t> outcome) const {
@@ -83,7 +84,7 @@ class RemoteFile final : public File {
   const std::string name_;
   const GetRequest request_;  // with the file's version
   const GetReply head_;
-  const CancelFlag cancelled_;
+  const std::stop_token stop_;
   const RangeStream::Source source_;
 
   Mutex mu_;
@@ -93,14 +94,14 @@ class RemoteFile final : public File {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<File>> OpenRemote(RemoteContext& context, std::string name,
-                                                 GetRequest request, CancelFlag cancelled) {
+                                                 GetRequest request, std::stop_token stop) {
   request.name = name;
   request.begin = 0;
   request.bytes = std::min(kHeadBytes, context.config.range_bytes);
-  ASSIGN_OR_RETURN(GetReply head, context.client->Start(request)->Wait(cancelled));
+  ASSIGN_OR_RETURN(GetReply head, context.client->Start(request)->Wait(stop));
   request.version = head.version;
   return std::make_unique<RemoteFile>(context, std::move(name), std::move(request), std::move(head),
-                                      cancelled);
+                                      std::move(stop));
 }
 
 }  // namespace penstock::remote

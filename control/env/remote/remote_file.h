@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "control/env/files.h"
@@ -27,6 +28,6 @@ struct RemoteContext {
 // Opens the file at the address in `request`, and sets the request's range, version and shown name.
 // The reply contains the file's first bytes.
 absl::StatusOr<std::unique_ptr<File>> OpenRemote(RemoteContext& context, std::string name,
-                                                 GetRequest request, CancelFlag cancelled);
+                                                 GetRequest request, std::stop_token stop);
 
 }  // namespace penstock::remote

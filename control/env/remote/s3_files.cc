@@ -2,6 +2,7 @@
 #include "control/env/remote/s3_files.h"
 
 #include <algorithm>
+#include <stop_token>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,7 @@ class S3Files final : public Files {
       : context_(context), account_(context.config, std::move(environment)) {}
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
-                                             CancelFlag cancelled) override {
+                                             std::stop_token stop) override {
     ASSIGN_OR_RETURN(const S3Name place, ParseS3Name(name));
     if (place.key.empty() || place.key.back() == '/') {
       return absl::InvalidArgumentError(
@@ -28,13 +29,13 @@ class S3Files final : public Files {
     GetRequest request =
         Request(absl::StrCat(account_.AddressOf(place.bucket), "/", PercentEncodePath(place.key)));
     absl::StatusOr<std::unique_ptr<File>> file =
-        OpenRemote(context_, name, std::move(request), cancelled);
+        OpenRemote(context_, name, std::move(request), std::move(stop));
     if (!file.ok()) return Explained(file.status());
     return file;
   }
 
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
-                                                CancelFlag cancelled) override {
+                                                std::stop_token stop) override {
     ASSIGN_OR_RETURN(const S3Name place, ParseS3Name(pattern));
     const Listing listing = ListingOf(place.key);
     std::vector<std::string> names;
@@ -43,7 +44,7 @@ class S3Files final : public Files {
       GetRequest request =
           Request(absl::StrCat(account_.AddressOf(place.bucket), "/?", QueryOf(listing, token)));
       request.name = absl::StrCat("the listing of ", pattern);
-      absl::StatusOr<GetReply> reply = context_.client->Start(std::move(request))->Wait(cancelled);
+      absl::StatusOr<GetReply> reply = context_.client->Start(std::move(request))->Wait(stop);
       if (!reply.ok()) return Explained(reply.status());
       absl::StatusOr<ListedPage> page = ParsePage({reply->body.get(), reply->size});
       if (!page.ok()) {

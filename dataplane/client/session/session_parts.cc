@@ -19,8 +19,7 @@ SessionParts::SessionParts(SessionOptions session_options, control::DispatcherSt
       delivery(Delivery::Make({options, dispatcher, ledger, credits, others})) {}
 
 bool SessionParts::IsCancelled() const {
-  return dispatcher.leaving() ||
-         (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed));
+  return dispatcher.leaving() || options.stop.stop_requested();
 }
 
 bool SessionParts::LeaseHolds() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "control/observe/event_log.h"
 #include "control/protocol/session_messages.h"
@@ -39,8 +39,8 @@ struct SessionOptions {
   // The pool for received elements, if the protocol can use it. It must outlive the session.
   // nullptr: DefaultPool().
   Pool* pool = nullptr;
-  // Any thread may set it: reading then ends, and the deliveries are reported. May be null.
-  const std::atomic<bool>* cancelled = nullptr;
+  // Once requested, reading ends, and the deliveries are reported.
+  std::stop_token stop;
   std::shared_ptr<EventLog> events = StderrEventLog();  // about links
 };
 

@@ -55,7 +55,7 @@ BuildSite BuildSite::Root(NodePtr root, const RunContext& run) {
   site.hands_on_ = FindNodeKind(root->op)->hands_on;
   site.node_ = std::move(root);
   site.run_ = &run;
-  site.shared_->files = std::make_shared<FilesUntil>(site.files(), run.cancelled);
+  site.shared_->files = std::make_shared<FilesUntil>(site.files(), run.stop);
   return site;
 }
 
@@ -69,7 +69,7 @@ Files& BuildSite::files() const {
 }
 
 absl::StatusOr<std::unique_ptr<File>> BuildSite::OpenFile(const std::string& file) const {
-  absl::StatusOr<std::unique_ptr<File>> opened = files().Open(file, run_->cancelled);
+  absl::StatusOr<std::unique_ptr<File>> opened = files().Open(file, run_->stop);
   if (opened.ok()) return opened;
   return absl::Status(opened.status().code(),
                       absl::StrCat(name(), ": ", opened.status().message()));
@@ -82,7 +82,7 @@ NodeProfile* BuildSite::profile() const {
 std::shared_ptr<PythonHost> BuildSite::python() const {
   std::shared_ptr<PythonHost> host =
       run_->python == nullptr ? PythonHost::OfProcess() : run_->python;
-  std::shared_ptr<PythonHost> until = host->Until(run_->cancelled);
+  std::shared_ptr<PythonHost> until = host->Until(run_->stop);
   return until == nullptr ? host : until;
 }
 
@@ -95,7 +95,7 @@ bool BuildSite::is_left_out() const {
 }
 
 absl::Status BuildSite::CheckCancelled() const {
-  if (run_->cancelled != nullptr && run_->cancelled->load(std::memory_order_relaxed))
+  if (run_->stop.stop_requested())
     return absl::CancelledError(absl::StrCat(name(), ": reading was stopped"));
   return absl::OkStatus();
 }

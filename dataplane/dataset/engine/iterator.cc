@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,13 +106,13 @@ class LocalIterator final : public InterruptibleIterator {
     context_.of_dataset = true;
     context_.output = output;
     context_.output_ahead = true;
-    context_.cancelled = &cancelled_;
+    context_.stop = stop_.get_token();
     context_.commits = &commits_;
     context_.kept = &kept_by_nodes_;
     context_.states = states_;
   }
 
-  ~LocalIterator() override { cancelled_ = true; }
+  ~LocalIterator() override { stop_.request_stop(); }
 
   absl::Status Start() { return Build(); }
 
@@ -173,7 +174,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   absl::Status Stop(absl::Duration bound) override {
-    cancelled_ = true;
+    stop_.request_stop();
     const absl::Time deadline = BootTime() + bound;
     commits_.Stop(bound);
     if (!mu_.TryLockFor(deadline - BootTime()))
@@ -256,7 +257,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   NextResult Produce() {  // REQUIRES: mu_ held
-    if (cancelled_) return Stopped();
+    if (stop_.stop_requested()) return Stopped();
     // If Distribute is the last node, it counts its elements as delivered itself.
     const PendingDeliveries::Scope scope(counts_deliveries_ ? &pending_ : nullptr);
     RETURN_IF_ERROR(EnsureRestored());
@@ -280,7 +281,7 @@ class LocalIterator final : public InterruptibleIterator {
     MutexLock finish_lock(finish_mu_);  // its nodes are about to be destroyed
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
-    if (cancelled_) return Stopped();
+    if (stop_.stop_requested()) return Stopped();
     const bool all_ranks = taken_up.all_ranks;
     GiveUp();
     states_->TakeUp(std::move(taken_up));
@@ -351,13 +352,13 @@ class LocalIterator final : public InterruptibleIterator {
 
   absl::StatusOr<Unfinished> SaveUnfinished() REQUIRES(finish_mu_) {
     MutexLock kept_lock(kept_mu_);
-    if (cancelled_) return Stopped();
+    if (stop_.stop_requested()) return Stopped();
     if (kept_state_.has_value()) {
       kept_given_ = true;
       return *kept_state_;
     }
     std::lock_guard lock(mu_);
-    if (cancelled_) return Stopped();
+    if (stop_.stop_requested()) return Stopped();
     return SaveLocked();
   }
 
@@ -394,7 +395,7 @@ class LocalIterator final : public InterruptibleIterator {
   const Dataset dataset_;
   const bool counts_epochs_;  // else the epoch was given
   Profile profile_;
-  std::atomic<bool> cancelled_ = false;
+  std::stop_source stop_;
   CommitListeners commits_;
   KeptAcrossPasses kept_by_nodes_;
   // Used while mu_ is held.

@@ -3,12 +3,12 @@
 // in process and for a partition on a worker.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,7 +80,8 @@ class CommitListeners {
   absl::Status Commit(uint64_t save);
 
   // Notes that reading was stopped on purpose (Iterator::Stop). Returns when all parties concerned
-  // have been notified, or after `bound`. The listener is kept as long as this object lives.
+  // have been notified, or after `bound`. The listener is kept as long as this object lives. No
+  // RunContext::stop can replace this: nobody waits for what a token's callbacks begin.
   using StopListener = std::function<void(absl::Duration bound)>;
   void AddStop(StopListener listener);
   void Stop(absl::Duration bound);
@@ -117,15 +118,15 @@ struct RunContext {
   // the end is then left out: it would only hold the elements a second time, outside clients'
   // slots.
   bool sent_ahead = false;
-  Files* files = nullptr;                  // nullptr: DefaultFiles()
-  int threads = 0;                         // for parallel nodes; 0: one per core
-  std::atomic<bool>* cancelled = nullptr;  // set from any thread; ends long waits with Cancelled
-  CommitListeners* commits = nullptr;      // nullptr: no state is committed
-  KeptAcrossPasses* kept = nullptr;        // until the run ends; set if `commits` is
-  std::shared_ptr<StateExchange> states;   // nullptr: states are only positions
-  Profile* profile = nullptr;              // nullptr: nothing is counted
-  ReadAheadBudget* read_ahead = nullptr;   // nullptr: ReadAheadBudget::OfProcess()
-  std::shared_ptr<PythonHost> python;      // nullptr: PythonHost::OfProcess()
+  Files* files = nullptr;                 // nullptr: DefaultFiles()
+  int threads = 0;                        // for parallel nodes; 0: one per core
+  std::stop_token stop;                   // once requested, long waits end with Cancelled
+  CommitListeners* commits = nullptr;     // nullptr: no state is committed
+  KeptAcrossPasses* kept = nullptr;       // until the run ends; set if `commits` is
+  std::shared_ptr<StateExchange> states;  // nullptr: states are only positions
+  Profile* profile = nullptr;             // nullptr: nothing is counted
+  ReadAheadBudget* read_ahead = nullptr;  // nullptr: ReadAheadBudget::OfProcess()
+  std::shared_ptr<PythonHost> python;     // nullptr: PythonHost::OfProcess()
 };
 
 // Builds the iterator of `dataset` (with all its inputs). `context` outlives it. NotFound for a

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "control/env/files.h"
 #include "dataplane/dataset/expr/attr.h"
 #include "penstock/dataset.h"
 #include "penstock/export.h"
@@ -58,9 +58,9 @@ class PENSTOCK_EXPORT PythonHost {
       std::shared_ptr<const PythonFunction> function, Spec spec) = 0;
   // How many calls run at a time, at least 1; others wait.
   virtual int CallsAtOnce() const = 0;
-  // Returns a host for one run of a dataset. Running and waiting calls end with Cancelled soon
-  // after the flag is set. The flag must outlive them. nullptr: use this host.
-  virtual std::shared_ptr<PythonHost> Until(CancelFlag) { return nullptr; }
+  // Returns a host for one run of a dataset. Once a stop is requested, waiting calls end with
+  // Cancelled at once, and running calls soon. nullptr: use this host.
+  virtual std::shared_ptr<PythonHost> Until(const std::stop_token&) { return nullptr; }
   // Ends the calls under way and refuses further ones. Idempotent, bounded.
   virtual void Stop() = 0;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,11 +48,12 @@ std::string Literally(std::string_view name) {
   return pattern;
 }
 
-absl::StatusOr<Names> ListImages(const std::string& root, Files& files, CancelFlag cancelled) {
+absl::StatusOr<Names> ListImages(const std::string& root, Files& files,
+                                 const std::stop_token& stop) {
   std::string_view directory = root;
   while (directory.size() > 1 && directory.ends_with('/')) directory.remove_suffix(1);
   const std::string pattern = absl::StrCat(Literally(directory), "/*/*");
-  ASSIGN_OR_RETURN(Names names, files.Glob(pattern, cancelled));
+  ASSIGN_OR_RETURN(Names names, files.Glob(pattern, stop));
   names.erase(std::remove_if(names.begin(), names.end(),
                              [](const std::string& name) { return !IsImage(name); }),
               names.end());
@@ -60,8 +62,8 @@ absl::StatusOr<Names> ListImages(const std::string& root, Files& files, CancelFl
       absl::StrCat("no subdirectory of ", root, " contains images (.jpg, .png …)"));
 }
 
-absl::StatusOr<Names> ListNode(const Attrs& attrs, Files& files, CancelFlag cancelled) {
-  return ListImages(Get<std::string>(attrs, "root"), files, cancelled);
+absl::StatusOr<Names> ListNode(const Attrs& attrs, Files& files, const std::stop_token& stop) {
+  return ListImages(Get<std::string>(attrs, "root"), files, stop);
 }
 
 // The sub-directory of a listed file.
@@ -101,7 +103,7 @@ class ImageDirectorySource final : public IndexedSource {
   // Reads the file directly into the element's memory.
   absl::StatusOr<Element> Read(const std::string& name) {
     ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
-                     site().files().Open(name, site().run().cancelled));
+                     site().files().Open(name, site().run().stop));
     const auto bytes = static_cast<uint64_t>(file->size());
     LeafLayout leaves[3];
     leaves[kImage] = {.dtype = kString, .string_bytes = bytes};
@@ -164,7 +166,7 @@ Dataset Dataset::ImageDirectory(const std::string& root, ImageDirectoryOptions o
 }
 
 absl::StatusOr<std::vector<std::string>> ImageDirectoryClasses(const std::string& root) {
-  ASSIGN_OR_RETURN(const Names names, ListImages(root, DefaultFiles(), nullptr));
+  ASSIGN_OR_RETURN(const Names names, ListImages(root, DefaultFiles(), {}));
   return ClassesOf(names);
 }
 

@@ -2,6 +2,7 @@
 // Dataset::ListFiles: the names of the files that match patterns.
 #include <algorithm>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +23,10 @@ using Names = std::vector<std::string>;
 
 // Returns the names that match the patterns, in byte order, without duplicates. NotFound if a
 // pattern matches none.
-absl::StatusOr<Names> Resolve(const Attrs& attrs, Files& files, CancelFlag cancelled) {
+absl::StatusOr<Names> Resolve(const Attrs& attrs, Files& files, const std::stop_token& stop) {
   Names all;
   for (const std::string& pattern : Get<Names>(attrs, "patterns")) {
-    ASSIGN_OR_RETURN(const Names found, files.Glob(pattern, cancelled));
+    ASSIGN_OR_RETURN(const Names found, files.Glob(pattern, stop));
     if (found.empty()) return absl::NotFoundError(absl::StrCat("no file matches ", pattern));
     all.insert(all.end(), found.begin(), found.end());
   }

@@ -34,7 +34,7 @@ absl::StatusOr<ListedNames> NamesAt(const BuildSite& site, ListNames list) {
     names.sorted = providers[site.provider()].files;
   } else {
     absl::StatusOr<std::vector<std::string>> listed =
-        list(site.node().attrs, site.files(), site.run().cancelled);
+        list(site.node().attrs, site.files(), site.run().stop);
     if (!listed.ok()) return AtNode(site, listed.status());
     names.sorted = *std::move(listed);
   }
@@ -47,7 +47,7 @@ absl::StatusOr<ListedNames> NamesAt(const BuildSite& site, ListNames list) {
 absl::StatusOr<SplitProviderPlan> PlanNames(const Dataset::Node& node, Files& files,
                                             ListNames list) {
   SplitProviderPlan plan;
-  ASSIGN_OR_RETURN(plan.files, list(node.attrs, files, nullptr));
+  ASSIGN_OR_RETURN(plan.files, list(node.attrs, files, {}));
   plan.count = static_cast<int64_t>(plan.files.size());
   plan.shuffled = Get<bool>(node.attrs, "shuffle");
   if (auto seed = node.attrs.find("seed"); seed != node.attrs.end()) {

@@ -4,6 +4,7 @@
 // "shuffle" and "seed".
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace penstock {
 
 // Lists the files of a node with these attributes, sorted.
 using ListNames = absl::StatusOr<std::vector<std::string>> (*)(const Attrs& attrs, Files& files,
-                                                               CancelFlag cancelled);
+                                                               const std::stop_token& stop);
 
 // Returns the list for the node at `site`. With a split plan, these are the files of the plan, and
 // the dispatcher permutes its splits. Without one, the files are listed here, and shuffled if the

@@ -2,6 +2,7 @@
 // NpyDataset: arrays that NumPy saved, each row or each whole array as an element.
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,10 +36,10 @@ struct Format {
   bool npz() const { return spec.kind() == Spec::Kind::kDict; }
 };
 
-absl::StatusOr<std::unique_ptr<ArrayFile>> OpenArrays(Files& files, CancelFlag cancelled,
+absl::StatusOr<std::unique_ptr<ArrayFile>> OpenArrays(Files& files, const std::stop_token& stop,
                                                       const std::string& name,
                                                       const Format& format) {
-  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Open(name, cancelled));
+  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Open(name, stop));
   return ArrayFile::Open(std::move(file), format.spec, format.rows);
 }
 
@@ -48,13 +49,13 @@ int64_t CountIn(const ArrayFile& file, const Format& format) {
 
 absl::StatusOr<NumberedFiles> NumberElements(const std::vector<std::string>& names,
                                              const Format& format, Files& files,
-                                             CancelFlag cancelled) {
+                                             const std::stop_token& stop) {
   std::vector<NumberedFile> numbered;
   for (const std::string& name : names) {
     int64_t count = 1;
     if (format.rows) {
       ASSIGN_OR_RETURN(const std::unique_ptr<ArrayFile> file,
-                       OpenArrays(files, cancelled, name, format));
+                       OpenArrays(files, stop, name, format));
       count = CountIn(*file, format);
     }
     numbered.push_back({name, count});
@@ -139,9 +140,8 @@ class NpySource final : public IndexedSource {
   absl::Status OpenFile(int64_t number) {
     if (open_ != nullptr && open_number_ == number) return absl::OkStatus();
     open_ = nullptr;
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<ArrayFile> file,
-        OpenArrays(site().files(), site().run().cancelled, files_.name(number), format_));
+    ASSIGN_OR_RETURN(std::unique_ptr<ArrayFile> file,
+                     OpenArrays(site().files(), site().run().stop, files_.name(number), format_));
     if (CountIn(*file, format_) != files_.begin(number + 1) - files_.begin(number)) {
       return absl::DataLossError(absl::StrCat(files_.name(number), " changed while it was read"));
     }
@@ -190,7 +190,7 @@ absl::StatusOr<Inferred> InferNpy(const Attrs& attrs, absl::Span<const NodePtr>)
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildNpy(const BuildSite& site) {
   Format format(site.node().attrs);
   absl::StatusOr<NumberedFiles> files =
-      NumberElements(FilesOf(site), format, site.files(), site.run().cancelled);
+      NumberElements(FilesOf(site), format, site.files(), site.run().stop);
   if (!files.ok()) return AtNode(site, files.status());
   return std::make_unique<NpySource>(site, std::move(format), *std::move(files));
 }
@@ -199,8 +199,7 @@ absl::StatusOr<SplitProviderPlan> PlanNpy(const Dataset::Node& node, Files& file
   const Format format(node.attrs);
   ASSIGN_OR_RETURN(SplitProviderPlan plan, PlanFiles(node, files));
   if (format.npz()) return plan;
-  ASSIGN_OR_RETURN(const NumberedFiles numbered,
-                   NumberElements(plan.files, format, files, nullptr));
+  ASSIGN_OR_RETURN(const NumberedFiles numbered, NumberElements(plan.files, format, files, {}));
   plan.count = SplitCountFor(numbered.count());
   return plan;
 }

@@ -3,6 +3,7 @@
 // parquet_missing.cc is built in its place.
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -28,20 +29,20 @@ struct RowGroups {
   std::vector<int64_t> numbers;  // index of each group in its file
 };
 
-absl::StatusOr<std::unique_ptr<ParquetFile>> OpenParquet(Files& files, CancelFlag cancelled,
+absl::StatusOr<std::unique_ptr<ParquetFile>> OpenParquet(Files& files, const std::stop_token& stop,
                                                          const std::string& name,
                                                          const Spec& columns) {
-  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Open(name, cancelled));
+  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Open(name, stop));
   return ParquetFile::Open(std::move(file), columns);
 }
 
 absl::StatusOr<RowGroups> NumberRows(const std::vector<std::string>& names, const Spec& columns,
-                                     Files& files, CancelFlag cancelled) {
+                                     Files& files, const std::stop_token& stop) {
   std::vector<NumberedFile> groups;
   std::vector<int64_t> numbers;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(const std::unique_ptr<ParquetFile> file,
-                     OpenParquet(files, cancelled, name, columns));
+                     OpenParquet(files, stop, name, columns));
     for (size_t i = 0; i < file->group_rows().size(); ++i) {
       groups.push_back({name, file->group_rows()[i]});
       numbers.push_back(static_cast<int64_t>(i));
@@ -82,7 +83,7 @@ class ParquetSource final : public IndexedSource {
     if (open_ != nullptr && open_name_ == name) return absl::OkStatus();
     open_ = nullptr;
     ASSIGN_OR_RETURN(std::unique_ptr<ParquetFile> file,
-                     OpenParquet(site().files(), site().run().cancelled, name, site().spec()));
+                     OpenParquet(site().files(), site().run().stop, name, site().spec()));
     const auto groups = static_cast<int64_t>(file->group_rows().size());
     for (int64_t i = 0; i < groups_.numbered.file_count(); ++i) {
       if (groups_.numbered.name(i) != name) continue;
@@ -117,14 +118,14 @@ absl::StatusOr<Inferred> InferParquet(const Attrs& attrs, absl::Span<const NodeP
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildParquet(const BuildSite& site) {
   absl::StatusOr<RowGroups> groups =
-      NumberRows(FilesOf(site), site.spec(), site.files(), site.run().cancelled);
+      NumberRows(FilesOf(site), site.spec(), site.files(), site.run().stop);
   if (!groups.ok()) return AtNode(site, groups.status());
   return std::make_unique<ParquetSource>(site, *std::move(groups));
 }
 
 absl::StatusOr<SplitProviderPlan> PlanParquet(const Dataset::Node& node, Files& files) {
   const auto& names = Get<std::vector<std::string>>(node.attrs, "files");
-  ASSIGN_OR_RETURN(const RowGroups groups, NumberRows(names, node.spec, files, nullptr));
+  ASSIGN_OR_RETURN(const RowGroups groups, NumberRows(names, node.spec, files, {}));
   return SplitProviderPlan{.count = SplitCountFor(groups.numbered.file_count()), .files = names};
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,9 +61,9 @@ absl::StatusOr<TokenFile> OpenArray(FileBytes bytes, DType dtype) {
   return TokenFile{std::move(bytes), header.data_offset, header.dims[0]};
 }
 
-absl::StatusOr<TokenFile> OpenTokens(Files& files, CancelFlag cancelled, const std::string& name,
-                                     const Windows& windows) {
-  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Open(name, cancelled));
+absl::StatusOr<TokenFile> OpenTokens(Files& files, const std::stop_token& stop,
+                                     const std::string& name, const Windows& windows) {
+  ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Open(name, stop));
   FileBytes bytes(std::move(file));
   if (name.ends_with(".npy")) return OpenArray(std::move(bytes), windows.dtype);
   const int64_t data = bytes.size() - windows.header_bytes;
@@ -77,10 +78,10 @@ absl::StatusOr<TokenFile> OpenTokens(Files& files, CancelFlag cancelled, const s
 
 absl::StatusOr<NumberedFiles> NumberWindows(const std::vector<std::string>& names,
                                             const Windows& windows, Files& files,
-                                            CancelFlag cancelled) {
+                                            const std::stop_token& stop) {
   std::vector<NumberedFile> numbered;
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const TokenFile file, OpenTokens(files, cancelled, name, windows));
+    ASSIGN_OR_RETURN(const TokenFile file, OpenTokens(files, stop, name, windows));
     numbered.push_back({name, windows.CountIn(file.tokens)});
   }
   return NumberedFiles::Of(std::move(numbered));
@@ -121,7 +122,7 @@ class TokenSource final : public IndexedSource {
     if (!open_.has_value() || open_number_ != place.file) {
       open_.reset();
       absl::StatusOr<TokenFile> file =
-          OpenTokens(site().files(), site().run().cancelled, files_.name(place.file), windows_);
+          OpenTokens(site().files(), site().run().stop, files_.name(place.file), windows_);
       if (!file.ok()) return AtNode(site(), file.status());
       const int64_t expected = files_.begin(place.file + 1) - files_.begin(place.file);
       if (windows_.CountIn(file->tokens) != expected) {
@@ -184,7 +185,7 @@ absl::StatusOr<Inferred> InferTokenShards(const Attrs& attrs, absl::Span<const N
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTokenShards(const BuildSite& site) {
   const Windows windows(site.node().attrs);
   absl::StatusOr<NumberedFiles> files =
-      NumberWindows(FilesOf(site), windows, site.files(), site.run().cancelled);
+      NumberWindows(FilesOf(site), windows, site.files(), site.run().stop);
   if (!files.ok()) return AtNode(site, files.status());
   return std::make_unique<TokenSource>(site, windows, *std::move(files));
 }
@@ -192,7 +193,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildTokenShards(const BuildSite& 
 absl::StatusOr<SplitProviderPlan> PlanTokenShards(const Dataset::Node& node, Files& files) {
   const auto& names = Get<std::vector<std::string>>(node.attrs, "files");
   ASSIGN_OR_RETURN(const NumberedFiles numbered,
-                   NumberWindows(names, Windows(node.attrs), files, nullptr));
+                   NumberWindows(names, Windows(node.attrs), files, {}));
   return SplitProviderPlan{.count = SplitCountFor(numbered.count()), .files = names};
 }
 

@@ -2,6 +2,8 @@
 // Dataset::Prefetch: its own thread reads ahead into a bounded queue.
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <stop_token>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,8 +26,6 @@ namespace {
 constexpr int64_t kMostPrefetched = 1 << 20;
 constexpr int64_t kMostTuned = 4096;
 constexpr int64_t kLeastRemember = 16;  // elements between two remembered positions
-// Cancelling a run only sets a flag. A waiting thread checks it this often.
-constexpr absl::Duration kLookForCancel = absl::Milliseconds(20);
 
 class PrefetchIterator final : public NodeIterator, public ReadyHint {
  public:
@@ -34,7 +34,11 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
       : site_(site),
         input_(std::move(input), std::max(least, kLeastRemember),
                PositionedInput::Holds::kElements),
-        ahead_(site.read_ahead(), least, most) {}
+        ahead_(site.read_ahead(), least, most),
+        on_stop_(site.run().stop, [this] {
+          MutexLock lock(mu_);
+          changed_.NotifyAll();
+        }) {}
 
   ~PrefetchIterator() override {
     {
@@ -108,7 +112,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
     ProfileWait wait(site_.profile());
     while (queue_.empty() && !ended_) {
       RETURN_IF_ERROR(site_.CheckCancelled());
-      changed_.WaitFor(lock, kLookForCancel);
+      changed_.Wait(lock);
     }
     return absl::OkStatus();
   }
@@ -150,7 +154,8 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   bool was_full_ GUARDED_BY(mu_) = false;  // since the queue was last found empty
   bool ended_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
-  Thread reader_;  // started by the first Next()
+  const std::stop_callback<std::function<void()>> on_stop_;  // wakes Next()
+  Thread reader_;                                            // started by the first Next()
 };
 
 // The initial depth for kAutotune: enough small elements that two threads need not synchronize on

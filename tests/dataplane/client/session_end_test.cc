@@ -17,7 +17,7 @@ TEST_F(SessionTest, StoppingReportsOnlyDeliveredElements) {
   for (Index i = 0; i < 4; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
   EXPECT_EQ(NextValue(), 0);
   EXPECT_EQ(NextValue(), 1);
-  cancelled_ = true;
+  stop_.request_stop();
   EXPECT_EQ(session_->Next().status().code(), absl::StatusCode::kCancelled);
   EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 2)}));

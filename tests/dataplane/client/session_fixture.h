@@ -2,10 +2,10 @@
 // A session between a dispatcher and a worker that the test plays.
 #pragma once
 
-#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +30,7 @@ class SessionTest : public testing::Test {
   explicit SessionTest(std::string protocol = "local")
       : protocol_(std::move(protocol)), worker_(**transfer::FindTransport(protocol_)) {}
   ~SessionTest() override {
-    cancelled_ = true;
+    stop_.request_stop();
     session_.reset();
   }
 
@@ -63,7 +63,7 @@ class SessionTest : public testing::Test {
     options.client = ClientId(3);
     options.incarnation = Incarnation(4);
     options.state = std::move(state);
-    options.cancelled = &cancelled_;
+    options.stop = stop_.get_token();
     options.events = events_;
     options.transport_preference = transport_preference_;
     options.delivers_later = delivers_later_;
@@ -136,7 +136,7 @@ class SessionTest : public testing::Test {
   std::string token_ = "sesame";      // of the job; workers know it
   std::optional<int64_t> consumers_;  // the session is number 0 of them
   transfer::TransportPreference transport_preference_;
-  std::atomic<bool> cancelled_{false};
+  std::stop_source stop_;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   const std::string protocol_;
   transfer::Worker worker_;

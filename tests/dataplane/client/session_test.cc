@@ -328,7 +328,7 @@ TEST_F(SessionTest, WithoutALeaseNothingIsReturned) {
   ASSERT_TRUE(link->AwaitReceived(1));
   auto next = std::async(std::launch::async, [&] { return session_->Next(); });
   dispatcher_.Heard<control::ClientHeartbeat>(3);
-  cancelled_ = true;
+  stop_.request_stop();
   EXPECT_EQ(next.get().status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(session_->delivered().empty());
 }
@@ -534,7 +534,7 @@ TEST_F(SessionTest, AProtocolThatAWorkerLacksIsAnErrorThatNamesBoth) {
   options.spec = Scalar(kInt64);
   options.client = ClientId(3);
   options.incarnation = Incarnation(4);
-  options.cancelled = &cancelled_;
+  options.stop = stop_.get_token();
   absl::StatusOr<std::unique_ptr<Session>> begun = Session::Begin(std::move(options), dispatcher_);
   ASSERT_TRUE(begun.ok()) << begun.status();
   session_ = *std::move(begun);

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -259,13 +260,21 @@ class Gate {
     open_ += elements;
     changed_.notify_all();
   }
-  // Returns false when cancelled.
-  bool Pass(const std::atomic<bool>& cancelled) {
+  // From now on, a requested stop does not end the source's wait.
+  void IgnoreStops() { ignores_stops_ = true; }
+  // Returns false once a stop is requested.
+  bool Pass(std::stop_token stop) {
     std::unique_lock lock(mu_);
-    while (open_ == 0 && !cancelled) changed_.wait_for(lock, std::chrono::milliseconds(1));
-    if (open_ == 0) return false;
+    waits_ = true;
+    changed_.notify_all();
+    if (ignores_stops_) stop = {};
+    if (!changed_.wait(lock, std::move(stop), [this] { return open_ > 0; })) return false;
     --open_;
     return true;
+  }
+  void AwaitWait() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [this] { return waits_; });
   }
   void Saved(uint64_t save) {
     std::lock_guard lock(mu_);
@@ -289,8 +298,10 @@ class Gate {
 
  private:
   std::mutex mu_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   int open_ = 0;
+  bool waits_ = false;
+  bool ignores_stops_ = false;
   uint64_t saved_ = 0;
   uint64_t committed_ = 0;
   std::function<void()> others_;
@@ -308,7 +319,7 @@ class GatedIterator final : public NodeIterator {
   ~GatedIterator() override { site_.run().commits->Remove(listener_); }
 
   absl::StatusOr<std::optional<Element>> Next() override {
-    if (!gate->Pass(*site_.run().cancelled)) return absl::CancelledError("stopped");
+    if (!gate->Pass(site_.run().stop)) return absl::CancelledError("stopped");
     const int64_t value = next_++;
     const Tensor tensor(kInt64, {}, &value);
     return MakeElement(site_.pool(), {&tensor, 1}, site_.spec());
@@ -433,6 +444,16 @@ TEST_F(GatedTest, StopEndsAWait) {
   std::thread reader([&] { EXPECT_TRUE(absl::IsCancelled(iterator.Next().status())); });
   EXPECT_TRUE(iterator.Stop().ok());
   reader.join();
+}
+
+TEST_F(GatedTest, StopEndsAWaitForAnElementThatIsReadAhead) {
+  gate_.IgnoreStops();
+  Iterator iterator = dataset_.Prefetch(1).MakeIterator().value();
+  std::thread reader([&] { EXPECT_TRUE(absl::IsCancelled(iterator.Next().status())); });
+  gate_.AwaitWait();
+  EXPECT_TRUE(iterator.Stop().ok());
+  reader.join();
+  gate_.Open(1);  // ends the thread that reads ahead
 }
 
 TEST_F(GatedTest, StopEndsARestoreThatWaitsForALateElement) {

@@ -148,7 +148,7 @@ Reading::Reading(const Dataset& dataset, const Options& options) : dataset_(data
   context_.seed = options.seed;
   context_.threads = options.threads;
   context_.files = &TestFiles();
-  context_.cancelled = &cancelled_;
+  context_.stop = stop_.get_token();
   context_.same_elsewhere = options.same_elsewhere;
   if (options.plan != nullptr) {
     feed_ = std::make_unique<RetiringFeed>(AssignSplitsAtRandom(

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -99,12 +100,12 @@ class Reading {
   // Saves; after Restore(), splits that are not needed after the position cannot be had any more.
   ReplayPoint SaveForReplay();
   absl::Status Restore(const ReplayPoint& point);
-  void Cancel() { cancelled_ = true; }
+  void Cancel() { stop_.request_stop(); }
   NodeIterator& iterator() { return *iterator_; }
 
  private:
   Dataset dataset_;
-  std::atomic<bool> cancelled_ = false;
+  std::stop_source stop_;
   std::unique_ptr<RetiringFeed> feed_;
   RunContext context_;
   std::unique_ptr<NodeIterator> iterator_;

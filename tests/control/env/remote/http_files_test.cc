@@ -2,6 +2,7 @@
 // Files over HTTP from a server that each test scripts.
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -260,35 +261,37 @@ TEST(HttpFiles, MoreBytesThanRequestedAreRefused) {
 }
 
 TEST(HttpFiles, CancellingEndsWaits) {
-  std::atomic<bool> cancelled = false;
-  ScriptedServer server([&](const HttpQuestion& question) {
-    cancelled = true;
-    if (question.target == "/busy") return HttpAnswer{503, "Slow Down", {}, ""};
-    return HttpAnswer{.body = "x", .cut_after = 0, .stall = true};
-  });
-  const auto files = Make(Quick());
+  FilesConfig patient = Quick();
+  patient.retry_for = absl::Hours(1);
   for (const char* target : {"/silent", "/busy"}) {
-    cancelled = false;
-    EXPECT_EQ(files->Open(server.Url(target), &cancelled).status().code(),
-              absl::StatusCode::kCancelled);
-    cancelled = false;
-    EXPECT_EQ(FilesUntil(*files, &cancelled).Open(server.Url(target)).status().code(),
-              absl::StatusCode::kCancelled);
+    for (const bool wrapped : {false, true}) {
+      std::stop_source stop;
+      ScriptedServer server([&](const HttpQuestion& question) {
+        stop.request_stop();
+        if (question.target == "/busy") return HttpAnswer{503, "Slow Down", {}, ""};
+        return HttpAnswer{.body = "x", .cut_after = 0, .stall = true};
+      });
+      const auto files = Make(patient);
+      const std::string url = server.Url(target);
+      const absl::Status status = wrapped ? FilesUntil(*files, stop.get_token()).Open(url).status()
+                                          : files->Open(url, stop.get_token()).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    }
   }
 }
 
 TEST(HttpFiles, CancellingEndsReadsOfAnOpenFile) {
-  std::atomic<bool> cancelled = false;
+  std::stop_source stop;
   const std::string bytes = Bytes(500'000);
   ScriptedServer server([&](const HttpQuestion& question) {
     HttpAnswer answer = Serve(bytes, question);
     answer.stall = question.number > 0;
-    cancelled = question.number > 0;
+    if (question.number > 0) stop.request_stop();
     if (answer.stall) answer.cut_after = 0;
     return answer;
   });
   const auto files = Make(Quick());
-  const auto file = files->Open(server.Url("/a"), &cancelled).value();
+  const auto file = files->Open(server.Url("/a"), stop.get_token()).value();
   file->WillReadInOrder(0);
   std::string all(bytes.size(), '\0');
   EXPECT_EQ(file->ReadAt(0, absl::MakeSpan(all)).status().code(), absl::StatusCode::kCancelled);

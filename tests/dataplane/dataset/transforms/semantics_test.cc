@@ -174,10 +174,10 @@ TEST(Repeat, BeforeBatchMixesPasses) {
 class FilesThatFailOnce final : public Files {
  public:
   explicit FilesThatFailOnce(absl::Status error) : error_(std::move(error)) {}
-  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, CancelFlag) override {
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, std::stop_token) override {
     return absl::NotFoundError(name);
   }
-  absl::StatusOr<std::vector<std::string>> Glob(const std::string&, CancelFlag) override {
+  absl::StatusOr<std::vector<std::string>> Glob(const std::string&, std::stop_token) override {
     if (++lists_ == 2) return error_;
     return std::vector<std::string>{"a"};
   }
