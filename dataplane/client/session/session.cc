@@ -14,15 +14,17 @@
 namespace penstock::client {
 namespace {
 
-// Cancellation is only a flag, which wakes no thread. So it is checked this often.
-constexpr absl::Duration kLookForCancelled = absl::Milliseconds(20);
 // How long a session that ends waits for the answer to its goodbye.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
 
 }  // namespace
 
 Session::Session(SessionOptions options, control::DispatcherStub& stub)
-    : parts_(std::move(options), stub) {}
+    : parts_(std::move(options), stub), on_stop_(parts_.options.stop, [this] {
+        MutexLock lock(parts_.mu);
+        parts_.WakeAgent();
+        parts_.WakeWaiting();
+      }) {}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Begin(SessionOptions options,
                                                         control::DispatcherStub& stub) {
@@ -89,8 +91,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     const bool unreported = parts_.delivery->reports_rounds() && parts_.ledger.has_news() &&
                             parts_.dispatcher.welcomed();
     if (unreported && parts_.delivery->MustReport(calls.times())) parts_.WakeAgent();
-    parts_.received.WaitFor(lock, unreported ? Delivery::kLongestUnreported
-                                             : absl::ToChronoNanoseconds(kLookForCancelled));
+    parts_.received.WaitFor(lock, unreported ? Delivery::kLongestUnreported : transfer::kMaxWait);
   }
 }
 
@@ -114,7 +115,7 @@ absl::Status Session::OnDelivered(absl::Span<const PendingDelivery> deliveries) 
   while (!parts_.LeaseHolds()) {
     if (parts_.IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!parts_.error.ok()) return parts_.error;
-    parts_.received.WaitFor(lock, absl::ToChronoNanoseconds(kLookForCancelled));
+    parts_.received.WaitFor(lock, transfer::kMaxWait);
   }
   if (parts_.dispatcher.leave_sent()) return absl::CancelledError("the iterator was stopped");
   parts_.ledger.OnDelivered(deliveries);
@@ -175,7 +176,7 @@ absl::StatusOr<bool> Session::Commit(const control::Commit& commit) {
                                                       " did not confirm a commit within ",
                                                       absl::FormatDuration(timeout)));
     }
-    parts_.changed.WaitFor(lock, kLookForCancelled);
+    parts_.changed.WaitFor(lock, deadline - BootTime());
   }
   commits.Record(commit, repetition());
   return true;
@@ -189,6 +190,7 @@ void Session::Leave(absl::Duration bound) {
 void Session::SayGoodbye(MutexLock& lock, absl::Duration bound) {
   parts_.dispatcher.BeginLeaving();
   parts_.WakeAgent();  // without a stream, the goodbye goes over the next one
+  parts_.WakeWaiting();
   parts_.changed.WaitFor(lock, bound, [this]() REQUIRES(parts_.mu) {
     return parts_.dispatcher.left() || parts_.dispatcher.over() || !parts_.error.ok();
   });

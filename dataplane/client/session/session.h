@@ -4,8 +4,10 @@
 // docs/threads.md, "A client".
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -77,6 +79,7 @@ class Session final : private GivesElements {
   LinkEvents link_events_{parts_};
   StreamEvents stream_events_{parts_, link_events_};
   SessionAgent agent_{parts_, stream_events_};
+  const std::stop_callback<std::function<void()>> on_stop_;
 };
 
 }  // namespace penstock::client

@@ -29,6 +29,7 @@ bool SessionParts::LeaseHolds() {
 void SessionParts::Fail(const absl::Status& status) {
   if (error.ok()) error = status;
   WakeAgent();
+  WakeWaiting();
 }
 
 void SessionParts::WakeWaiting() {

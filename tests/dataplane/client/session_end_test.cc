@@ -72,6 +72,21 @@ TEST_F(SessionTest, ACommitIsRepeatedOnANewStream) {
   EXPECT_TRUE(*said);
 }
 
+TEST_F(SessionTest, AStopEndsACommit) {
+  ack_mode_ = AckMode::kOnCommit;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  auto committed = std::async(std::launch::async, [&] {
+    return session_->Commit(
+        {.number = 7, .repetitions = {{0, {{kPartition, IndexSet::Of(0, 1)}}}}});
+  });
+  dispatcher_.Heard<control::Commit>();
+  stop_.request_stop();
+  EXPECT_EQ(committed.get().status().code(), absl::StatusCode::kCancelled);
+}
+
 // The last repetition has ended without any element for this session. Elements of the one before
 // are committed only when the dispatcher says so.
 TEST_F(SessionTest, AfterLeavingAnotherRepetitionIsNotCommitted) {
