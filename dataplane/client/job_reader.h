@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/sync/mutex.h"
+#include "control/sync/random.h"
 #include "dataplane/client/job_connection.h"
 #include "dataplane/client/job_sessions.h"
 #include "dataplane/client/registration.h"
