@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/dispatcher_status.h"
 
 namespace penstock::tools {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_join.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/message_parts.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/transfer/transport.h"
 #include "tools/commands.h"

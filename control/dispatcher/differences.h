@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "control/protocol/session_messages.h"
+#include "control/protocol/requests.h"
 #include "control/state/state.h"
 
 namespace penstock::control {

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "control/protocol/message_parts.h"
 #include "control/protocol/messages.h"
-#include "control/protocol/session_messages.h"
 
 namespace penstock::control {
 

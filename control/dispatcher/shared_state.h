@@ -14,8 +14,9 @@
 #include "absl/time/time.h"
 #include "control/dispatcher/core_options.h"
 #include "control/dispatcher/stream_writer.h"
+#include "control/protocol/client_messages.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/heartbeat_counts.h"
 #include "control/state/state.h"
 
 namespace penstock::control {

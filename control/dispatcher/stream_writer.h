@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/worker_messages.h"
 
 namespace penstock::control {
 

@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/dispatcher_status.h"
+#include "control/protocol/heartbeat_counts.h"
+#include "control/protocol/worker_messages.h"
 #include "control/state/state.h"
 
 namespace penstock::control {

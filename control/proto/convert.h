@@ -7,8 +7,10 @@
 #include "control/proto/control.pb.h"
 #include "control/proto/fields.h"
 #include "control/protocol/index_set.h"
+#include "control/protocol/message_parts.h"
+#include "control/protocol/requests.h"
 #include "control/protocol/saved_reading.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/worker_messages.h"
 
 namespace penstock::control {
 

@@ -8,7 +8,11 @@
 
 #include "absl/status/statusor.h"
 #include "control/proto/control.pb.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/dispatcher_status.h"
+#include "control/protocol/message_parts.h"
+#include "control/protocol/requests.h"
+#include "control/protocol/worker_messages.h"
 
 namespace penstock::control {
 

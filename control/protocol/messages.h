@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between the parties of one iteration, as plain values. session_messages.h has the
-// messages on the wire: some are defined in this file, others add the iteration, tokens, addresses
-// and definitions.
+// The messages between the parties of one iteration, as plain values. client_messages.h and
+// worker_messages.h have the messages on the wire: some are defined in this file, others add the
+// iteration, tokens, addresses and definitions.
 #pragma once
 
 #include <compare>

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "control/protocol/index_set.h"
+#include "control/protocol/message_parts.h"
 #include "control/protocol/positions.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/requests.h"
 #include "control/protocol/shard.h"
 
 namespace penstock::control {

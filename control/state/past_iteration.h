@@ -9,7 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/iteration_record.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/message_parts.h"
 
 namespace penstock::control {
 

@@ -23,8 +23,10 @@
 #include "absl/types/span.h"
 #include "control/protocol/iteration_record.h"
 #include "control/protocol/lives.h"
+#include "control/protocol/message_parts.h"
+#include "control/protocol/requests.h"
 #include "control/protocol/saved_reading.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "control/state/past_iteration.h"
 
 namespace penstock::control {

@@ -9,8 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/dispatcher_status.h"
+#include "control/protocol/message_parts.h"
+#include "control/protocol/requests.h"
 #include "control/protocol/saved_reading.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "control/stub/session.h"
 #include "penstock/tls.h"
 

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "control/stub/session.h"
 #include "control/sync/clock.h"
 #include "control/sync/condition.h"

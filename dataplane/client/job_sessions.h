@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "control/protocol/session_messages.h"
+#include "control/protocol/lives.h"
 #include "dataplane/client/session/session.h"
 #include "dataplane/client/session_state/state.h"
 #include "dataplane/dataset/graph/graph.h"

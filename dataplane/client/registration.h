@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/requests.h"
 #include "control/stub/dispatcher_stub.h"
 #include "penstock/dataset.h"
 

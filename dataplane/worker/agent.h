@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "control/observe/event_log.h"
 #include "control/observe/wait_lines.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/sync/clock.h"
 #include "control/sync/condition.h"

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/heartbeat_counts.h"
+#include "control/protocol/requests.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/graph/split.h"

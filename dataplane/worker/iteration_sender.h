@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/message_parts.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/polling.h"
 #include "dataplane/transfer/transport.h"

@@ -9,9 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/message_parts.h"
 #include "control/protocol/positions.h"
 #include "control/protocol/rounds.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/permits.h"
 

@@ -11,7 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/heartbeat_counts.h"
+#include "control/protocol/message_parts.h"
+#include "control/protocol/worker_messages.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/engine/node_iterator.h"

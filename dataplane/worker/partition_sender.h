@@ -11,8 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/message_parts.h"
 #include "control/protocol/sender.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "control/sync/mutex.h"
 #include "dataplane/worker/iteration_sender.h"
 #include "dataplane/worker/iteration_sink.h"

@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "control/env/files.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/engine/read_ahead.h"
 #include "dataplane/dataset/expr/python_host.h"

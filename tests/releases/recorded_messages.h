@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/message_parts.h"
+#include "control/protocol/worker_messages.h"
 
 namespace penstock::control {
 

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/dispatcher_status.h"
+#include "control/protocol/heartbeat_counts.h"
 
 namespace penstock::control {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
 
 namespace penstock::control {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "control/protocol/session_messages.h"
+#include "control/protocol/dispatcher_status.h"
 
 namespace penstock::control {
 

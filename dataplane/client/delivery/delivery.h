@@ -15,8 +15,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/protocol/client_messages.h"
 #include "control/protocol/receiver.h"
-#include "control/protocol/session_messages.h"
 #include "dataplane/client/delivery/other_consumers.h"
 #include "dataplane/client/delivery/received_element.h"
 #include "dataplane/client/session_state/credit_manager.h"

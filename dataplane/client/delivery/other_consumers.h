@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
 #include "dataplane/client/session_state/session_options.h"
 #include "penstock/lost_consumers.h"
 

@@ -8,7 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/message_parts.h"
 #include "dataplane/client/session_state/state.h"
 
 namespace penstock::client {

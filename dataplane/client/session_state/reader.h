@@ -9,7 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/message_parts.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/transport.h"
 #include "penstock/ids.h"

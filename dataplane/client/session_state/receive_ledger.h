@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/message_parts.h"
 #include "control/protocol/receiver.h"
-#include "control/protocol/session_messages.h"
 #include "dataplane/client/session_state/state.h"
 #include "dataplane/dataset/engine/pending_deliveries.h"
 

@@ -7,7 +7,7 @@
 #include <stop_token>
 
 #include "control/observe/event_log.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/requests.h"
 #include "dataplane/client/session_state/delivery_fields.h"
 #include "dataplane/client/session_state/state.h"
 #include "dataplane/memory/pool.h"

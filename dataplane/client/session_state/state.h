@@ -12,10 +12,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/protocol/client_messages.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/job_terms.h"
+#include "control/protocol/message_parts.h"
 #include "control/protocol/restore.h"
-#include "control/protocol/session_messages.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "penstock/ids.h"
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
 
 namespace penstock::client {
 

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "control/observe/metrics.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/heartbeat_counts.h"
 #include "control/sync/clock.h"
 
 namespace penstock::client {

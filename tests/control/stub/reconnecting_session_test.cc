@@ -7,7 +7,8 @@
 #include <new>
 
 #include "absl/time/clock.h"
-#include "control/protocol/session_messages.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/worker_messages.h"
 #include "control/stub/session.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

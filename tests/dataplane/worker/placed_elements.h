@@ -2,7 +2,7 @@
 // Elements of a placed partition.
 #pragma once
 
-#include "control/protocol/session_messages.h"
+#include "control/protocol/message_parts.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/transfer/transport.h"
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dispatcher's report about its datasets, jobs, workers and links, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "control/protocol/heartbeat_counts.h"
+#include "control/protocol/job_terms.h"
+#include "control/protocol/lives.h"
+#include "control/protocol/message_parts.h"
+#include "penstock/ids.h"
+#include "penstock/iterator.h"
+
+namespace penstock::control {
+
+struct DatasetStatus {
+  std::string dataset_id;
+  uint64_t fingerprint = 0;
+  std::string spec_text;
+  Cardinality cardinality = kUnknown;
+  int64_t definition_bytes = 0;
+  int64_t jobs = 0;                                   // jobs that read it
+  absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a job reads it
+};
+
+struct PartitionStatus {
+  PartitionId partition;
+  Placement placement;
+  WorkerId worker;  // none while it moves or waits for a worker
+  bool ended = false;
+  int64_t elements = -1;  // its last index + 1, once it ended
+  int64_t splits_given = 0;
+  int64_t received = 0;   // known to be received, over all clients
+  int64_t committed = 0;  // in histories for good
+  std::string waits_for;  // why it is not placed; empty if it is
+};
+
+struct IterationStatus {
+  IterationId iteration;
+  int64_t repetition = 0;
+  bool closed = false;    // clients see the end
+  bool finished = false;  // all is committed
+  std::vector<Reader> readers;
+  std::vector<PartitionStatus> partitions;
+  std::string owed;  // the elements that no client has; empty: none
+  // The consumers that the rounds of a coordinated read, or readers of order kDeterministic, wait
+  // for; empty: none.
+  std::string waits_for;
+};
+
+// How many workers keep a job's trainers fed, from rates in elements of the job.
+struct JobFeed {
+  double wanted_per_s = 0;  // by all its trainers if they never waited; 0: unknown
+  double worker_per_s = 0;  // of a worker that serves this job only; 0: unknown
+  double busy = 0;          // the share of their time in which its trainers did not wait (AU)
+  double workers = 0;       // needed, if it were the only job; 0: no estimate
+  friend bool operator==(const JobFeed&, const JobFeed&) = default;
+};
+
+enum class JobPhase : uint8_t { kActive = 0, kFinished = 1, kCancelled = 2 };
+
+struct JobStatus {
+  JobId job;
+  std::string name;
+  std::string run_id;
+  std::string dataset_id;
+  JobTerms terms;
+  uint64_t seed = 0;
+  JobPhase phase = JobPhase::kActive;
+  std::vector<IterationStatus> iterations;  // without the earlier ones
+  // Finished iterations that nobody is connected to any more, except the last hundred.
+  int64_t earlier_iterations = 0;
+  int64_t earlier_elements = 0;
+  std::string slowed_by;  // the job's quota if it slows the job down; else empty
+  JobFeed feed;
+  absl::Duration unread_for;                          // zero: a client reads it
+  absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a client reads it
+};
+
+struct WorkerStatus {
+  WorkerId worker;
+  std::string address;
+  int32_t permits = 0;
+  int32_t partitions = 0;
+  bool draining = false;
+  bool connected = false;
+  absl::Duration silent_for;  // since its last heartbeat
+};
+
+// One link, as of the client's last heartbeat.
+struct LinkStatus {
+  ClientId client;
+  IterationId iteration;
+  std::string job;     // its name
+  std::string worker;  // its address; empty if it is gone
+  LinkCounts counts;
+  double elements_per_s = 0;  // since the previous heartbeat; 0 at the first
+  double bytes_per_s = 0;
+};
+
+// A worker's work for a dataset, as of its last heartbeat.
+struct WorkStatus {
+  WorkerId worker;
+  std::string address;
+  DatasetWork work;
+};
+
+struct DispatcherStatus {
+  Term term;
+  VersionRange version;
+  std::string release;  // "0.1.0"
+  std::string journal;  // "memory", "sqlite:<path>"
+  uint64_t journal_sequence = 0;
+  std::vector<DatasetStatus> datasets;
+  std::vector<JobStatus> jobs;
+  std::vector<WorkerStatus> workers;
+  std::vector<LinkStatus> links;  // of the sessions that are connected
+  std::vector<WorkStatus> work;   // of the workers that are connected
+  int64_t wanted_workers = 0;     // to keep the trainers of all jobs fed; 0: no estimate
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types that several messages contain, such as a partition and a set of its elements.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "control/protocol/index_set.h"
+#include "control/protocol/messages.h"
+#include "penstock/ids.h"
+
+namespace penstock::control {
+
+// The control protocol versions of this release: any in [min, max].
+struct VersionRange {
+  uint32_t min = 2;
+  uint32_t max = 2;
+  friend bool operator==(const VersionRange&, const VersionRange&) = default;
+};
+
+// A partition of any iteration.
+struct PartitionKey {
+  IterationId iteration;
+  PartitionId partition;
+  friend auto operator<=>(const PartitionKey&, const PartitionKey&) = default;
+};
+
+// A partition under one assignment.
+struct PlacedPartition {
+  IterationId iteration;
+  PartitionId partition;
+  Placement placement;
+  uint64_t journal = 0;  // of the assignment (Life); the numbers are valid in this journal only
+  friend auto operator<=>(const PlacedPartition&, const PlacedPartition&) = default;
+};
+
+// A transport that a worker offers; the dispatcher passes it on unread.
+struct TransferOffer {
+  std::string protocol;
+  std::string address;
+  std::string compatibility;
+  int32_t preference = 0;  // 1, 2, …: the place of the protocol in the worker's config
+  friend bool operator==(const TransferOffer&, const TransferOffer&) = default;
+};
+
+// Splits of one provider and repetition that belong to a partition: numbers[i] is its split number
+// `first_ordinal + i`.
+struct SplitRun {
+  int32_t provider = 0;
+  int64_t repetition = 0;
+  int64_t first_ordinal = 0;
+  std::vector<int64_t> numbers;
+  bool no_more = false;  // nothing follows the last of `numbers`
+  friend bool operator==(const SplitRun&, const SplitRun&) = default;
+};
+
+using protocol::Reader;  // its `consumer` is not part of its identity
+
+// A set of indices of one partition of the session's iteration.
+struct PartitionIndices {
+  PartitionId partition;
+  IndexSet indices;
+  friend bool operator==(const PartitionIndices&, const PartitionIndices&) = default;
+};
+
+using PartitionReport = protocol::Report;
+
+}  // namespace penstock::control

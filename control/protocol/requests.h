@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to the dispatcher about datasets and jobs, and their answers, as plain values. Each is a
+// call of its own, outside of the streams of clients and workers.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/protocol/job_terms.h"
+#include "penstock/ids.h"
+#include "penstock/iterator.h"
+
+namespace penstock::control {
+
+// A repeated request with the same number from the same process gets the same answer, even from a
+// restarted dispatcher. Zero: not repeatable.
+struct RequestId {
+  Incarnation incarnation;
+  uint64_t counter = 0;
+  friend auto operator<=>(const RequestId&, const RequestId&) = default;
+};
+
+// The fingerprint of one node of a dataset, in topological order.
+struct NodeFingerprint {
+  std::string name;
+  uint64_t fingerprint = 0;
+  friend bool operator==(const NodeFingerprint&, const NodeFingerprint&) = default;
+};
+
+// A source that can be divided. Providers are numbered by their place in the plan.
+struct SplitProvider {
+  std::string node;
+  int64_t count = 0;  // splits of one repetition
+  bool shuffled = false;
+  std::optional<uint64_t> seed;    // of the permutation; absent: from the iteration's seed
+  std::vector<std::string> files;  // of a source of files: in split order
+  bool by_file = false;  // a split is one or several files, so that mode FILE can divide it
+  friend bool operator==(const SplitProvider&, const SplitProvider&) = default;
+};
+
+// The part of a dataset that the dispatcher reads; it passes the definition on unread.
+struct DatasetSummary {
+  uint64_t fingerprint = 0;
+  uint64_t spec_fingerprint = 0;
+  std::string spec_text;  // as Spec::ToString() prints it
+  Cardinality cardinality = kUnknown;
+  bool ends = false;  // certainly, even if the number of elements is unknown
+  std::vector<NodeFingerprint> nodes;
+  std::vector<SplitProvider> plan;  // made where the files can be read
+  friend bool operator==(const DatasetSummary&, const DatasetSummary&) = default;
+};
+
+struct RegisterDatasetRequest {
+  RequestId request;
+  std::string dataset_id;  // empty: chosen by the dispatcher
+  bool replace = false;    // replaces a different definition under dataset_id
+  std::string name_space;  // of an id chosen by the dispatcher; empty: "default"
+  std::string definition;
+  DatasetSummary summary;
+};
+
+struct RegisterDatasetAnswer {
+  std::string dataset_id;
+  bool existed = false;  // an equal definition had this id
+  friend bool operator==(const RegisterDatasetAnswer&, const RegisterDatasetAnswer&) = default;
+};
+
+struct GetDatasetAnswer {
+  std::string dataset_id;
+  std::string definition;
+  DatasetSummary summary;
+};
+
+struct GetOrCreateJobRequest {
+  RequestId request;
+  std::string name;    // empty: a job of this request's own
+  std::string run_id;  // a finished name may be requested again under a different run_id
+  std::string dataset_id;
+  // The fingerprint of the registered dataset; absent: any dataset with this id.
+  std::optional<uint64_t> dataset_fingerprint;
+  JobTerms terms;
+  std::optional<uint64_t> seed;  // absent: drawn by the dispatcher, and journaled
+  std::string name_space;        // of a name chosen by the dispatcher; empty: "default"
+};
+
+struct JobAnswer {
+  JobId job;
+  std::string name;   // also of an anonymous job
+  std::string token;  // authorises its data links
+  std::string dataset_id;
+  uint64_t seed = 0;
+  bool existed = false;
+  friend bool operator==(const JobAnswer&, const JobAnswer&) = default;
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages between the dispatcher and a worker, as plain values. Messages about one iteration
+// alone are in messages.h. Their order: docs/protocol.md; why they suffice: docs/exactly_once.md.
+//
+// client_messages.h explains the streams, and "up" and "down" messages.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/protocol/heartbeat_counts.h"
+#include "control/protocol/index_set.h"
+#include "control/protocol/job_terms.h"
+#include "control/protocol/lives.h"
+#include "control/protocol/message_parts.h"
+#include "control/protocol/messages.h"
+#include "control/protocol/shard.h"
+#include "penstock/ids.h"
+
+namespace penstock::control {
+
+// --- Up ------------------------------------------------------------------------------
+
+struct WorkerHello {
+  WorkerId worker;  // random, new in every process
+  VersionRange version;
+  std::string address;
+  std::vector<TransferOffer> offers;
+  std::vector<std::string> tags;
+  int32_t permits = 1;
+  std::vector<PlacedPartition> held;  // its partitions, after a broken stream
+  Incarnation process;
+  Heard heard;
+  friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
+};
+
+struct WorkerHeartbeat {
+  uint64_t counter = 0;
+  std::vector<DatasetWork> work;  // of the datasets that it has
+  std::vector<IterationWork> iterations;
+  friend bool operator==(const WorkerHeartbeat&, const WorkerHeartbeat&) = default;
+};
+
+// Asks for the splits from `first_ordinal` on. Repeated after a reconnect; splits that were given
+// out stay given.
+struct SplitRequest {
+  PlacedPartition of;
+  int32_t provider = 0;
+  int64_t repetition = 0;
+  int64_t first_ordinal = 0;
+  int32_t wanted = 1;  // the dispatcher may give fewer, at least one
+  friend bool operator==(const SplitRequest&, const SplitRequest&) = default;
+};
+
+// The first split of a provider that a replay from a bookmark still needs.
+struct SplitMark {
+  int32_t provider = 0;
+  int64_t repetition = 0;
+  int64_t ordinal = 0;
+  friend bool operator==(const SplitMark&, const SplitMark&) = default;
+};
+
+// A saved position: a replay from it yields `index` first.
+struct Bookmark {
+  PlacedPartition of;
+  Index index = 0;
+  std::string position;
+  std::vector<SplitMark> splits;  // empty: unknown
+  friend bool operator==(const Bookmark&, const Bookmark&) = default;
+};
+
+// Everything outside `skip` has been sent and nothing is in doubt.
+struct Ended {
+  PlacedPartition of;
+  Index elements = 0;  // last index + 1
+  friend bool operator==(const Ended&, const Ended&) = default;
+};
+
+// The partition cannot run here at all (not an error of one element).
+struct PartitionFailed {
+  PlacedPartition of;
+  absl::Status status;
+  friend bool operator==(const PartitionFailed&, const PartitionFailed&) = default;
+};
+
+// After SIGTERM: give this worker's partitions to others, then send Drained.
+struct Drain {
+  friend bool operator==(const Drain&, const Drain&) = default;
+};
+
+// The worker stops; everything that it still has is lost.
+struct WorkerLeave {
+  friend bool operator==(const WorkerLeave&, const WorkerLeave&) = default;
+};
+
+// In a coordinated read: everything has been produced. The last `elements` mod num_consumers
+// elements are held back until an AllowRows has their `remainder`.
+struct AtEnd {
+  PlacedPartition of;
+  Index elements = 0;
+  friend bool operator==(const AtEnd&, const AtEnd&) = default;
+};
+
+using WorkerUp = std::variant<WorkerHello, WorkerHeartbeat, SplitRequest, Bookmark, Ended,
+                              PartitionFailed, Drain, WorkerLeave, AtEnd>;
+
+// --- Down ----------------------------------------------------------------------------
+
+struct WorkerWelcome {
+  Life life;
+  absl::Duration heartbeat_interval;
+  friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
+};
+
+struct WorkerHeartbeatAnswer {
+  uint64_t counter = 0;
+  friend bool operator==(const WorkerHeartbeatAnswer&, const WorkerHeartbeatAnswer&) = default;
+};
+
+// Run this partition. Accepted only if its placement is higher than the one held; the same
+// placement again changes nothing.
+struct Assign {
+  PlacedPartition of;
+  JobId job;
+  std::string token;
+  std::string dataset_id;
+  uint64_t dataset_edition = 0;  // of the definition, among those that had this id
+  JobTerms terms;
+  ShardOf shard;  // FILE, DATA, HINT
+  int64_t repetition = 0;
+  uint64_t seed = 0;  // of the iteration; below the cut it is mixed with the partition
+  IndexSet skip;
+  Index bookmark_index = 0;  // the index of `bookmark`; 0 and empty: the start
+  std::string bookmark;
+  std::vector<SplitRun> splits;  // given before, from each provider's first retained ordinal on
+  std::vector<Reader> readers;
+  // For a coordinated read; AllowRows brings more of both. Under order kDeterministic a row is one
+  // element.
+  int64_t rows = 0;
+  std::optional<protocol::Remainder> remainder;
+  // How many elements are produced and dropped before index 0, or after the bookmark at index 0.
+  int64_t lead = 0;
+  // For order kDeterministic with several consumers: which consumer an element is for.
+  std::optional<protocol::Positions> positions;
+  // For a coordinated read: produced although it is sent to no reader, because pads are copies of
+  // it. Not in `skip`.
+  std::optional<Index> copied;
+  friend bool operator==(const Assign&, const Assign&) = default;
+};
+
+// Serve this reader too. Ignored for a placement that is not held. There is no RemoveReader,
+// because the partition is placed again whenever a reader leaves.
+struct AddReader {
+  PlacedPartition of;
+  Reader reader;
+  friend bool operator==(const AddReader&, const AddReader&) = default;
+};
+
+// In a coordinated read: rows below `rows` may be sent. If the partition ends, `remainder` tells
+// where its elements after the whole rows belong. Under order kDeterministic: elements below `rows`
+// may be sent.
+struct AllowRows {
+  PlacedPartition of;
+  int64_t rows = 0;
+  std::optional<protocol::Remainder> remainder;
+  friend bool operator==(const AllowRows&, const AllowRows&) = default;
+};
+
+// Stop working on it, at this placement or a lower one.
+struct Unassign {
+  PlacedPartition of;
+  friend bool operator==(const Unassign&, const Unassign&) = default;
+};
+
+// Answers SplitRequest. Has numbers, no_more, or both.
+struct Splits {
+  PlacedPartition of;
+  SplitRun run;
+  friend bool operator==(const Splits&, const Splits&) = default;
+};
+
+// All partitions are placed elsewhere; the worker may exit.
+struct Drained {
+  friend bool operator==(const Drained&, const Drained&) = default;
+};
+
+// The worker is refused: it was declared dead, or speaks a different version. The stream then
+// closes. A worker that was declared dead starts again under a new WorkerId.
+struct WorkerRefused {
+  absl::Status status;
+  friend bool operator==(const WorkerRefused&, const WorkerRefused&) = default;
+};
+
+using WorkerDown = std::variant<WorkerWelcome, WorkerHeartbeatAnswer, Assign, AddReader, Unassign,
+                                Splits, Drained, WorkerRefused, AllowRows>;
+
+}  // namespace penstock::control
