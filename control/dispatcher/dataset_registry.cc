@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
-#include "control/dispatcher/refusals.h"
+#include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/transaction.h"
 #include "control/protocol/scoped_name.h"
 #include "include/status_macros.h"

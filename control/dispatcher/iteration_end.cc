@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/iteration_end.h"
 
-#include "control/dispatcher/peer_messages.h"
+#include "control/dispatcher/messages/peer_messages.h"
 #include "control/dispatcher/transaction.h"
 
 namespace penstock::control {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
-#include "control/dispatcher/refusals.h"
 #include "control/dispatcher/session_manager.h"
 #include "control/dispatcher/transaction.h"
 #include "include/status_macros.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/refusals.h"
+#include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/session_manager.h"
 #include "control/dispatcher/transaction.h"
 

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/iteration_end.h"
+#include "control/dispatcher/messages/peer_messages.h"
+#include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
-#include "control/dispatcher/peer_messages.h"
-#include "control/dispatcher/refusals.h"
 #include "control/observe/fail_point.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/invariant.h"
@@ -242,7 +242,10 @@ struct Transaction::MessageRouter {
   }
 
   void operator()(const protocol::Welcome& m) const {
-    SendToClient(m.client, m.incarnation, WelcomeOf(txn.shared_, iteration, m));
+    Welcome welcome = WelcomeOf(txn.shared_.state, iteration, m);
+    welcome.heartbeat_interval = txn.shared_.options.heartbeat_interval;
+    welcome.lease = txn.shared_.options.client_timeout;
+    SendToClient(m.client, m.incarnation, std::move(welcome));
     txn.NotifyMembership(iteration.id, m.client);
     if (SharesBytes(txn.shared_.state, iteration))
       txn.NotifyMembership(iteration.id);  // the other shares become smaller

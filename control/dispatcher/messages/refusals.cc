@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/refusals.h"
+#include "control/dispatcher/messages/refusals.h"
 
 #include <algorithm>
 

@@ -3,13 +3,17 @@
 // with what these messages contain. Pure.
 #pragma once
 
-#include "control/dispatcher/shared_state.h"
+#include "control/protocol/client_messages.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
+#include "control/protocol/worker_messages.h"
+#include "control/state/state.h"
 
 namespace penstock::control {
 
 PlacedPartition PlacedBy(const State& state, IterationId iteration, PartitionId partition,
                          Placement placement);
-Welcome WelcomeOf(const SharedState& shared, const IterationState& iteration,
+// Without the times of the session.
+Welcome WelcomeOf(const State& state, const IterationState& iteration,
                   const protocol::Welcome& welcome);
 Assign AssignOf(const State& state, const IterationState& iteration,
                 const protocol::Assign& assign);

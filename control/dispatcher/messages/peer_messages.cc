@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/peer_messages.h"
+#include "control/dispatcher/messages/peer_messages.h"
 
 #include <algorithm>
 #include <set>
@@ -12,16 +12,14 @@ PlacedPartition PlacedBy(const State& state, IterationId iteration, PartitionId 
   return {iteration, partition, placement, state.lives.back().life.journal};
 }
 
-Welcome WelcomeOf(const SharedState& shared, const IterationState& iteration,
+Welcome WelcomeOf(const State& state, const IterationState& iteration,
                   const protocol::Welcome& welcome) {
-  const JobRecord& job = shared.state.jobs.at(iteration.job);
+  const JobRecord& job = state.jobs.at(iteration.job);
   Welcome to{.iteration = iteration.id,
-             .life = shared.state.lives.back().life,
+             .life = state.lives.back().life,
              .token = job.token,
              .seed = job.seed,
-             .terms = job.terms,
-             .heartbeat_interval = shared.options.heartbeat_interval,
-             .lease = shared.options.client_timeout};
+             .terms = job.terms};
   const protocol::Positions positions = protocol::PositionsOf(iteration.record);
   const auto reader = iteration.record.FindReader(welcome.client);
   const int64_t consumer = iteration.record.has_order_consumers() && reader
