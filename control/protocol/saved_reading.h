@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/protocol/index_set.h"
+#include "control/protocol/lives.h"
 #include "control/protocol/message_parts.h"
 #include "control/protocol/positions.h"
 #include "control/protocol/requests.h"

@@ -9,7 +9,9 @@
 
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/iteration_record.h"
+#include "control/protocol/job_terms.h"
 #include "control/protocol/message_parts.h"
+#include "control/protocol/shard.h"
 
 namespace penstock::control {
 
