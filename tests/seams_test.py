@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that time, waiting, threads and randomness enter the service by one seam each, and that a
+"""Checks that time, waiting, threads, randomness, files and sockets enter the service by one seam each, and that a
 process has no other variables than those that are listed (docs/architecture.md, "Seams").
 
 A row of SEAMS names the files of a seam and the raw names that only these files may use. The table
@@ -23,6 +23,8 @@ METRIC = re.compile(r"static (Counters?|Gauge|Histogram)\b")
 
 GATE = "dataplane/transfer/gate.h"  # for transports outside the tree too; on one thread it never waits
 JOIN = "dataplane/client/job_connection.cc"  # joins a job on a thread of std::async
+TOML = "control/settings/toml_file.cc"  # control/env depends on the settings
+PAGEMAP = "dataplane/memory/slot_segment.cc"  # asks the kernel about this process's memory
 # seam -> (its files, and those that need the raw names; the raw names, as a regular expression)
 SEAMS = {
     "control/sync/clock.h": (
@@ -46,6 +48,16 @@ SEAMS = {
     "control/sync/random.h": (
         {"control/sync/random.h", "control/sync/random.cc"},
         r"\brandom_device\b|\bgetrandom\b|\bgetentropy\b|absl::BitGen|\bs?rand\(\)",
+    ),
+    "control/env/disk.h": (
+        {"control/env/local_disk.cc", "control/env/local_files.cc", TOML, PAGEMAP},
+        r"\b[io]?fstream\b|\bopen\([^)]*\bO_|(?<![\w.>])(f?open(at|dir)|fopen|f(data)?sync|unlink|rename|mkdir|flock|mkstemp)\("
+        r"|\bdirectory_iterator\b|filesystem::(copy|create|remove|rename|resize)\w*\(",
+    ),
+    "dataplane/transfer/transport.h": (
+        {"dataplane/transfer/tcp/socket.cc", "dataplane/transfer/shm/socket.cc", "control/observe/page_server.cc",
+         "control/dispatcher/server/probe.cc"},
+        r"(?<![\w.>])(socket|connect|bind|listen|accept4|getaddrinfo)\(",
     ),
 }
 SEAMS = {seam: (files, re.compile(raw)) for seam, (files, raw) in SEAMS.items()}
@@ -96,6 +108,8 @@ def self_test():
         "control/sync/thread.h": "std::thread thread([] {});",
         "control/sync/mutex.h": "std::mutex mu_;",
         "control/sync/random.h": "std::random_device device;",
+        "control/env/disk.h": "rename(a, b);",
+        "dataplane/transfer/transport.h": "const int fd = ::socket(AF_INET, SOCK_STREAM, 0);",
     }
     good = '// std::mutex\nauto text = "std::thread";\nint64_t Now();\n'
     with tempfile.TemporaryDirectory() as folder:
