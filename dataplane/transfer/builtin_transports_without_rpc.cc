@@ -10,8 +10,8 @@ namespace penstock::transfer {
 
 std::vector<std::unique_ptr<Transport>> BuiltinTransports() {
   std::vector<std::unique_ptr<Transport>> transports;
-  transports.push_back(MakeLocalTransport());
-  transports.push_back(MakeShmTransport());
+  transports.push_back(local::MakeLocalTransport());
+  transports.push_back(shm::MakeShmTransport());
   transports.push_back(MakeUcxTransport());
   transports.push_back(MakeTcpTransport());
   return transports;

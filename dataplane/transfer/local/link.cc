@@ -6,7 +6,7 @@
 #include "control/sync/mutex.h"
 #include "dataplane/element/block.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::local {
 namespace {
 
 class LocalSendLink : public SendLink {
@@ -191,4 +191,4 @@ void LocalLink::NotifyEnded() {
   all_notified_.NotifyAll();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::local

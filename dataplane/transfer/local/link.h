@@ -14,7 +14,7 @@
 #include "dataplane/transfer/local/mailbox.h"
 #include "dataplane/transfer/transport.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::local {
 
 class LocalLink : public std::enable_shared_from_this<LocalLink> {
  public:
@@ -83,4 +83,4 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   Mailbox<ToWorker> to_worker_;
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::local

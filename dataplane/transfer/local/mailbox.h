@@ -13,7 +13,7 @@
 #include "control/sync/thread.h"
 #include "dataplane/transfer/fifo.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::local {
 
 // Thread-safe. Event is default-constructible and movable.
 template <class Event>
@@ -72,4 +72,4 @@ class Mailbox {
   ThreadId runner_ GUARDED_BY(mu_);
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::local

@@ -13,7 +13,7 @@
 #include "control/sync/random.h"
 #include "dataplane/transfer/local/link.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::local {
 namespace {
 
 // The part of a listener that pending dials may still use after it is destroyed.
@@ -164,4 +164,4 @@ std::unique_ptr<Transport> MakeLocalTransport() {
   return std::make_unique<LocalTransport>();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::local

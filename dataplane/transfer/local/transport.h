@@ -6,8 +6,8 @@
 
 #include "dataplane/transfer/transport.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::local {
 
 std::unique_ptr<Transport> MakeLocalTransport();
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::local

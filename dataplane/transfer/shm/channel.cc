@@ -5,7 +5,7 @@
 
 #include "control/sync/mutex.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 ControlMemory& In(const SharedSegment& control) {
@@ -93,4 +93,4 @@ void Channel::RingDoorbell() {
   if (doorbell_ != nullptr) doorbell_->Send(PacketKind::kRing).IgnoreError();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

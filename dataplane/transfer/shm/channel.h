@@ -15,7 +15,7 @@
 #include "dataplane/transfer/shm/ring.h"
 #include "dataplane/transfer/shm/socket.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // The state that one side announces, in shared memory.
 struct SideMemory {
@@ -74,4 +74,4 @@ class Channel {
   const PacketSocket* doorbell_ GUARDED_BY(doorbell_mu_) = nullptr;
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

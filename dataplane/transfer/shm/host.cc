@@ -10,7 +10,7 @@
 #include "control/env/disk.h"
 #include "dataplane/transfer/shm/send_end.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 std::string FirstLine(const char* path) {
@@ -55,4 +55,4 @@ absl::Status CheckSameHost(std::string_view theirs, std::string_view ours) {
   return absl::OkStatus();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

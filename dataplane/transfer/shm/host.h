@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // Describes this process: protocol version, machine (boot), namespaces, user.
 std::string DescribeHost();
@@ -16,4 +16,4 @@ std::string DescribeHost();
 // NotFound with the difference.
 absl::Status CheckSameHost(std::string_view theirs, std::string_view ours);
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

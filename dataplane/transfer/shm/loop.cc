@@ -12,7 +12,7 @@
 #include "dataplane/transfer/polling.h"
 #include "include/status_macros.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 constexpr uint64_t kPidfdBit = 1;
@@ -133,4 +133,4 @@ bool Loop::HandleDescriptors() {
   return count > 0;
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

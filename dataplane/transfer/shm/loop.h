@@ -14,7 +14,7 @@
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/transfer/event_loop.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 class Loop final : public EventLoop {
  public:
@@ -92,4 +92,4 @@ class Loop final : public EventLoop {
   std::vector<Served> new_ GUARDED_BY(mu_);
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -16,7 +16,7 @@
 #include "dataplane/transfer/shm/send_end.h"
 #include "include/status_macros.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 // How many words are read before other links are served.
@@ -374,4 +374,4 @@ void ReceiveEnd::OnDropped() {
   pidfd_.Reset();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

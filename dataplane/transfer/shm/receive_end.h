@@ -21,7 +21,7 @@
 #include "dataplane/transfer/shm/socket.h"
 #include "dataplane/transfer/transport.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<ReceiveEnd> {
  public:
@@ -90,4 +90,4 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
   std::vector<Element> frame_elements_;  // of the current frame; empty between two events
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

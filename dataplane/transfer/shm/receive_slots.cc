@@ -10,7 +10,7 @@
 #include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 static_assert(kMaxSlots <= 1u << kSlotInSegmentBits);
@@ -155,4 +155,4 @@ void ReceiveSlots::LetGoOfHold() {
   hold_.Reset();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -18,7 +18,7 @@
 #include "dataplane/transfer/shm/word.h"
 #include "penstock/loan.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // The slots of the client's segments, or of the worker's; there is one object for each of the two.
 // Keeps itself alive until the last slot that is here has been returned.
@@ -97,4 +97,4 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   std::shared_ptr<ReceiveSlots> self_ GUARDED_BY(mu_);
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // Two cache lines: x86 fetches lines in pairs, and neither side may stall on a line that the other
 // writes.
@@ -70,4 +70,4 @@ class RingReader {
   uint64_t written_ = 0;  // as last seen
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

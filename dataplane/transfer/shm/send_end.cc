@@ -13,7 +13,7 @@
 #include "dataplane/transfer/send_handle.h"
 #include "include/status_macros.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 // The time limit for the greeting, which a client sends immediately after connecting.
@@ -311,4 +311,4 @@ void SendEnd::OnDropped() {
   if (on_over) on_over();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -15,7 +15,7 @@
 #include "dataplane/transfer/shm/socket.h"
 #include "dataplane/transfer/transport.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 inline constexpr uint64_t kShmVersion = 2;
 
@@ -85,4 +85,4 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   std::atomic<bool> closing_{false};  // the sender is closed, to be reported to the client
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -14,7 +14,7 @@
 #include "include/status_macros.h"
 #include "penstock/check.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 // Slots that a client still had when its link ended.
@@ -173,4 +173,4 @@ void SendShared::HandOver(Loop& loop, const Descriptor& peer) {
   loop.Add(std::move(left), hold_fd, pidfd_fd);
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -18,7 +18,7 @@
 #include "dataplane/transfer/shm/word.h"
 #include "penstock/loan.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // Not thread-safe.
 class SendShared {
@@ -72,4 +72,4 @@ class SendShared {
   Descriptor theirs_;  // the other end: sent with each kShared, shut down by the client
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

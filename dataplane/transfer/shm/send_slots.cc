@@ -12,7 +12,7 @@
 #include "include/status_macros.h"
 #include "penstock/check.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 // This many bytes of completely free segments with slots of a different size are kept.
@@ -247,4 +247,4 @@ PoolCounters SendSlots::counters() const {
           .bytes_lent = counters_.bytes_lent};
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -23,7 +23,7 @@
 #include "dataplane/transfer/shm/word.h"
 #include "penstock/loan.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // A pool for elements that can be sent without a copy. It lends other memory if no slot is free.
 // Keeps itself alive until the last slot that is held here has been returned.
@@ -117,4 +117,4 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   std::shared_ptr<SendSlots> self_ GUARDED_BY(mu_);
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -7,7 +7,7 @@
 #include "dataplane/memory/free_slots.h"
 #include "dataplane/transfer/message.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 // A segment may have this many times the bytes that this release would use for the requested slots,
@@ -77,4 +77,4 @@ void SlotDemand::AskFor(const SlotRoom& room, uint64_t slots) {
   asked_ = {room, slots, kAskedSlack * LayoutFor(room.bytes, slots).bytes()};
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

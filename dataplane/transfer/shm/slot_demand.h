@@ -13,7 +13,7 @@
 #include "dataplane/transfer/shm/word.h"
 #include "dataplane/transfer/transport.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // The room that a message takes in a slot, and the kind of word that announces it.
 struct SlotRoom {
@@ -60,4 +60,4 @@ class SlotDemand {
   std::map<size_t, int> asks_on_miss_;  // by bytes of a body
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -10,7 +10,7 @@
 #include "dataplane/transfer/message.h"
 #include "include/status_macros.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 // Returns the kind of word for a block that had to be copied.
@@ -234,4 +234,4 @@ std::vector<Sent> SlotSender::TakeUnconfirmed(const Descriptor& peer) {
   return queue_.TakeUnconfirmed();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

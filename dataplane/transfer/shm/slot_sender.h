@@ -25,7 +25,7 @@
 #include "dataplane/transfer/shm/slot_demand.h"
 #include "dataplane/transfer/shm/socket.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 class SlotSender {
  public:
@@ -111,4 +111,4 @@ class SlotSender {
   SendShared shared_ GUARDED_BY(mu_);
 };
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

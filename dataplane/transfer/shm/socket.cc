@@ -22,7 +22,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 constexpr uint32_t kPacketMagic = 0x314d5350;  // "PSM1", little endian
@@ -207,4 +207,4 @@ absl::StatusOr<PacketSocket> AcceptFrom(int listener) {
   }
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

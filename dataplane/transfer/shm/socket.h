@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "dataplane/memory/descriptor.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // Numbers are never reused for a different packet.
 enum class PacketKind : uint32_t {
@@ -98,4 +98,4 @@ absl::StatusOr<Descriptor> ListenAt(std::string_view name);
 // queued. PermissionDenied for another user's connection, which is closed.
 absl::StatusOr<PacketSocket> AcceptFrom(int listener);
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

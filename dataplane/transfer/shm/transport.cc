@@ -21,7 +21,7 @@
 #include "dataplane/transfer/shm/socket.h"
 #include "include/status_macros.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 constexpr char kScheme[] = "shm:";
@@ -209,4 +209,4 @@ std::unique_ptr<Transport> MakeShmTransport() {
   return std::make_unique<ShmTransport>();
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -7,8 +7,8 @@
 
 #include "dataplane/transfer/transport.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 std::unique_ptr<Transport> MakeShmTransport();
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // Numbers are never reused for a different word.
 enum class WordKind : uint8_t {
@@ -72,4 +72,4 @@ inline int64_t CountOf(uint64_t word) {
   return static_cast<int64_t>(word & static_cast<uint64_t>(kMaxCount));
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

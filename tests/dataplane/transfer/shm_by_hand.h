@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/dataplane/transfer/ends.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 
 // Returns the next packet that is not kRing; kGoodbye if the peer is gone or sends none.
 inline Packet Await(const PacketSocket& socket) {
@@ -35,4 +35,4 @@ inline uint64_t NextWordOf(Channel& channel) {
   return word;
 }
 
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 using ::testing::HasSubstr;
@@ -33,4 +33,4 @@ TEST(SameHost, DifferencesAreSaidInWords) {
 }
 
 }  // namespace
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

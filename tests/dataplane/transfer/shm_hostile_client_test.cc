@@ -26,7 +26,7 @@
 #include "tests/dataplane/transfer/shm_blob.h"
 #include "tests/dataplane/transfer/shm_by_hand.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 using ::testing::HasSubstr;
@@ -364,4 +364,4 @@ TEST_F(HostileReader, AnAnswerToNothingEndsTheLink) {
 }
 
 }  // namespace
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -24,7 +24,7 @@
 #include "tests/dataplane/transfer/shm_blob.h"
 #include "tests/dataplane/transfer/shm_by_hand.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 using ::testing::HasSubstr;
@@ -292,4 +292,4 @@ TEST_F(HostileSharer, ASegmentThatIsBeingReadCannotBeGivenUp) {
 }
 
 }  // namespace
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm

@@ -11,7 +11,7 @@
 #include "dataplane/transfer/shm/receive_slots.h"
 #include "tests/dataplane/memory/fake_device.h"
 
-namespace penstock::transfer {
+namespace penstock::transfer::shm {
 namespace {
 
 using testing::Each;
@@ -102,4 +102,4 @@ TEST_F(ShmPageLock, ALinkThatEndsLeavesItsMemoryToTheCopiesUnderWay) {
 }
 
 }  // namespace
-}  // namespace penstock::transfer
+}  // namespace penstock::transfer::shm
