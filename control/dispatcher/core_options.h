@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/event_log.h"
+#include "control/policy/leases.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/rules.h"
 #include "penstock/server.h"
@@ -22,9 +23,9 @@
 namespace penstock::control {
 
 struct CoreOptions {
-  absl::Duration client_timeout = absl::Seconds(60);
-  absl::Duration worker_timeout = absl::Seconds(10);
-  absl::Duration heartbeat_interval = absl::Seconds(1);
+  absl::Duration client_timeout = kClientTimeout;
+  absl::Duration worker_timeout = kWorkerTimeout;
+  absl::Duration heartbeat_interval = kHeartbeatInterval;
   absl::Duration job_gc_timeout = absl::Minutes(5);
   // If not empty: the addresses that workers may have. Their number is the number of shards.
   std::vector<std::string> worker_addresses;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds peers that have been silent for too long. Has no clock: the caller passes the times.
+// Lease times, and the peers that have been silent for too long. Has no clock: the caller passes
+// the times.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,11 @@
 #include "absl/time/time.h"
 
 namespace penstock::control {
+
+// Defaults. Users set others in DispatcherConfig (penstock/server.h), which states the same.
+inline constexpr absl::Duration kClientTimeout = absl::Seconds(60);
+inline constexpr absl::Duration kWorkerTimeout = absl::Seconds(10);
+inline constexpr absl::Duration kHeartbeatInterval = absl::Seconds(1);
 
 template <class Key>
 class Leases {

@@ -27,39 +27,14 @@ namespace {
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr int64_t kBlockUnit = 512;  // bytes; the unit of st_blocks, see stat(2)
 
-// Returns how many processes a launcher has started on this machine; 1 if it does not report this.
-int64_t LocalProcesses() {
-  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
-    const char* text = std::getenv(name);
-    int64_t processes = 0;
-    if (text != nullptr && absl::SimpleAtoi(text, &processes) && processes > 0) return processes;
-  }
-  return 1;
-}
-
-struct Account {
-  std::atomic<int64_t> max{UsableMemory() / 2 / LocalProcesses()};
-  std::atomic<int64_t> reserved{0};
+struct Counts {
   std::atomic<int64_t> created{0};
   std::atomic<int64_t> opened{0};
 };
 
-Account& TheAccount() {
-  static Account& account = *new Account;  // segments may live in other statics
-  return account;
-}
-
-absl::Status Reserve(int64_t bytes) {
-  Account& account = TheAccount();
-  int64_t reserved = account.reserved.load();
-  do {
-    if (bytes > account.max - reserved) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("a shared segment of ", bytes, " bytes does not fit: ", reserved, " of ",
-                       account.max.load(), " bytes are in use; release elements"));
-    }
-  } while (!account.reserved.compare_exchange_weak(reserved, reserved + bytes));
-  return absl::OkStatus();
+Counts& TheCounts() {
+  static Counts& counts = *new Counts;  // segments may live in other statics
+  return counts;
 }
 
 }  // namespace
@@ -88,7 +63,7 @@ SharedSegment::~SharedSegment() {
 void SharedSegment::Unmap() {
   if (!memory_.empty() && in_creator_) ::munmap(memory_.data(), memory_.size());
   memory_ = {};
-  TheAccount().reserved -= std::exchange(reserved_, 0);
+  ReleaseShared(std::exchange(reserved_, 0));
 }
 
 absl::Status SharedSegment::Map(int fd, size_t bytes, bool writable) {
@@ -135,7 +110,7 @@ absl::Status SharedSegment::MakePresent(absl::Span<std::byte> pages) const {
 absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writers) {
   bytes = AlignUp(bytes, kPageBytes);
   SharedSegment segment;
-  RETURN_IF_ERROR(Reserve(static_cast<int64_t>(bytes)));
+  RETURN_IF_ERROR(ReserveShared(static_cast<int64_t>(bytes)));
   segment.reserved_ = static_cast<int64_t>(bytes);
   segment.fd_ = Descriptor(::memfd_create("penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!segment.fd_ || ::ftruncate(segment.fd(), static_cast<off_t>(bytes)) != 0) {
@@ -150,7 +125,7 @@ absl::StatusOr<SharedSegment> SharedSegment::Create(size_t bytes, Writers writer
   if (::fcntl(segment.fd(), F_ADD_SEALS, seals) != 0) {
     return absl::InternalError(absl::StrCat("cannot seal a shared segment: errno ", errno));
   }
-  TheAccount().created.fetch_add(1, std::memory_order_relaxed);
+  TheCounts().created.fetch_add(1, std::memory_order_relaxed);
   return segment;
 }
 
@@ -178,22 +153,18 @@ absl::StatusOr<SharedSegment> SharedSegment::Open(const Descriptor& fd, size_t b
           absl::StrCat("a shared segment of ", bytes, " bytes has holes: only ",
                        status.st_blocks * kBlockUnit, " bytes of it are allocated"));
     }
-    RETURN_IF_ERROR(Reserve(static_cast<int64_t>(bytes)));
+    RETURN_IF_ERROR(ReserveShared(static_cast<int64_t>(bytes)));
     segment.reserved_ = static_cast<int64_t>(bytes);
   }
-  TheAccount().opened.fetch_add(1, std::memory_order_relaxed);
+  TheCounts().opened.fetch_add(1, std::memory_order_relaxed);
   return segment;
 }
 
-void SetMaxSharedBytes(int64_t bytes) {
-  TheAccount().max = bytes;
-}
-
 SharedCounters CountShared() {
-  Account& account = TheAccount();
-  return {.segments_created = account.created.load(),
-          .segments_opened = account.opened.load(),
-          .bytes_reserved = account.reserved.load()};
+  Counts& counts = TheCounts();
+  return {.segments_created = counts.created.load(),
+          .segments_opened = counts.opened.load(),
+          .bytes_reserved = ReservedSharedBytes()};
 }
 
 }  // namespace penstock

@@ -32,7 +32,7 @@ class SharedSegment {
   ~SharedSegment();
 
   // Creates a zeroed segment. `bytes` is rounded up to whole pages. ResourceExhausted if the
-  // process's bound for shared memory (SetMaxSharedBytes) or the system does not allow it, or, with
+  // process's bound for shared memory (shared_limit.h) or the system does not allow it, or, with
   // Writers::kAll, for the reasons of MakePresent().
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
   // Maps a segment that another process created and passed on; the descriptor is not needed
@@ -66,11 +66,6 @@ class SharedSegment {
 };
 
 inline constexpr size_t kPageBytes = 4096;
-
-// Limits the total size of the segments that this process created, or opened with Writers::kAll.
-// The default is half of UsableMemory(), divided by the number of processes that were started
-// together on this machine, according to LOCAL_WORLD_SIZE or OMPI_COMM_WORLD_LOCAL_SIZE.
-void SetMaxSharedBytes(int64_t bytes);
 
 struct SharedCounters {
   int64_t segments_created = 0;  // since the process began

@@ -25,6 +25,7 @@
 #include "dataplane/dataset/engine/node_iterator.h"
 #include "dataplane/dataset/engine/pending_deliveries.h"
 #include "dataplane/dataset/engine/profile.h"
+#include "dataplane/dataset/engine/state_head.h"
 #include "dataplane/dataset/engine/state_sections.h"
 #include "dataplane/dataset/engine/states_of_ranks.h"
 #include "dataplane/dataset/graph/graph.h"
@@ -38,42 +39,6 @@ namespace penstock {
 namespace {
 
 using NextResult = absl::StatusOr<std::optional<Element>>;
-
-// "PSIT", which distinguishes a state from other bytes.
-constexpr std::string_view kStateMagic = "PSIT";
-constexpr uint64_t kStateVersion = 3;
-
-// The contents of a state other than the nodes' position.
-struct StateHead {
-  // Identifies the iterator and its Save() for Commit().
-  uint64_t origin = 0;
-  uint64_t save = 0;
-  uint64_t seed = 0;
-  int64_t epoch = 0;
-  int64_t step = 0;  // elements delivered
-};
-
-absl::StatusOr<StateHead> ReadStateHead(StateReader& reader, std::string_view bytes) {
-  if (bytes.substr(0, kStateMagic.size()) != kStateMagic)
-    return absl::InvalidArgumentError("the bytes are not an iterator state");
-  ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
-  if (version != kStateVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the state has version ", version, "; this program reads ", kStateVersion));
-  }
-  StateHead head;
-  ASSIGN_OR_RETURN(head.origin, reader.ReadUnsigned());
-  ASSIGN_OR_RETURN(head.save, reader.ReadUnsigned());
-  ASSIGN_OR_RETURN(head.seed, reader.ReadUnsigned());
-  ASSIGN_OR_RETURN(head.epoch, reader.ReadIntIn(0, kMostEpochs, "the epoch"));
-  ASSIGN_OR_RETURN(head.step, reader.ReadInt());
-  return head;
-}
-
-std::string_view BehindMagic(const State& state) {
-  const std::string_view bytes = state.bytes;
-  return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
-}
 
 // After this many elements in a row that took less than kQuick each, the calling thread makes the
 // next one itself: handing it over would take as long as making several. This does not apply if the
@@ -150,8 +115,8 @@ class LocalIterator final : public InterruptibleIterator {
   // Waits only for the element that is being made; Stop() ends that wait.
   absl::Status Restore(const State& state) override {
     if (IsOfAllRanks(state)) return RestoreAll(state);
-    StateReader reader(BehindMagic(state));
-    ASSIGN_OR_RETURN(const StateHead head, ReadStateHead(reader, state.bytes));
+    StateReader reader(AfterMagic(state));
+    ASSIGN_OR_RETURN(const StateHead head, ReadStateHead(reader, state));
     ASSIGN_OR_RETURN(StateSections sections, ReadStateSections(reader));
     StateExchange::TakenUp taken_up;
     taken_up.of.push_back(std::move(sections));
@@ -159,8 +124,8 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   absl::Status Commit(const State& state) override {
-    StateReader reader(BehindMagic(state));
-    ASSIGN_OR_RETURN(const StateHead head, ReadStateHead(reader, state.bytes));
+    StateReader reader(AfterMagic(state));
+    ASSIGN_OR_RETURN(const StateHead head, ReadStateHead(reader, state));
     {
       MutexLock lock(origin_mu_);
       if (head.origin != origin_ && restored_ != std::pair(head.origin, head.save)) {
@@ -196,8 +161,8 @@ class LocalIterator final : public InterruptibleIterator {
     StateHead head;
     std::string_view position;
     for (const State& state : ranks.states) {
-      StateReader reader(BehindMagic(state));
-      ASSIGN_OR_RETURN(const StateHead of, ReadStateHead(reader, state.bytes));
+      StateReader reader(AfterMagic(state));
+      ASSIGN_OR_RETURN(const StateHead of, ReadStateHead(reader, state));
       ASSIGN_OR_RETURN(StateSections sections, ReadStateSections(reader));
       if (sections.empty() && ranks.states.size() > 1) {
         return absl::InvalidArgumentError(
@@ -345,7 +310,7 @@ class LocalIterator final : public InterruptibleIterator {
 
   // A state without its sections. To fill those in, the nodes may have to send requests.
   struct Unfinished {
-    std::string head;
+    StateHead head;
     std::vector<StateExchange::Unfinished> sections;
     std::string position;
   };
@@ -365,19 +330,15 @@ class LocalIterator final : public InterruptibleIterator {
   absl::StatusOr<Unfinished> SaveLocked() {  // REQUIRES: mu_ held
     RETURN_IF_ERROR(EnsureRestored());
     const uint64_t save = ++saves_;
-    StateWriter head;
-    head.WriteUnsigned(kStateVersion);
+    StateHead head = {
+        .save = save, .seed = context_.seed, .epoch = context_.repetition, .step = step_};
     {
       MutexLock lock(origin_mu_);
-      head.WriteUnsigned(origin_);
+      head.origin = origin_;
     }
-    head.WriteUnsigned(save);
-    head.WriteUnsigned(context_.seed);
-    head.WriteInt(context_.repetition);
-    head.WriteInt(step_);
     states_->TakeUnfinished();  // drop the sections of a Save() that failed
     ASSIGN_OR_RETURN(std::string position, SaveIterator(*nodes_, dataset_, save));
-    return Unfinished{head.bytes(), states_->TakeUnfinished(), std::move(position)};
+    return Unfinished{head, states_->TakeUnfinished(), std::move(position)};
   }
 
   static absl::StatusOr<State> Finish(const Unfinished& unfinished) {
@@ -388,8 +349,8 @@ class LocalIterator final : public InterruptibleIterator {
     }
     StateWriter writer;
     Write(sections, writer);
-    return State{absl::StrCat(std::string(kStateMagic), unfinished.head, writer.bytes(),
-                              unfinished.position)};
+    return State{
+        absl::StrCat(EncodeStateHead(unfinished.head), writer.bytes(), unfinished.position)};
   }
 
   const Dataset dataset_;

@@ -44,6 +44,7 @@ set(PENSTOCK_DATASET_TRANSFORMS
   transforms/map/map.cc
   transforms/map/map_step.cc
   transforms/map/ordered_calls.cc
+  transforms/map/parallelism.cc
   transforms/map/predicate.cc
   transforms/map/reduce.cc
   transforms/map/scalar_function.cc

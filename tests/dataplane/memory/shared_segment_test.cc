@@ -19,6 +19,7 @@
 #include <iterator>
 #include <utility>
 
+#include "dataplane/memory/shared_limit.h"
 #include "dataplane/memory/slot_segment.h"
 
 namespace penstock {

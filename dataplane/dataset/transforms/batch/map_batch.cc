@@ -57,7 +57,7 @@ class BatchInWork {
     errors_ = RowErrors();
     calls_used_ = 0;
     rows_per_call_ = RowsPerCall();
-    alone_ = step_.parallelism() == 1 || step_.QuickerAlone(rows_per_call_);
+    alone_ = step_.parallelism().calls() == 1 || step_.parallelism().QuickerAlone(rows_per_call_);
     return absl::OkStatus();
   }
 
@@ -112,9 +112,10 @@ class BatchInWork {
   // Just enough rows to make a call worth another thread. A slow row delays only the rows of its
   // own call.
   int64_t RowsPerCall() const {
-    if (step_.parallelism() == 1) return most_rows_;
-    const int64_t most = std::max<int64_t>(1, most_rows_ / (kCallsPerThread * step_.parallelism()));
-    return std::clamp<int64_t>(step_.WorthACall(), 1, most);
+    if (step_.parallelism().calls() == 1) return most_rows_;
+    const int64_t most =
+        std::max<int64_t>(1, most_rows_ / (kCallsPerThread * step_.parallelism().calls()));
+    return std::clamp<int64_t>(step_.parallelism().WorthACall(), 1, most);
   }
 
   void RunRow(int64_t row, const Element& input) {
@@ -171,8 +172,8 @@ class MapBatchIterator final : public BatchingIterator {
         padding_(std::move(padding)),
         batches_(site.pool(), SpecOfMappedRow(site.node(), padding_), site.spec(), rows_),
         map_profile_(site.InputSite(0).profile()),
-        ahead_(site.read_ahead(), 1, step_->autotune() ? kMostBatchesAhead : 0),
-        calls_(ThreadPool::OfProcess(), step_->parallelism()) {}
+        ahead_(site.read_ahead(), 1, step_->parallelism().autotune() ? kMostBatchesAhead : 0),
+        calls_(ThreadPool::OfProcess(), step_->parallelism().calls()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     RETURN_IF_ERROR(Fill());
@@ -215,7 +216,7 @@ class MapBatchIterator final : public BatchingIterator {
 
   // Reads batches until as many are in progress as allowed or the input has ended.
   absl::Status Fill() {
-    const int parallelism = step_->parallelism();
+    const int parallelism = step_->parallelism().calls();
     calls_.SetParallelism(parallelism);
     const int64_t ahead = parallelism == 1 ? 0 : ahead_.depth();
     if (NodeProfile* profile = site_.profile()) profile->ahead = ahead;

@@ -34,9 +34,9 @@ class MapIterator final : public NodeIterator {
       : site_(site),
         input_(std::move(input), kRemember, PositionedInput::Holds::kElements),
         step_(std::move(step)),
-        ahead_(site.read_ahead(), kAheadPerCall * step_->parallelism(),
-               step_->autotune() ? kMostElementsAhead : 0),
-        calls_(ThreadPool::OfProcess(), step_->parallelism()) {}
+        ahead_(site.read_ahead(), kAheadPerCall * step_->parallelism().calls(),
+               step_->parallelism().autotune() ? kMostElementsAhead : 0),
+        calls_(ThreadPool::OfProcess(), step_->parallelism().calls()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     if (Alone()) {
@@ -108,7 +108,8 @@ class MapIterator final : public NodeIterator {
 
   // Returns whether the next call runs directly on this thread.
   bool Alone() const {
-    return window_.taken() == 0 && (step_->parallelism() == 1 || step_->QuickerAlone(1));
+    return window_.taken() == 0 &&
+           (step_->parallelism().calls() == 1 || step_->parallelism().QuickerAlone(1));
   }
 
   void Await(Place& place) {
@@ -135,13 +136,14 @@ class MapIterator final : public NodeIterator {
 
   // Reads ahead until the window is as full as allowed or the input has ended.
   absl::Status Fill() {
-    const int parallelism = step_->parallelism();
+    const int parallelism = step_->parallelism().calls();
     calls_.SetParallelism(parallelism);
     const auto depth =
         static_cast<size_t>(std::max<int64_t>(ahead_.depth(), kAheadPerCall * parallelism));
     if (NodeProfile* profile = site_.profile())
       profile->ahead.store(static_cast<int64_t>(depth), std::memory_order_relaxed);
-    while (window_.taken() < depth && (window_.taken() == 0 || !step_->QuickerAlone(1))) {
+    while (window_.taken() < depth &&
+           (window_.taken() == 0 || !step_->parallelism().QuickerAlone(1))) {
       const int64_t number = input_.pulled();
       if (window_.taken() == window_.places()) window_.Add(std::make_unique<Place>(this));
       Place& place = window_.next();

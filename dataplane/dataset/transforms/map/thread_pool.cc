@@ -68,10 +68,4 @@ void ThreadPool::Run() {
   }
 }
 
-int Parallelism(int64_t calls, int threads) {
-  const int64_t allowed = threads > 0 ? threads : Cores();
-  const int64_t wanted = calls > 0 ? calls : allowed;
-  return static_cast<int>(std::clamp<int64_t>(wanted, 1, 1024));
-}
-
 }  // namespace penstock

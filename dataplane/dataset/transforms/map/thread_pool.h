@@ -45,11 +45,4 @@ class ThreadPool {
   std::vector<Thread> threads_ GUARDED_BY(mu_);
 };
 
-// The number of threads that one parallel node starts with. `calls` is the number that the dataset
-// asks for (kAutotune: as many as allowed), and `threads` is the run's number of threads (0: one
-// per core).
-int Parallelism(int64_t calls, int threads);
-// The limit for a node whose calls wait for something other than a core.
-inline constexpr int kMostTunedThreads = 64;
-
 }  // namespace penstock
