@@ -43,8 +43,8 @@ absl::StatusOr<Division> JobRegistry::DivisionOf(const JobRecord& job, const Cli
   division.count = static_cast<int64_t>(options_.worker_addresses.size());
   if (listed && asked > 0 && asked != division.count) {
     return absl::InvalidArgumentError(absl::StrCat("partitions is ", asked,
-                                                   ", but the dispatcher's worker_addresses list ",
-                                                   division.count, " shards; omit partitions"));
+                                                   ", but the dispatcher's worker_addresses has ",
+                                                   division.count, " entries; omit partitions"));
   }
   if (!listed && asked > 0) {
     division.count = asked;

@@ -125,8 +125,8 @@ absl::Status JobRegistry::CheckPlaces(const Restoration& restoration, const JobT
     if (repetition.partitions.empty() || repetition.division.count == places) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the states to restore have ", repetition.division.count,
-                     " shards of local workers, but the dispatcher's worker_addresses list ",
-                     places, "; restore them with target_workers ANY"));
+                     " shards of local workers, but the dispatcher's worker_addresses has ", places,
+                     " entries; restore them with target_workers ANY"));
   }
   return absl::OkStatus();
 }

@@ -126,7 +126,7 @@ void SessionManager::OnUnreadable(Transaction& txn, const std::shared_ptr<Client
   txn.Log("unreadable", {{"client", client}, {"why", std::string(why.message())}});
   txn.Guard([&] {
     txn.Close(peer, absl::InvalidArgumentError(
-                        absl::StrCat("the dispatcher cannot read a message of client ", client,
+                        absl::StrCat("the dispatcher cannot read a message from client ", client,
                                      ": ", why.message(), "; run one release everywhere")));
   });
 }

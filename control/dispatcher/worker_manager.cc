@@ -110,7 +110,7 @@ void WorkerManager::OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerP
           {{"worker", WorkerText(peer->worker)}, {"why", std::string(why.message())}});
   txn.WhenDurable([writer = peer->writer, why](const absl::Status&) {
     writer->Finish(absl::AbortedError(
-        absl::StrCat("the dispatcher cannot read a message of this worker: ", why.message())));
+        absl::StrCat("the dispatcher cannot read a message from this worker: ", why.message())));
   });
 }
 
@@ -316,7 +316,7 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
     old->worker = WorkerId();
     // If the worker is alive, it says hello again and is told which placements it has lost.
     txn.WhenDurable([writer = old->writer, reason](const absl::Status&) {
-      writer->Finish(absl::AbortedError(absl::StrCat("the worker was declared dead: ", reason)));
+      writer->Finish(absl::AbortedError(absl::StrCat("the worker was removed: ", reason)));
     });
   }
   if (died) {

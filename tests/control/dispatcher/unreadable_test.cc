@@ -138,7 +138,7 @@ TEST_F(UnreadableTest, BytesOfAClientAreAnErrorThatItHears) {
   wire::ClientDown down;
   while (!HasFailure() && !down.has_error()) down = client.Next();
   EXPECT_THAT(down.error().message(),
-              HasSubstr("cannot read a message of client 5: 3 bytes cannot be parsed as"));
+              HasSubstr("cannot read a message from client 5: 3 bytes cannot be parsed as"));
   EXPECT_EQ(client.WaitDone().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
@@ -219,7 +219,7 @@ TEST_F(UnreadableTest, AWorkerWithAWrongNumberRegistersAgainAndGoesOn) {
   KeptWorker worker(*stub_);
   EXPECT_EQ(worker.Next(), "welcome");
   worker.Send(Ended{{}, -1});
-  EXPECT_THAT(worker.Next(), HasSubstr("cannot read a message of this worker: the end of a "
+  EXPECT_THAT(worker.Next(), HasSubstr("cannot read a message from this worker: the end of a "
                                        "partition has index -1"));
   EXPECT_EQ(worker.Next(), "welcome");
   HandClient client(*stub_, job, 5);

@@ -169,7 +169,7 @@ TEST_F(WrongMessagesTest, AnUnreadableOneIsLoggedAndItsClientHearsWhy) {
   const absl::Status error = inbox->First<SessionError>().status;
   EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(error.message()),
-              HasSubstr("cannot read a message of client 5: 3 bytes"));
+              HasSubstr("cannot read a message from client 5: 3 bytes"));
   EXPECT_EQ(inbox->finished, error);
   core_->OnClosed(peer);
   Pass(absl::Minutes(10));

@@ -68,8 +68,8 @@ class WireReader {
   }
 
   absl::Status Broken(const char* what) const {
-    return absl::DataLossError(absl::StrCat("malformed tf.train.Example: ", what, " before byte ",
-                                            at_, " of ", bytes_.size()));
+    return absl::DataLossError(absl::StrCat("malformed tf.train.Example, before byte ", at_,
+                                            " of a message of ", bytes_.size(), " bytes: ", what));
   }
 
  private:

@@ -187,7 +187,7 @@ TEST(ParseExample, ReportsBrokenBytesAtEveryCut) {
     EXPECT_EQ(results.status().code(), absl::StatusCode::kDataLoss) << cut;
   }
   EXPECT_THAT(Parse(Varint(1 << 3 | 3), features).status().message(),
-              HasSubstr("an unknown wire type before byte 1 of 1"));
+              HasSubstr("before byte 1 of a message of 1 bytes: an unknown wire type"));
   EXPECT_EQ(
       Parse(Example({{"i", Field(3, Field(1, "\xFF"))}}), {{"i", Scalar(kInt64)}}).status().code(),
       absl::StatusCode::kDataLoss);
