@@ -17,7 +17,7 @@ namespace penstock::cuda {
 namespace {
 
 // Functions of the driver that the runtime does not offer. The driver is opened at run time: a
-// program that is linked to libcuda does not start on machines without it.
+// program that is linked against libcuda does not start on machines without it.
 struct Driver {
   decltype(&cuDeviceGet) device_get = nullptr;
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
@@ -147,9 +147,9 @@ MemoryKind KindOfDeviceMemory(const void* address) {
       pool != nullptr) {
     return MemoryKind::kPooled;
   }
-  // Only mapped memory has an allocation handle. The attribute for memory that other processes can
-  // open does not tell the two apart: under some drivers, in MIG and in confidential computing it
-  // is false for cudaMalloc()'s memory too.
+  // Only mapped memory has an allocation handle. The attribute that says whether other processes
+  // can open the memory does not distinguish mapped memory from cudaMalloc()'s: under some drivers,
+  // in MIG and in confidential computing, it is false for both.
   CUmemGenericAllocationHandle pieces;
   if (driver.retain_allocation != nullptr && driver.release_allocation != nullptr &&
       driver.retain_allocation(&pieces, const_cast<void*>(address)) == CUDA_SUCCESS) {

@@ -16,7 +16,8 @@
 namespace penstock::control {
 namespace {
 
-// A job's partitions are all opened at once, whatever a request asks for.
+// The maximum number of partitions that a request may ask for: all partitions of a job are opened
+// at once.
 constexpr int64_t kMostPartitions = 1 << 12;
 
 // Checks that a dataset can be read in that mode at all.
@@ -80,8 +81,9 @@ JobAnswer AnswerOf(const JobRecord& job, bool existed) {
           .existed = existed};
 }
 
-// Returns whether a request for an existing name joins that job (OK, true) or makes a new one in
-// its place (OK, false), or the error. `is_read`: a client reads the job now.
+// A request names an existing job. Returns true if the request joins that job, false if it creates
+// a new job in its place, and an error if it may do neither. `is_read`: a client is reading the
+// job.
 absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
                            const GetOrCreateJobRequest& request, const DatasetRecord& dataset,
                            const Restoration* restoration, bool is_read) {

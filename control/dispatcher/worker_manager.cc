@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
 
-// Far more than a machine has cores. Mode DYNAMIC opens a partition for each permit.
+// Far more than the number of cores of any machine. Mode DYNAMIC opens a partition for each permit.
 constexpr int32_t kMostPermits = 1 << 12;
 
 std::string WorkerText(WorkerId worker) {
@@ -122,8 +122,8 @@ absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
     const WorkerRecord* worker = state_.FindWorker(id);
     if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
   }
-  // A worker that returns keeps its place, and the shards that it reads, if it is free and the list
-  // still has it.
+  // A worker that returns keeps its place, and so its shards, if no other worker has taken the
+  // place and the list still contains it.
   if (const WorkerRecord* known = state_.FindWorker(hello.worker);
       known != nullptr && !taken.contains(known->place)) {
     std::set<int64_t> others;
@@ -234,7 +234,7 @@ void WorkerManager::OnBookmark(Transaction& txn, const WorkerPeer& peer, const B
   protocol::Decision decision = protocol::OnBookmark(
       iteration->record, txn.GetContext(iteration->id), peer.worker, bookmark.of.partition,
       bookmark.of.placement, {bookmark.index, bookmark.position});
-  // A new bookmark: the partition got past the point where it failed, or it did not fail there.
+  // A new bookmark is progress, so earlier failures of the partition no longer count.
   if (!decision.changes.empty()) placer_.ForgetFailures({iteration->id, bookmark.of.partition});
   const MarkedBookmark marks{bookmark.index, bookmark.splits};
   txn.Settle(iteration->id, std::move(decision), &marks);

@@ -107,8 +107,8 @@ class FilesOfConfig final : public SchemeFiles {
   const std::unique_ptr<Remote> remote_;
 };
 
-// The process's files. Those for remote names are made when a remote file is first named, and never
-// destroyed.
+// The Files of this process. The `Remote` is created when a remote file is first named, and is
+// never destroyed.
 class ProcessFiles final : public SchemeFiles {
  public:
   static ProcessFiles& Get() {
@@ -132,7 +132,7 @@ class ProcessFiles final : public SchemeFiles {
     MutexLock lock(mu_);
     if (!remote_.has_value()) {
       remote_ = Make();
-      // Stops before the libraries below are torn down at exit.
+      // At exit, stops the client before the libraries that it uses are torn down.
       if (remote_->ok()) std::atexit([] { (*Get().GetRemote())->Stop(); });
     }
     if (!remote_->ok()) return remote_->status();

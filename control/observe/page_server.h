@@ -18,9 +18,9 @@ class PageServer {
   using Page = std::function<std::string()>;
 
   // Serves `pages` (by path) on that host and port (0: any free one) until it is destroyed.
-  // Requests must show `token` (as a Bearer token, or as the password of Basic authentication with
-  // any name); without it they get no page. An empty token allows all. Unavailable if the port is
-  // in use.
+  // Requests must present `token` (as a Bearer token, or as the password of Basic authentication
+  // with any name); without it they get no page. If the token is empty, all requests are allowed.
+  // Unavailable if the port is in use.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& host, int port,
                                                            std::map<std::string, Page> pages,
                                                            std::string token = "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an iteration is divided in the modes FILE, DATA, FILE_OR_DATA and HINT, where each partition
-// is a shard that is known beforehand. Pure.
+// is a shard that is fixed in advance. Pure.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ struct RankState {
 };
 
 // Merges the states, under `name`. Returns InvalidArgument with the job and the client if
-// - they belong to several jobs, or two belong to one client;
+// - they are of different jobs, or two are of the same client;
 // - the state of a rank that was reading is missing;
 // - two contain the same element;
 // - one is older than the last commit of its rank when another state was saved, or belongs to a

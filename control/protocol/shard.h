@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Partitions that are shards known beforehand (modes FILE, DATA and HINT), and the workers that a
+// Partitions that are shards fixed in advance (modes FILE, DATA and HINT), and the workers that a
 // client reads. docs/protocol.md, "Shards".
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The token that lets a client read a worker's window that trainers share. It is the job's token,
-// followed by the trainer whose place in the window the client reads from.
+// The token with which a client reads a shared window (a worker's window that several trainers
+// share). It is the job's token, then ':' and the name of a trainer; the client reads from that
+// trainer's place in the window.
 #pragma once
 
 #include <optional>

@@ -54,15 +54,15 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-// A mutex that several readers may have at once. The analysis does not follow it.
+// A mutex that several readers may hold at once. The analysis does not follow it.
 using SharedMutex = std::shared_mutex;
 
-// A mutex that a thread may try to get for a limited time. The analysis does not follow it.
+// A mutex that a thread may try to lock for a limited time. The analysis does not follow it.
 class TimedMutex {
  public:
   void lock() { mu_.lock(); }
   void unlock() { mu_.unlock(); }
-  // Returns whether the caller has the mutex, after at most `bound`.
+  // Returns whether the caller holds the mutex, after at most `bound`.
   bool TryLockFor(absl::Duration bound);
 
  private:

@@ -10,8 +10,9 @@
 
 namespace penstock {
 
-// Returns the maximum size in bytes of an element, or of an input of it (a record, a value of a
-// function). This is half of UsableMemory(), or in a worker its memory budget. Any thread.
+// Returns the maximum size in bytes of an element, and of anything that it is made from (such as a
+// record, or a value that a function computes). This is half of UsableMemory(), or in a worker its
+// memory budget. Any thread.
 int64_t MostElementBytes();
 
 // Sets the limit for the whole process, from now on. Any thread.

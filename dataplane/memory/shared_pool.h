@@ -2,9 +2,9 @@
 // Slots for elements with several readers, in segments of this process. Other processes map the
 // segments; their writes to the mapping stay private to them.
 //
-// An element made here exists once for all its readers. Code that names a slot to another process
-// keeps a loan on it until that process has returned it or is dead. So a slot becomes free only
-// when all processes have stopped reading it.
+// An element made here exists once for all its readers. Code that tells another process about a
+// slot keeps a loan on the slot until that process has returned it or has died. So a slot becomes
+// free only when all processes have stopped reading it.
 #pragma once
 
 #include <atomic>
@@ -39,15 +39,15 @@ class SharedPool final : public Pool, public SlotOwner {
     SlotLayout layout;
     int64_t max_loan_bytes;  // see Options
     // True once the pool has released it: all its slots are free, and none will be lent again. The
-    // code that named the segment to other processes notifies them.
+    // code that told other processes about the segment notifies them.
     std::atomic<bool> given_up{false};
   };
 
-  // Creates a pool. DefaultPool() lends the slot instead for a block that does not fit within
-  // max_bytes or the process's bound for shared memory, for a block below kFrameBelow (it travels
-  // in a frame), and for a block whose head is larger than kHeadRoom. The first loan of a slot
-  // waits until the pages of its block are present, but not for the pages of other slots. If the
-  // machine has no pages left, DefaultPool() lends the slot as well.
+  // Creates a pool. The pool passes a request on to DefaultPool() if the block does not fit within
+  // max_bytes or the process's limit on shared memory, if it is smaller than kFrameBelow (it then
+  // travels in a frame), or if its head is larger than kHeadRoom. It also does so if the machine
+  // has no pages left. The first loan of a slot waits until the pages of its block are present, but
+  // not for the pages of other slots.
   static std::shared_ptr<SharedPool> Create(const Options& options);
 
   // The position of a block in a segment of this process's pools.

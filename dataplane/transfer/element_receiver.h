@@ -13,8 +13,8 @@
 #pragma GCC visibility push(default)
 namespace penstock::transfer {
 
-// The receiver of one link. Not thread-safe except for Grant(). Reuses its memory, so that it
-// allocates nothing in a steady state.
+// The receiver of one link. Not thread-safe except for Grant() and BeginEarly(). Reuses its memory,
+// so that it allocates nothing in a steady state.
 class ElementReceiver {
  public:
   ElementReceiver(Spec spec, int64_t max_element_bytes)
@@ -25,8 +25,8 @@ class ElementReceiver {
     credits_.fetch_add(count, std::memory_order_relaxed);
     room_.fetch_add(count, std::memory_order_relaxed);
   }
-  // Uses `count` credits: for elements that have arrived, for credits that were returned, or (with
-  // 1) for a message of at least one element that is about to arrive and has no room yet. DataLoss
+  // Uses `count` credits. Call this for credits that were returned, and, with a count of 1, for an
+  // error that has arrived and for each message of elements before memory is taken for it. DataLoss
   // if the worker has fewer credits left.
   absl::Status Use(int64_t count);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protocols from shared libraries outside the tree; docs/transports.md walks through writing one. A
-// library reports the interface that it was built against, which is checked before anything else in
-// it is called, and registers its transport:
+// library exports two functions. The first reports the interface that the library was built
+// against, and is checked before the second is called; the second registers the library's
+// transport. One line defines both:
 //
 //   PENSTOCK_EXPORT_TRANSPORT(std::make_unique<RelayTransport>())
 #pragma once
@@ -23,8 +24,8 @@ namespace penstock::transfer {
 // such as the order, number or meaning of its virtual methods.
 inline constexpr int kTransportInterface = 2;
 
-// Returns the interface as this compiler sees it. Hidden, so that a library returns its own stamp
-// and not that of the program that loads it.
+// Returns the stamp of the interface as this compiler sees it. Hidden, so that a library returns
+// its own stamp and not that of the program that loads it.
 __attribute__((visibility("hidden"))) inline std::string TransportStamp() {
   return absl::StrCat("penstock transport interface ", kTransportInterface, ", Abseil ",
                       ABSL_LTS_RELEASE_VERSION, ", C++ ABI ", __GXX_ABI_VERSION, "/",
@@ -35,7 +36,7 @@ __attribute__((visibility("hidden"))) inline std::string TransportStamp() {
 
 // Opens each library that is not open yet and registers its transport. NotFound if it cannot be
 // opened, FailedPrecondition if it is not a transport library or its stamp differs from this
-// program's (both stamps are named), AlreadyExists if its protocol's name is taken. An opened
+// program's (the error gives both stamps), AlreadyExists if its protocol's name is taken. An opened
 // library stays open. Any thread.
 absl::Status LoadTransports(const std::vector<std::string>& paths);
 

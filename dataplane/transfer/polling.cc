@@ -21,7 +21,8 @@ using Nanoseconds = EventLoop::Nanoseconds;
 // How long a leader spins: many times the duration of a hand-over between two threads that are
 // awake.
 constexpr Nanoseconds kSpin = 20'000;
-// After kWastedSpins wasted spins in a row, the next spin follows after kSleepsBeforeSpin sleeps.
+// After kWastedSpins wasted spins in a row, the leader sleeps kSleepsBeforeSpin times before it
+// spins again.
 constexpr int kWastedSpins = 4;
 constexpr int kSleepsBeforeSpin = 16;
 
@@ -138,7 +139,7 @@ class Poller {
     return found;
   }
 
-  // Any thread, after a change of the counter that Lead() got as `notified`.
+  // Call this on any thread after changing the counter that was passed to Lead() as `notified`.
   void WakeLeader() {
     if (asleep_.exchange(false, std::memory_order_seq_cst)) {
       [[maybe_unused]] const int written = ::eventfd_write(wake_fd_.get(), 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A link of an iteration to one client. Include iteration_sender.h.
+// A link of an iteration to one client. Part of iteration_sender.h; other code includes only that
+// header.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +60,9 @@ class IterationSender::Link final : public transfer::SendEvents,
   // this being noticed yet.
   int64_t credits GUARDED_BY(&IterationSender::mu_) = 0;
   int64_t window GUARDED_BY(&IterationSender::mu_) = 0;
-  // When the last credit arrived, and the recent mean interval between them. Both are measured in
-  // credits of all links, because times would be too noisy.
+  // When this link's last credit arrived, and the recent mean interval between its credits. The
+  // unit is not time, which would be too noisy, but the number of credits that have arrived on all
+  // links.
   int64_t credited_at GUARDED_BY(&IterationSender::mu_) = 0;
   double interval GUARDED_BY(&IterationSender::mu_) = 0;
   // Updated whenever the reason why the link waits may have changed.
@@ -82,7 +84,7 @@ class IterationSender::Link final : public transfer::SendEvents,
         counters.slots_lent - counters.slots_returned;  // includes elements not received yet
     return credits - std::max<int64_t>(0, held - on_the_way);
   }
-  // Returns when it is likely to have one more unused credit.
+  // Returns when the link is likely to have another unused credit, in the unit of credited_at.
   double NextUnused(int64_t unused) const REQUIRES(&IterationSender::mu_) {
     return static_cast<double>(credited_at) + static_cast<double>(1 - unused) * interval;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One partition under one placement: replays it from its bookmark and sends the elements that are
-// not in the assignment's skip set.
+// Runs one partition under one placement: replays it from its bookmark and sends the elements that
+// are not in the assignment's skip set.
 #pragma once
 
 #include <atomic>
@@ -44,8 +44,9 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   // questions, the newest bookmark, the end or the failure.
   void SayAgain();
 
-  // Returns the work done up to the first whole element after the previous call. `iteration` is not
-  // set. After the partition's end the result counts 0 partitions.
+  // Returns the work as it was last counted, which is when the first whole element after the
+  // previous call was finished. Leaves `iteration` unset. After the partition's end the result
+  // counts 0 partitions.
   control::IterationWork Work();
 
   // Ends the runner. Nothing is sent or reported after this, except by a call of a link's Send()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends the elements of one placed partition. Include iteration_sender.h.
+// Sends the elements of one placed partition. Part of iteration_sender.h; other code includes only
+// that header.
 #pragma once
 
 #include <atomic>

@@ -15,9 +15,9 @@ namespace penstock {
 struct RestoreOptions {
   // Names this launch. Ranks that restore the same states under the same run_id share one job.
   std::string run_id;
-  // Nodes of this dataset ("Map#3", as Explain() names them) that may differ from the dataset that
-  // gave the states. Delivered elements are identified by their index, so an edit must not change
-  // how many elements come before them in a partition.
+  // Nodes of this dataset ("Map#3", as Explain() names them) that may differ from the same nodes
+  // of the dataset whose states these are. Delivered elements are identified by their index, so an
+  // edit must not change how many elements come before them in a partition.
   std::vector<std::string> allow;
   // How many elements each rank skips, as if they had been delivered to it. ≥ 0.
   int64_t skip_steps = 0;
@@ -28,17 +28,17 @@ struct RestoreOptions {
 // not needed. Every element is then in exactly one history: that of the rank whose state contains
 // it, or that of a rank of the new launch.
 //
-// Restore() returns InvalidArgument if the state of a rank is missing, if two states contain the
-// same element, belong to one rank or belong to different jobs, if a state is older than the last
-// commit of its rank when another state was saved, or if the dataset differs. The first Next()
-// returns FailedPrecondition if the job's name is in use for other states, or is still read under a
-// different run_id.
+// Restore() returns InvalidArgument in these cases: a rank's state is missing; two states contain
+// the same element, are of the same rank, or are of different jobs; a rank had already committed a
+// later state when another rank's state was saved; the dataset differs. The first Next() returns
+// FailedPrecondition if a job of that name and run_id was not created from these states, or if a
+// job of that name is still being read under a different run_id.
 //
 // Nodes after Distribute continue from the positions of the rank that had read the least. A static
 // mode keeps its number of shards.
 //
-// The states of a coordinated read must be of one step, before the last rounds. Rounds are counted
-// from 0 again.
+// The states of a coordinated read must all be of one step, and that step must come before the last
+// rounds. Rounds are counted from 0 again.
 //
 // In order kDeterministic, steps are counted from 0 again (see StepToken), and the elements that
 // are in no state are distributed again in their order. If the states are of one step

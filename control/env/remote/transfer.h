@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GET with all its tries. Used by the client's thread alone.
+// One GET with all its attempts. Used by the client's thread alone.
 #pragma once
 
 #include <curl/curl.h>
@@ -28,14 +28,15 @@ class Transfer {
 
   // Prepares `easy` for the next try, which continues where the last one ended.
   void Begin(CURL* easy);
-  // Handles the end of a try; `easy` is no longer used. Returns nullopt if it must be tried again
-  // at due().
+  // Handles the end of a try; `easy` is no longer used. Returns nullopt if the request must be
+  // tried again at due().
   std::optional<absl::StatusOr<GetReply>> End(CURLcode code);
 
   Clock::time_point due() const { return due_; }
-  // Returns when to end a try that is under way and receives nothing.
+  // Returns the time at which the current try must be ended if it receives nothing.
   Clock::time_point stalls_at() const;
-  // Returns why it is being retried, once that has lasted for kComplainAfter; else empty.
+  // Returns why the last try failed, once the request has received nothing for kComplainAfter.
+  // Until then, or if no try has failed, returns an empty string.
   std::string Complaint() const;
 
  private:
@@ -48,15 +49,15 @@ class Transfer {
   // version of the file.
   Body Examine();
   Body ExamineWhole(int64_t length);
-  // Compares `told` with the known version of the file, and keeps what was unknown. Sets error_ if
-  // they differ.
+  // Compares `told` with version_, and adds to version_ the parts of `told` that it lacks. Sets
+  // error_ if they differ.
   bool IsSameVersion(const Version& told);
   bool Keep(const char* bytes, size_t size);
   std::string Header(const char* name) const;  // of the last reply; empty: none
   curl_slist* Headers(const Authorization& authorization) const;
 
   absl::StatusOr<GetReply> Finished();
-  // Returns the outcome of a reply for which a retry does not help.
+  // Returns the outcome of a reply for which a retry would not help.
   absl::StatusOr<GetReply> Refused();
   std::optional<absl::StatusOr<GetReply>> TryAgain(const std::string& why,
                                                    absl::Duration asked_for = {});

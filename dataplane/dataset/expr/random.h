@@ -12,8 +12,9 @@ namespace penstock {
 // Runs ten rounds. The result is the same on every machine.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// Returns the key of random operation `number` of a function, so that each has its own draws. Nodes
-// count from 0 in steps of one and operations in golden-ratio steps, which keeps the two apart.
+// Returns the key of random operation `number` of a function, so that each operation has its own
+// draws. Nodes are numbered 0, 1, 2, …; a node's operations are numbered from there in golden-ratio
+// steps, so that operations of different nodes never get the same key.
 RandomKey KeyOfOp(const RandomKey& key, int64_t number);
 
 }  // namespace penstock

@@ -65,8 +65,8 @@ absl::StatusOr<int64_t> FileSource::Skip(int64_t count) {
   return passed;
 }
 
-// Saves the number of splits begun, the number of files in the last one that are not opened, and
-// the position in the open file.
+// Saves the number of splits begun, the number of files in the last split that have not been
+// opened, and the position in the open file.
 absl::Status FileSource::Save(StateWriter& writer) {
   writer.WriteInt(cursor_.ordinal());
   writer.WriteInt(span_.end - span_.begin);

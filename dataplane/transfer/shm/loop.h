@@ -30,7 +30,7 @@ class Loop final : public EventLoop {
     // Called with true before the serving threads sleep, and with false afterwards. A Poll()
     // follows the first call before they sleep.
     virtual void SetSleeps(bool sleeps) = 0;
-    // Returns when Poll() must be called at the latest.
+    // Returns the time by which Poll() must be called.
     virtual Nanoseconds deadline() const = 0;
     // If this returns true, the loop removes the member and calls OnDropped(), which is the last
     // call.

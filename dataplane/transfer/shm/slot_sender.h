@@ -48,7 +48,7 @@ class SlotSender {
   void Start(std::shared_ptr<Channel> channel, bool reads_shared);
   // Sends the open frame if it is time.
   void FlushFrame(Loop::Nanoseconds now);
-  // Returns when FlushFrame() must be called at the latest.
+  // Returns the time by which FlushFrame() must be called.
   Loop::Nanoseconds flush_at() const { return flush_at_.load(std::memory_order_seq_cst); }
 
   // The sums of the counts in several words of the client.

@@ -43,7 +43,8 @@ class UcxListener final : public Listener, public SendEnd::Owner {
   // Called on the engine's thread.
   std::shared_ptr<Link> LetIn() {
     MutexLock lock(mu_);
-    if (stopped_ || begun_ == nullptr) return nullptr;  // the client tries again, or another worker
+    // The client tries again, or tries another worker.
+    if (stopped_ || begun_ == nullptr) return nullptr;
     links_.push_back(std::make_shared<SendEnd>(begun_, resources_.pool, *this));
     return links_.back();
   }

@@ -77,8 +77,8 @@ class WireReader {
   size_t at_ = 0;
 };
 
-// Calls message(bytes) for each field `number` that is a message or string. Skips other fields, as
-// Protobuf does with unknown ones.
+// Calls message(bytes) for each field with this number whose wire type is kLength (a message or a
+// string). Skips other fields, as Protobuf does with unknown ones.
 template <class Message>
 absl::Status ForEachMessage(std::string_view bytes, uint32_t number, Message&& message) {
   WireReader reader(bytes);

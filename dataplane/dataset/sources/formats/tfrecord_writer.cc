@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kBufferBytes = 64 << 10;  // a write of this size takes far longer than its call
+// Large enough that the overhead of a system call is negligible.
+constexpr size_t kBufferBytes = 64 << 10;
 
 template <class T>
 std::string RawBytes(T value) {
