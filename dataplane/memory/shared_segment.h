@@ -32,7 +32,7 @@ class SharedSegment {
   ~SharedSegment();
 
   // Creates a zeroed segment. `bytes` is rounded up to whole pages. ResourceExhausted if the
-  // process's bound for shared memory (shared_limit.h) or the system does not allow it, or, with
+  // process's limit on shared memory (shared_limit.h) or the system does not allow it, or, with
   // Writers::kAll, for the reasons of MakePresent().
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
   // Maps a segment that another process created and passed on; the descriptor is not needed
