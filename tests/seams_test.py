@@ -22,7 +22,6 @@ GLOBAL = re.compile(r"^(?!(?:const|constexpr|using|return|class|struct|enum|unio
 METRIC = re.compile(r"static (Counters?|Gauge|Histogram)\b")
 
 GATE = "dataplane/transfer/gate.h"  # for transports outside the tree too; on one thread it never waits
-JOIN = "dataplane/client/job_connection.cc"  # joins a job on a thread of std::async
 TOML = "control/settings/toml_file.cc"  # control/env depends on the settings
 PAGEMAP = "dataplane/memory/slot_segment.cc"  # asks the kernel about this process's memory
 # seam -> (its files, and those that need the raw names; the raw names, as a regular expression)
@@ -33,12 +32,12 @@ SEAMS = {
         r"|CLOCK_(MONOTONIC|REALTIME|BOOTTIME)|(?<![\w.>:])(std::|::)?time\((NULL|nullptr|0|&\w+)\)",
     ),
     "control/sync/condition.h": (
-        {"control/sync/condition.h", "control/sync/condition.cc", GATE, JOIN},
+        {"control/sync/condition.h", "control/sync/condition.cc", GATE},
         r"\bcondition_variable(_any)?\b|std::(future|promise|packaged_task|latch|barrier|counting_semaphore)\b"
         r"|\.wait(_for|_until)?\(",
     ),
     "control/sync/thread.h": (
-        {"control/sync/thread.h", "control/sync/thread.cc", GATE, JOIN},
+        {"control/sync/thread.h", "control/sync/thread.cc", GATE},
         r"std::(jthread|thread|this_thread|async)\b|absl::SleepFor|\b(nanosleep|usleep|pthread_create)\b",
     ),
     "control/sync/mutex.h": (

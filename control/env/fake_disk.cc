@@ -22,7 +22,7 @@ class FakeDisk::FakeFile final : public DiskFile {
 
   absl::Status Append(std::string_view bytes) override {
     MutexLock lock(disk_.mu_);
-    RETURN_IF_ERROR(CheckOpen());
+    RETURN_IF_ERROR(disk_.CheckOpen(path_, start_));
     const absl::Status failure = disk_.Begin();
     if (!failure.ok()) bytes = bytes.substr(0, bytes.size() / 2);
     disk_.tree_.Write(*node_, disk_.tree_.Read(*node_).size(), bytes);
@@ -31,7 +31,7 @@ class FakeDisk::FakeFile final : public DiskFile {
 
   absl::Status Sync() override {
     MutexLock lock(disk_.mu_);
-    RETURN_IF_ERROR(CheckOpen());
+    RETURN_IF_ERROR(disk_.CheckOpen(path_, start_));
     const absl::Status failure = disk_.Begin();
     failure.ok() ? disk_.tree_.Sync(*node_) : disk_.tree_.FailToSync(*node_);
     return failure;
@@ -39,7 +39,7 @@ class FakeDisk::FakeFile final : public DiskFile {
 
   absl::Status Rename(const std::string& path) override {
     MutexLock lock(disk_.mu_);
-    RETURN_IF_ERROR(CheckOpen());
+    RETURN_IF_ERROR(disk_.CheckOpen(path_, start_));
     RETURN_IF_ERROR(disk_.Begin());
     disk_.tree_.Rename(path_, path);
     if (disk_.locked_.erase(path_) > 0) disk_.locked_.insert(path);
@@ -49,7 +49,7 @@ class FakeDisk::FakeFile final : public DiskFile {
 
   absl::Status CheckThere() override {
     MutexLock lock(disk_.mu_);
-    RETURN_IF_ERROR(CheckOpen());
+    RETURN_IF_ERROR(disk_.CheckOpen(path_, start_));
     RETURN_IF_ERROR(disk_.Begin());
     ASSIGN_OR_RETURN(const ForgetfulTree::NodePtr there, disk_.Find(path_));
     if (there == node_) return absl::OkStatus();
@@ -57,11 +57,6 @@ class FakeDisk::FakeFile final : public DiskFile {
   }
 
  private:
-  absl::Status CheckOpen() const REQUIRES(disk_.mu_) {
-    if (start_ == disk_.starts_) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(path_, " was open when power was lost"));
-  }
-
   FakeDisk& disk_;
   std::string path_;
   const ForgetfulTree::NodePtr node_;
@@ -70,10 +65,12 @@ class FakeDisk::FakeFile final : public DiskFile {
 
 class FakeDisk::FakeFolder final : public DiskFolder {
  public:
-  FakeFolder(FakeDisk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  FakeFolder(FakeDisk& disk, std::string path, int64_t start)
+      : disk_(disk), path_(std::move(path)), start_(start) {}
 
   absl::Status Sync() override {
     MutexLock lock(disk_.mu_);
+    RETURN_IF_ERROR(disk_.CheckOpen(path_, start_));
     RETURN_IF_ERROR(disk_.Begin());
     ASSIGN_OR_RETURN(const ForgetfulTree::NodePtr folder, disk_.Find(path_));
     disk_.tree_.Sync(*folder);
@@ -83,6 +80,7 @@ class FakeDisk::FakeFolder final : public DiskFolder {
  private:
   FakeDisk& disk_;
   const std::string path_;
+  const int64_t start_;  // in which it was opened
 };
 
 int64_t FakeDisk::operations() const {
@@ -111,6 +109,11 @@ absl::Status FakeDisk::Begin() {
   return fails ? failure_ : absl::OkStatus();
 }
 
+absl::Status FakeDisk::CheckOpen(const std::string& path, int64_t start) const {
+  if (start == starts_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(path, " was open when power was lost"));
+}
+
 absl::StatusOr<ForgetfulTree::NodePtr> FakeDisk::Find(const std::string& path) {
   ForgetfulTree::NodePtr found = tree_.Find(path);
   if (found == nullptr) return DiskError(ENOENT, "find", path);
@@ -134,8 +137,9 @@ absl::StatusOr<std::unique_ptr<DiskFile>> FakeDisk::CreateLocked(const std::stri
   MutexLock lock(mu_);
   RETURN_IF_ERROR(Begin());
   if (tree_.Find(path) != nullptr) return DiskError(EEXIST, "create", path);
+  ASSIGN_OR_RETURN(std::unique_ptr<DiskFile> file, Open(path));
   locked_.insert(path);
-  return Open(path);
+  return file;
 }
 
 absl::StatusOr<std::string> FakeDisk::Read(const std::string& path) {
@@ -184,7 +188,7 @@ absl::StatusOr<std::unique_ptr<DiskFolder>> FakeDisk::OpenFolder(const std::stri
   MutexLock lock(mu_);
   RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(Find(folder).status());
-  return std::make_unique<FakeFolder>(*this, folder);
+  return std::make_unique<FakeFolder>(*this, folder, starts_);
 }
 
 }  // namespace penstock

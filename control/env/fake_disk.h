@@ -46,6 +46,8 @@ class FakeDisk final : public Disk {
 
   // Counts an operation, and returns its failure.
   absl::Status Begin() REQUIRES(mu_);
+  // FailedPrecondition if power was lost since `start`, in which `path` was opened.
+  absl::Status CheckOpen(const std::string& path, int64_t start) const REQUIRES(mu_);
   absl::StatusOr<ForgetfulTree::NodePtr> Find(const std::string& path) REQUIRES(mu_);
   absl::StatusOr<std::unique_ptr<DiskFile>> Open(const std::string& path) REQUIRES(mu_);
 

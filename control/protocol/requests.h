@@ -15,8 +15,8 @@
 
 namespace penstock::control {
 
-// A repeated request with the same number from the same process gets the same answer, even from a
-// restarted dispatcher. Zero: not repeatable.
+// A repeated request with the same id gets the same answer, even from a restarted dispatcher. A
+// counter of 0: not repeatable.
 struct RequestId {
   Incarnation incarnation;
   uint64_t counter = 0;

@@ -15,8 +15,7 @@ absl::StatusOr<std::string> ReadFile(const char* setting, const std::string& pat
   if (path.empty()) return std::string();
   absl::StatusOr<std::string> text = LocalDisk().Read(path);
   if (text.ok()) return text;
-  return absl::NotFoundError(
-      absl::StrCat(setting, ": cannot read '", path, "': ", text.status().message()));
+  return absl::NotFoundError(absl::StrCat(setting, ": ", text.status().message()));
 }
 
 absl::Status Refused(const char* setting, const std::string& path, const char* what) {

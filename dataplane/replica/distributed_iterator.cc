@@ -154,9 +154,7 @@ absl::Status StepIterator::CheckStep(int64_t step) const {
 
 absl::Status StepIterator::Meet() {
   if (met_) return absl::OkStatus();
-  std::optional<StepAligner> aligner;
-  RETURN_IF_ERROR(AwaitOthers([&] { return MeetOthers(aligner); }));
-  aligner_ = std::move(aligner);
+  RETURN_IF_ERROR(AwaitOthers([this] { return MeetOthers(); }));
   met_ = true;
   return absl::OkStatus();
 }
@@ -171,12 +169,13 @@ absl::Status StepIterator::AwaitOthers(absl::FunctionRef<absl::Status()> wait) {
   return stop_.stop_requested() ? Stopped() : status;
 }
 
-absl::Status StepIterator::MeetOthers(std::optional<StepAligner>& aligner) {
+absl::Status StepIterator::MeetOthers() {
   if (plan_->aligned) {
-    ASSIGN_OR_RETURN(
-        aligner, StepAligner::Make(plan_->group, {.partial_batches = plan_->options.partial_batches,
+    ASSIGN_OR_RETURN(aligner_, StepAligner::Make(plan_->group,
+                                                 {.partial_batches = plan_->options.partial_batches,
                                                   .first_step = step_,
                                                   .must_match = plan_->must_match}));
+    has_aligner_ = true;
     return absl::OkStatus();
   }
   std::vector<std::pair<std::string, std::string>> alike = plan_->must_match;
@@ -397,6 +396,7 @@ void StepIterator::LeaveOthers() {
     --unanswered_;
   unanswered_ = 0;
   met_ = false;
+  has_aligner_ = false;
   aligner_.reset();
 }
 
@@ -425,7 +425,7 @@ void StepIterator::AbandonOthers() {
       absl::StrCat("process ", plan_->group.process(), " stopped its iterator"));
   // Meet() uses the group's own communicator. Once a call on it has been abandoned, the processes'
   // calls are no longer in the same order.
-  if (aligner_.has_value())
+  if (has_aligner_)
     aligner_->Abort(why);
   else if (CollectiveOf(plan_->group) != nullptr)
     CollectiveOf(plan_->group)->Abort(why);

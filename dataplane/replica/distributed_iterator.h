@@ -2,6 +2,7 @@
 // Steps of all pipelines of this process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -50,7 +51,7 @@ class StepIterator final : public DistributedIteratorImpl {
   // Checks that all processes read the same data in the same way. Called before the first step, and
   // before the first step after a Restore().
   absl::Status Meet();
-  absl::Status MeetOthers(std::optional<StepAligner>& aligner);  // makes it if plan_->aligned
+  absl::Status MeetOthers();  // makes it if plan_->aligned
   // Drops the agreements with other processes on steps from before a Restore().
   void LeaveOthers();
   // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() has been
@@ -76,8 +77,9 @@ class StepIterator final : public DistributedIteratorImpl {
   std::unique_ptr<CopyCompletionThread> progress_;      // for the queues
   Pool* output_pool_ = &DefaultPool();                  // for elements that go to devices
   std::vector<std::unique_ptr<Pipeline>> pipelines_;    // constant after Start()
-  std::optional<StepAligner> aligner_;  // if plan_->aligned, from Meet() on; no wait changes it
-  int64_t unanswered_ = 0;              // steps started on aligner_ but not finished
+  std::optional<StepAligner> aligner_;                  // if plan_->aligned, from Meet() on
+  std::atomic<bool> has_aligner_ = false;               // for AbandonOthers(), on any thread
+  int64_t unanswered_ = 0;  // steps started on aligner_ but not finished
   bool met_ = false;
   std::stop_source stop_;
   int64_t step_ = 0;

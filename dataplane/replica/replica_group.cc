@@ -220,11 +220,12 @@ absl::StatusOr<std::vector<std::string>> ReplicaGroup::Exchange(std::string_view
 }
 
 template <class T>
-absl::StatusOr<std::vector<T>> ReplicaGroup::ReduceWide(
-    ReduceOp op, const std::vector<std::vector<T>>& values) const {
+absl::StatusOr<std::vector<T>> ReplicaGroup::ReduceWide(ReduceOp op,
+                                                        const std::vector<std::vector<T>>& values,
+                                                        char type) const {
   RETURN_IF_ERROR(CheckLocal(values.size()));
   const size_t length = values[0].size();
-  std::string own;
+  std::string own(1, type);
   for (const std::vector<T>& of_replica : values) {
     if (of_replica.size() != length) return DifferentLengths();
     own.append(reinterpret_cast<const char*>(of_replica.data()), length * sizeof(T));
@@ -233,9 +234,11 @@ absl::StatusOr<std::vector<T>> ReplicaGroup::ReduceWide(
   std::vector<T> sums(length);
   for (size_t process = 0; process < all.size(); ++process) {
     const auto replicas = static_cast<size_t>(options_.replicas_of_process[process]);
-    if (all[process].size() != replicas * length * sizeof(T)) return DifferentLengths();
+    const std::string_view bytes = all[process];
+    if (bytes.size() != 1 + replicas * length * sizeof(T) || bytes[0] != type)
+      return DifferentLengths();
     std::vector<T> others(replicas * length);
-    std::memcpy(others.data(), all[process].data(), all[process].size());
+    std::memcpy(others.data(), bytes.data() + 1, bytes.size() - 1);
     for (size_t i = 0; i < others.size(); ++i) sums[i % length] += others[i];
   }
   for (size_t i = 0; op == ReduceOp::kMean && i < length; ++i) sums[i] /= static_cast<T>(replicas_);
@@ -243,11 +246,11 @@ absl::StatusOr<std::vector<T>> ReplicaGroup::ReduceWide(
 }
 
 template absl::StatusOr<std::vector<double>> ReplicaGroup::ReduceWide(
-    ReduceOp op, const std::vector<std::vector<double>>& values) const;
+    ReduceOp op, const std::vector<std::vector<double>>& values, char type) const;
 template absl::StatusOr<std::vector<int64_t>> ReplicaGroup::ReduceWide(
-    ReduceOp op, const std::vector<std::vector<int64_t>>& values) const;
+    ReduceOp op, const std::vector<std::vector<int64_t>>& values, char type) const;
 template absl::StatusOr<std::vector<uint64_t>> ReplicaGroup::ReduceWide(
-    ReduceOp op, const std::vector<std::vector<uint64_t>>& values) const;
+    ReduceOp op, const std::vector<std::vector<uint64_t>>& values, char type) const;
 
 absl::Status ReplicaGroup::CheckLocal(size_t values) const {
   if (values == devices_.size()) return absl::OkStatus();

@@ -215,10 +215,10 @@ class ReplicaGroup {
   ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devices);
   absl::Status CheckLocal(size_t values) const;
   // Reduces the `values` of this process's replicas with those of all others, position by position.
-  // T is double, int64_t or uint64_t.
+  // T is double, int64_t or uint64_t; `type` is the tag of the caller's type.
   template <class T>
-  absl::StatusOr<std::vector<T>> ReduceWide(ReduceOp op,
-                                            const std::vector<std::vector<T>>& values) const;
+  absl::StatusOr<std::vector<T>> ReduceWide(ReduceOp op, const std::vector<std::vector<T>>& values,
+                                            char type) const;
   // Returns the `bytes` of every process, by process; `what` names the caller.
   absl::StatusOr<std::vector<std::string>> Exchange(std::string_view what,
                                                     std::string_view bytes) const;
@@ -263,6 +263,11 @@ struct ResultOf<absl::StatusOr<R>> {
   using Value = R;
 };
 
+// Distinguishes types of different size or kind.
+template <class T>
+inline constexpr char kTypeTag = static_cast<char>(4 * sizeof(T) +
+                                                   (std::is_floating_point_v<T> ? 2 : 0) +
+                                                   (std::is_signed_v<T> ? 1 : 0));
 // The type in which values of T are added.
 template <class T>
 using Widest = std::conditional_t<std::is_floating_point_v<T>, double,
@@ -324,7 +329,7 @@ absl::StatusOr<std::vector<T>> ReplicaGroup::Reduce(
   std::vector<std::vector<replica_internal::Widest<T>>> wide;
   for (const std::vector<T>& of_replica : values)
     wide.emplace_back(of_replica.begin(), of_replica.end());
-  const auto reduced = ReduceWide(op, wide);
+  const auto reduced = ReduceWide(op, wide, replica_internal::kTypeTag<T>);
   if (!reduced.ok()) return reduced.status();
   std::vector<T> result;
   for (const auto value : *reduced) result.push_back(static_cast<T>(value));

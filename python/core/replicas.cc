@@ -205,7 +205,7 @@ class Steps {
           "step ", *step, " was requested while the step of an interrupted next(",
           step_.has_value() ? absl::StrCat(*step_) : "", ") is being made; take that step first"));
     }
-    if (!background_.Await(until)) return std::nullopt;
+    if (!background_.Await(until - absl::Now())) return std::nullopt;
     return std::move(made_);
   }
   // Waits for a step that was not delivered, and drops it.

@@ -32,11 +32,11 @@ absl::Status BackgroundTask::Begin() {
   return absl::OkStatus();
 }
 
-bool BackgroundTask::Await(absl::Time deadline) {
+bool BackgroundTask::Await(absl::Duration bound) {
   if (!begun_) return true;
   MutexLock lock(mu_);
   const auto is_over = [this]() REQUIRES(mu_) { return over_; };
-  if (!changed_.WaitUntil(lock, deadline, is_over)) return false;
+  if (!changed_.WaitFor(lock, bound, is_over)) return false;
   begun_ = false;
   return true;
 }

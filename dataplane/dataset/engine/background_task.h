@@ -26,9 +26,8 @@ class BackgroundTask {
   absl::Status Begin();
   // True from Begin() until an Await() returns true.
   bool under_way() const { return begun_; }
-  // Waits for the run until `deadline` of BootTime(); returns whether it has ended. True if no run
-  // is under way.
-  bool Await(absl::Time deadline);
+  // Waits at most `bound` for the run; returns whether it has ended. True if no run is under way.
+  bool Await(absl::Duration bound);
 
  private:
   void Live();

@@ -210,7 +210,7 @@ class LocalIterator final : public InterruptibleIterator {
     if (!background_.under_way()) {
       if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
     }
-    if (!background_.Await(BootTimeAt(deadline))) return std::nullopt;
+    if (!background_.Await(deadline - WallTime())) return std::nullopt;
     NextResult next = std::move(made_in_background_);
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
@@ -242,7 +242,7 @@ class LocalIterator final : public InterruptibleIterator {
 
   absl::Status TakeUp(const StateHead& head, std::string_view position,
                       StateExchange::TakenUp taken_up, const RestoreOptions& options) {
-    background_.Await(absl::InfiniteFuture());
+    background_.Await(absl::InfiniteDuration());
     MutexLock finish_lock(finish_mu_);  // its nodes are about to be destroyed
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);

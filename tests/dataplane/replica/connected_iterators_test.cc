@@ -46,6 +46,22 @@ InputOptions ByHint(PartialBatches policy) {
   return options;
 }
 
+TEST(ConnectedReduce, AddsVectorsAndRefusesDifferentTypes) {
+  const std::string address = replica::FreeAddress();
+  replica::OnRanks(2, [&](int rank) {
+    absl::StatusOr<ReplicaGroup> group = Process(rank, {1, 2}).Connect({.address = address});
+    ASSERT_TRUE(group.ok()) << group.status();
+    std::vector<std::vector<float>> values(rank == 0 ? 1 : 2, {1.5f, static_cast<float>(rank)});
+    EXPECT_EQ(*group->Reduce(ReduceOp::kSum, PerReplica(values)), std::vector<float>({4.5f, 2}));
+    EXPECT_EQ(*group->Reduce(ReduceOp::kMean, PerReplica(values)),
+              std::vector<float>({1.5f, 2.f / 3}));
+    const absl::Status status =
+        rank == 0 ? group->Reduce(ReduceOp::kSum, PerReplica<double>({1})).status()
+                  : group->Reduce(ReduceOp::kSum, PerReplica<int64_t>({1, 2})).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  });
+}
+
 TEST(ConnectedIterators, GoBackFromTheEndAndFromBeforeIt) {
   for (const PartialBatches policy :
        {PartialBatches::kEmpty, PartialBatches::kDrop, PartialBatches::kError}) {
