@@ -221,7 +221,7 @@ TEST(CoordinatedReplicas, GoOnFromOneState) {
   ASSERT_TRUE(it.ok()) << it.status();
   const absl::Status restored = it->Restore(state);
   ASSERT_TRUE(restored.ok()) << restored;
-  EXPECT_EQ(it->Next(0).status().code(), absl::StatusCode::kOutOfRange);  // step 4 is next
+  EXPECT_EQ(it->CheckStep(0).code(), absl::StatusCode::kOutOfRange);  // step 4 is next
   const Rows rest = AllRows(ReadSteps(*it));
   rows.insert(rows.end(), rest.begin(), rest.end());
   EXPECT_EQ(Sorted(rows), UpTo(40));

@@ -253,8 +253,9 @@ TEST(Iterating, StepsAreCountedAndTheEndIsOutOfRange) {
   EXPECT_EQ(dataset->cardinality(), 1);
   EXPECT_EQ(dataset->steps(), 1);
   absl::StatusOr<DistributedIterator> it = dataset->MakeIterator();
-  EXPECT_EQ(it->Next(1).status().code(), absl::StatusCode::kOutOfRange);
-  ASSERT_TRUE(it->Next(0).ok());
+  EXPECT_EQ(it->CheckStep(1).code(), absl::StatusCode::kOutOfRange);
+  ASSERT_TRUE(it->CheckStep(0).ok());
+  ASSERT_TRUE(it->Next().ok());
   EXPECT_EQ(it->GetNext().status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_FALSE(it->Next()->has_value());
 }
