@@ -269,7 +269,7 @@ TEST(RestoreEdited, StepsMayBePassedOver) {
   const absl::Status restored =
       after.it.Restore(MergeRankStates({*state}, {.run_id = "again", .skip_steps = 30}));
   ASSERT_TRUE(restored.ok()) << restored;
-  EXPECT_TRUE(after.it.Next(int64_t{0}).status().code() == absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(after.it.CheckStep(0).code(), absl::StatusCode::kOutOfRange);
   after.Read(kRestoredCount);
   EXPECT_EQ(after.delivered.size(), kRestoredCount - 100 - 30);
 }
