@@ -40,7 +40,7 @@ def read_lines(text, name):
             record = json.loads(line)
         except ValueError:
             record = None
-        yield number, record if isinstance(record, dict) else sys.exit(f"in {name}: line {number} is no JSON object")
+        yield number, record if isinstance(record, dict) else sys.exit(f"in {name}: line {number} is not a JSON object")
 
 
 def read_records(text, name):

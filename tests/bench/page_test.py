@@ -168,10 +168,10 @@ class OfOtherRecords(unittest.TestCase):
                 file.flush()
                 code, text, said = make(RECORDED["bench"], "--gpu-figures", file.name)
             self.assertEqual((code, text), (1, ""), line)
-            self.assertRegex(said, f"in {file.name}: line 2 is no (figure of gpu_bench|JSON object)")
+            self.assertRegex(said, f"in {file.name}: line 2 is not a (figure of gpu_bench|JSON object)")
         code, _, said = make("{")
         self.assertEqual(code, 1)
-        self.assertIn("line 1 is no JSON object", said)
+        self.assertIn("line 1 is not a JSON object", said)
         self.assertIn("cannot read /nowhere", make(RECORDED["bench"], "--gpu-figures", "/nowhere")[2])
 
     def test_a_machine_that_cannot_make_it_measures_and_is_told_how(self):
