@@ -60,7 +60,7 @@ class Site(unittest.TestCase):
     def test_the_reference_has_signatures_and_docstrings(self):
         datasets = words(self.site / "reference/dataset.html")
         self.assertIn("batch(batch_size, drop_remainder=False, num_parallel_calls=None", datasets)
-        self.assertIn("Produces file names that match one pattern or several", datasets)
+        self.assertIn("Produces the file names that match one pattern or several", datasets)
         headings = re.findall(r"^(Dataset\.\w+)", datasets, re.M)  # of the base classes, and of the class itself
         for name in ("range", "from_generator", "map", "interleave", "window", "shuffle", "as_numpy_iterator"):
             self.assertEqual(headings.count(f"Dataset.{name}"), 1, headings)
