@@ -167,7 +167,11 @@ absl::Status Check(const RankHello& hello, const RankProcesses& here,
                                                       " ranks, but rank ", hello.rank, " expects ",
                                                       hello.ranks));
   }
-  if (hello.rank < 1 || hello.rank >= here.ranks || others[hello.rank - 1]) {
+  if (hello.rank < 1 || hello.rank >= here.ranks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", hello.rank, " is not one of 1 to ", here.ranks - 1));
+  }
+  if (others[hello.rank - 1]) {
     return absl::FailedPreconditionError(absl::StrCat(
         "rank ", hello.rank, " is already connected; each process needs its own rank"));
   }
