@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on its own thread, for a caller that may stop waiting for it.
+// Runs work on another thread, for a caller that may stop waiting for the result.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,21 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Runs one function each time Begin() is called, on one thread, which the first Begin() starts and
-// the destructor joins. Only one thread at a time may call Begin() and Await().
+// Runs one function, once for each Begin(), on a thread that the first Begin() starts and the
+// destructor joins. Only one thread at a time may call Begin() and Await().
 class BackgroundTask {
  public:
   explicit BackgroundTask(std::function<void()> run) : run_(std::move(run)) {}
   ~BackgroundTask();  // waits for the current run
   BackgroundTask(const BackgroundTask&) = delete;
 
-  // Begins a run. ResourceExhausted if the process cannot start a thread for it. REQUIRES: no run
-  // is under way.
+  // Begins a run. ResourceExhausted if the process cannot start the thread. REQUIRES: no run is
+  // under way.
   absl::Status Begin();
   // True from Begin() until an Await() returns true.
   bool under_way() const { return begun_; }
-  // Waits at most `bound` for the run; returns whether it has ended. True if no run is under way.
+  // Waits at most `bound` for the run to end; returns whether the run has ended. True if no run is
+  // under way.
   bool Await(absl::Duration bound);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets inside functions (FlatMap, Interleave). The graph that the function returned is a node's
-// second input, its *body*. The attribute "function" is one traced function. It computes the values
-// that the body's sources need from the outer element.
+// Datasets inside functions (FlatMap, Interleave). The graph of the dataset that the function
+// returns is the node's second input, called its *body*. The node's attribute "function" is a
+// traced function: from the outer element, it computes the values that the body's sources need.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Body {
   std::shared_ptr<const FunctionDef> arguments;
 };
 
-// Calls `fn` with a symbolic element of `input`. Returns the error of the dataset that `fn`
-// returns, or InvalidArgument if the function does not trace.
+// Calls `fn` with a symbolic element of the spec `input`. Errors: that of the dataset that `fn`
+// returns; InvalidArgument if `fn` cannot be traced.
 absl::StatusOr<Body> TraceBody(const DatasetFunction& fn, const Spec& input);
 
 // Checks that `arguments` takes the spec `outer` and returns the values that the sources of `body`

@@ -26,8 +26,8 @@ bool ReadsAhead(const Dataset::Node& node) {
   return node.op == "Prefetch";
 }
 
-// Returns the number of the last node, not counting nodes that `run` leaves out and the Options
-// after them.
+// Returns the number of the last node that runs. Nodes that `run` leaves out, and the Options after
+// them, do not count.
 int LastOf(const NodePtr& root, const RunContext& run) {
   const Dataset::Node* node = root.get();
   while (run.sent_ahead && (node->op == "Options" || ReadsAhead(*node)))
@@ -40,7 +40,7 @@ int LastOf(const NodePtr& root, const RunContext& run) {
 struct BuildSite::Shared {
   NodePtr root;                  // keeps all nodes and functions alive
   int last = 0;                  // number of the node whose elements the run outputs
-  std::shared_ptr<Files> files;  // for functions; waits for files end with the run
+  std::shared_ptr<Files> files;  // files that functions read; a wait for a file ends with the run
   Mutex mu;
   absl::flat_hash_map<const FunctionDef*, std::shared_ptr<const BoundFunction>> bound
       GUARDED_BY(mu);

@@ -29,7 +29,7 @@ class BuildSite {
   static BuildSite Root(NodePtr root, const RunContext& run);
 
   const Dataset::Node& node() const { return *node_; }
-  const NodePtr& node_ptr() const { return node_; }  // identifies the node beyond this iterator
+  const NodePtr& node_ptr() const { return node_; }  // identifies the node even after this iterator
   const Spec& spec() const { return node_->spec; }
   template <class T>
   const T& attr(const std::string& name) const {
@@ -40,15 +40,16 @@ class BuildSite {
   // Returns the pool for the run's elements if this node produces them; otherwise nullptr. The pool
   // is RunContext::output unless WithOutput() replaced it.
   Pool* output() const { return !gives_output_ ? nullptr : output_ ? output_ : run_->output; }
-  // Returns a copy of this site that makes output in `output`; it applies to all sites below.
+  // Returns a copy of this site whose output is made in `output`, as is the output of all sites
+  // below the copy.
   BuildSite WithOutput(Pool& output) const {
     BuildSite site = *this;
     site.output_ = &output;
     return site;
   }
   Files& files() const;
-  // Opens a file of files(). Waits end when the running dataset is cancelled. Errors name this
-  // node.
+  // Opens a file from files(). A wait for the file ends when the running dataset is cancelled.
+  // Errors name this node.
   absl::StatusOr<std::unique_ptr<File>> OpenFile(const std::string& name) const;
   // Prefetch: true if this run leaves the node out (RunContext::sent_ahead).
   bool is_left_out() const;
@@ -68,37 +69,37 @@ class BuildSite {
   }
   // Returns the site of input `i`, for a node that also does the work of its input.
   BuildSite InputSite(size_t i) const;
-  // Options: returns a copy of this site for `threads` threads; it applies to all sites below.
+  // Options: returns a copy of this site with `threads` threads, as have all sites below the copy.
   BuildSite WithThreads(int threads) const {
     BuildSite site = *this;
     site.threads_ = threads;
     return site;
   }
   // Repeat: builds input `i` for pass `pass` of `passes` (kForever: unbounded). Each pass is a
-  // separate repetition: sources ask for its splits, and random nodes draw its numbers. Every pass
-  // builds the input again.
+  // separate repetition, whose splits the sources ask for and whose random numbers the random nodes
+  // draw. Every pass builds the input again.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPass(size_t i, int64_t pass,
                                                           int64_t passes) const;
-  // Repeat: returns a copy of this site in which state that outlasts a pass is stored in `kept`; it
-  // applies to all sites below. `kept` lives as long as their iterators. A Repeat above this one
-  // takes precedence.
+  // Repeat: returns a copy of this site which, like all sites below the copy, stores state that
+  // outlasts a pass in `kept`. `kept` must live as long as the iterators of these sites. A Repeat
+  // above this one takes precedence.
   BuildSite Keeping(KeptAcrossPasses& kept) const {
     BuildSite site = *this;
     if (site.kept_ == nullptr) site.kept_ = &kept;
     return site;
   }
-  KeptAcrossPasses* kept() const { return kept_; }  // nullptr: there is only one pass
+  KeptAcrossPasses* kept() const { return kept_; }  // nullptr if there is only one pass
   // Cache: the state of this node that all runs of the dataset share. nullptr if this run reads
   // only a part of the dataset, or if the node is inside a body, which is opened many times.
   KeptByNode* kept_by_node() const;
-  // Cache: true below a second Cache, which must get elements drawn with seed() from here.
+  // Cache: true if this Cache is below another, for which it must make elements drawn with seed().
   bool in_first_pass() const { return first_pass_; }
   // Cache: builds input `i` as a run with `seed` reads it in the first pass of the first
   // repetition, whichever pass this is. Its sources take splits from `splits` if that is not null,
   // otherwise from the run's feed.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFirstPass(size_t i, SplitFeed* splits,
                                                                uint64_t seed) const;
-  // FlatMap: builds body `i`, opened by the outer element number `element`. The body's sources take
+  // FlatMap: builds body `i`, opened by outer element number `element`. The body's sources take
   // `arguments` (see BodyOpener in body.h).
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBody(size_t i,
                                                           std::shared_ptr<const Element> arguments,
@@ -147,12 +148,12 @@ class BuildSite {
   int threads_ = 0;  // 0: the run's
   int provider_ = 0;
   int64_t repetition_ = 0;
-  bool hands_on_ = false;     // NodeKind::hands_on; a lookup takes a lock
+  bool hands_on_ = false;     // a copy of NodeKind::hands_on, whose lookup takes a lock
   bool gives_output_ = true;  // the run outputs this node's elements
   Pool* output_ = nullptr;    // nullptr: the run's
   bool in_body_ = false;
   bool undivided_ = false;
-  bool first_pass_ = false;           // of the first repetition, whatever the run's repetition is
+  bool first_pass_ = false;           // the first of the first repetition, whatever the run's is
   std::optional<uint64_t> seed_;      // nullopt: the run's
   SplitFeed* splits_ = nullptr;       // nullptr: the run's
   KeptAcrossPasses* kept_ = nullptr;  // owned by the outermost Repeat above

@@ -15,8 +15,8 @@
 namespace penstock {
 
 // Writes results directly into the element's block if its layout is known when they arrive. This is
-// so if all leaves are static, or if there is only one leaf. Otherwise it keeps the results until
-// all sizes are known, and takes no block from the pool for them. Used on one thread.
+// so if all leaves are static, or if there is only one leaf. Otherwise the sink keeps the results,
+// outside the pool's blocks, until all sizes are known. Used on one thread.
 class ElementSink final : public ResultSink {
  public:
   // `place`: from Pool::PlaceOf().
@@ -33,9 +33,9 @@ class ElementSink final : public ResultSink {
  private:
   struct Kept {
     std::vector<int64_t> dims;
-    Loan values;    // if they are placed
-    Element copy;   // if they are copied
-    Tensor tensor;  // a view of either
+    Loan values;    // if the results are placed
+    Element copy;   // if the results are copied
+    Tensor tensor;  // a view of `values` or `copy`
   };
 
   // Returns the block that results are written into, made at the first result; nullptr if the

@@ -29,7 +29,7 @@ class ElementViews {
     leaves_.push_back(leaf);
     keepers_.push_back(std::move(keeper));
   }
-  // Drops all leaves and what keeps them alive.
+  // Drops all leaves, and the objects that keep them alive.
   void Clear() {
     leaves_.clear();
     elements_.clear();

@@ -13,15 +13,15 @@ namespace penstock {
 // The number of epochs that fit in RandomKey::repetition.
 inline constexpr int64_t kMostEpochs = int64_t{1} << 31;
 
-// Begins an epoch and returns its number: 0 for the first of this process. The dataset itself and
-// each node in it that draws again in each epoch have a count of epochs. A ds.Take(5) that is
-// created again for each epoch therefore does not begin with the same elements each time. Any
-// thread.
+// Begins an epoch and returns its number: 0 for the first epoch in this process. Epochs are counted
+// by the dataset itself and by each of its nodes that draws a new order in each epoch. A ds.Take(5)
+// that is created again for each epoch therefore does not begin with the same elements each time.
+// Any thread.
 int64_t BeginEpoch(const Dataset& dataset);
 // Moves an iterator from epoch `from` to epoch `to`, which a saved state names. The next epoch to
 // begin is `to` + 1, or a later one if other iterators have begun epochs since `from`. Any thread.
 void GoOnInEpoch(const Dataset& dataset, int64_t from, int64_t to);
-// Returns the next epoch to begin after GoOnInEpoch(), if it was `next` before.
+// Returns the next epoch to begin after GoOnInEpoch(). Before that call, it was `next`.
 inline int64_t NextEpoch(int64_t next, int64_t from, int64_t to) {
   return next == from + 1 ? to + 1 : std::max(next, to + 1);
 }

@@ -31,8 +31,8 @@ absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
     const Dataset& dataset, IteratorOptions options, std::optional<int64_t> epoch = std::nullopt,
     Pool* output = nullptr);
 
-// A NodeIterator that can report that its next call will not wait. One thread at a time, as for
-// Next().
+// A NodeIterator that can report that the next call of Next() will not wait. One thread at a time,
+// as for Next().
 class ReadyHint {
  public:
   virtual ~ReadyHint() = default;

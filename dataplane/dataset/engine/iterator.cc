@@ -41,8 +41,9 @@ namespace {
 using NextResult = absl::StatusOr<std::optional<Element>>;
 
 // After this many elements in a row that took less than kQuick each, the calling thread makes the
-// next one itself: handing it over would take as long as making several. This does not apply if the
-// dataset waits for a service, which may fail to answer at any element.
+// next element itself: handing the work to another thread would take as long as making several
+// elements. This does not apply to a dataset that waits for a service, since the service may fail
+// to answer at any element.
 constexpr int kManyQuick = 64;
 constexpr auto kQuick = std::chrono::microseconds(20);
 
@@ -105,7 +106,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   // Waits only while another thread is in Next() without a deadline. While an element is made under
-  // a deadline, Save() uses the position that was kept before it.
+  // a deadline, Save() uses the position that was kept before that element.
   absl::StatusOr<State> Save() override {
     MutexLock finish_lock(finish_mu_);
     ASSIGN_OR_RETURN(const Unfinished unfinished, SaveUnfinished());
@@ -223,7 +224,7 @@ class LocalIterator final : public InterruptibleIterator {
 
   NextResult Produce() {  // REQUIRES: mu_ held
     if (stop_.stop_requested()) return Stopped();
-    // If Distribute is the last node, it counts its elements as delivered itself.
+    // If Distribute is the last node, Distribute itself counts its elements as delivered.
     const PendingDeliveries::Scope scope(counts_deliveries_ ? &pending_ : nullptr);
     RETURN_IF_ERROR(EnsureRestored());
     return nodes_->Next();
@@ -296,7 +297,7 @@ class LocalIterator final : public InterruptibleIterator {
     return next;
   }
 
-  // Makes an element that Next() may stop waiting for. Keeps the state before it for Save().
+  // Makes an element that Next() may stop waiting for. First keeps the current state, for Save().
   void ProduceInBackground() {
     {
       MutexLock kept_lock(kept_mu_);
@@ -354,7 +355,7 @@ class LocalIterator final : public InterruptibleIterator {
   }
 
   const Dataset dataset_;
-  const bool counts_epochs_;  // else the epoch was given
+  const bool counts_epochs_;  // false: the caller gave the epoch
   Profile profile_;
   std::stop_source stop_;
   CommitListeners commits_;
@@ -365,12 +366,12 @@ class LocalIterator final : public InterruptibleIterator {
   uint64_t origin_ GUARDED_BY(origin_mu_) = RandomNumber();
   // Origin and number of the restored state.
   std::optional<std::pair<uint64_t, uint64_t>> restored_ GUARDED_BY(origin_mu_);
-  // Held while a state's sections are requested. Next() need not wait for that. Acquired before all
-  // other locks.
+  // Held while a state's sections are requested. Next() need not wait for the sections. Acquired
+  // before all other locks.
   Mutex finish_mu_;
   Mutex kept_mu_;  // taken before mu_
   std::optional<absl::StatusOr<Unfinished>> kept_state_ GUARDED_BY(kept_mu_);
-  bool kept_given_ GUARDED_BY(kept_mu_) = false;  // by Save()
+  bool kept_given_ GUARDED_BY(kept_mu_) = false;  // Save() returned kept_state_
   TimedMutex mu_;                                 // held while an element is made
   RunContext context_;                            // guarded by mu_, as are all below
   std::unique_ptr<NodeIterator> nodes_;           // reads context_
@@ -382,8 +383,8 @@ class LocalIterator final : public InterruptibleIterator {
   const bool waits_for_others_;
   const bool counts_deliveries_;  // of elements from Distribute
   PendingDeliveries pending_;     // since the last Deliver(); guarded by mu_
-  int64_t quick_ = 0;  // quick elements in a row; guarded by mu_, or background_ is not under way
-  NextResult made_in_background_;  // by background_, which the thread that calls Next() uses
+  int64_t quick_ = 0;  // quick elements in a row; used with mu_ held or while no run is under way
+  NextResult made_in_background_;  // by background_; used by the thread that calls Next()
   // The last member, because it uses the members above.
   BackgroundTask background_{[this] { ProduceInBackground(); }};
 };

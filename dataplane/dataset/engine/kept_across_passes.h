@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// State that nodes keep beyond their iterators. Owned by the outermost Repeat above the node
+// State of nodes that outlives their iterators. Owned by the outermost Repeat above the node
 // (Cache: from one pass to the next), or by the running dataset (Distribute: RunContext::kept). Any
 // thread.
 class KeptAcrossPasses {
@@ -18,7 +18,7 @@ class KeptAcrossPasses {
   // and only one exists at a time.
   std::shared_ptr<void>& Of(int node) {
     MutexLock lock(mu_);
-    return by_node_[node];  // never moves
+    return by_node_[node];  // entries never move
   }
 
   // Distribute: notes that a pass produced no element because other consumers took them all. Such a

@@ -91,7 +91,7 @@ absl::StatusOr<bool> NodeIterator::NextViews(ElementViews& views) {
 absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
   for (int64_t passed = 0; passed < count; ++passed) {
     absl::StatusOr<std::optional<Element>> element = Next();
-    // An error takes the place of an element and is skipped like one.
+    // An error takes the place of an element and is skipped like an element.
     if (absl::IsCancelled(element.status()) || IsExhausted(element.status()))
       return element.status();
     if (element.ok() && !element->has_value()) return passed;
@@ -123,7 +123,7 @@ void CommitListeners::AddStop(StopListener listener) {
 }
 
 void CommitListeners::Stop(absl::Duration bound) {
-  std::vector<StopListener> listeners;  // called without the lock: they wait
+  std::vector<StopListener> listeners;  // called without the lock, because they wait
   {
     MutexLock lock(mu_);
     listeners = stop_listeners_;

@@ -80,8 +80,9 @@ class CommitListeners {
   absl::Status Commit(uint64_t save);
 
   // Notes that reading was stopped on purpose (Iterator::Stop). Returns when all parties concerned
-  // have been notified, or after `bound`. The listener is kept as long as this object lives. No
-  // RunContext::stop can replace this: nobody waits for what a token's callbacks begin.
+  // have been notified, or after `bound`. Listeners are kept as long as this object lives.
+  // RunContext::stop cannot replace Stop(): nobody waits for the work that a token's callbacks
+  // begin.
   using StopListener = std::function<void(absl::Duration bound)>;
   void AddStop(StopListener listener);
   void Stop(absl::Duration bound);
@@ -106,12 +107,12 @@ struct RunContext {
   int64_t hint_shards = 0;          // replaces kShardHint; 0: no hint is allowed
   int64_t hint_index = 0;           // in [0, hint_shards)
   SplitFeed* splits = nullptr;      // nullptr: sources read everything
-  const SplitPlan* plan = nullptr;  // resolved file lists; set if `splits` is
+  const SplitPlan* plan = nullptr;  // resolved file lists; set if `splits` is set
   Pool* pool = nullptr;             // elements are written here; nullptr: DefaultPool()
   // Memory for the elements of the last node, whether it makes them or passes them on
   // (NodeKind::hands_on); nullptr: `pool`. With `output_ahead` this includes elements that a node
-  // reads ahead, which then holds output memory. Workers leave it false, since their output is
-  // clients' slots.
+  // reads ahead: the node then holds output memory. Workers leave `output_ahead` false, since their
+  // output is clients' slots.
   Pool* output = nullptr;
   bool output_ahead = false;
   // The last node's elements are sent on before they are requested, as on a worker. A Prefetch at
@@ -122,15 +123,15 @@ struct RunContext {
   int threads = 0;                        // for parallel nodes; 0: one per core
   std::stop_token stop;                   // once requested, long waits end with Cancelled
   CommitListeners* commits = nullptr;     // nullptr: no state is committed
-  KeptAcrossPasses* kept = nullptr;       // until the run ends; set if `commits` is
+  KeptAcrossPasses* kept = nullptr;       // until the run ends; set if `commits` is set
   std::shared_ptr<StateExchange> states;  // nullptr: states are only positions
   Profile* profile = nullptr;             // nullptr: nothing is counted
   ReadAheadBudget* read_ahead = nullptr;  // nullptr: ReadAheadBudget::OfProcess()
   std::shared_ptr<PythonHost> python;     // nullptr: PythonHost::OfProcess()
 };
 
-// Builds the iterator of `dataset` (with all its inputs). `context` outlives it. NotFound for a
-// registered function that this program lacks.
+// Builds the iterator of `dataset` (with all its inputs). `context` must outlive the iterator.
+// NotFound for a registered function that this program lacks.
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& dataset,
                                                             const RunContext& context);
 

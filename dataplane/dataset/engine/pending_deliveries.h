@@ -2,7 +2,7 @@
 // Elements that Distribute gave to nodes after it. Each is delivered (docs/exactly_once.md) when
 // the outermost Next() returns the element that was made from it; until then it is pending. Pending
 // deliveries are collected per thread and accompany the nodes' results. A node that passes on its
-// result in the same Next() does nothing for them; a node that holds elements back keeps their
+// result in the same Next() need not handle them; a node that holds elements back keeps their
 // deliveries (PositionedInput::Holds).
 #pragma once
 
@@ -49,8 +49,8 @@ class PendingDeliveries {
   // one counts them.
   void GoOn();
 
-  // Returns where this thread's elements are counted; nullptr: they are not counted, and each is
-  // delivered when it is given.
+  // Returns the object that counts this thread's elements. nullptr if none does: each element is
+  // then delivered when it is given.
   static PendingDeliveries* Current();
   // Makes `into` the current object while this object lives. A thread's scopes end in reverse
   // order.

@@ -21,13 +21,13 @@ constexpr int64_t kFlush = 32;  // elements counted here before the node's count
 // the time.
 constexpr int64_t kMostBetween = 4096;
 constexpr int64_t kShare = 50;
-constexpr int64_t kScopeNs = 60;  // a scope's own cost, half of it outside its measurement
+constexpr int64_t kScopeNs = 60;  // the cost of a scope, half of which it does not measure
 
 // The iterator calls that are in progress on this thread.
 struct Timing {
   bool inside = false;    // in a node's iterator
-  int64_t weight = 0;     // of the outermost; 0: not timed
-  int64_t inside_ns = 0;  // added by scopes inside the innermost one
+  int64_t weight = 0;     // of the outermost call; 0: not timed
+  int64_t inside_ns = 0;  // added by scopes inside the innermost scope
   int64_t scopes = 0;     // in the outermost call, including itself
 };
 thread_local Timing timing;
@@ -151,10 +151,10 @@ class ProfiledIterator final : public NodeIterator, public ReadyHint {
   const std::unique_ptr<NodeIterator> iterator_;
   ReadyHint* const ready_;  // iterator_, if it is a ReadyHint
   NodeProfile& node_;
-  absl::Status ended_;  // the error, once it is exhausted
+  absl::Status ended_;  // the error of all later calls, once memory or threads ran out
   int64_t every_ = 1;   // one in this many calls is timed
   int64_t until_timed_ = 1;
-  int64_t elements_ = 0;  // not yet flushed, as is bytes_
+  int64_t elements_ = 0;  // not flushed yet; the same is true of bytes_
   int64_t bytes_ = 0;
 };
 

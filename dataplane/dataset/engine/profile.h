@@ -25,13 +25,13 @@ struct NodeProfile {
   std::atomic<int64_t> bytes{0};       // of their blocks; 0 for rows written into a batch
   std::atomic<int64_t> busy_ns{0};     // in this node's own code, on all threads; an estimate
   std::atomic<int64_t> waiting_ns{0};  // spent by readers waiting for its next element
-  // As last tuned (or set); 0: the node has none.
+  // The values last tuned or set; 0: the node has no such value.
   std::atomic<int64_t> parallelism{0};  // calls at a time
-  std::atomic<int64_t> ahead{0};        // elements it may hold, ready or in progress
+  std::atomic<int64_t> ahead{0};        // elements that the node may hold, ready or in progress
 };
 
-// The counts of all nodes of one dataset. Outlives the iterators that count into it; they may be of
-// several partitions.
+// The counts of all nodes of one dataset. Outlives the iterators that count into it, which may
+// belong to several partitions.
 class Profile {
  public:
   explicit Profile(NodePtr root);
@@ -46,10 +46,10 @@ class Profile {
   std::deque<NodeProfile> nodes_;
 };
 
-// Measures the time that its thread spends while it lives, and adds it to `node`, without the time
-// that nested scopes add for themselves. In the outermost scope on a thread, `weight` is the number
-// of calls that this call represents; 0: it is not timed. A nested scope is timed if the outermost
-// one is. `node` nullptr: does nothing.
+// Measures the time that its thread spends while the scope lives, and adds it to `node`, without
+// the time that nested scopes add to their own nodes. In a thread's outermost scope, `weight` is
+// the number of calls that this call represents; 0: the call is not timed. A nested scope is timed
+// if the outermost scope is timed. If `node` is nullptr, the scope does nothing.
 class ProfileScope {
  public:
   ProfileScope(NodeProfile* node, int64_t weight);

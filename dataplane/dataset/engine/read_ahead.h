@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tunes how far ahead of its reader a node works, if the dataset leaves that open (kAutotune).
 // There is no model of the whole pipeline: each node uses only its own observations. The depth
-// grows while the depth alone makes the reader wait, within a memory budget that all datasets of
-// the process share. It shrinks when the budget is exceeded.
+// grows while it is the only reason why the reader waits, within a memory budget that all datasets
+// of the process share. It shrinks when the budget is exceeded.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,11 @@
 
 namespace penstock {
 
-// Bytes that nodes may hold ready or in progress, beyond their least depth. Any thread.
+// The bytes of elements, ready or in progress, that nodes may hold beyond their least depth. Any
+// thread.
 class ReadAheadBudget {
  public:
-  // Claims here also claim from `within`, which must outlive this.
+  // A claim on this budget is also a claim on `within`, which must outlive this budget.
   explicit ReadAheadBudget(int64_t limit, ReadAheadBudget* within = nullptr)
       : limit_(limit), within_(within) {}
   ReadAheadBudget(const ReadAheadBudget&) = delete;
@@ -25,12 +26,13 @@ class ReadAheadBudget {
   // Takes effect as nodes return their next elements.
   void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
-  // No claim exceeds the limit; it is above the limit only after the limit was lowered.
+  // The claims exceed the limit only after the limit was lowered.
   int64_t claimed() const { return claimed_.load(std::memory_order_relaxed); }
 
  private:
   friend class ReadAhead;
-  // False, and changes nothing, if the limits do not allow it. A negative number returns bytes.
+  // Claims `bytes` more bytes; a negative number returns bytes. False, and changes nothing, if the
+  // limits do not allow the claim.
   bool Claim(int64_t bytes);
   bool exceeded() const {
     return claimed() > limit() || (within_ != nullptr && within_->exceeded());
@@ -54,10 +56,11 @@ class ReadAhead {
 
   int64_t depth() const { return depth_.load(std::memory_order_relaxed); }
 
-  // Notes that an element of `bytes` bytes was returned. Shrinks if the budget is exceeded.
+  // Notes that an element of `bytes` bytes was returned. Reduces the depth if the budget is
+  // exceeded.
   void Gave(int64_t bytes);
   // Notes that the reader waits and that only the depth kept the node from reading further ahead.
-  // Grows if this happens repeatedly and the budget has room.
+  // Increases the depth if this happens repeatedly and the budget allows it.
   void FellShort();
 
  private:
@@ -70,7 +73,7 @@ class ReadAhead {
   const int64_t most_;
   std::atomic<int64_t> depth_;
   int64_t claimed_ = 0;
-  int64_t mean_bytes_ = 0;  // of an element, weighted towards the latest; 0: none seen
+  int64_t mean_bytes_ = 0;  // of an element, weighted towards the latest elements; 0: none seen
   int64_t given_ = 0;
   int fell_short_ = 0;  // times in this round of kRound elements
 };

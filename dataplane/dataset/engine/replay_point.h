@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A position of a partition, and which of the partition's splits a replay from there needs.
+// A position in a partition, and the partition's splits that a replay from there needs.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ inline int64_t Product(absl::Span<const int64_t> dims) {
 }
 
 // Returns the values of `tensor` from value number `first` on, as a tensor of `dims`. `dims` and
-// the tensor's memory must outlive the view. REQUIRES: `tensor` has that many values.
+// the tensor's memory must outlive the view. REQUIRES: `tensor` has enough values from there on.
 inline Tensor ValuesOf(const Tensor& tensor, int64_t first, absl::Span<const int64_t> dims) {
   if (tensor.dtype() != kString) {
     const auto* values = static_cast<const std::byte*>(tensor.raw());

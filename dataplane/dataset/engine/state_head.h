@@ -23,7 +23,7 @@ struct StateHead {
 
 std::string EncodeStateHead(const StateHead& head);
 
-// Returns the bytes of the state after the four that distinguish a state from other bytes.
+// Returns the state without its first four bytes, which distinguish a state from other bytes.
 std::string_view AfterMagic(const State& state);
 // Reads the head from `reader`, which begins at AfterMagic(state). InvalidArgument if `state` is
 // not an iterator's state, or is of a different version.

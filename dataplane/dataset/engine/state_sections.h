@@ -49,7 +49,7 @@ class StateExchange {
   // Called before Restore(), with the sections of the restored state, or of the states of all
   // ranks.
   struct TakenUp {
-    std::vector<StateSections> of;  // one, or one per rank
+    std::vector<StateSections> of;  // of one state, or of one state per rank
     bool all_ranks = false;
     uint64_t name = 0;   // hash of the states and run_id; equal for all ranks of one launch
     std::string run_id;  // of the launch

@@ -25,8 +25,8 @@ bool AnyNode(const Dataset::Node& root, Predicate predicate) {
   return any;
 }
 
-// True for a source of files inside a function that takes the file's name from the element that
-// opens it, such as TFRecordDatasetOf.
+// True for a source inside a function that gets the name of its file from the element that opens
+// the body, such as TFRecordDatasetOf.
 bool ReadsFileOfItsElement(const Dataset::Node& node) {
   constexpr std::string_view kOf = "Of";
   std::string_view over_names = node.op;
@@ -37,7 +37,7 @@ bool ReadsFileOfItsElement(const Dataset::Node& node) {
                                         [](const AttrRule& rule) { return rule.name == "files"; });
 }
 
-// True if a function of `node` reads files that the elements of its input name.
+// True if a function of `node` reads files whose names come from the elements of the node's input.
 bool OpensFiles(const Dataset::Node& node) {
   const auto first_body = node.inputs.end() - FindNodeKind(node.op)->bodies;
   return std::any_of(first_body, node.inputs.end(),

@@ -24,11 +24,11 @@ absl::Status CheckShardable(const Dataset& dataset, ShardingPolicy mode);
 
 // True if the dataset, including its functions, contains a Shard of kShardHint.
 bool HasShardHint(const Dataset& dataset);
-// Returns the dataset with that shard in place of each hint. REQUIRES: the dataset does not belong
-// to a function (CheckStandsAlone).
+// Returns the dataset with shard `index` of `shards` in place of each hint. REQUIRES: the dataset
+// does not belong to a function (CheckStandsAlone).
 Dataset WithShardForHint(const Dataset& dataset, int64_t shards, int64_t index);
 // True if `node` is after a hint, so that partitions may differ there. False for a node whose own
-// function has the hint: it must open the same dataset in all partitions.
+// function contains the hint: the node must open the same dataset in all partitions.
 bool StandsBehindShardHint(const Dataset::Node& node);
 // Returns FailedPrecondition for the hint of the node called `name`.
 absl::Status HintWithoutPolicy(const std::string& name);
@@ -37,9 +37,9 @@ absl::Status HintWithoutPolicy(const std::string& name);
 std::unique_ptr<NodeIterator> ShardOfIterator(std::unique_ptr<NodeIterator> input, int64_t shards,
                                               int64_t index);
 
-// Returns for each provider of the dataset's plan whether FILE can divide it, because each of its
-// splits is one or several files: a source of files, or FromTensorSlices of names that a function
-// opens.
+// Returns for each provider of the dataset's plan whether FILE can divide it. FILE can divide a
+// provider if each of its splits is one or several files: the provider is a source of files, or a
+// FromTensorSlices of names of files that a function opens.
 std::vector<bool> SplitsAreFiles(const Dataset& dataset, const SplitPlan& plan);
 
 }  // namespace penstock

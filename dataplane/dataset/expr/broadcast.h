@@ -18,8 +18,8 @@ using Dims = absl::InlinedVector<int64_t, 6>;
 absl::StatusOr<Dims> BroadcastDims(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
-// A walk over a result and up to three operands. It visits the result row by row, each of
-// row_length_ values; operand k moves by step(k) (0 or 1) within a row.
+// A walk over a result and up to three operands. It visits the result row by row. A row has
+// row_length_ values, and from one value to the next, operand k moves by step(k) (0 or 1).
 class BroadcastWalk {
  public:
   static constexpr int kMaxOperands = 3;
@@ -53,7 +53,7 @@ class BroadcastWalk {
     int64_t size = 1;
     int64_t step[kMaxOperands] = {};
   };
-  absl::InlinedVector<Axis, 6> axes_;  // without the innermost
+  absl::InlinedVector<Axis, 6> axes_;  // all but the innermost
   int64_t row_length_ = 1;
   int64_t step_[kMaxOperands] = {};
   bool empty_ = false;

@@ -31,7 +31,7 @@ ComputedIn<T> Load(T value) {
   return static_cast<ComputedIn<T>>(value);
 }
 
-// A bool in memory. In untrusted data the byte may have any value, which a C++ bool may not.
+// A bool in memory. In untrusted data the byte may have any value, unlike that of a C++ bool.
 struct BoolByte {
   uint8_t byte = 0;
 };
@@ -111,8 +111,8 @@ auto ForWidth(DType dtype, F&& f) {
   }
 }
 
-// Integers wrap around, as in NumPy. Signed overflow is undefined in C++, so they are computed
-// unsigned.
+// Integers wrap around, as in NumPy. Signed overflow is undefined in C++, so integers are computed
+// as unsigned.
 template <class T>
 using Wrapping = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
 

@@ -35,7 +35,7 @@ Expr ScalarConstant(T value) {
   return Apply1("Constant", ConstantAttrs(DTypeOf<T>, {}, CopiedBytes(&value, sizeof value)), {});
 }
 
-// The constant of the dtype that has the size and the sign of T.
+// The constant of the dtype that has the size and signedness of T.
 template <class T>
 Expr SizedConstant(T value) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -277,7 +277,7 @@ Expr SymbolicInput(const Spec& spec) {
     leaves.push_back(ExprAccess::Make(std::move(node)));
   }
   if (spec.kind() == Spec::Kind::kLeaf) return leaves[0];
-  // The nest refers to its element too, since it may have no leaf.
+  // The nest itself also refers to its element, since the nest may have no leaf.
   Expr::Node node = *NodeOf(NestOf(spec, std::move(leaves)));
   node.element = element;
   return ExprAccess::Make(std::move(node));

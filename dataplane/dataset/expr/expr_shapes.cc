@@ -73,7 +73,7 @@ Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size)
   return Apply1("Slice", {{"begin", std::move(begin)}, {"size", std::move(size)}}, {x});
 }
 
-// An open end becomes the lowest or highest int64; ranges are clipped to the dims later.
+// An open end of a range becomes the lowest or highest int64; ranges are clipped to the dims later.
 Expr StridedSlice(const Expr& x, std::vector<SliceRange> ranges) {
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
   constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();

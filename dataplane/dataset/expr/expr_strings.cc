@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of penstock/expr.h on strings and ragged tensors, and the random ones.
+// The functions of penstock/expr.h on strings and ragged tensors, and the random functions.
 #include <string>
 #include <utility>
 

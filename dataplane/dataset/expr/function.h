@@ -51,8 +51,8 @@ absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceTo(const Expr& input, co
 // and inference confirms the specs.
 absl::Status CheckFunction(const FunctionDef& function);
 
-// Identifies random bits for one element. They are counter-based (Philox 4x32-10), so that they
-// depend on these numbers only, not on the order of calls.
+// Identifies random bits for one element. The bits are counter-based (Philox 4x32-10): they depend
+// only on these numbers, not on the order of calls.
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t repetition = 0;
@@ -72,8 +72,8 @@ class ResultSink {
   // Returns memory for dense leaf `i`, in the layout of a row-major tensor of `dims`.
   virtual absl::StatusOr<absl::Span<std::byte>> Place(size_t i, DType dtype,
                                                       absl::Span<const int64_t> dims) = 0;
-  // Copies a leaf that cannot be placed (strings, ragged, inputs passed through). The sink copies
-  // from `value` before it returns.
+  // Copies a leaf that cannot be placed (strings, ragged tensors, inputs passed through). The sink
+  // copies from `value` before it returns.
   virtual absl::Status Copy(size_t i, const Tensor& value) = 0;
 };
 

@@ -13,13 +13,14 @@ namespace penstock {
 
 // Consecutive operations, by their place in the function: one that decodes, then a crop, then
 // Resize, then flips, then Normalize. At least one follows the decoder. Flips may repeat; each
-// other operation appears at most once. Only the next operation uses the output of each.
+// other operation appears at most once. The output of each operation is used only by the next
+// operation.
 using ImageChain = std::vector<size_t>;
 std::vector<ImageChain> FindImageChains(const FunctionDef& def);
 
-// The kernel takes the first operation's input and makes the last one's output. Its pixels differ
-// by at most 1/255 from those of the single operations; with kDct scaling they are only
-// approximately equal.
+// The kernel takes the first operation's input and makes the last operation's output. Its pixels
+// differ by at most 1/255 from the pixels that the operations make one by one; with kDct scaling
+// they are only approximately equal.
 Kernel MakeImageChain(const FunctionDef& def, const ImageChain& chain);
 
 }  // namespace penstock

@@ -57,13 +57,13 @@ Normalization NormalizationOf(const Attrs& attrs);
 
 // Returns a random region with `min_area` to `max_area` of the image's area and an aspect of 3/4 to
 // 4/3 (logarithmically uniform). After ten draws that do not fit, returns the largest centred
-// region with an aspect in these bounds. The same as torchvision's RandomResizedCrop.
+// region with an aspect in these bounds. torchvision's RandomResizedCrop does the same.
 Region RandomRegion(const RandomKey& key, int64_t image_height, int64_t image_width,
                     double min_area, double max_area);
 
 bool RandomMirror(const RandomKey& key, double probability);
 
-// Returns a number from 0 to `most`, inclusive.
+// Returns a random number from 0 to `most`, inclusive.
 int64_t RandomUpTo(const RandomKey& key, uint32_t draw, int64_t most);
 
 }  // namespace penstock

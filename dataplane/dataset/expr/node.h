@@ -49,11 +49,11 @@ struct Expr::Node {
   std::vector<Expr> members;                     // for a nest, in the spec's order
   std::shared_ptr<const Application> maker;      // for a leaf that an operation makes
   std::shared_ptr<const TracedElement> element;  // for a leaf of the element
-  uint32_t number = 0;                           // which output of the maker, or which leaf
+  uint32_t number = 0;                           // of the maker's output, or of the element's leaf
   std::vector<Literal> literal;                  // one entry if this is a literal
 };
 
-// Makes an Expr of a node, and returns its node. Users of the library do neither.
+// Makes an Expr from a node, and returns the node of an Expr. Users of the library do neither.
 class ExprAccess {
  public:
   static const std::shared_ptr<const Expr::Node>& Node(const Expr& x) { return x.node_; }

@@ -28,7 +28,7 @@ struct OpMeans {
   std::shared_ptr<PythonHost> python;
 };
 
-// Runs one operation on one element. Called from any thread, several at once.
+// Runs one operation on one element. Called from any thread, and from several threads at once.
 using Kernel = std::function<absl::Status(OpRun&)>;
 
 namespace internal {
@@ -60,7 +60,7 @@ using InputSpecs = absl::Span<const TensorSpec>;
 // dimension in front (over_rows.h).
 enum class OverRows : uint8_t {
   kNever,        // the result would differ
-  kElementwise,  // unchanged, if inputs of lower rank get dimensions of 1 after that dimension
+  kElementwise,  // unchanged, if inputs of lower rank get dimensions of 1 after the one in front
   kTrailing,     // unchanged: it treats each value of its one input separately
   kView,         // gives the values of its one input different dims
 };
@@ -87,7 +87,7 @@ struct OpRow {
   OverRows over_rows = OverRows::kNever;
 };
 
-// Operations that others need to recognize.
+// Operations that code in other files must recognize.
 inline constexpr char kPythonCall[] = "PythonCall";
 inline constexpr char kReadFile[] = "ReadFile";
 

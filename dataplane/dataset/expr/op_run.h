@@ -20,7 +20,8 @@ namespace penstock {
 // A larger request gets ResourceExhausted and allocates nothing.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
 uint64_t MostValueBytes();
-// Returns the error for strings that together take `bytes`, more than MostValueBytes().
+// Returns the error for strings that together take `bytes` bytes, which is more than
+// MostValueBytes().
 absl::Status StringsTooLarge(uint64_t bytes);
 
 // The destination of an operation's output.

@@ -8,7 +8,8 @@ namespace penstock {
 namespace {
 
 // Converts a float to an integer, towards zero. A value that does not fit becomes the nearest
-// integer that does; NaN becomes 0. (C++ leaves both undefined, NumPy leaves them to the machine.)
+// integer that does; NaN becomes 0. (In C++ these conversions are undefined; in NumPy their result
+// depends on the machine.)
 template <class To, class From>
 To Truncate(From x) {
   // The bounds as floats: the lowest is exact, the highest may round up to the first value that

@@ -56,7 +56,7 @@ absl::Status RunInPlace(OpRun& run, const F& steps) {
   return absl::OkStatus();
 }
 
-// Returns a kernel that runs `steps`, a callable over any pixels, in place.
+// Returns a kernel that runs `steps`, which accepts pixels of any dtype, in place.
 template <class F>
 Kernel InPlace(DType dtype, F steps) {
   if (dtype == kUInt8)

@@ -14,8 +14,8 @@ namespace penstock {
 
 inline constexpr int64_t kMaxSide = 65536;  // pixels
 
-// Returns [height, width, channels] as far as the spec knows them. InvalidArgument if it cannot be
-// an image.
+// Returns [height, width, channels] as far as the spec knows them. InvalidArgument if no tensor of
+// this spec can be an image.
 absl::StatusOr<Shape> ImageShape(const TensorSpec& spec);
 
 // Returns the shape of `image` with the attributes "height" and "width" as its size.

@@ -63,8 +63,8 @@ int64_t Product(absl::Span<const int64_t> dims) {
   return product;
 }
 
-// Joins the parts row by row. A row is the values of a part at one index of the axes before
-// `named_axis`.
+// Joins the parts row by row. A row consists of the values of one part for one set of indices on
+// the axes before `named_axis`.
 absl::Status ConcatTensors(OpRun& run, int64_t named_axis) {
   const Tensor& first = run.input(0);
   ASSIGN_OR_RETURN(const int axis, PlaceOfAxis(named_axis, first.rank()));

@@ -28,7 +28,7 @@ Specs UnknownOutput(const TensorSpec& like) {
 // Returns the result's dims from the input's dims, some of which may be unknown.
 using DimsOf = absl::StatusOr<Dims> (*)(const Attrs& attrs, absl::Span<const int64_t> dims);
 
-// Infers operations whose attributes give the result's dims if the input's are known.
+// Infers operations whose result's dims follow from the attributes and the input's dims.
 template <DimsOf kDimsOf>
 absl::StatusOr<Specs> InferDims(const Attrs& attrs, InputSpecs inputs) {
   if (!inputs[0].shape.has_rank()) return UnknownOutput(inputs[0]);
@@ -246,7 +246,7 @@ absl::Status StridedSlice(OpRun& run, const Attrs& attrs) {
   AllPlaces axes = PlacesOf(x);
   for (size_t i = 0; i < step.size(); ++i) {
     const Stride slice = SliceOf(x.dim(static_cast<int>(i)), begin[i], end[i], step[i]);
-    // With a single value the step is not used, since it may lead outside.
+    // If the range has a single value, the step is not used: it may lead outside the tensor.
     axes[i] = {.size = slice.count,
                .first = slice.begin * axes[i].step,
                .step = slice.count > 1 ? axes[i].step * step[i] : 0};
@@ -292,7 +292,7 @@ absl::StatusOr<Specs> InferPad(const Attrs& attrs, InputSpecs inputs) {
   return InferDims<PaddedDims>(attrs, inputs);
 }
 
-// Returns the place in a row of `size` values for `at`, which may be outside.
+// Returns the place in a row of `size` values that stands for `at`, which may be outside the row.
 int64_t Mirrored(int64_t at, int64_t size, int64_t mode) {
   if (at >= 0 && at < size) return at;
   if (mode == kConstant) return AxisPlaces::kFilling;

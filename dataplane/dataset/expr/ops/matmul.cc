@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<TensorSpec>> InferMatMul(const Attrs&, InputSpecs inp
   return std::vector<TensorSpec>{Dense(inputs[0].dtype, shape)};
 }
 
-// Multiplies one pair of matrices. `sums` has room for a row of the result.
+// Multiplies one pair of matrices. `sums` has the size of a row of the result.
 template <class T>
 void MultiplyMatrices(const T* a, const T* b, int64_t m, int64_t k, int64_t n, SumOf<T>* sums,
                       T* out) {

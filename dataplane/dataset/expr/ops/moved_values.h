@@ -14,8 +14,9 @@
 
 namespace penstock {
 
-// Where the values along one axis of a result come from, as offsets in the input, in values: first,
-// first + step, …; or the entries of `table`, in which kFilling means no value of the input.
+// The places in the input from which the values along one axis of a result come, as offsets counted
+// in values. They are first, first + step, …; or the entries of `table`, in which kFilling stands
+// for no value of the input.
 struct AxisPlaces {
   static constexpr int64_t kFilling = -1;
 

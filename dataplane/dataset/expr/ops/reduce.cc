@@ -56,13 +56,13 @@ absl::StatusOr<std::vector<TensorSpec>> InferExtreme(const Attrs& attrs, InputSp
   return InferReduce(attrs, inputs, inputs[0].dtype);
 }
 
-// A reduction as a walk. The places of a result's values are outer × inner loops over the axes that
-// remain after equal neighbours are merged.
+// A reduction as a walk: an outer loop over the kept axes visits the results, and an inner loop
+// over the reduced axes visits the values of one result.
 struct Walk {
   Dims dims;                                       // of the result
   absl::InlinedVector<int64_t, 6> sizes, strides;  // kept axes, then reduced ones
   size_t kept = 0;
-  int64_t results = 1, values = 1;  // results; values in each
+  int64_t results = 1, values = 1;  // results, and values in each result
 
   // Returns the place of the first value of result `n` (axes 0 to kept), or the distance from there
   // to value `n` (axes from kept on).
@@ -94,7 +94,7 @@ absl::StatusOr<Walk> WalkOver(absl::Span<const int64_t> dims, absl::Span<const i
   return walk;
 }
 
-// Computes out[r] = finish(combine over its values, starting from `start`), in order.
+// Computes each result in order: combines its values, starting from `start`, and calls `finish`.
 template <class In, class Out, class Sum, class Combine, class Finish>
 absl::Status ReduceAxes(OpRun& run, absl::Span<const int64_t> axes, Sum start, Combine combine,
                         Finish finish) {

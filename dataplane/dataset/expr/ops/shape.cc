@@ -136,7 +136,8 @@ absl::StatusOr<Specs> InferSlice(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(inputs[0].dtype, Shape(std::vector<int64_t>(dims.begin(), dims.end())))};
 }
 
-// Calls row(from, to) for each row of the slice, with the places of its first value.
+// Calls row(from, to, length) for each row of the slice, with the places of the row's first value
+// in the input and in the slice.
 template <class Row>
 void ForEachSlicedRow(absl::Span<const int64_t> dims, absl::Span<const int64_t> begin,
                       absl::Span<const int64_t> sliced, Row&& row) {
