@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the results of registered code for one element's leaves against the promised spec.
+// Checks the results that registered code returns for one element against the promised spec.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@ class OutputChecks {
   absl::InlinedVector<bool, 8> given_;
 };
 
-// InvalidArgument unless all leaves are dense and of known dtypes: registered code can return no
-// others.
+// InvalidArgument unless all leaves are dense and of known dtypes: registered code cannot return
+// other leaves.
 absl::Status CheckRegisteredSpec(absl::Span<const TensorSpec> leaves);
 
 // Passes the results of registered code on to a sink.

@@ -102,8 +102,8 @@ class Rewriter {
     return false;
   }
 
-  // Shapes are aligned at their ends: a row with fewer dims than the result's needs ones after the
-  // new dimension.
+  // Shapes are aligned at their ends: a row with fewer dims than the result needs dims of 1 after
+  // the new dimension.
   bool MapElementwise(const OpRow& row, const OpDef& op) {
     std::vector<uint32_t> inputs;
     for (uint32_t input : op.inputs) {

@@ -19,8 +19,8 @@ struct FunctionOverRows {
   std::vector<size_t> leaves;  // the element's leaf for each input
 };
 
-// Returns nullopt if the function does not compute the same over rows (an operation that is not
-// elementwise, an unknown shape, a result that uses no input), or if a row is so large that a
+// Returns nullopt if the function does not compute the same results over rows (an operation that is
+// not elementwise, an unknown shape, a result that uses no input), or if a row is so large that a
 // separate call for it costs next to nothing.
 std::optional<FunctionOverRows> OverRowsOf(const FunctionDef& def);
 

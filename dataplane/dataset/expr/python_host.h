@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python functions and generators as a dataset stores them, and the interface that runs them. The
-// engine itself contains no Python: dataplane/python starts processes that do.
+// engine itself contains no Python: dataplane/python starts processes that run it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct PythonFunction {
   // How leaves become arguments and results become leaves: JSON for the process that runs the
   // function (python/penstock/functions.py writes it, dataplane/python/child.py reads it).
   std::string call;
-  uint64_t key = 0;  // hash of the above, set by PythonFunctionOf(); equal for equal functions
+  uint64_t key = 0;  // hash of the members above, set by PythonFunctionOf()
 };
 
 // Converts a function to attributes of an operation or a node, and back.
@@ -56,10 +56,10 @@ class PENSTOCK_EXPORT PythonHost {
   // Opens the generator that the function makes, as a source of one split.
   virtual absl::StatusOr<std::unique_ptr<SourceReader>> Open(
       std::shared_ptr<const PythonFunction> function, Spec spec) = 0;
-  // How many calls run at a time, at least 1; others wait.
+  // The number of calls that run at a time, at least 1. Further calls wait.
   virtual int CallsAtOnce() const = 0;
   // Returns a host for one run of a dataset. Once a stop is requested, waiting calls end with
-  // Cancelled at once, and running calls soon. nullptr: use this host.
+  // Cancelled at once, and running calls soon. nullptr: the run uses this host.
   virtual std::shared_ptr<PythonHost> Until(const std::stop_token&) { return nullptr; }
   // Ends the calls under way and refuses further ones. Idempotent, bounded.
   virtual void Stop() = 0;
@@ -67,7 +67,7 @@ class PENSTOCK_EXPORT PythonHost {
   // Returns a host that refuses all functions with PermissionDenied(reason).
   static std::shared_ptr<PythonHost> Refusing(std::string reason);
   // Returns the host that this process set with SetOfProcess(), for datasets that it reads itself.
-  // If none was set, or if it was set before a fork, returns a host that refuses.
+  // If no host was set, or if it was set before a fork, returns a host that refuses all functions.
   static std::shared_ptr<PythonHost> OfProcess();
   static void SetOfProcess(std::shared_ptr<PythonHost> host);
 };

@@ -31,7 +31,7 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<u
 
 uint64_t RandomBits(const RandomKey& key, uint32_t draw) {
   // Seed, repetition and partition have more bits than Philox's key. They are mixed one after
-  // another, so that neighbours do not cancel.
+  // another, so that small changes to two of them do not cancel out.
   const uint64_t mixed =
       Mix(Mix(Mix(key.seed + 0x9E3779B97F4A7C15u) + key.repetition) + key.partition);
   const auto bits = Philox4x32({static_cast<uint32_t>(key.element),

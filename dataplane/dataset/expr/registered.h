@@ -38,7 +38,7 @@ class Registered {
                                                  found->second->version, ", not ", value.version));
   }
 
-  // NotFound explains how to register it.
+  // Returns the value under this name. NotFound explains how to register one.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name) const {
     MutexLock lock(mu_);
     const auto found = values_.find(name);
@@ -46,7 +46,7 @@ class Registered {
     return Missing(absl::StrCat("'", name, "'"));
   }
 
-  // As above, but returns NotFound for a different version too.
+  // Does the same, but returns NotFound also for a different version.
   absl::StatusOr<std::shared_ptr<const T>> Find(const std::string& name, int64_t version) const {
     MutexLock lock(mu_);
     const auto found = values_.find(name);

@@ -15,7 +15,7 @@ namespace {
 // The part of the value that is processed at a time; it stays in the first-level cache.
 constexpr int64_t kPieceBytes = 16 << 10;
 
-// The part that one slice takes.
+// The part of each row that one slice takes.
 struct Columns {
   int64_t first_row, end_row;
   int64_t dims[2];
@@ -86,7 +86,7 @@ std::vector<SlicedRows> FindSlicedRows(const FunctionDef& def) {
   return found;
 }
 
-// `width`: bytes of a value.
+// `width`: the size of a value in bytes.
 static std::vector<Columns> ColumnsOf(const FunctionDef& def, const SlicedRows& slices,
                                       int64_t width) {
   std::vector<Columns> columns;

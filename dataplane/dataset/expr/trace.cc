@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns Exprs into a FunctionDef, and checks an untrusted one. Operations are in post-order of a
-// depth-first walk from the results. The walk does not visit operations that no result needs, and
-// equal operations are written only once.
+// Turns Exprs into a FunctionDef, and checks an untrusted FunctionDef. Operations are in post-order
+// of a depth-first walk from the results. The walk does not visit operations that no result needs,
+// and equal operations are written only once.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -43,7 +43,7 @@ struct AppendAttr {
   }
 };
 
-// Returns a key that is equal for operations that compute the same.
+// Returns a key that is equal for operations that compute the same results.
 std::string OpKey(const OpDef& def) {
   std::string key = def.op;
   for (uint32_t input : def.inputs) absl::StrAppend(&key, "|", input);
@@ -76,8 +76,8 @@ class Tracer {
   }
 
  private:
-  // Numbers an operation and all operations before it, each after the operations that it uses. Does
-  // not recurse, because there may be thousands.
+  // Numbers an operation and all operations that it depends on, each operation after those that it
+  // uses. Does not recurse, because a chain may have thousands of operations.
   absl::Status Number(const Application* last) {
     std::vector<const Application*> stack = {last};
     while (!stack.empty()) {

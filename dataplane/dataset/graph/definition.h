@@ -24,7 +24,8 @@ absl::StatusOr<Dataset> ParseDataset(std::string_view bytes);
 std::string SerializeSpec(const Spec& spec);
 absl::StatusOr<Spec> ParseSpec(std::string_view bytes);
 
-// One 64-bit number per node, in topological order, which shows where two definitions differ.
+// A node's name and a 64-bit number. The summaries of all nodes, in topological order, show where
+// two definitions differ.
 struct NodeSummary {
   std::string name;
   uint64_t fingerprint;
@@ -35,7 +36,7 @@ std::vector<NodeSummary> Summarize(const Dataset& dataset);
 // own code, which might never end.
 bool SurelyEnds(const Dataset& dataset);
 
-// Returns the name of the first node in which the two differ; empty if they are equal.
+// Returns the name of the first node in which `a` and `b` differ; empty if they are equal.
 std::string FirstDifference(const std::vector<NodeSummary>& a, const std::vector<NodeSummary>& b);
 
 }  // namespace penstock

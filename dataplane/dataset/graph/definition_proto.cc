@@ -19,8 +19,8 @@ namespace {
 
 constexpr uint32_t kDefinitionVersion = 1;
 
-// Builds a message's node over the trees read so far, and takes the last ones as its inputs.
-// REQUIRES: there are enough. Does not yet compare the node with the results that the message
+// Builds a message's node. Its inputs are the last of the trees read so far, which it takes.
+// REQUIRES: there are enough trees. Does not yet compare the node with the results that the message
 // states.
 absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<NodePtr>& trees) {
   const NodeKind* kind = FindNodeKind(from.op());

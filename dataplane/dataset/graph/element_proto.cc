@@ -39,7 +39,7 @@ void TensorToProto(const penstock::Tensor& from, dataset::wire::Tensor& to) {
   }
 }
 
-// A tensor over a message, and the parts that the message stores in another form.
+// A tensor that is a view of a message, and the parts that the message stores in another form.
 struct Read {
   std::vector<int64_t> dims;
   std::vector<uint64_t> offsets;

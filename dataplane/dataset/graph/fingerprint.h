@@ -13,7 +13,8 @@
 namespace penstock {
 
 // Returns the fingerprint of a node and everything below it: operation, version, attributes and
-// inputs. It is the same on every machine and in every release. Constants enter by their values.
+// inputs. It is the same on every machine and in every release. The values of constants are part of
+// it.
 uint64_t FingerprintOf(std::string_view op, int version, const Attrs& attrs,
                        const std::vector<NodePtr>& inputs);
 

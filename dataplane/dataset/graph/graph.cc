@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// True if a registered source or transform may get such a value as a param.
+// True if a registered source or transform may have `value` as a param.
 bool IsParam(const Attr& value) {
   return !std::holds_alternative<Spec>(value) && !std::holds_alternative<DType>(value) &&
          !std::holds_alternative<std::shared_ptr<const FunctionDef>>(value) &&

@@ -37,16 +37,16 @@ struct Dataset::Node {
   int providers = 0;  // sources that can be divided, bodies excluded
 
   // Sources inside a DatasetFunction (RangeOf …) take an argument made from the element that opens
-  // them. `arguments` has the spec that each needs, in the order of their nodes; `open` has the
-  // expressions while the function is traced (see body.h). Both are empty for a dataset that is not
-  // part of a function.
+  // them. `arguments` has the spec that each source needs, in the order of the sources' nodes;
+  // `open` has the expressions while the function is traced (see body.h). Both are empty for a
+  // dataset that is not part of a function.
   std::vector<Spec> arguments;
   std::vector<Expr> open;
 
   mutable KeptByNode kept;
 };
 
-// Makes a Dataset of a node, and returns its node. Users of the library do neither.
+// Makes a Dataset from a node, and returns the node of a Dataset. Users of the library do neither.
 class DatasetAccess {
  public:
   static const NodePtr& Node(const Dataset& dataset) { return dataset.node_; }

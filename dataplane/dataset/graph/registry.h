@@ -40,8 +40,8 @@ struct AttrRule {
   std::string name;
   AttrType type;
   bool required = true;
-  // Enters the fingerprint: a different value produces different elements. False for attributes
-  // that only determine how elements are made or fetched.
+  // Part of the fingerprint, because different values produce different elements. False for
+  // attributes that only determine how elements are made or fetched.
   bool identifies = true;
 };
 
@@ -71,18 +71,18 @@ struct NodeKind {
   // Spec. Only inside a body.
   bool takes_argument = false;
   // Returns elements of its inputs unchanged, in the inputs' memory (Take, Prefetch, Interleave).
-  // It may skip some. If it has bodies, it returns only their elements; it never returns those of
-  // undivided inputs.
+  // The node may skip elements. A node with bodies returns only elements of the bodies. Elements of
+  // undivided inputs are never returned.
   bool hands_on = false;
   // Takes further attributes, under names that begin with kParamPrefix: the params of a registered
   // source or transform. They enter the fingerprint.
   bool takes_params = false;
 
-  // Checks the values of attributes and the specs of inputs. The number and types of both were
-  // already checked. InvalidArgument (OutOfRange …) names the argument; the caller puts the node's
-  // name in front.
+  // Checks the values of attributes and the specs of inputs. The number and types of attributes and
+  // inputs were already checked. InvalidArgument (OutOfRange …) names the argument; the caller puts
+  // the node's name in front.
   absl::StatusOr<Inferred> (*infer)(const Attrs& attrs, absl::Span<const NodePtr> inputs) = nullptr;
-  // Builds the iterator. It builds inputs with site.BuildInput(i).
+  // Builds the iterator, and the iterators of its inputs with site.BuildInput(i).
   absl::StatusOr<std::unique_ptr<NodeIterator>> (*build)(const BuildSite& site) = nullptr;
   // Plans the splits of a source that can be divided; nullptr for all other nodes. PlanSplits fills
   // in the plan's `node`.

@@ -47,7 +47,7 @@ absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files) {
 
 Span64 SplitOf(int64_t count, int64_t splits, int64_t n) {
   const int64_t size = count / splits;
-  const int64_t larger = count % splits;  // the first `larger` splits have one more
+  const int64_t larger = count % splits;  // the first `larger` splits have one more element
   const int64_t begin = n * size + std::min(n, larger);
   return {begin, begin + size + (n < larger ? 1 : 0)};
 }

@@ -20,7 +20,7 @@ namespace penstock {
 struct SplitProviderPlan {
   std::string node;                // its name in messages: "ListFiles#0"
   int64_t count = 0;               // splits of one repetition; kUnknown if only the source can tell
-  bool shuffled = false;           // the dispatcher permutes them again in each repetition
+  bool shuffled = false;           // the dispatcher permutes the splits again in each repetition
   bool seeded = false;             // `seed` was given; otherwise the job's seed applies
   uint64_t seed = 0;               // of that permutation
   std::vector<std::string> files;  // for sources of files: the resolved list, in split order
@@ -40,7 +40,7 @@ struct Span64 {
   int64_t begin, end;
 };
 Span64 SplitOf(int64_t count, int64_t splits, int64_t n);
-// Returns how many splits a source of `count` elements is cut into.
+// Returns the number of splits into which a source of `count` elements is cut.
 int64_t SplitCountFor(int64_t count);
 
 // The splits that one partition was given, in order. Access is random, so that a replay gets the

@@ -28,16 +28,17 @@ class StateWriter {
   // The number by which CommitListeners know this state; 0: it is never committed.
   uint64_t save_number() const { return save_number_; }
 
-  // Bytes may be kept to become part of a later state (save_number() 0). A node attaches a callback
-  // for that case here. The callback may run at any later time, on the thread that saves.
+  // If save_number() is 0, the bytes may be kept and become part of a later state. For that case a
+  // node attaches a callback here. The callback may run at any later time, on the thread that
+  // saves.
   using WhenPartOf = std::function<absl::Status(StateWriter& state)>;
   void Attach(WhenPartOf when) { attached_.push_back(std::move(when)); }
   std::vector<WhenPartOf> TakeAttached() { return std::exchange(attached_, {}); }
   // Writes kept bytes, runs the callbacks attached to them, and takes over the splits they need.
   absl::Status WriteKept(const StateWriter& kept, const std::vector<WhenPartOf>& attached);
 
-  // Notes that a reader that continues from these bytes needs no split of the provider before this
-  // one (split.h), ever. If called several times for a provider, the earliest split counts.
+  // Notes that a reader that continues from these bytes will never need a split of the provider
+  // before this one (split.h). If called several times for a provider, the earliest split counts.
   void NeedsSplits(int provider, int64_t repetition, int64_t ordinal);
   // Notes that a reader that continues from these bytes may need any split of all providers.
   void NeedsAllSplits() { needs_all_splits_ = true; }
@@ -56,8 +57,8 @@ class StateWriter {
   bool needs_all_splits_ = false;
 };
 
-// Reads what a StateWriter wrote, from bytes that may be damaged. DataLoss at the end of the bytes
-// and for encodings that no writer produces. Does not own the bytes.
+// Reads the values that a StateWriter wrote, from bytes that may be damaged. DataLoss at the end of
+// the bytes and for encodings that no writer produces. Does not own the bytes.
 class StateReader {
  public:
   explicit StateReader(std::string_view bytes) : rest_(bytes) {}

@@ -57,8 +57,8 @@ void BlendWithGrey(float factor, int64_t pixels, T* rgb) {
   }
 }
 
-// Works on hue, chroma and value. It needs only the sixth of the circle that the hue is in, and its
-// place there.
+// Works on hue, chroma and value. It needs only the sixth of the hue circle that contains the hue,
+// and the hue's place in that sixth.
 template <class T>
 void TurnHue(float delta, int64_t pixels, T* rgb) {
   const float turn = 6 * (delta - std::floor(delta));

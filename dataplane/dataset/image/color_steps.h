@@ -11,7 +11,7 @@ namespace penstock {
 
 enum class ColorStep : uint8_t { kBrightness, kContrast, kSaturation, kHue };
 
-// `amount` is a factor, or for kHue a part of the circle. `rgb` has three channels.
+// `amount` is a factor, or for kHue a fraction of the hue circle. `rgb` has three channels.
 template <class T>
 void RunColorStep(ColorStep step, float amount, int64_t pixels, T* rgb);
 

@@ -21,7 +21,7 @@ int EighthsFor(const Region& region, const ImageSize& wanted) {
   return 8;
 }
 
-// Returns the region in an image scaled to `size`: every pixel that it touches.
+// Returns the region of an image scaled to `size` that contains every pixel touched by `region`.
 Region Scaled(const Region& region, int eighths, const ImageSize& size) {
   const int64_t x = region.x * eighths / 8;
   const int64_t y = region.y * eighths / 8;

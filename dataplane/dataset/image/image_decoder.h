@@ -24,7 +24,7 @@ struct DecodePlan {
   DecodeOptions options;
 };
 
-// Uses the decoders of this thread: one at a time.
+// Uses the thread's decoders, so a thread can use only one object at a time.
 class ImageDecoder {
  public:
   // Reads the part before the pixels. `bytes` and `arena` must outlive this. Errors are those of
@@ -39,8 +39,8 @@ class ImageDecoder {
     ImageSize size;
   };
   // Reads one region, once. With JpegScaling::kDct the region may be returned at a half, a quarter
-  // or an eighth of its size, though not smaller than `wanted`, and includes every pixel that it
-  // touches.
+  // or an eighth of its size, though not smaller than `wanted`, and the result includes every pixel
+  // that the region touches.
   absl::StatusOr<Part> Read(const Region& region, const ImageSize& wanted);
   // Reads the whole image into `out` without gaps.
   absl::Status ReadAll(uint8_t* out);

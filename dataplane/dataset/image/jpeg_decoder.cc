@@ -178,14 +178,14 @@ ImageSize JpegDecoder::ScaledSize(int eighths) {
   return {.height = info.output_height, .width = info.output_width};
 }
 
-// Reads the rows of the region into `out`, `row_bytes` apart. `unwanted` takes the rows before it.
-// False on failure.
+// Reads the rows of the region into `out`, `row_bytes` apart. `unwanted` takes the rows before the
+// region. False on failure.
 bool JpegDecoder::ReadRows(const Region& wanted, int64_t row_bytes, uint8_t* out,
                            uint8_t* unwanted) {
   Impl& impl = *impl_;
   jpeg_decompress_struct& info = impl.info;
   if (setjmp(impl.errors.jump) != 0) return false;
-  // Starts one iMCU row higher, which upsampling reads from.
+  // Starts one iMCU row higher, because upsampling reads that row.
   const int64_t margin = int64_t{info.max_v_samp_factor} * info.min_DCT_scaled_size;
   const int64_t start = std::max<int64_t>(0, wanted.y / margin * margin - margin);
   if (start > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(start));

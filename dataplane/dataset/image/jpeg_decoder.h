@@ -27,7 +27,8 @@ class JpegDecoder {
   // marker is missing.
   absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels);
 
-  // Returns the size if decoding makes `eighths` (1, 2, 4 or 8) pixels from every 8.
+  // Returns the size of the image that decoding makes with `eighths` (1, 2, 4 or 8) pixels for
+  // every 8.
   ImageSize ScaledSize(int eighths);
 
   // Reads one region (of the scaled image), and as few pixels around it as are needed to make its

@@ -29,7 +29,7 @@ class PngDecoder {
 
   static bool IsPng(std::string_view bytes);
 
-  // Reads the part before the pixels. `bytes`, and memory of `arena`, must stay valid until the
+  // Reads the part before the pixels. `bytes` and the memory of `arena` must stay valid until the
   // image is read. `channels` is 1 to 4, `dtype` kUInt8 or kUInt16. InvalidArgument if this is not
   // a PNG image or has more than kMaxPixels; DataLoss if it is damaged.
   absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels, DType dtype, Arena& arena);

@@ -30,8 +30,8 @@ std::vector<std::string> FilesOf(const BuildSite& site);
 absl::StatusOr<SplitProviderPlan> PlanFiles(const Dataset::Node& node, Files& files);
 
 // Makes one of the two node kinds from `kind`, which has op, attrs, infer, build and, for
-// OverNames(), plan. Each function adds what is specific to its node. OverElement() appends "Of" to
-// op.
+// OverNames(), plan. Each function adds the parts that are specific to its node kind. OverElement()
+// appends "Of" to op.
 NodeKind OverNames(NodeKind kind);
 NodeKind OverElement(NodeKind kind);
 

@@ -49,7 +49,7 @@ absl::StatusOr<int64_t> FileSource::Skip(int64_t count) {
   while (passed < count) {
     absl::StatusOr<bool> more = Advance();
     if (absl::IsCancelled(more.status())) return more.status();
-    if (!more.ok()) {  // a file that does not open counts as one element
+    if (!more.ok()) {  // a file that cannot be opened counts as one element
       ++passed;
       continue;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source whose elements are numbered, and each is made from its number alone. The position is a
-// number, so skipping elements costs nothing.
+// A source whose elements are numbered, and which makes each element from its number alone. The
+// position is a number, so skipping elements costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ class IndexedSource : public NodeIterator {
   virtual Span64 Elements(Span64 split) const { return split; }
   // Makes element `n`. REQUIRES: 0 ≤ n < count.
   virtual absl::StatusOr<Element> Make(int64_t n) = 0;
-  // Does the same and writes it into `sink`.
+  // Does the same and writes the element into `sink`.
   virtual absl::Status MakeInto(int64_t n, ResultSink& sink);
-  // Does the same and adds it to `views`.
+  // Does the same and adds the element to `views`.
   virtual absl::Status MakeViews(int64_t n, ElementViews& views);
   const BuildSite& site() const { return site_; }
 

@@ -11,7 +11,8 @@ namespace penstock {
 
 std::vector<NodeKind> SourceKinds();
 
-// A kind …Of reads what an element names or contains, inside a body.
+// A kind …Of is used inside a body. It reads the file that an outer element names, or values that
+// it contains.
 NodeKind FixedLengthRecordKind();
 NodeKind FixedLengthRecordOfKind();
 NodeKind FromTensorSlicesKind();

@@ -21,7 +21,7 @@ using ListNames = absl::StatusOr<std::vector<std::string>> (*)(const Attrs& attr
 
 // Returns the list for the node at `site`. With a split plan, these are the files of the plan, and
 // the dispatcher permutes its splits. Without one, the files are listed here, and shuffled if the
-// node asks for it.
+// node's attributes ask for that.
 struct ListedNames {
   std::vector<std::string> sorted;
   std::vector<int64_t> order;  // indices into `sorted`, in reading order

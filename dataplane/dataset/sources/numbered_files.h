@@ -38,7 +38,7 @@ class NumberedFiles {
   NumberedFiles() = default;
 
   std::vector<NumberedFile> files_;
-  std::vector<int64_t> begins_;  // one more than files
+  std::vector<int64_t> begins_;  // one more entry than there are files
 };
 
 }  // namespace penstock

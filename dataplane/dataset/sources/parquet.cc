@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kParquet[] = "Parquet";
 
-// All row groups, in file order. Each is numbered as if it were a file.
+// All row groups, in file order. Each group is numbered as if it were a file.
 struct RowGroups {
   NumberedFiles numbered;
   std::vector<int64_t> numbers;  // index of each group in its file

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built in place of parquet.cc without Arrow.
+// Built in place of parquet.cc if Arrow is not available.
 #include "dataplane/dataset/sources/kinds.h"
 #include "penstock/sources.h"
 

@@ -71,7 +71,7 @@ class RegisteredSourceIterator final : public RegisteredIterator {
 
  private:
   // Opens the next split unless one is open. Returns false after the last split. If a split cannot
-  // be opened, its error takes its place.
+  // be opened, the error takes the split's place.
   absl::StatusOr<bool> OpenSplit() {
     if (open_) return true;
     if (span_.begin == span_.end) {

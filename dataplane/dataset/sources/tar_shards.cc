@@ -63,7 +63,8 @@ absl::StatusOr<SampleFields> ParseFields(const Strings& declared) {
 }
 
 // The key and extension of a file name. WebDataset's rule: the key ends at the first dot of the
-// last path component. A file without a dot there, or with nothing before it, belongs to no sample.
+// last path component. A file belongs to no sample if that component has no dot, or nothing before
+// the dot.
 struct SampleName {
   std::string_view key;
   std::string extension;  // in lower case
@@ -100,8 +101,8 @@ class SampleReader final : public ElementReader {
     std::string contents;
   };
 
-  // Finds the next complete sample, and reads it into found_ if `contents` is true. An incomplete
-  // sample is an error that takes its place.
+  // Finds the next complete sample, and reads it into found_ if `contents` is true. The place of an
+  // incomplete sample is taken by an error.
   absl::StatusOr<bool> FindSample(bool contents) {
     for (;;) {
       ASSIGN_OR_RETURN(const bool more, ReadSample(contents));

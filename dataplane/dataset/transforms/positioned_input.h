@@ -85,7 +85,8 @@ class PositionedInput {
     absl::StatusOr<StateWriter> state;                   // of the input, or its error
     std::vector<StateWriter::WhenPartOf> attached = {};  // to `state`
   };
-  // Runs `read`, which reads from the input, and keeps the deliveries that are pending for it.
+  // Runs `read`, which reads from the input, and keeps the deliveries that are pending for the
+  // result.
   template <class Read>
   auto Reading(Read read);
   Remembered Here(uint64_t save_number = 0) const;

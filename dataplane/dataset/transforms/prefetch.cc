@@ -144,7 +144,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   bool Full() const REQUIRES(mu_) { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
 
   BuildSite site_;
-  PositionedInput input_;  // while reader_ runs, only it uses this, except for positions
+  PositionedInput input_;  // while reader_ runs, only reader_ uses this, except for positions
   int64_t given_ = 0;
 
   Mutex mu_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Shuffle: a buffer is filled from the input, and each output is drawn from it. A position
-// is two counts. They determine which inputs were in the buffer (shuffle_order.h), and these inputs
-// are read again.
+// Dataset::Shuffle: a buffer is filled from the input, and each output is drawn from the buffer. A
+// position is two counts. They determine which inputs were in the buffer (shuffle_order.h), and
+// these inputs are read again.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -132,7 +132,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildShuffle(const BuildSite& site
 
 NodeKind ShuffleKind() {
   return {.op = "Shuffle",
-          .version = 2,  // 1 drew from another buffer
+          .version = 2,  // version 1 drew from a different buffer
           .attrs = {{"buffer_size", AttrType::kInt},
                     {"seed", AttrType::kInt, false},
                     {"reshuffle_each_iteration", AttrType::kBool}},

@@ -75,7 +75,7 @@ size_t ShuffleOrder::Take() {
 
 bool ShuffleOrder::PlayTo(int64_t outputs, int64_t inputs) {
   if (outputs > inputs || inputs - outputs > size_) return false;
-  // The buffer was full before this many outputs.
+  // The number of outputs that were taken while the buffer was full.
   const int64_t full = std::clamp<int64_t>(inputs - size_ + 1, 0, outputs);
   outputs_ = full - kTurnEach * size_;
   if (outputs_ <= 0) {

@@ -30,9 +30,9 @@ class ShuffleOrder {
   // Whether there are more outputs than are possible before the input ends.
   bool Ended() const { return outputs_ > 0 && used() < size_ - 1; }
 
-  // Puts the next input in and returns its slot. This is the slot emptied last. While slots are
-  // being added, it is any slot, and the input in that slot moves to the added slot. REQUIRES:
-  // !Full(), !Ended().
+  // Puts the next input in and returns its slot. This is the slot emptied last or, while slots are
+  // being added, any slot: the input in that slot then moves to the added slot. REQUIRES: !Full(),
+  // !Ended().
   size_t Put();
   // Empties the slot of the next output and returns it. If Put() is not called before the next
   // Take(), the input has ended. REQUIRES: !Empty().

@@ -94,7 +94,7 @@ absl::StatusOr<Walk> WalkOver(absl::Span<const int64_t> dims, absl::Span<const i
   return walk;
 }
 
-// Computes each result in order: combines its values, starting from `start`, and calls `finish`.
+// Computes each result: combines its values in order, starting from `start`, then calls `finish`.
 template <class In, class Out, class Sum, class Combine, class Finish>
 absl::Status ReduceAxes(OpRun& run, absl::Span<const int64_t> axes, Sum start, Combine combine,
                         Finish finish) {

@@ -62,7 +62,7 @@ class NpzArrays final : public ArrayFile {
   struct Kept {
     std::string array = {};
     std::unique_ptr<std::byte[]> values = nullptr;
-    absl::Status failure = {};  // the error of reading it, which is not retried
+    absl::Status failure = {};  // the error of reading the array, which is not retried
   };
 
   absl::Status ReadBytes(size_t i, int64_t offset, absl::Span<std::byte> into) override {

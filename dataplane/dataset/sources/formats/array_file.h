@@ -20,9 +20,9 @@ namespace penstock {
 // Used on one thread.
 class ArrayFile {
  public:
-  // Opens an .npy file if `spec` is a leaf, or an .npz file and the members that `spec` names if it
-  // is a dict. With `rows`, `spec` is the spec of one row of each array's first dimension, and all
-  // arrays must have the same number of rows. InvalidArgument if an array does not match.
+  // Opens an .npy file if `spec` is a leaf. If `spec` is a dict, opens an .npz file and the members
+  // that `spec` names. With `rows`, `spec` is the spec of one row of each array's first dimension,
+  // and all arrays must have the same number of rows. InvalidArgument if an array does not match.
   static absl::StatusOr<std::unique_ptr<ArrayFile>> Open(std::unique_ptr<File> file,
                                                          const Spec& spec, bool rows);
   virtual ~ArrayFile() = default;

@@ -24,7 +24,7 @@ namespace {
 // Adapts a File to Arrow. `failure` keeps the error of the file itself.
 class ArrowFile final : public arrow::io::RandomAccessFile {
  public:
-  // `pool` must outlive it.
+  // `pool` must outlive this object.
   ArrowFile(std::unique_ptr<File> file, arrow::MemoryPool* pool)
       : file_(std::move(file)), pool_(pool) {}
 
@@ -185,7 +185,7 @@ struct ParquetFile::Arrow {
   std::unique_ptr<parquet::arrow::FileReader> reader;
   std::vector<int> columns;                           // Parquet column of each leaf
   int64_t group = -1;                                 // the loaded row group
-  absl::Status failure;                               // the error of loading it
+  absl::Status failure;                               // the error of loading `group`
   std::vector<std::shared_ptr<arrow::Array>> arrays;  // one per leaf
 };
 

@@ -29,7 +29,7 @@ class ParquetFile {
 
   const std::vector<int64_t>& group_rows() const { return group_rows_; }  // of each row group
 
-  // Reads the columns of the row group, which replaces the previous one. If that failed, a second
+  // Reads the columns of the row group, which replaces the previous one. If reading fails, another
   // call for the same group returns the same error without trying again.
   absl::Status Load(int64_t group);
   // Copies row `row` of the loaded group to `sink`. InvalidArgument for a null if the leaf is not

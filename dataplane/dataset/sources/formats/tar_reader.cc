@@ -58,8 +58,8 @@ std::optional<int64_t> Number(std::string_view field) {
   return static_cast<int64_t>(value);
 }
 
-// Compares with the sum of the block's bytes, with the checksum field counted as spaces. Some old
-// programs added signed bytes.
+// Compares the checksum with the sum of the block's bytes, in which the checksum field counts as
+// spaces. Some old programs summed the bytes as signed numbers.
 bool ChecksumFits(std::string_view block) {
   const std::optional<int64_t> stored = Number(Raw(block, kChecksum));
   int64_t as_unsigned = 0, as_signed = 0;
@@ -135,7 +135,7 @@ absl::Status TarReader::ReadExtension(const Header& header, Extended& extended) 
     extended.name = std::string(FieldText(bytes));
     return absl::OkStatus();
   }
-  while (!bytes.empty()) {  // "LENGTH KEY=VALUE\n"; LENGTH counts all of it
+  while (!bytes.empty()) {  // "LENGTH KEY=VALUE\n"; LENGTH is that of the whole entry
     const size_t space = bytes.find(' ');
     size_t length;
     if (space == std::string_view::npos ||

@@ -12,15 +12,15 @@ namespace penstock {
 
 // Returns the spec of a batch of `rows` elements of `row`; kUnknownDim if the number varies. Each
 // leaf gets one more dimension in front, ragged leaves one more level. InvalidArgument names a leaf
-// that gets too many.
+// that gets too many dimensions or levels.
 absl::StatusOr<Spec> StackedSpec(const Spec& row, int64_t rows);
 
 // Does the same, but makes dense leaves ragged up to their last unknown dimension.
 absl::StatusOr<Spec> RaggedSpec(const Spec& row, int64_t rows);
 
-// Returns how many batches of `size` these elements make.
+// Returns the number of batches of `size` that these elements make.
 Cardinality BatchCount(Cardinality elements, int64_t size, bool drop_remainder);
-// Returns how many rows `elements` elements of `batch` have together.
+// Returns the total number of rows of `elements` elements of `batch`.
 Cardinality UnbatchedCount(const Spec& batch, Cardinality elements);
 
 // The name of component `i` of an element in messages.

@@ -117,7 +117,7 @@ absl::StatusOr<LeafLayout> LayoutByKind(const Column& column, const TensorSpec& 
 // Returns the size in bytes of the strings that pad a column.
 uint64_t PaddingBytes(const Column& column, const LeafLayout& layout, const Tensor& pad) {
   int64_t strings = Shape({layout.dims.begin(), layout.dims.end()}).ElementCount();
-  if (strings > (int64_t{1} << 32)) return uint64_t{1} << 40;  // more than a block can have
+  if (strings > (int64_t{1} << 32)) return uint64_t{1} << 40;  // more than a block can hold
   for (const Tensor& row : column) strings -= row.element_count();
   return strings * pad.string().size();
 }

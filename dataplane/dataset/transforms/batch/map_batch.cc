@@ -106,11 +106,11 @@ class BatchInWork {
     }
     BatchInWork* batch = nullptr;
     int64_t first = 0;
-    std::vector<Element> inputs;  // an empty element has already failed
+    std::vector<Element> inputs;  // if an element is empty, its row has already failed
   };
 
-  // Just enough rows to make a call worth another thread. A slow row delays only the rows of its
-  // own call.
+  // Returns just enough rows to make a call worth another thread, since a slow row delays the other
+  // rows of its call.
   int64_t RowsPerCall() const {
     if (step_.parallelism().calls() == 1) return most_rows_;
     const int64_t most =

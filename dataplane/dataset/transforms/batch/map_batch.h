@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Returns whether `node`, a Batch, RaggedBatch or PaddedBatch, is built this way. Depends only on
-// the definition, because a position must mean the same on every machine.
+// Returns whether `node`, a Batch, RaggedBatch or PaddedBatch, is built this way. The answer
+// depends only on the definition, because a position must mean the same on every machine.
 bool IsMapBatch(const Dataset::Node& node);
 
 // REQUIRES: IsMapBatch(site.node()).

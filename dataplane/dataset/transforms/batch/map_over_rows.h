@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Batch directly after a Map whose function works over rows (expr/over_rows.h). Inputs are placed
-// side by side. One call of the function processes many of them and writes its results into the
+// side by side. One call of the function processes many inputs and writes its results into the
 // batch's block.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace penstock {
 
 // Returns whether the Batch `node` is built this way. False if the dataset asks for several calls
-// at a time, because they would have nothing to do. REQUIRES: IsMapBatch(node).
+// at a time, because further calls would have nothing to do. REQUIRES: IsMapBatch(node).
 bool GoesOverRows(const Dataset::Node& node);
 
 // REQUIRES: GoesOverRows(site.node()).

@@ -14,8 +14,8 @@
 namespace penstock {
 
 // Values that are padded only in their first dimension are written in place. Values whose parts
-// will not be contiguous are buffered until Finish(). Values that do not fit are buffered too: the
-// writer need not check, and the error is the same for every writer.
+// will not be contiguous are buffered until Finish(). Values that do not fit are buffered too, so
+// that the writer need not check them and the error is the same for every writer.
 class PaddedRow final : public ResultSink {
  public:
   // `padding`, whose shapes are all static, must outlive this object.

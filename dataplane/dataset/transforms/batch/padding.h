@@ -15,7 +15,7 @@
 namespace penstock {
 
 struct RowPadding {
-  Spec row;                // of one row; unknown dimensions are padded to the longest
+  Spec row;                // of one row; unknown dimensions are padded to the longest row
   ConstantElement values;  // one scalar per leaf
 };
 
@@ -44,10 +44,10 @@ absl::StatusOr<std::vector<int64_t>> PaddedDims(absl::Span<const absl::Span<cons
 absl::Status CheckFits(absl::Span<const int64_t> dims, const Shape& padded);
 
 // Writes `value` into the front corner of a tensor of `dims` at `to`, and fills the rest with
-// `pad`. REQUIRES: it fits and is not a string.
+// `pad`. REQUIRES: `value` fits and is not a string.
 void WritePadded(const Tensor& value, absl::Span<const int64_t> dims, const Tensor& pad,
                  std::byte* to);
-// Fills `memory` with copies of `scalar`. REQUIRES: it is not a string.
+// Fills `memory` with copies of `scalar`. REQUIRES: `scalar` is not a string.
 void FillWith(const Tensor& scalar, absl::Span<std::byte> memory);
 
 }  // namespace penstock

@@ -97,7 +97,7 @@ class RebatchIterator final : public NodeIterator {
     int64_t element;  // index in the input
   };
 
-  // Reads one more element; false at the end. Its error takes the place of its rows.
+  // Reads one more element; false at the end. The error of an element takes the place of its rows.
   absl::StatusOr<bool> Hold() {
     RETURN_IF_ERROR(site_.CheckCancelled());
     ASSIGN_OR_RETURN(std::optional<Element> next, input_.Next());

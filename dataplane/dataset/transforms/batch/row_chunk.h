@@ -44,7 +44,7 @@ class RowChunk {
   struct Column {  // a leaf of the element
     size_t row_bytes = 0;
     std::unique_ptr<std::byte[]> values;  // nullptr: not an input of the function
-    std::vector<int64_t> dims;            // of many rows; the first is not set
+    std::vector<int64_t> dims;            // of many rows; the first dim is not set
   };
   class Sink final : public ResultSink {
    public:

@@ -19,8 +19,8 @@ class RowErrors {
     error_ = error;
   }
 
-  // OK if there were no errors; otherwise the error of the lowest row, in whatever order they were
-  // added.
+  // OK if there were no errors; otherwise the error of the lowest row, in whatever order the errors
+  // were added.
   absl::Status ForBatch() const {
     if (count_ <= 1) return Annotate(error_, "row ", row_, " of a batch");
     return Annotate(error_, "row ", row_, " of a batch, in which ", count_, " rows failed");

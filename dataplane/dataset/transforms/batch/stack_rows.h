@@ -11,10 +11,10 @@
 
 namespace penstock {
 
-// Returns a batch of `rows` as `batch` describes it. A dense leaf stays dense, which requires equal
-// shapes or `padding`, or becomes ragged. Ragged leaves get one more level, sparse leaves one more
-// index. InvalidArgument names the leaf and both shapes that do not fit. REQUIRES: `rows` is not
-// empty.
+// Returns a batch of `rows` as `batch` describes it. A dense leaf either becomes ragged or stays
+// dense, which requires equal shapes or `padding`. Ragged leaves get one more level, sparse leaves
+// one more index. InvalidArgument names the leaf and the two shapes that do not fit together.
+// REQUIRES: `rows` is not empty.
 absl::StatusOr<Element> StackRows(Pool& pool, absl::Span<const Element> rows, const Spec& batch,
                                   const RowPadding* padding = nullptr);
 

@@ -74,8 +74,8 @@ class StaticBatches {
 
   // `place` is a value of Pool::PlaceOf().
   absl::StatusOr<OpenBatch> Open(int64_t place = kNoPlace) const;
-  // Returns the batch of the first `rows` rows, which must all have been written. If the batch has
-  // room for more rows, these rows are copied to a block of their own.
+  // Returns the batch of the first `rows` rows, which must all have been written. If the block is
+  // for more rows, the first `rows` rows are copied to a block of their own.
   absl::StatusOr<Element> Seal(OpenBatch batch, int64_t rows) const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Cache: every pass returns the elements as the first pass reads them. The stored elements
-// affect only speed. A pass that finds them complete reads them; otherwise it reads the input and
-// fills the store again. A position in the cache is therefore a number, and a position in the input
-// is the input's own.
+// affect only speed. A pass reads the stored elements if they are complete; otherwise it reads the
+// input and fills the store again. A position in the cache is therefore a number, and a position in
+// the input is the input's own.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -103,7 +103,7 @@ class CacheIterator final : public NodeIterator {
     return failed_;
   }
 
-  // Does the same for a reader: returns the error once. The next call returns the end.
+  // Does the same for calls that read, which return the error once: later calls return the end.
   absl::Status BeginOrSayWhy() {
     Begin().IgnoreError();
     return std::exchange(failed_, absl::OkStatus());
@@ -150,7 +150,7 @@ class CacheIterator final : public NodeIterator {
   std::unique_ptr<NodeIterator> input_;
   std::unique_ptr<CacheReader> reader_;
   Mode mode_ = Mode::kNotBegun;
-  absl::Status failed_;  // why it could not begin, until Next() returns it
+  absl::Status failed_;  // the error with which it could not begin, until Next() returns it
   int64_t passed_ = 0;   // elements, and errors in place of elements
 };
 
@@ -226,8 +226,8 @@ class MemoryStore final : public CacheStore {
   uint64_t seed() const override {
     return whole_ == nullptr ? demanded_.value_or(site_.seed()) : whole_->seed;
   }
-  // A state contains the iterator's own seed, so the key is the difference from that seed. It is 0
-  // unless the contents were made with the seed of another iterator.
+  // A state contains the iterator's own seed, so the key is the difference from that seed. The key
+  // is 0 unless the contents were made with the seed of another iterator.
   uint64_t key() const override { return seed() - site_.seed(); }
   absl::Status Demand(uint64_t key) override {
     demanded_ = site_.seed() + key;

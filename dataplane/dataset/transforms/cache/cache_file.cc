@@ -133,13 +133,13 @@ class SharedFile final : public File {
   std::shared_ptr<File> file_;
 };
 
-// A writer's file is locked as long as the writer lives. One that is not locked was left by a
+// A writer's file is locked as long as the writer lives. A file that is not locked was left by a
 // writer that was killed. Where there are no locks, leftovers stay.
 void RemoveLeftovers(const std::string& name, Disk& disk) {
   const std::string folder = FolderOf(name);
   const std::string prefix = std::filesystem::path(name).filename().string() + ".";
   const absl::StatusOr<std::vector<std::string>> names = disk.List(folder);
-  if (!names.ok()) return;  // then no file can be made there either, and that says why
+  if (!names.ok()) return;  // creating the file will fail too, and return the error
   for (const std::string& found : *names) {
     if (!absl::StartsWith(found, prefix) || !absl::EndsWith(found, kPartial)) continue;
     disk.RemoveUnlocked(absl::StrCat(folder, "/", found)).IgnoreError();

@@ -45,7 +45,7 @@ struct CacheFile {
   CacheFileHead head;
   std::vector<AnsweredSplit> splits;
   int64_t elements = 0;
-  int64_t elements_begin = 0;  // these two are offsets in the file
+  int64_t elements_begin = 0;  // an offset in the file, as is elements_end
   int64_t elements_end = 0;
 };
 
@@ -57,7 +57,7 @@ absl::Status DamagedCache(const std::string& name, const absl::Status& why);
 // Returns a File of its own for a reader; it shares the open file.
 std::unique_ptr<File> Shared(std::shared_ptr<File> file);
 
-// Writes a cache. If it is not committed, its file is removed. The next writer of the same cache
+// Writes a cache. A cache that is not committed is removed. The next writer of the same cache
 // removes the file of a killed process.
 class CacheFileWriter {
  public:
@@ -68,7 +68,8 @@ class CacheFileWriter {
   ~CacheFileWriter();
 
   absl::Status Append(std::string_view element);
-  // When it returns OK, the file exists and has replaced an older one. REQUIRES: no call after it.
+  // When this returns OK, the file exists and has replaced any older file. REQUIRES: no call after
+  // it.
   absl::Status Commit(const std::vector<AnsweredSplit>& splits);
 
  private:

@@ -198,7 +198,7 @@ class DiskStore final : public CacheStore {
   const bool of_a_job_;
   CacheFileHead own_;                 // head of the file that filling writes
   std::optional<uint64_t> demanded_;  // key that was read or written before
-  std::optional<CacheFile> cache_;    // complete; open even if the file is renamed
+  std::optional<CacheFile> cache_;    // complete; stays open even if the file is renamed
   std::unique_ptr<CacheFileWriter> writer_;
   std::unique_ptr<RememberingFeed> splits_;
 };

@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// The contents of a cache in memory. Iterators over a dataset read them once one iterator has read
-// the whole input. Immutable.
+// The contents of a cache in memory. All iterators over a dataset read them after one iterator has
+// read the whole input. Immutable.
 struct CachedElements {
   std::vector<Element> elements;
   uint64_t seed = 0;  // used for random draws, with the node's number
@@ -45,8 +45,8 @@ class CacheStore {
   // From now on, accepts only contents with this key.
   virtual absl::Status Demand(uint64_t key) = 0;
 
-  // Starts to fill from nothing and drops the contents that an earlier pass has begun. The input
-  // must use the returned split feed; nullptr means the feed of the run.
+  // Starts to fill the store from nothing, and drops contents that an earlier pass began to store.
+  // The input must use the returned split feed; nullptr means the feed of the run.
   virtual absl::StatusOr<SplitFeed*> Begin() = 0;
   virtual absl::Status Append(const Element& element) = 0;  // REQUIRES: Begin()
   virtual absl::Status Commit() = 0;                        // all elements were appended

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Concatenate: all elements of the first, then all of the second.
+// Dataset::Concatenate: all elements of the first dataset, then all elements of the second.
 #include <limits>
 #include <utility>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::SampleFromDatasets: a counter-based generator draws the dataset of the next element, so
 // a position is the number of draws and the inputs' positions. Draws are among the datasets that
-// have not ended. This is the same as drawing from all datasets again and again until one of these
-// is drawn.
+// have not ended. The result is the same as that of drawing from all datasets until one that has
+// not ended is drawn.
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -25,7 +25,7 @@ class ChoiceByWeight final : public Choice {
   absl::StatusOr<std::optional<size_t>> Next(const std::vector<bool>& goes_on) override {
     double total = 0;
     for (size_t i = 0; i < weights_.size(); ++i) total += goes_on[i] ? weights_[i] : 0;
-    if (total == 0) return std::nullopt;  // the rest is never drawn
+    if (total == 0) return std::nullopt;  // the other datasets are never drawn
     double point = RandomUnit(random_, 0) * total;
     ++random_.element;
     std::optional<size_t> drawn;
@@ -74,7 +74,7 @@ std::vector<double> WeightsOf(const Attrs& attrs, size_t datasets) {
   return given.empty() ? std::vector<double>(datasets, 1.0) : given;
 }
 
-// Returns the sum over all inputs that may be drawn, read to their ends.
+// Returns the number of elements of all inputs that may be drawn, if each is read to its end.
 Cardinality CardinalitySum(absl::Span<const NodePtr> inputs, const std::vector<double>& weights) {
   Cardinality sum = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -74,7 +74,8 @@ void OrderedCalls::RunOne(Shared& shared, MutexLock& lock) {
   lock.lock();
   call.done_ = true;
   --shared.running;
-  // Notify under the lock: the thread that destroys the OrderedCalls must not continue before this.
+  // Notify under the lock: the thread that destroys the OrderedCalls must not continue before this
+  // thread has notified it.
   shared.done.NotifyAll();
 }
 

@@ -36,10 +36,10 @@ class OrderedCalls {
   void Add(Call& call);
   // Sets the number of calls at a time. Running calls continue.
   void SetParallelism(int parallelism);
-  // Waits until `call` is done. While it has not begun, runs calls on the caller's thread if the
-  // parallelism allows it, but none that was added after `call`, since it might outlast `call`.
-  // Returns true if this thread had to wait while the parallelism allowed more calls and there were
-  // none to run.
+  // Waits until `call` is done. Until `call` begins, runs waiting calls on the caller's thread if
+  // the parallelism allows it. Runs no call that was added after `call`, since such a call might
+  // outlast `call`. Returns true if this thread had to wait while the parallelism allowed more
+  // calls and there were none to run.
   bool Await(Call& call);
 
  private:
@@ -62,7 +62,7 @@ class OrderedCalls {
   void KeepGoing();
 
   ThreadPool& pool_;
-  int parallelism_;  // copy of the one in `shared_`, without its lock
+  int parallelism_;  // copy of the value in `shared_`, read without the lock
   std::shared_ptr<Shared> shared_;
 };
 

@@ -22,8 +22,8 @@ class Parallelism {
   Parallelism(int64_t calls, int threads, std::optional<int> most, NodeProfile* profile);
 
   // The number of calls at a time. With 1, calls run on the caller's thread. If the dataset leaves
-  // it open, it exceeds the number of cores once calls are found to wait for something other than a
-  // core.
+  // the number open, it is above the number of cores once calls are found to wait for something
+  // other than a core.
   int calls() const { return calls_.load(std::memory_order_relaxed); }
   // Returns whether the dataset leaves the number open.
   bool autotune() const { return autotune_; }
@@ -32,7 +32,8 @@ class Parallelism {
   bool QuickerAlone(int64_t calls) const {
     return autotune_ && calls * mean_ns_.load(std::memory_order_relaxed) < kWorthHandingOverNs;
   }
-  // Returns how many calls, at their mean duration so far, are worth a hand-over to another thread.
+  // Returns the number of calls that, at their mean duration so far, are together worth a hand-over
+  // to another thread.
   int64_t WorthACall() const {
     return kWorthACallNs / std::max<int64_t>(1, mean_ns_.load(std::memory_order_relaxed));
   }
@@ -42,7 +43,7 @@ class Parallelism {
 
  private:
   static constexpr int64_t kWorthACallNs = 200'000;
-  static constexpr int64_t kWorthHandingOverNs = 10'000;  // some thread wake-ups
+  static constexpr int64_t kWorthHandingOverNs = 10'000;  // the time of some thread wake-ups
 
   // Sets the number so that about `cores_` calls compute while others wait.
   void MakeUpForWaiting(double share_waited);

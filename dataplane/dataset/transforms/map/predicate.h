@@ -26,7 +26,7 @@ class Predicate {
   // Makes the predicate of a node with the attribute "predicate".
   static absl::StatusOr<Predicate> Create(const BuildSite& site);
 
-  // Returns its value for element `number` of the input. The error names the node.
+  // Returns the predicate's value for element `number` of the input. The error names the node.
   absl::StatusOr<bool> HoldsFor(const Element& element, uint64_t number) const;
 
  private:

@@ -21,9 +21,9 @@ namespace penstock {
 
 class ScalarFunction {
  protected:
-  // Checks the function at inference. InvalidArgument names `argument` if the function does not
-  // take elements of `input`, does not return a scalar of one of `dtypes`, or if the function or
-  // any part of `input` is not deterministic.
+  // Checks the function at inference. InvalidArgument names `argument` in these cases: the function
+  // does not take elements of `input`; it does not return a scalar of one of `dtypes`; the function
+  // or any part of `input` is not deterministic.
   static absl::Status Check(const FunctionDef& function, const Dataset::Node& input,
                             std::string_view argument, absl::Span<const DType> dtypes);
 

@@ -17,8 +17,9 @@
 namespace penstock {
 namespace {
 
-// A position is journaled at most ten times a second, and a trainer's state has one for each
-// partition. This is enough for sums and histograms, not for models.
+// A position contains the state. Positions are journaled up to ten times a second, and a trainer's
+// state has one for each partition. The limit keeps positions small; it is enough for sums and
+// histograms, not for models.
 constexpr size_t kMostStateBytes = 64 << 10;
 
 class ScanIterator final : public NodeIterator {

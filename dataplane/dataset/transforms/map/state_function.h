@@ -22,8 +22,8 @@ enum class Gives { kState, kStateAndOutput };
 absl::StatusOr<ConstantElement> ConstantState(const Expr& initial_state);
 
 // Calls `fn` with a symbolic state and a symbolic element. The function's input is Tuple(state,
-// element). If a dimension of the state differs from `initial` after an element, it is unknown in
-// the input. InvalidArgument if the states' structures or dtypes do not match.
+// element). A dimension of the state that differs from `initial` after an element is unknown in the
+// function's input. InvalidArgument if the states' structures or dtypes do not match.
 absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceStateFunction(const StateFunction& fn,
                                                                       const Spec& initial,
                                                                       const Spec& element,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that parallel nodes share: one pool per process. Its work is short and never waits
-// for other work, so it cannot block the pool.
+// The threads that parallel nodes share: one pool per process. The work of the pool is short and
+// never waits for other work, so no work can block the pool.
 #pragma once
 
 #include <deque>

@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Equal costs have equal buckets on every machine: they are computed with multiplications only.
-// Logarithms could differ in their last bit.
+// Equal costs have equal buckets on every machine, because buckets are computed with
+// multiplications only. Logarithms could differ in their last bit.
 class CostBuckets {
  public:
   static constexpr double kLeastSpread = 0.001;

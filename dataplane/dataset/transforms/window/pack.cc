@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Pack: sequences in rows of a fixed length. A row is open if it is not full and is one of
-// the last `open_rows` rows that were begun. A sequence goes into the first open row that has room.
-// If there is none, a new row is begun, and the row begun `open_rows` before it is returned. A
-// position is the input's position at the oldest sequence of an open row, and the row of each
-// sequence.
+// the last `open_rows` rows that were begun. A sequence goes into the first open row that has
+// enough space left. If there is no such row, a new row is begun, and the row begun `open_rows`
+// before it is returned. A position is the input's position at the oldest sequence of an open row,
+// and the row of each sequence.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -110,8 +110,8 @@ class PackIterator final : public NodeIterator {
     int64_t piece;
   };
 
-  // Returns the next row that is full or must make room; nullopt at the end. An error takes the
-  // place of an element.
+  // Returns the next row that is full or must make way for a new row; nullopt at the end. An error
+  // takes the place of an element.
   absl::StatusOr<std::optional<PackedRow>> NextRow() {
     while (true) {
       while (waiting_.has_value()) {

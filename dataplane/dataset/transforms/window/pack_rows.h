@@ -78,7 +78,7 @@ class PackedRow {
 
   bool HasRoomFor(const Element& element, int64_t piece) const;
   void Add(Segment segment);  // REQUIRES: HasRoomFor()
-  bool full() const;          // some feature has no room left
+  bool full() const;          // some feature has no space left
   absl::Span<const Segment> segments() const { return segments_; }
 
   // Writes all leaves of rules.packed().

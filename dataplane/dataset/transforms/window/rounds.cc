@@ -128,7 +128,7 @@ class RoundsIterator final : public NodeIterator {
   }
 
   // Returns the bucket that may be full now: the bucket of the element or, for an error, the
-  // fullest one.
+  // fullest bucket.
   absl::StatusOr<Buckets::iterator> Hold(absl::StatusOr<std::optional<Element>> next,
                                          int64_t number);
   bool IsFull(Buckets::const_iterator bucket) const {
@@ -165,7 +165,7 @@ class RoundsIterator final : public NodeIterator {
   Buckets buckets_;            // no bucket is empty
   std::deque<Held> errors_;    // waiting for the next round
   std::deque<Held> round_;     // to be returned
-  std::set<int64_t> numbers_;  // of all elements in these three
+  std::set<int64_t> numbers_;  // of all elements in the three members above
 };
 
 absl::StatusOr<RoundsIterator::Buckets::iterator> RoundsIterator::Hold(

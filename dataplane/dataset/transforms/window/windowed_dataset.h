@@ -16,7 +16,7 @@ struct WindowedDataset::Windows {
   std::string op;
   Attrs attrs;
   NodePtr input;
-  absl::Status mistake;  // why `attrs` is not valid
+  absl::Status mistake;  // the reason why `attrs` is not valid
 };
 
 }  // namespace penstock
