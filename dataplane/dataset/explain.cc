@@ -82,7 +82,7 @@ std::string CardinalityText(Cardinality cardinality) {
 }
 
 // True for nodes that count, group, order or keep elements. If the data is divided, they do so for
-// each partition by itself.
+// each partition separately.
 bool WorksPerPartition(const std::string& op) {
   static const auto* const ops = new std::set<std::string, std::less<>>{"Batch",
                                                                         "BucketBySequenceLength",

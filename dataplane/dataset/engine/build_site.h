@@ -113,9 +113,9 @@ class BuildSite {
   // --- Randomness --------------------------------------------------------------
   // The run's seed; below a Cache, the seed of the run that the Cache is filled for.
   uint64_t seed() const { return seed_.value_or(run_->seed); }
-  // Returns the key for this node's random draws, without `element`. Its seed is the integer
-  // attribute "seed" if the node has one, else seed(). With `every_repetition` false the draws are
-  // the same in each repetition.
+  // Returns the key for this node's random draws, with `element` not set. The key's seed is the
+  // integer attribute "seed" if the node has one, else seed(). With `every_repetition` false the
+  // draws are the same in each repetition.
   RandomKey Random(bool every_repetition = true) const;
   // The run's partition; 0 also if this node must produce the same elements in each partition.
   uint64_t partition() const;

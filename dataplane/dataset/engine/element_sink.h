@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// Writes results directly into the element's block if its layout is known when they arrive. This is
-// so if all leaves are static, or if there is only one leaf. Otherwise the sink keeps the results,
+// Writes results directly into the element's block if the block's layout is known when they arrive:
+// if all leaves are static, or if there is only one leaf. Otherwise the sink keeps the results,
 // outside the pool's blocks, until all sizes are known. Used on one thread.
 class ElementSink final : public ResultSink {
  public:

@@ -21,7 +21,8 @@ int64_t BeginEpoch(const Dataset& dataset);
 // Moves an iterator from epoch `from` to epoch `to`, which a saved state names. The next epoch to
 // begin is `to` + 1, or a later one if other iterators have begun epochs since `from`. Any thread.
 void GoOnInEpoch(const Dataset& dataset, int64_t from, int64_t to);
-// Returns the next epoch to begin after GoOnInEpoch(). Before that call, it was `next`.
+// Returns the next epoch to begin after GoOnInEpoch(). `next` is the next epoch to begin before
+// that call.
 inline int64_t NextEpoch(int64_t next, int64_t from, int64_t to) {
   return next == from + 1 ? to + 1 : std::max(next, to + 1);
 }

@@ -205,8 +205,8 @@ class LocalIterator final : public InterruptibleIterator {
     return next;
   }
 
-  // background_ makes the element, on another thread, so that the deadline holds. nullopt if it is
-  // not ready in time: the next call gets it.
+  // background_ makes the element, on another thread, so that the deadline holds. nullopt if the
+  // element is not ready in time: the next call gets that element.
   std::optional<NextResult> NextInBackground(absl::Time deadline) {
     if (!background_.under_way()) {
       if (absl::Status begun = background_.Begin(); !begun.ok()) return begun;
@@ -309,7 +309,7 @@ class LocalIterator final : public InterruptibleIterator {
     made_in_background_ = ProduceTimed();
   }
 
-  // A state without its sections. To fill those in, the nodes may have to send requests.
+  // A state without its sections. To fill in the sections, the nodes may have to send requests.
   struct Unfinished {
     StateHead head;
     std::vector<StateExchange::Unfinished> sections;
@@ -373,7 +373,7 @@ class LocalIterator final : public InterruptibleIterator {
   std::optional<absl::StatusOr<Unfinished>> kept_state_ GUARDED_BY(kept_mu_);
   bool kept_given_ GUARDED_BY(kept_mu_) = false;  // Save() returned kept_state_
   TimedMutex mu_;                                 // held while an element is made
-  RunContext context_;                            // guarded by mu_, as are all below
+  RunContext context_;                            // guarded by mu_, as are the members up to saves_
   std::unique_ptr<NodeIterator> nodes_;           // reads context_
   absl::Status restore_failed_;                   // then there are no nodes_
   std::atomic<int64_t> step_ = 0;                 // written while mu_ is held

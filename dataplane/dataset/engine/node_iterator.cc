@@ -38,7 +38,7 @@ std::string NodeMarks(const Dataset::Node& root) {
   return marks;
 }
 
-// OK if all nodes that differ are in `allow`; otherwise the error names the others.
+// OK if all nodes that differ are in `allow`; otherwise the error names the nodes that are not.
 absl::Status CheckMarks(const Dataset::Node& root, std::string_view marks,
                         absl::Span<const std::string> allow) {
   const std::string own = NodeMarks(root);

@@ -80,9 +80,9 @@ class CommitListeners {
   absl::Status Commit(uint64_t save);
 
   // Notes that reading was stopped on purpose (Iterator::Stop). Returns when all parties concerned
-  // have been notified, or after `bound`. Listeners are kept as long as this object lives.
-  // RunContext::stop cannot replace Stop(): nobody waits for the work that a token's callbacks
-  // begin.
+  // have been notified, or after `bound`. Listeners added by AddStop() are kept as long as this
+  // object lives. RunContext::stop cannot replace Stop(): nobody waits for the work that a token's
+  // callbacks begin.
   using StopListener = std::function<void(absl::Duration bound)>;
   void AddStop(StopListener listener);
   void Stop(absl::Duration bound);

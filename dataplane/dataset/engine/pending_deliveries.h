@@ -17,7 +17,7 @@ namespace penstock {
 
 struct PendingDelivery;
 
-// A source of elements that is notified when they are delivered.
+// A source of elements that is notified when its elements are delivered.
 class GivesElements {
  public:
   virtual ~GivesElements() = default;
@@ -42,11 +42,11 @@ class PendingDeliveries {
   bool empty() const { return deliveries_.empty(); }
   void clear() { deliveries_.clear(); }
 
-  // Delivers all; the object is empty after that. Returns the first error; the other elements are
-  // delivered nevertheless.
+  // Delivers all elements; the object is then empty. Returns the first error; the other elements
+  // are delivered nevertheless.
   absl::Status Deliver();
-  // Adds these to the current result of this thread; delivers them at once if no node after this
-  // one counts them.
+  // Adds these deliveries to the current result of this thread, or delivers the elements at once if
+  // no node after this one counts them.
   void GoOn();
 
   // Returns the object that counts this thread's elements. nullptr if none does: each element is

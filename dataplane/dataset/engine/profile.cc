@@ -21,7 +21,7 @@ constexpr int64_t kFlush = 32;  // elements counted here before the node's count
 // the time.
 constexpr int64_t kMostBetween = 4096;
 constexpr int64_t kShare = 50;
-constexpr int64_t kScopeNs = 60;  // the cost of a scope, half of which it does not measure
+constexpr int64_t kScopeNs = 60;  // the cost of a scope, of which the scope itself measures half
 
 // The iterator calls that are in progress on this thread.
 struct Timing {

@@ -67,8 +67,8 @@ class ProfileScope {
   Clock::time_point begin_;
 };
 
-// Adds its lifetime to the time spent waiting for `node`'s next element, and to the work of no
-// node. nullptr: does nothing.
+// Adds its lifetime to the time spent waiting for `node`'s next element. That time counts as work
+// of no node. If `node` is nullptr, does nothing.
 class ProfileWait {
  public:
   explicit ProfileWait(NodeProfile* node);

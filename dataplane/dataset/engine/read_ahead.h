@@ -2,7 +2,7 @@
 // Tunes how far ahead of its reader a node works, if the dataset leaves that open (kAutotune).
 // There is no model of the whole pipeline: each node uses only its own observations. The depth
 // grows while it is the only reason why the reader waits, within a memory budget that all datasets
-// of the process share. It shrinks when the budget is exceeded.
+// of the process share. The depth shrinks when the budget is exceeded.
 #pragma once
 
 #include <atomic>

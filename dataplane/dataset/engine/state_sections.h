@@ -30,7 +30,7 @@ absl::StatusOr<StateSections> ReadStateSections(StateReader& reader);
 // time, as for the nodes' Save() and Restore().
 class StateExchange {
  public:
-  // Makes a section's bytes. It may wait, even while elements are being read. Called before the
+  // Makes a section's bytes. May wait, even while elements are being read. Called before the
   // running dataset ends.
   using Finish = std::function<absl::StatusOr<std::string>()>;
   struct Unfinished {

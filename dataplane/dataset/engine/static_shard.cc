@@ -25,8 +25,8 @@ bool AnyNode(const Dataset::Node& root, Predicate predicate) {
   return any;
 }
 
-// True for a source inside a function that gets the name of its file from the element that opens
-// the body, such as TFRecordDatasetOf.
+// True for a source in a body whose file is named by the element that opens the body, such as
+// TFRecordDatasetOf.
 bool ReadsFileOfItsElement(const Dataset::Node& node) {
   constexpr std::string_view kOf = "Of";
   std::string_view over_names = node.op;

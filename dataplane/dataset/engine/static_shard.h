@@ -18,8 +18,8 @@
 
 namespace penstock {
 
-// FailedPrecondition for a hint without the policy HINT. InvalidArgument names a node before the
-// cut of DATA or HINT that is not deterministic.
+// FailedPrecondition for a hint without the policy HINT. InvalidArgument names a node that is not
+// deterministic although it is before the cut of DATA or HINT.
 absl::Status CheckShardable(const Dataset& dataset, ShardingPolicy mode);
 
 // True if the dataset, including its functions, contains a Shard of kShardHint.

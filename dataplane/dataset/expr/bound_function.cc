@@ -216,7 +216,7 @@ class Interpreter final : public BoundFunction {
   std::vector<std::vector<uint32_t>> results_of_;
   std::vector<Handed> handed_;
   std::vector<Step> steps_;
-  std::map<uint32_t, uint32_t> file_of_;  // from a file's contents to its name
+  std::map<uint32_t, uint32_t> file_of_;  // from the value of a file's contents to that of its name
 };
 
 }  // namespace

@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-// Returns one dimension of the result; either argument may be kUnknownDim. -2: they do not fit.
+// Returns one dimension of the result; either argument may be kUnknownDim. -2 if the arguments do
+// not fit together.
 int64_t Join(int64_t a, int64_t b) {
   if (a == b) return a;
   if (a == 1) return b;
@@ -50,8 +51,8 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
 
 BroadcastWalk::BroadcastWalk(absl::Span<const int64_t> result,
                              absl::Span<const absl::Span<const int64_t>> operands) {
-  // Axes from the innermost outwards. An axis that continues the one inside it for every operand is
-  // merged with it.
+  // Axes from the innermost outwards. An axis is merged with the axis inside it if it continues
+  // that axis for every operand.
   absl::InlinedVector<Axis, 6> axes;
   int64_t inner[kMaxOperands];  // number of the operand's values inside the current axis
   std::fill(std::begin(inner), std::end(inner), 1);

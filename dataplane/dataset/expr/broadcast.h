@@ -14,7 +14,7 @@ namespace penstock {
 
 using Dims = absl::InlinedVector<int64_t, 6>;
 
-// Returns the dims of the result. InvalidArgument names both.
+// Returns the dims of the result. InvalidArgument names both arguments.
 absl::StatusOr<Dims> BroadcastDims(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 

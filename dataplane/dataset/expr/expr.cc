@@ -215,7 +215,7 @@ Application::~Application() {
     const std::shared_ptr<const Application> maker = NodeOf(left.back())->maker;
     left.pop_back();
     if (maker == nullptr || maker.use_count() > 1) continue;
-    // No other Expr shares it, and the Application was not created const.
+    // No other Expr shares the Application, which was not created const.
     std::vector<Expr>& its = const_cast<Application&>(*maker).inputs;
     std::move(its.begin(), its.end(), std::back_inserter(left));
     its.clear();

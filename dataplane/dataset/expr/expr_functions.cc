@@ -67,7 +67,8 @@ Expr AdaptedTo(const Expr& x, DType dtype) {
 void AdaptLiterals(Expr& a, Expr& b) {
   if (!a.status().ok() || !b.status().ok()) return;
   if (IsLiteral(a) && IsLiteral(b)) {
-    // Of two literals, a floating-point number decides the dtype; otherwise the wider dtype does.
+    // If exactly one of two literals is floating-point, it decides the dtype; otherwise the wider
+    // dtype does.
     const bool a_rules = IsFloating(a.dtype()) != IsFloating(b.dtype())
                              ? IsFloating(a.dtype())
                              : SizeOf(a.dtype()) >= SizeOf(b.dtype());

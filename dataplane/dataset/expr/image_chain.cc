@@ -17,7 +17,7 @@ namespace {
 // The order of a chain's steps.
 enum Stage : int { kDecode, kCrop, kResize, kFlip, kNormalize };
 
-// Returns the step of a chain that an operation is; nullopt if it is none.
+// Returns the step of a chain that the operation is; nullopt if the operation is no such step.
 std::optional<Stage> StageOf(const OpDef& op) {
   if (CropPlanOf(op)) return kCrop;
   if (op.op == "Resize") return kResize;

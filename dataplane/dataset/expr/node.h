@@ -68,13 +68,13 @@ inline const std::shared_ptr<const Expr::Node>& NodeOf(const Expr& x) {
 // Returns an Expr with this status.
 Expr Mistake(absl::Status status);
 
-// Returns the outputs of an operation on leaves, or one Mistake if it does not fit them. REQUIRES:
-// `op` is in the registry.
+// Returns the outputs of an operation on leaves, or one Mistake if the operation does not accept
+// them. REQUIRES: `op` is in the registry.
 std::vector<Expr> Apply(absl::string_view op, Attrs attrs, std::vector<Expr> inputs);
 // The same as Apply(), for operations with one output.
 Expr Apply1(absl::string_view op, Attrs attrs, std::vector<Expr> inputs);
 
-// Returns the nest of `spec` over these leaves. REQUIRES: as many as spec.leaves().
+// Returns the nest of `spec` over these leaves. REQUIRES: there are as many as spec.leaves().
 Expr NestOf(const Spec& spec, std::vector<Expr> leaves);
 
 // Appends all leaves of a nest, in the order of its spec.

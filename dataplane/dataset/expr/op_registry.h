@@ -67,7 +67,7 @@ enum class OverRows : uint8_t {
 
 struct OpRow {
   absl::string_view name;
-  // Raised when results change. Enters the fingerprint of every dataset that uses the operation.
+  // Raised when results change. Part of the fingerprint of every dataset that uses the operation.
   int version = 1;
   int min_inputs = 1;
   int max_inputs = 1;
@@ -95,8 +95,8 @@ inline constexpr char kReadFile[] = "ReadFile";
 const OpRow* FindOp(absl::string_view name);
 std::vector<const OpRow*> AllOps();
 
-// Checks that exactly the declared attributes are present, each of its type, and the number of
-// inputs; then calls infer. InvalidArgument or NotFound names the operation.
+// Checks the number of inputs, and that exactly the declared attributes are present, each of its
+// type; then calls infer. InvalidArgument or NotFound names the operation.
 absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& attrs,
                                                 InputSpecs inputs);
 

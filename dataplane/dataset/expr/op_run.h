@@ -17,7 +17,7 @@
 namespace penstock {
 
 // No value may take more memory than this, or more than the limit for an element (element_limit.h).
-// A larger request gets ResourceExhausted and allocates nothing.
+// A request for more gets ResourceExhausted and allocates nothing.
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;
 uint64_t MostValueBytes();
 // Returns the error for strings that together take `bytes` bytes, which is more than

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// SplitMix64's finaliser: every bit of the input changes half of the output.
+// SplitMix64's finaliser: every bit of the input changes about half of the bits of the output.
 uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kDefinitionVersion = 1;
 
-// Builds a message's node. Its inputs are the last of the trees read so far, which it takes.
+// Builds a message's node. The node takes the last of the trees read so far as its inputs.
 // REQUIRES: there are enough trees. Does not yet compare the node with the results that the message
 // states.
 absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<NodePtr>& trees) {

@@ -68,7 +68,8 @@ inline constexpr int kMaxNodes = 1024;
 NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs,
                  std::vector<Expr> open = {});
 
-// Returns a node whose attributes could not be made (a lambda that does not trace).
+// Returns a node whose attributes could not be made (for example, from a lambda that cannot be
+// traced).
 NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status status);
 
 // Returns the dataset's status, or InvalidArgument if it was made inside a function and uses values

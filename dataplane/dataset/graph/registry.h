@@ -62,8 +62,8 @@ struct NodeKind {
   // The last `bodies` inputs are built again for each element (FlatMap, Interleave) instead of
   // being read. Their sources are not split providers.
   int bodies = 0;
-  // Every partition reads the last `undivided` inputs before the bodies whole (the choice of
-  // ChooseFromDatasets). Their sources are not split providers.
+  // The last `undivided` inputs before the bodies are read as a whole by every partition (the
+  // choice dataset of ChooseFromDatasets). Their sources are not split providers.
   int undivided = 0;
   // The inputs run elsewhere (Distribute): they are not built, and have no split providers here.
   bool elsewhere = false;

@@ -48,9 +48,9 @@ int64_t SplitCountFor(int64_t count);
 class SplitFeed {
  public:
   virtual ~SplitFeed() = default;
-  // Returns split number `ordinal` (from 0) of this partition, of that provider and repetition;
-  // nullopt if there are no more. Waits for the dispatcher's answer. Cancelled when the partition
-  // stops.
+  // Returns the number of the split that is number `ordinal` (from 0) among this partition's splits
+  // of the provider in the repetition; nullopt if there are no more. Waits for the dispatcher's
+  // answer. Cancelled when the partition stops.
   virtual absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                                      int64_t ordinal) = 0;
 };

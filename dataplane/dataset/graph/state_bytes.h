@@ -34,7 +34,8 @@ class StateWriter {
   using WhenPartOf = std::function<absl::Status(StateWriter& state)>;
   void Attach(WhenPartOf when) { attached_.push_back(std::move(when)); }
   std::vector<WhenPartOf> TakeAttached() { return std::exchange(attached_, {}); }
-  // Writes kept bytes, runs the callbacks attached to them, and takes over the splits they need.
+  // Writes kept bytes, runs the callbacks attached to them, and takes over the record of the splits
+  // that the bytes need.
   absl::Status WriteKept(const StateWriter& kept, const std::vector<WhenPartOf>& attached);
 
   // Notes that a reader that continues from these bytes will never need a split of the provider

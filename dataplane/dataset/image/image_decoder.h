@@ -39,7 +39,7 @@ class ImageDecoder {
     ImageSize size;
   };
   // Reads one region, once. With JpegScaling::kDct the region may be returned at a half, a quarter
-  // or an eighth of its size, though not smaller than `wanted`, and the result includes every pixel
+  // or an eighth of its size, though not smaller than `wanted`. The result includes every pixel
   // that the region touches.
   absl::StatusOr<Part> Read(const Region& region, const ImageSize& wanted);
   // Reads the whole image into `out` without gaps.

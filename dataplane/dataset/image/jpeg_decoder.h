@@ -31,9 +31,9 @@ class JpegDecoder {
   // every 8.
   ImageSize ScaledSize(int eighths);
 
-  // Reads one region (of the scaled image), and as few pixels around it as are needed to make its
-  // pixels equal to those of the whole image. The pixels are in `arena`. Call it once per Open().
-  // DataLoss with libjpeg's message for damaged data.
+  // Reads one region of the scaled image, and as few pixels around the region as are needed to make
+  // its pixels equal to those of the whole image. The pixels are in `arena`. Call it once per
+  // Open(). DataLoss with libjpeg's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region, int eighths, Arena& arena);
 
   // Reads the whole image into `out`, row after row without gaps.

@@ -25,7 +25,8 @@ Turn TurnOfExif(std::string_view tiff);
 // The same as TurnOfExif(), for the APP1 segment of a JPEG file.
 Turn TurnOfJpeg(std::string_view file);
 
-// Returns where a region of the upright image is in the stored one. `size` is the upright image's.
+// Returns the region of the stored image that a region of the upright image becomes. `size` is the
+// size of the upright image.
 Region StoredRegion(const Region& upright, const ImageSize& size, const Turn& turn);
 
 // Writes the pixels of a region to `out` without gaps, upright. `size` is the size of the result.

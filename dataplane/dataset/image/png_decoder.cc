@@ -134,7 +134,7 @@ bool PngDecoder::ReadRows(const Region& region, uint8_t* out) {
   Impl& impl = *impl_;
   if (setjmp(impl.jump) != 0) return false;
   const bool from_colour =
-      (png_get_color_type(impl.png, impl.info) & PNG_COLOR_MASK_COLOR) != 0;  // or a palette
+      (png_get_color_type(impl.png, impl.info) & PNG_COLOR_MASK_COLOR) != 0;  // including palettes
   const bool wants_alpha = impl.channels % 2 == 0;
   png_set_expand(impl.png);
   if (impl.value_bytes == 1) {

@@ -24,7 +24,7 @@ class SplitCursor {
   absl::StatusOr<std::optional<Span64>> Next();
 
   // Saves the position in the span that Next() returned last, of which `left` has not been read
-  // yet: the number of splits begun, and the number of elements left in the last one. The split's
+  // yet: the number of splits begun, and the number of elements left in the last split. The split's
   // own number is not saved, because the feed returns the same split again.
   void Save(StateWriter& writer, Span64 left) const;
   // Notes in `writer` which splits the position needs. `some_left` means that the last split is

@@ -15,8 +15,8 @@ namespace penstock {
 // Returns the element's bytes, valid as long as the element.
 std::string_view BytesOf(const Element& element);
 
-// Makes an element of `spec` with a copy of the bytes. DataLoss if they are not exactly the block
-// of such an element.
+// Makes an element of `spec` with a copy of the bytes. DataLoss if the bytes are not exactly the
+// block of such an element.
 absl::StatusOr<Element> ElementFromBytes(Pool& pool, std::string_view bytes, const Spec& spec);
 
 }  // namespace penstock

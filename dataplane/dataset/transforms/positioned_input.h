@@ -64,9 +64,9 @@ class PositionedInput {
   // Promises that no position below `n` is saved from now on. Any thread.
   void Release(int64_t n);
 
-  // Reports that the node's current output is made of element `number`, of all elements below `n`,
-  // or is the end. Called on the thread that returns the output. An element that is part of several
-  // outputs counts with the first.
+  // Report the origin of the node's current output: element `number`; all elements below `n`; the
+  // end of the input. Called on the thread that returns the output. An element that is part of
+  // several outputs counts with the first.
   void Gave(int64_t number);
   void GaveBelow(int64_t n);
   void GaveEnd() { GaveBelow(std::numeric_limits<int64_t>::max()); }
@@ -76,7 +76,8 @@ class PositionedInput {
   absl::Status Save(StateWriter& writer, int64_t n);
   // Does the same while another thread may be in Next(), from remembered positions only.
   absl::Status SaveBehind(StateWriter& writer, int64_t n);
-  // Restores a saved position; pulled() is then its `n`. REQUIRES: newly built.
+  // Restores a saved position; pulled() is then the `n` that was passed to Save(). REQUIRES: newly
+  // built.
   absl::Status Restore(StateReader& reader);
 
  private:

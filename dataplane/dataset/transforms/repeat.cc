@@ -110,9 +110,9 @@ class RepeatIterator final : public NodeIterator {
 
   void Yielded(bool something) { yielded_ = yielded_ || something; }
 
-  // An endless Repeat of an empty input would never return. But a partition, or a reader of a job,
-  // may find its share of many repetitions empty. Such a Repeat waits for the feed's answers, or
-  // for the other readers, and its data may be in the next repetition.
+  // An endless Repeat of an empty input would never return, so it fails. A partition, or a reader
+  // of a job, is an exception: its share of many repetitions may be empty, and its data may be in
+  // the next repetition. Such a Repeat waits for the feed's answers or for the other readers.
   absl::Status EndPass() {
     // Keeps the last pass open, because every state contains Distribute's deliveries.
     over_ = pass_ + 1 == passes_;

@@ -12,12 +12,12 @@
 
 namespace penstock {
 
-// The buffer is an array of slots. Each slot has the number of one input. Three of four outputs
-// come from a slot drawn at random. The fourth comes from the slots in rotation, so each slot is
-// emptied within 4 · size outputs. While the buffer is full, the slot depends only on the output's
-// number. An element therefore stays for at most 4 · size outputs, and the buffer at any point
-// follows from the 4 · size outputs before it. The first inputs are put into random slots, so that
-// the rotation favors none of them.
+// The buffer is an array of slots. Each slot has the number of one input. Of every four outputs,
+// three come from slots drawn at random. The fourth comes from the slots in rotation, so each slot
+// is emptied within 4 · size outputs. While the buffer is full, the slot depends only on the
+// output's number. An element therefore stays for at most 4 · size outputs, and the buffer at any
+// point follows from the 4 · size outputs before it. The first inputs are put into random slots, so
+// that the rotation favors none of them.
 class ShuffleOrder {
  public:
   // `key.element` is set to the number of the output or of the input.
@@ -27,12 +27,12 @@ class ShuffleOrder {
   int64_t outputs() const { return outputs_; }  // taken out so far
   bool Full() const { return used() == size_; }
   bool Empty() const { return used() == 0; }
-  // Whether there are more outputs than are possible before the input ends.
+  // True if more outputs were taken than is possible before the input ends.
   bool Ended() const { return outputs_ > 0 && used() < size_ - 1; }
 
-  // Puts the next input in and returns its slot. This is the slot emptied last or, while slots are
-  // being added, any slot: the input in that slot then moves to the added slot. REQUIRES: !Full(),
-  // !Ended().
+  // Puts the next input in and returns its slot. This is the slot emptied last. While slots are
+  // being added, it is instead a slot drawn at random, whose input moves to the added slot.
+  // REQUIRES: !Full(), !Ended().
   size_t Put();
   // Empties the slot of the next output and returns it. If Put() is not called before the next
   // Take(), the input has ended. REQUIRES: !Empty().

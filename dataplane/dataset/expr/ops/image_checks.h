@@ -14,7 +14,7 @@ namespace penstock {
 
 inline constexpr int64_t kMaxSide = 65536;  // pixels
 
-// Returns [height, width, channels] as far as the spec knows them. InvalidArgument if no tensor of
+// Returns [height, width, channels] as far as the spec gives them. InvalidArgument if no tensor of
 // this spec can be an image.
 absl::StatusOr<Shape> ImageShape(const TensorSpec& spec);
 

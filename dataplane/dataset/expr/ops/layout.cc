@@ -153,7 +153,7 @@ absl::StatusOr<Dims> TiledDims(const Attrs& attrs, absl::Span<const int64_t> dim
     return absl::InvalidArgumentError(
         absl::StrCat("got ", multiples.size(), " multiples for rank ", dims.size()));
   }
-  RETURN_IF_ERROR(CountOf(multiples, kInt8).status());  // none is negative or too large
+  RETURN_IF_ERROR(CountOf(multiples, kInt8).status());  // checks that none is negative or too large
   Dims result;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] > 0) RETURN_IF_ERROR(CountOf({dims[i], multiples[i]}, kInt8).status());

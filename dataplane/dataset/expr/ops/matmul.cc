@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul, over the last two axes; the axes before broadcast. Floats are summed in double.
+// MatMul, over the last two axes; all axes before these are broadcast. Floats are summed in double.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

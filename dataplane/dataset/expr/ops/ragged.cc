@@ -83,7 +83,7 @@ Dims DenseDims(const Tensor& x) {
 
 // Returns for each flat row of x its place among the rows of the dense tensor, in order.
 int64_t* PlacesOfRows(OpRun& run, const Tensor& x, const Dims& dims) {
-  int64_t count = dims[0];  // rows of the level; `places` has the place of each
+  int64_t count = dims[0];  // rows of the level; `places` has the place of each row
   auto* places = run.arena().AllocateArray<int64_t>(count);
   for (int64_t row = 0; row < count; ++row) places[row] = row;
   for (int level = 0; level < x.ragged_rank(); ++level) {

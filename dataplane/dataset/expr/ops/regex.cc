@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RegexFullMatch and RegexReplace, with RE2, whose time is linear in the text for any pattern.
+// RegexFullMatch and RegexReplace, with RE2, whose time is linear in the length of the text for any
+// pattern.
 #include <re2/re2.h>
 
 #include <algorithm>

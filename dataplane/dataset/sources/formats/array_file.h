@@ -32,8 +32,9 @@ class ArrayFile {
   // the range is inside the values. DataLoss if the file is damaged, or if a bool is neither true
   // nor false.
   absl::Status Read(size_t i, int64_t offset, absl::Span<std::byte> into);
-  // Returns `bytes` bytes of these values without a copy, valid as long as this object. nullopt if
-  // the values are not in memory as a tensor needs them, so that only Read() can return them.
+  // Returns `bytes` bytes of the values of leaf `i`, from `offset` on, without a copy, valid as
+  // long as this object. nullopt if the values are not in memory as a tensor needs them, so that
+  // only Read() can return them.
   std::optional<absl::Span<const std::byte>> Find(size_t i, int64_t offset, int64_t bytes) const;
 
  protected:

@@ -31,8 +31,8 @@ class BufferedFile {
   std::optional<int64_t> left() const;
 
   // The next `bytes` bytes, or more; fewer only at the end of the file. Valid until the next call.
-  // ResourceExhausted if `bytes` is more than an element may have. That ends reading, because the
-  // position of the next record is unknown.
+  // ResourceExhausted if `bytes` is more than an element may have. This error ends reading, because
+  // the position of the next record is unknown.
   absl::StatusOr<std::string_view> Peek(size_t bytes);
   // Advances the position by `bytes`, which may be more than Peek() returned.
   void Advance(int64_t bytes) { position_ += bytes; }

@@ -28,8 +28,8 @@ class NpzFile {
   // exist. The header is checked against the archive: the values take at most about a thousand
   // times the size of the file.
   absl::StatusOr<NpyHeader> ReadHeader(const std::string& array);
-  // Reads all values of that member and checks their checksum. `header` is the member's header.
-  // REQUIRES: into.size() == header.data_bytes.
+  // Reads all values of the member `array` and checks their checksum. `header` is the member's
+  // header. REQUIRES: into.size() == header.data_bytes.
   absl::Status ReadValues(const std::string& array, const NpyHeader& header,
                           absl::Span<std::byte> into);
 

@@ -135,7 +135,7 @@ absl::Status TarReader::ReadExtension(const Header& header, Extended& extended) 
     extended.name = std::string(FieldText(bytes));
     return absl::OkStatus();
   }
-  while (!bytes.empty()) {  // "LENGTH KEY=VALUE\n"; LENGTH is that of the whole entry
+  while (!bytes.empty()) {  // "LENGTH KEY=VALUE\n"; LENGTH is the size of the whole line
     const size_t space = bytes.find(' ');
     size_t length;
     if (space == std::string_view::npos ||

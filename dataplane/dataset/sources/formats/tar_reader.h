@@ -49,7 +49,7 @@ class TarReader {
   absl::Status GiveUp(const absl::Status& why) { return archive_.GiveUp(why); }
 
  private:
-  // Fields of a file that extended headers before its own header define.
+  // The fields of a file that are defined by extended headers before the file's own header.
   struct Extended {
     std::optional<std::string> name;
     std::optional<int64_t> size;

@@ -162,7 +162,7 @@ absl::Status CheckSizes(const std::vector<int64_t>& sizes) {
       "batch_size must be at least 1; of several sizes, at least one must be");
 }
 
-// Returns how many batches these rows make.
+// Returns the number of batches that these rows make.
 int64_t CountBatches(int64_t rows, const std::vector<int64_t>& sizes, bool drop_remainder) {
   int64_t cycle = 0;
   for (int64_t size : sizes) cycle += size;

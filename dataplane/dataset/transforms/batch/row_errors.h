@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors in the rows of one batch. One bad row makes the whole batch an error: the error of its
-// first bad row takes the batch's place, and its other rows are skipped. Later batches are
+// The errors in the rows of one batch. One bad row makes the whole batch an error: the error of the
+// first bad row takes the batch's place, and the batch's other rows are skipped. Later batches are
 // therefore the same with or without the error.
 #pragma once
 

@@ -95,7 +95,7 @@ class InterleaveIterator final : public NodeIterator {
       absl::StatusOr<bool> more = OpenCurrent();
       if (!more.ok()) {
         if (EndsReading(more.status())) return more.status();
-        ++passed;  // an outer element that does not open
+        ++passed;  // an outer element whose dataset cannot be opened
         continue;
       }
       if (!*more) break;

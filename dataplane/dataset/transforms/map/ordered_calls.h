@@ -51,11 +51,11 @@ class OrderedCalls {
     int parallelism GUARDED_BY(mu);
     std::deque<Call*> waiting GUARDED_BY(mu);
     int running GUARDED_BY(mu) = 0;  // calls; at most `parallelism`
-    int runners GUARDED_BY(mu) = 0;  // of these, on the pool or posted to it
+    int runners GUARDED_BY(mu) = 0;  // runners on the pool, or posted to the pool
   };
   // Runs waiting calls until there are none, or until the parallelism allows no more.
   static void RunWaiting(Shared& shared);
-  // `lock` holds shared.mu, except while the call runs. The analysis cannot follow that.
+  // `lock` holds shared.mu, except while the call runs. Thread-safety analysis cannot follow that.
   static void RunOne(Shared& shared, MutexLock& lock)
       REQUIRES(shared.mu) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Makes sure that a thread runs the waiting calls.

@@ -22,7 +22,7 @@ constexpr int64_t kMostTokens = int64_t{1} << 31;  // positions are int32
 // The values of the attribute "too_long", indexed by TooLong.
 constexpr const char* kTooLong[] = {"error", "truncate", "split"};
 
-// Returns whether `leaf` is dense numbers along a first dimension, with known other dimensions.
+// Returns whether `leaf` is a dense tensor of numbers whose dimensions after the first are known.
 bool IsSequence(const TensorSpec& leaf) {
   if (leaf.kind != TensorSpec::Kind::kDense || leaf.optional || leaf.dtype == kString) return false;
   if (!leaf.shape.has_rank() || leaf.shape.rank() < 1) return false;
