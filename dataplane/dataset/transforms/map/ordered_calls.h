@@ -51,7 +51,7 @@ class OrderedCalls {
     int parallelism GUARDED_BY(mu);
     std::deque<Call*> waiting GUARDED_BY(mu);
     int running GUARDED_BY(mu) = 0;  // calls; at most `parallelism`
-    int runners GUARDED_BY(mu) = 0;  // runners on the pool, or posted to the pool
+    int runners GUARDED_BY(mu) = 0;  // RunWaiting() on the pool, or posted to the pool
   };
   // Runs waiting calls until there are none, or until the parallelism allows no more.
   static void RunWaiting(Shared& shared);
