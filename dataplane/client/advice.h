@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warnings about jobs that probably do not do what the user wants. Each is logged once, as an
-// event, with the remedy.
+// Warnings about jobs that probably do not do what the user wants. Each warning is logged once, as
+// an event that contains the remedy.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace penstock::client {
 
-// Logs an event if a launcher started several processes and this one reads its own job, so that
-// each process gets all elements.
+// Logs an event if a launcher started several processes but this process reads a job of its own,
+// because each process then gets all elements.
 void AdviseIfEachRankReadsAll(const Dataset& distributed, const DistributeOptions& options,
                               EventLog& events);
 
-// Logs an event for a repetition of a named job that ended before this reader got anything, because
-// other readers, or an earlier run, got all `elements`.
+// Logs an event for a repetition of a named job that ended before this reader got an element,
+// because other readers, or an earlier run, got all `elements`.
 void AdviseOfNothingLeft(const std::string& job, int64_t repetition, int64_t elements,
                          EventLog& events);
 

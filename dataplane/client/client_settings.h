@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a trainer's environment and settings file ([client] of control/settings). They
-// apply where its DistributeOptions are not set.
+// The settings from a trainer's environment and settings file ([client] in control/settings). A
+// setting applies if the trainer's DistributeOptions leave it out.
 #pragma once
 
 #include <string>
@@ -28,11 +28,11 @@ struct ClientSettings {
 
 std::vector<Setting> SettingsOf(ClientSettings& settings);
 
-// InvalidArgument names the invalid value in the environment or the file, NotFound the missing
-// file.
+// Returns InvalidArgument naming an invalid value in the environment or the file, or NotFound
+// naming a missing file.
 absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment);
 
-// Returns the protocol for links, and where it was set.
+// Returns the protocol for links, its fallbacks, and the place where the protocol was set.
 transfer::TransportPreference MakeTransportPreference(const DistributeOptions& options,
                                                       const ClientSettings& settings);
 

@@ -19,7 +19,7 @@ namespace penstock {
 namespace client {
 namespace {
 
-// One pass, which is one repetition of the job.
+// Reads one pass, which is one repetition of the job.
 class DistributeIterator final : public NodeIterator, public ReadyHint {
  public:
   DistributeIterator(std::shared_ptr<JobReader> reader, const BuildSite& site)
@@ -40,11 +40,11 @@ class DistributeIterator final : public NodeIterator, public ReadyHint {
  private:
   const std::shared_ptr<JobReader> reader_;
   const int64_t repetition_;
-  KeptAcrossPasses* const kept_;  // nullptr: only one pass
+  KeptAcrossPasses* const kept_;  // nullptr: there is only one pass
 };
 
-// InvalidArgument for a dataset that itself reads through a service, because workers do not pass on
-// elements of other workers.
+// Returns InvalidArgument for a dataset that itself reads through a service, because workers do not
+// pass on elements of other workers.
 absl::Status CheckMoves(const Dataset::Node& root) {
   absl::Status status;
   VisitNodes(root, [&](const Dataset::Node& node, int number) {
@@ -57,8 +57,8 @@ absl::Status CheckMoves(const Dataset::Node& root) {
   return status;
 }
 
-// InvalidArgument if the input is Rounds (directly, or through nodes that keep each element's
-// place) and its rounds do not match the number of consumers.
+// Returns InvalidArgument if the input is Rounds (directly, or through nodes that keep each
+// element's place) and makes rounds for a number of consumers other than num_consumers.
 absl::Status CheckRounds(const Dataset::Node& root, const Attrs& attrs) {
   const Dataset::Node* node = &root;
   while (node->op == "Prefetch" || node->op == "Options" || node->op == "Map") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node Distribute: a source whose elements come from the service. The nodes before it run on
-// workers.
+// The node Distribute: a source whose elements come from the service. The nodes before Distribute
+// run on workers.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace penstock::client {
 
 NodeKind DistributeKind();
 
-// Returns the same node for a dataset that is already registered.
+// Returns a node Distribute for a dataset that is already registered.
 Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,
                          const DistributeOptions& options);
 

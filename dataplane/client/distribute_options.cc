@@ -18,15 +18,16 @@ namespace penstock {
 namespace client {
 namespace {
 
-// More consumers than any job has trainers; bounds the cost of a wrong number.
+// Above the number of trainers of any job; bounds the cost of a wrong number.
 constexpr int64_t kMostConsumers = 1 << 16;
 
-// More partitions than any workers have permits; bounds the cost of a wrong number.
+// Above the number of permits of all workers together; bounds the cost of a wrong number.
 constexpr int64_t kMostPartitions = 1 << 12;
-// For order kDeterministic in mode DYNAMIC, if the options give no number.
+// The number of partitions for order kDeterministic in mode DYNAMIC, if the options give none.
 constexpr int64_t kUsualPartitions = 8;
 
-// Returns how many partitions an order is merged from; 0: as many as there are shards, or permits.
+// Returns the number of partitions that an order is merged from; 0: the number of shards, or of
+// permits.
 int64_t PartitionsOf(const DistributeOptions& options) {
   const auto* order = std::get_if<DeterministicOrder>(&options.delivery);
   if (order == nullptr || order->partitions > 0) return order == nullptr ? 0 : order->partitions;
@@ -59,7 +60,7 @@ absl::Status CheckCompression(LinkCompression compression) {
       "unknown compression ", static_cast<int>(compression), "; use NONE, AUTO, SNAPPY or LZ4"));
 }
 
-// Checks one of several consumers of a job.
+// Checks the options of one of several consumers of a job.
 absl::Status CheckConsumer(const DistributeOptions& options, int64_t index, int64_t count) {
   if (options.job_name.empty()) {
     return absl::InvalidArgumentError(

@@ -13,15 +13,15 @@
 
 namespace penstock::client {
 
-// InvalidArgument names the option and its valid values. Ignores moved fields.
+// Returns InvalidArgument naming an invalid option and its valid values. Ignores moved fields.
 absl::Status Check(const DistributeOptions& options);
 
 // Returns the terms that all readers of a job agree on.
 control::JobTerms TermsOf(const DistributeOptions& options);
 
 Attrs ToAttrs(const DistributeOptions& options);
-// InvalidArgument if attributes exclude each other. Otherwise the values may still be wrong: see
-// Check(). REQUIRES: the attributes satisfy DistributeRules().
+// Returns InvalidArgument if attributes exclude each other. Other values may be wrong even if this
+// succeeds; Check() finds them. REQUIRES: the attributes satisfy DistributeRules().
 absl::StatusOr<DistributeOptions> FromAttrs(const Attrs& attrs);
 std::vector<AttrRule> DistributeRules();
 

@@ -21,7 +21,7 @@
 namespace penstock::client {
 namespace {
 
-// Returns the names of an option's choices, by number; nullptr if it is not a choice.
+// Returns the names of an option's choices, by number; nullptr if the option is not a choice.
 const std::vector<std::string>* ChoicesOf(const std::string& attr) {
   static const auto* const choices = new std::map<std::string, std::vector<std::string>>{
       {"processing_mode", {"OFF", "DYNAMIC", "FILE", "DATA", "FILE_OR_DATA", "HINT"}},

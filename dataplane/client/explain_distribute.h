@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of Explain() about a node Distribute.
+// The part of Explain() that describes a node Distribute.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace penstock::client {
 
-// Returns where the elements are read, and the options that differ from their defaults, as
-// name=value. Durations have a unit, and choices are given by name.
+// Returns the place from which the elements are read, and the options that differ from their
+// defaults, as name=value. Durations have a unit, and choices are given by name.
 std::string ExplainDistribute(const Dataset::Node& node);
 
 }  // namespace penstock::client

@@ -19,7 +19,7 @@
 namespace penstock::client {
 namespace {
 
-// How many times one join registers a dataset at most.
+// The maximum number of times that one join registers a dataset.
 constexpr int kMostRegistrations = 3;
 
 }  // namespace
@@ -30,7 +30,7 @@ absl::Status JobConnection::Open() {
   RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
   RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
   preference_ = MakeTransportPreference(options_, settings);
-  // Otherwise it is opened once a worker is found that offers no better protocol.
+  // If ucx is not named, it is opened only once a worker is found that offers no better protocol.
   if (transfer::ucx::IsNamed(preference_.protocol, preference_.fallback))
     transfer::ucx::OpenEarly();
   tls_ = settings.tls;
@@ -48,8 +48,7 @@ absl::StatusOr<control::JobAnswer> JobConnection::Join(const std::optional<std::
   request.name_space = options_.name_space;
   std::string name = options_.job_name;
   if (node_->inputs.empty() && !name.empty()) {
-    // Adding the id to the name allows datasets that were registered separately to be read under
-    // one name.
+    // The id in the name lets datasets that were registered separately be read under one job_name.
     name = absl::StrCat("dataset_id=/", Get<std::string>(node_->attrs, "dataset_id"), "/", name);
   }
   if (!name.empty()) request.name = control::ScopedName(options_.name_space, name);
@@ -79,7 +78,8 @@ absl::StatusOr<control::JobAnswer> JobConnection::Join(const std::optional<std::
                      stub_->GetOrRegisterDataset(dataset, call));
     request.dataset_id = answer.dataset_id;
     absl::StatusOr<control::JobAnswer> job = join();
-    // Another dispatcher, which does not know the dataset, may have started in between.
+    // NotFound: since the registration, a dispatcher that does not know the dataset may have
+    // started.
     if (!absl::IsNotFound(job.status()) || attempt == kMostRegistrations) return job;
     dataset.request = NewRequest();
     request.request = NewRequest();

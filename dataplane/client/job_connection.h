@@ -23,16 +23,17 @@ class JobConnection {
   JobConnection(NodePtr node, DistributeOptions options, std::stop_token stop)
       : node_(std::move(node)), options_(std::move(options)), stop_(std::move(stop)) {}
 
-  // Reads the settings, loads the transports and makes the stub. Does nothing after a success.
+  // Reads the settings, loads the transports and makes the stub. Does nothing if an earlier call
+  // succeeded.
   absl::Status Open();
-  // REQUIRES for this method and those below: Open() has succeeded. Any thread.
+  // REQUIRES, for all methods from here on: Open() has succeeded. Any thread.
   control::DispatcherStub& stub() const { return *stub_; }
   const transfer::TransportPreference& transport_preference() const { return preference_; }
   const TlsConfig& tls() const { return tls_; }
   const transfer::TcpOptions& tcp() const { return tcp_; }
 
-  // Registers the dataset and joins the job. Ends early when the stop is requested. `job_name`: the
-  // name in a restored state; `merged`: the states of all ranks, if the job continues them.
+  // Registers the dataset and joins the job. Ends early when a stop is requested. `job_name`: the
+  // name in a restored state; `merged`: the states of all ranks, if the job continues from them.
   absl::StatusOr<control::JobAnswer> Join(const std::optional<std::string>& job_name,
                                           const std::optional<MergedStates>& merged);
 

@@ -19,7 +19,7 @@
 namespace penstock::client {
 namespace {
 
-// In a position, marks that the ReaderState is in the node's section.
+// In a position, marks that the node's section has the ReaderState.
 constexpr uint64_t kInSection = 3;
 
 uint64_t WorkersDataset(const Dataset::Node& node) {
@@ -28,7 +28,7 @@ uint64_t WorkersDataset(const Dataset::Node& node) {
 
 absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
   auto section = sections.find(node);
-  if (section == sections.end()) return JobState();  // it has not been read yet
+  if (section == sections.end()) return JobState();  // nothing has been read yet
   StateReader reader(section->second.bytes);
   ASSIGN_OR_RETURN(JobState state, ReadJobState(reader));
   RETURN_IF_ERROR(reader.ExpectEnd());
@@ -39,7 +39,7 @@ absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   const RunContext& run = site.run();
-  // In the body of a function each opening has its own reader, like each iterator.
+  // In the body of a function, each opening has a reader of its own, as does each iterator.
   if (run.commits == nullptr || site.in_body())
     return std::shared_ptr<JobReader>(new JobReader(site));
   std::shared_ptr<void>& kept = run.kept->Of(site.number());
@@ -55,13 +55,13 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
 JobReader::JobReader(const BuildSite& site)
     : node_(site.node_ptr()),
       number_(site.number()),
-      options_(*FromAttrs(site.node().attrs)),  // was checked when the node was made
+      options_(*FromAttrs(site.node().attrs)),  // valid: checked when the node was made
       delivery_(OfMember(FieldsOf(options_))),
       commits_states_(TermsOf(options_).ack_mode == AckMode::kOnCommit),
       states_(site.in_body() ? nullptr : site.run().states),
-      // False if a state records the deliveries, or if all consumers get a round together. Also
-      // false in the body of a function, because the dataset there has been read to its end before
-      // the elements made from it are returned.
+      // False in these cases: a state records the deliveries; all consumers get a round together;
+      // the node is in the body of a function, whose dataset has been read to its end before the
+      // elements made from that dataset are returned.
       delivers_later_(
           !site.in_body() && !commits_states_ && !delivery_.cross_trainer_cache.has_value() &&
           (!delivery_.num_consumers.has_value() || delivery_.order == MergeOrder::kDeterministic)),
@@ -79,7 +79,7 @@ absl::StatusOr<std::optional<Element>> JobReader::Next(int64_t pass) {
     MutexLock lock(mu_);
     repetition = sessions_.RepetitionOf(pass);
     ASSIGN_OR_RETURN(session, SessionOf(repetition));
-    // Under ack_mode = kOnDelivery a repetition that has been read to its end is no longer needed.
+    // Under ack_mode = kOnDelivery, a repetition that has been read to its end is no longer needed.
     if (!commits_states_) over = sessions_.TakeEndedExcept(repetition);
   }
   absl::StatusOr<std::optional<Element>> next = session->Next();
@@ -132,8 +132,8 @@ absl::Status JobReader::EnsureJoined() {
   job_ = std::move(job);
   merged_states_.reset();
   if (restored_.has_value()) {
-    // Sessions of earlier repetitions begin too. They claim uncommitted deliveries, and ask for no
-    // elements.
+    // Sessions of earlier repetitions begin too. Such a session claims the uncommitted deliveries
+    // of its repetition, and asks for no elements.
     for (const ReaderState::Repetition& its : restored_->reader.repetitions) {
       const absl::Status begun = SessionOf(its.number).status();
       if (!begun.ok()) job_.reset();  // the next call joins again
@@ -158,7 +158,7 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
       .repetition = repetition,
       .client = process_.client,
       .incarnation = process_.incarnation,
-      .state = process_.state,  // unless the state that it restores names the repetition
+      .state = process_.state,  // replaced below if the restored state names the repetition
       .delivers_later = delivers_later_,
       .pool = &pool_,
       .stop = stop_};
@@ -178,7 +178,7 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
 }
 
 ReaderState JobReader::StateNow(int64_t repetition) {
-  if (restored_.has_value()) return restored_->reader;  // nothing was read since the restore
+  if (restored_.has_value()) return restored_->reader;  // nothing has been read since the restore
   ReaderState state;
   if (!job_.has_value()) return state;
   state.job = job_->job;
@@ -196,15 +196,15 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
                      "restored, since the "
                      "elements after it are committed too; set ack_mode = kOnCommit"));
   }
-  // The restored states of all ranks can be saved only after they have become a job.
+  // The restored states of all ranks can be saved only after a job has been made from them.
   bool merged = false;
   {
     MutexLock lock(mu_);
     merged = merged_states_.has_value();
   }
   if (merged) RETURN_IF_ERROR(EnsureJoined());
-  // A node above may read again from this position in the same job, so the job must be joined for
-  // it too. If the job cannot be joined, Next() returns the error.
+  // A node above may read again from this position in the same job, so the job must be joined even
+  // for such a position. If the job cannot be joined, Next() returns the error.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   MutexLock lock(mu_);
   JobState state{.reader = StateNow(job_.has_value() ? sessions_.RepetitionOf(pass) : 0),
@@ -258,8 +258,9 @@ bool JobReader::ComesAgainInOrder() const {
 }
 
 absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
-  // A restored state from which nothing has been read already has `saved`. The deliveries are
-  // recorded before the dispatcher is asked, so that its answer has all their splits.
+  // If nothing has been read since the restore, the state already has `saved`. The deliveries were
+  // recorded before this request to the dispatcher, so that its answer has the splits of all
+  // deliveries.
   if (state.reader.job && state.saved.empty()) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
       ASSIGN_OR_RETURN(control::SavedRepetition saved,
@@ -297,7 +298,7 @@ JobSessions::Sessions JobReader::BeginAnew() {
   job_.reset();
   restored_.reset();
   merged_states_.reset();
-  process_ = Process();  // the dispatcher treats it as a restarted process
+  process_ = Process();  // the dispatcher takes this for a restarted process
   return sessions_.Abandon();
 }
 
@@ -356,11 +357,11 @@ absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save
   const ReaderState* saved = saves_.Find(save);
   if (saved == nullptr && save > saves_.newest() && !restored_.has_value() &&
       sessions_.AllEnded()) {
-    // The state was saved while this node was not being read, because it is one of several inputs
-    // that take turns.
+    // The state was saved while this node was not being read, because the node is one of several
+    // inputs that take turns.
     if (sessions_.empty()) return std::nullopt;
-    // After the end, that state has all elements that this node returned, unless a node above holds
-    // some back.
+    // After the end, the state of the latest session has all elements that this node returned,
+    // unless a node above holds some of them back.
     if (!saves_.read_ahead()) return CommitOf(save, StateNow(sessions_.latest()));
   }
   if (saved == nullptr) {
@@ -384,9 +385,10 @@ std::optional<control::Commit> JobReader::CommitOf(uint64_t save, const ReaderSt
 absl::Status JobReader::Commit(uint64_t save) {
   ASSIGN_OR_RETURN(std::optional<control::Commit> commit, CommitOf(save));
   if (!commit.has_value()) return absl::OkStatus();
-  RETURN_IF_ERROR(EnsureJoined());  // a restored state may not have joined yet
+  RETURN_IF_ERROR(EnsureJoined());  // after a restore, the job may not have been joined yet
   const int64_t last = commit->repetitions.back().repetition;
-  // The latest session commits. A session that has left has nothing of its own to commit.
+  // The latest session that has not left commits, since a session that has left has nothing of its
+  // own to commit.
   JobSessions::Sessions sessions;
   {
     MutexLock lock(mu_);

@@ -86,7 +86,7 @@ absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOpt
   std::string scoped(dataset_id);
   if (dataset_id.find('/') == std::string_view::npos) {
     scoped = control::ScopedName(options.name_space, dataset_id);
-  } else if (options.name_space.empty()) {  // the id names it
+  } else if (options.name_space.empty()) {  // the id alone names the dataset
     options.name_space = std::string(control::NamespaceOf(dataset_id));
   }
   ASSIGN_OR_RETURN(control::GetDatasetAnswer found,

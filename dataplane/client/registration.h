@@ -14,14 +14,14 @@
 
 namespace penstock::client {
 
-// Returns an id that no other request of this or any other process has.
+// Returns an id that no other request has, of this process or any other.
 control::RequestId NewRequest();
 
-// Returns a stub for the service, with the TLS of the settings.
+// Returns a stub for the service, with the TLS settings of this process.
 absl::StatusOr<std::unique_ptr<control::DispatcherStub>> StubOf(std::string_view service);
 
 // Returns the definition and the summary of `dataset`, without an id. The split plan is resolved in
-// this process, which has the files. Ends early when `stop` is requested.
+// this process, because it has access to the files. Ends early when `stop` is requested.
 absl::StatusOr<control::RegisterDatasetRequest> RegistrationOf(const Dataset& dataset,
                                                                const std::string& name_space,
                                                                std::stop_token stop = {});

@@ -15,8 +15,8 @@ namespace penstock::client {
 
 class SavedStates {
  public:
-  // How many saved states are kept that are neither committed nor superseded. Older states can no
-  // longer be committed.
+  // The maximum number of states that are kept because they may still be committed. States older
+  // than these can no longer be committed.
   static constexpr size_t kMost = 1024;
 
   void Add(ReaderState state) {
@@ -24,16 +24,16 @@ class SavedStates {
     states_[state.save] = std::move(state);
     if (states_.size() > kMost) states_.erase(states_.begin());
   }
-  // Returns nullptr for a state that is not known here, or is no longer kept.
+  // Returns nullptr for a state that was never added, or is no longer kept.
   const ReaderState* Find(uint64_t save) const {
     const auto found = states_.find(save);
     return found == states_.end() ? nullptr : &found->second;
   }
-  // A node above holds elements that it has not passed on.
+  // Records that a node above holds elements that it has not passed on.
   void NoteReadAhead() { read_ahead_ = true; }
   bool read_ahead() const { return read_ahead_; }
-  uint64_t newest() const { return newest_; }  // its number; 0: none
-  // Returns true if this or a later state is committed.
+  uint64_t newest() const { return newest_; }  // number of the newest state; 0: none
+  // Returns true if state `save` or a later state is committed.
   bool IsCommitted(uint64_t save) const { return save <= committed_; }
   void OnCommitted(uint64_t save) {
     states_.erase(states_.begin(), states_.upper_bound(save));

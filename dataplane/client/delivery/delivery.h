@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns received elements into the results of Next(). There is one class for each kind of reading:
 // shared and cached (unordered_delivery.h), in a fixed order (ordered_delivery.h), in rounds
-// (rounds_delivery.h). Most of their differences are virtual methods here. Reason to change: a new
-// difference between the kinds. Guarded by the session's lock (session/session_parts.h).
+// (rounds_delivery.h). Virtual methods express most of the differences between these classes.
+// Reason to change: a new difference between the kinds. Guarded by the session's lock
+// (session/session_parts.h).
 #pragma once
 
 #include <chrono>
@@ -40,27 +41,26 @@ class Delivery {
   static std::unique_ptr<Delivery> Make(const Parts& parts);
   virtual ~Delivery() = default;
 
-  // --- Receiving ---
-  // Sets the position, and returns whether to keep the element. kOldPlacement also if it cannot be
-  // this client's.
+  // --- Receiving --- Sets the element's position, and returns whether to keep the element. Also
+  // returns kOldPlacement for an element that cannot be for this client.
   virtual protocol::ReceiveResult OnElement(ReceivedElement& received) = 0;
   // Keeps an accepted element, and counts it in the credits.
   virtual void Keep(ReceivedElement&& received) = 0;
-  virtual size_t held() const = 0;  // number of kept elements
+  virtual size_t held() const = 0;  // number of elements that are kept
 
   // --- Returning ---
   // Returns true if Take() may be called.
   virtual bool ready() const = 0;
   // Returns true if Take() would return an element or an error.
   virtual bool ReturnsNext() const { return ready(); }
-  virtual bool HasSome() const = 0;  // a result that Next() has not returned
+  virtual bool HasSome() const = 0;  // has a result that Next() has not returned
   struct Taken {
-    ReceivedElement received;     // without a worker: this consumer gets no element in that round
+    ReceivedElement received;     // names no worker if this consumer gets no element in that round
     std::optional<int64_t> step;  // set for one of several consumers
     absl::Status error;           // returned in place of the element
     bool ends = false;            // the error ends the reading
     bool skipped = false;         // Next() returns the following round
-    bool pending = false;         // given to later nodes, and delivered later
+    bool pending = false;         // later nodes get the element, and it is delivered later
   };
   // Takes the next result. `pending`: the element is delivered later, if this kind allows that.
   virtual Taken Take(bool pending) = 0;
@@ -79,23 +79,24 @@ class Delivery {
   virtual bool Forget(WorkerId) { return true; }
 
   // --- The dispatcher's messages ---
-  virtual void OnConnected() {}  // before the first report on a new stream
+  virtual void OnConnected() {}  // called before the first report on a new stream
   virtual absl::Status OnWelcome(const control::Welcome&) { return absl::OkStatus(); }
   virtual void OnMembership(const control::Membership&) {}
   virtual absl::Status OnAgreed(const control::Agreed&) { return absl::OkStatus(); }
   virtual void OnEnd(const control::End& end) { end_ = end; }
-  const std::optional<control::End>& end() const { return end_; }  // nullopt: not yet
+  const std::optional<control::End>& end() const { return end_; }  // nullopt: no end yet
   bool over() const { return end_.has_value() && !HasSome(); }
 
   // --- Rounds ---
   // True if every report also covers rounds, and received elements are reported without deliveries.
   virtual bool reports_rounds() const { return false; }
-  // The longest that Next() waits before deliveries are reported.
+  // The time for which Next() waits, at most, before deliveries are reported.
   static constexpr std::chrono::nanoseconds kLongestUnreported = std::chrono::milliseconds(2);
-  // Returns true if a report is due: the next step may wait for it, or there is much to report.
+  // Returns true if a report is due, because the next step may wait for the report, or because
+  // there is much to report.
   virtual bool MustReport(const StepTimes&) const { return false; }
   virtual absl::Time reported_at() const { return absl::InfiniteFuture(); }
-  // Returns the rounds part of a report that is sent now.
+  // Returns the part about rounds of a report that is sent now.
   virtual std::optional<protocol::RoundsReport> TakeRounds() { return std::nullopt; }
   virtual std::vector<control::StepMark> Marks() const { return {}; }
 

@@ -27,7 +27,7 @@ std::string_view LostConsumerStateName(LostConsumer::State state) {
   return "unknown";
 }
 
-// The changes that a watch has yet to return.
+// The changes that a watch has not returned yet.
 class LostConsumerWatch::Changes {
  public:
   void Add(const LostConsumer& change) {

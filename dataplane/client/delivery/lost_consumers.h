@@ -6,7 +6,7 @@
 
 namespace penstock::client {
 
-// Adds `change` to all watches of this process. Any thread; does not wait.
+// Adds `change` to all watches of this process. Does not wait; any thread may call it.
 void NotifyLostConsumer(const LostConsumer& change);
 
 }  // namespace penstock::client

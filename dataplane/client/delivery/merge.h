@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which received elements are returned, if it is not fixed (ordered_merge.h).
+// The order in which received elements are returned, for reads without a fixed order (for those
+// with one: ordered_merge.h).
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,9 @@
 
 namespace penstock::client {
 
-// Queues received elements in one of two orders. any: in the order of receiving. fair: workers take
-// turns, one element each. Elements of one worker stay in their order. Not thread-safe.
+// Queues received elements in one of two orders. any: the order in which they were received. fair:
+// workers take turns, one element each. Both orders keep the elements of one worker in order. Not
+// thread-safe.
 class Merge {
  public:
   // REQUIRES: not order kDeterministic.

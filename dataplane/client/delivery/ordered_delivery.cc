@@ -73,7 +73,7 @@ void OrderedDelivery::OnEnd(const control::End& end) {
 void OrderedDelivery::SendReceiveLimit(PartitionId partition) {
   if (!parts_.dispatcher.welcomed()) return;  // all limits are sent again after the next Welcome
   const std::optional<Index> next = merge_.queue().NextOf(partition);
-  if (!next) return;  // no element of it is for this consumer
+  if (!next) return;  // this consumer gets no element of the partition
   if (const std::optional<Index> below = limits_.TakeUpdate(partition, *next))
     parts_.dispatcher.Send(control::ReceiveLimit{{{partition, *below}}});
 }

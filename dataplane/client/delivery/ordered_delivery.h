@@ -9,7 +9,7 @@
 
 namespace penstock::client {
 
-// Credits limit nothing here; ReceiveLimits do.
+// Here ReceiveLimits limit how far workers may send; the credit window is too wide to do so.
 class OrderedDelivery final : public Delivery {
  public:
   explicit OrderedDelivery(const Parts& parts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds received elements of order kDeterministic and returns them in that order, which does not
-// depend on when workers send (control/protocol/order_queue.h).
+// Holds received elements of order kDeterministic and returns them in that order
+// (control/protocol/order_queue.h), no matter when workers send them.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ class OrderedMerge {
   // Records that nothing more will be received.
   void SetAllEnded();
 
-  // Returns true if that element is this consumer's and has not been returned.
+  // Returns true if the element at `index` is for this consumer and has not been returned.
   bool Expects(PartitionId partition, Index index) const {
     return queue_.Expects(partition, index);
   }
-  // Keeps the element until it is next. REQUIRES: it is expected, and not here yet.
+  // Keeps the element until its turn comes. REQUIRES: the element is expected, and not here yet.
   void Push(ReceivedElement&& received);
   size_t size() const { return size_; }
   // Returns true if the next element is here.

@@ -61,10 +61,10 @@ void OtherConsumers::Tell(const char* event, const LostConsumer& its, bool notif
 }
 
 bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::string& next) {
-  const absl::Time now = WallTime();  // for people
+  const absl::Time now = WallTime();  // a time that people read
   std::map<int64_t, LostConsumer> before;
   before.swap(lost_);
-  // Consumers that were lost before this session began may be on their way back, as this one was.
+  // Consumers that were lost before this session began may be coming back, as this consumer was.
   const bool news = std::exchange(heard_of_lost_, true);
   bool died = false;
   for (const control::ConsumersLost::Consumer& its : lost.consumers) {
@@ -87,7 +87,7 @@ bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::strin
     back.state = State::kBack;
     Tell("consumer_back", back, news);
   }
-  // The error is left over if nobody called Next() while a consumer was dead.
+  // Clears an error that Next() did not return, because nobody called it while a consumer was dead.
   if (std::any_of(before.begin(), before.end(), IsDead) &&
       std::none_of(lost_.begin(), lost_.end(), IsDead)) {
     error_ = absl::OkStatus();
@@ -95,7 +95,7 @@ bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::strin
   NoteLostConsumers(options_.job.name, static_cast<int64_t>(lost_.size()));
   NoteBlocked();
   if (!died) return false;
-  waits_since_ = BootTime();  // the next call waits again
+  waits_since_ = BootTime();  // the next Next() waits again
   error_ = absl::UnavailableError(
       absl::StrCat(next, " cannot be given out: ", BlockingReason(),
                    "; start it again from its state of this step, or all consumers from states of "
@@ -111,7 +111,7 @@ bool OtherConsumers::Check(absl::Time now, absl::Duration waiting, const std::st
     wake = std::min(wake, limit);
     return false;
   }
-  waits_since_ = now;  // the next call waits the whole time again
+  waits_since_ = now;  // the next Next() waits for the whole timeout again
   error_ = absl::UnavailableError(absl::StrCat(next, " could not be given out for ",
                                                absl::FormatDuration(options_.distribute.timeout),
                                                ": ", BlockingReason()));

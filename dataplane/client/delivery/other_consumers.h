@@ -23,18 +23,19 @@ class OtherConsumers {
   explicit OtherConsumers(const SessionOptions& options) : options_(options) {}
   ~OtherConsumers();
 
-  // `waits_for`: the dispatcher's reason why no consumer gets an element; empty: nothing blocks.
+  // `waits_for`: the reason that the dispatcher gives if no consumer gets an element; empty:
+  // nothing blocks.
   void OnWaits(const std::string& waits_for);
   // `next`: the name of the next result of Next(). Returns true if a consumer died.
   bool OnLost(const control::ConsumersLost& lost, const std::string& next);
-  // Marks consumers whose connection ended as silent, because without the dispatcher it is unknown
-  // whether they are back.
+  // Marks as silent those consumers whose connection has ended. Without the dispatcher, this
+  // session cannot know whether they are back.
   void DoubtEnded();
   // Ends the present wait, so that missing consumers are reported again.
   void ForgetWait() { waits_since_ = absl::InfiniteFuture(); }
 
-  // Notes an error for Next() if it has waited for the others for the whole timeout, and returns
-  // true then. `waiting`: how long Next() has waited so far.
+  // Returns true if Next() has waited for other consumers for the whole timeout, and then notes an
+  // error that Next() returns. `waiting`: how long Next() has waited so far.
   bool Check(absl::Time now, absl::Duration waiting, const std::string& next, absl::Time& wake);
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
   std::string BlockingReason() const;  // for messages; empty: nothing blocks
@@ -46,7 +47,7 @@ class OtherConsumers {
   const SessionOptions& options_;
   std::string waits_for_;
   std::map<int64_t, LostConsumer> lost_;  // by number
-  bool heard_of_lost_ = false;            // including that none is lost
+  bool heard_of_lost_ = false;            // true even if the report was that no consumer is lost
   absl::Time waits_since_ = absl::InfiniteFuture();
   absl::Status error_;  // Next() returns it once
 };

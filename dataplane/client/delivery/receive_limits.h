@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits how far each partition of an ordered merge may send ahead of the delivered elements.
+// Limits how far ahead of the delivered elements each partition of an ordered merge may send.
 #pragma once
 
 #include <algorithm>
@@ -30,14 +30,15 @@ class ReceiveLimits {
   void OnReceived(int64_t bytes);
   // Sets a second bound in bytes, in addition to max_bytes; 0: no second bound.
   void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
-  // Forgets the advertised limits, because the messages with them may be lost.
+  // Forgets the advertised limits, because the messages that contained them may be lost.
   void Forget() { std::fill(advertised_.begin(), advertised_.end(), 0); }
 
-  // Returns the index below which `partition` may send, and counts it as advertised; nullopt if the
-  // change is too small to send. `delivered` is this reader's first index that is not delivered.
+  // Returns the index below which `partition` may send, and counts this index as advertised;
+  // nullopt if the change is too small to send. `delivered`: the first index of this reader that is
+  // not delivered.
   std::optional<Index> TakeUpdate(PartitionId partition, Index delivered);
 
-  // Returns the budget of one partition, in elements for this reader; at least 1.
+  // Returns the budget of one partition, counted in elements for this reader; at least 1.
   int64_t partition_budget() const;
 
  private:

@@ -12,7 +12,7 @@ namespace penstock::client {
 // An element, or an error in its place, that has been received but not returned yet.
 struct ReceivedElement {
   Identity identity;
-  Index position = 0;  // as a Receiver counts: the index, or the row (Delivery::OnElement)
+  Index position = 0;  // as a Receiver counts it: an index or a row (Delivery::OnElement)
   Element element;     // empty for an error
   absl::Status error;  // OK for an element
   WorkerId from;

@@ -9,11 +9,12 @@
 namespace penstock::client {
 namespace {
 
-// How many errors are kept, to report them again to a restarted dispatcher. They belong to rounds
-// that another consumer may not know of. There are fewer of these than rounds that may be ahead.
+// How many errors are kept, to report them again to a restarted dispatcher. Only errors of rounds
+// that another consumer may not know of must be kept. The number of these rounds is below the
+// number of rounds that may be received ahead, which kMaxReceiveBudget limits.
 constexpr size_t kErrorsKept = 256;
-// The maximum number of elements ahead of the trainer. More would gain nothing, even for small
-// elements.
+// The maximum number of elements received ahead of the trainer. A higher maximum would not make
+// reading faster, even with small elements.
 constexpr int64_t kMaxReceiveBudget = 256;
 
 int64_t RoundsIn(const std::optional<IndicesByPartition>& state) {
@@ -121,8 +122,8 @@ int64_t RoundsDelivery::ReceiveBudget() const {
 
 bool RoundsDelivery::MustReport(const StepTimes& times) const {
   if (errors_reported_ < errors_.size()) return true;
-  // Other consumers may have smaller budgets, or partitions may be late. Then the dispatcher may
-  // need to know of deliveries here before it lets a worker send more.
+  // If other consumers have smaller budgets, or partitions are late, the dispatcher may need to
+  // know of deliveries here before it lets a worker send more.
   if (delivered_unreported_ > 0 && times.Waiting() >= kLongestUnreported) return true;
   const int64_t receive_budget = ReceiveBudget();
   const int64_t ahead = rounds_.known() - rounds_.delivered();

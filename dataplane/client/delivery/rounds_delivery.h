@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A coordinated read: each consumer gets its element of a round when all have received theirs
-// (control/protocol/rounds.h). Reason to change: the rules of rounds, or the reports about them.
+// A coordinated read: each consumer gets its element of a round once all consumers have received
+// theirs (control/protocol/rounds.h). Reason to change: the rules of rounds, or the reports about
+// them.
 #pragma once
 
 #include <map>
@@ -27,7 +28,8 @@ class RoundsDelivery final : public Delivery {
   bool ready() const override { return rounds_.Next() != nullptr; }
   bool ReturnsNext() const override { return ready() && !rounds_.Next()->unfilled; }
   bool HasSome() const override { return rounds_.delivered() < (end() ? end()->rounds : 0); }
-  // An element of a round always counts as delivered immediately, because all consumers get theirs.
+  // An element of a round always counts as delivered immediately, because all consumers get their
+  // elements of the round.
   Taken Take(bool pending) override;
   bool MustReportTaken(const StepTimes& times) const override { return MustReport(times); }
   std::string NextName() const override;
@@ -45,13 +47,13 @@ class RoundsDelivery final : public Delivery {
 
   protocol::RoundQueue rounds_;
   std::map<std::pair<PartitionId, int64_t>, ReceivedElement> received_;  // by row
-  std::vector<protocol::RoundError> errors_;                             // the latest received
+  std::vector<protocol::RoundError> errors_;  // the latest that were received
   StepMarks marks_;
   // Since the last report:
   int64_t received_unreported_ = 0;
   int64_t delivered_unreported_ = 0;
   absl::Time reported_at_ = absl::InfinitePast();
-  size_t errors_reported_ = 0;  // how many of errors_, on the present stream
+  size_t errors_reported_ = 0;  // how many of errors_ were reported on the present stream
 };
 
 }  // namespace penstock::client

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading in no fixed order: any and fair (merge.h). Reason to change: how readers share a job.
+// Reading without a fixed order: any and fair (merge.h). Reason to change: the way in which readers
+// share a job.
 #pragma once
 
 #include <vector>
@@ -20,7 +21,7 @@ class UnorderedDelivery : public Delivery {
  protected:
   explicit UnorderedDelivery(const Parts& parts)
       : Delivery(parts), merge_(parts.options.delivery.order) {}
-  Taken Pop();  // and counts it in the credits
+  Taken Pop();  // and counts the element in the credits
 
   Merge merge_;
 };
@@ -35,8 +36,8 @@ class SharedDelivery final : public UnorderedDelivery {
   }
   void Keep(ReceivedElement&& received) override;
   Taken Take(bool pending) override;
-  // A shared job closes when everything is delivered, and the last element here may be the last of
-  // all.
+  // A shared job closes when every element is delivered, and the last element here may be the job's
+  // last.
   bool MustReportTaken(const StepTimes& times) const override {
     return !ready() && Delivery::MustReportTaken(times);
   }
@@ -44,8 +45,8 @@ class SharedDelivery final : public UnorderedDelivery {
   std::vector<ReceivedElement> GiveBack(PartitionId partition, bool all) override;
 };
 
-// Elements come from windows that trainers share (cross_trainer_cache): with gaps, and perhaps
-// repeated. No record of them is kept.
+// Elements come from windows that trainers share (cross_trainer_cache). Some elements may be
+// missing and others repeated, so no record of them is kept.
 class CachedDelivery final : public UnorderedDelivery {
  public:
   explicit CachedDelivery(const Parts& parts) : UnorderedDelivery(parts) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks when the program calls Next() and how long it waits there, and decides when to log the
-// wait or report it to the dispatcher. Reason to change: what is measured and logged about calls. A
+// Tracks when the program calls Next() and how long each call waits, and decides when to log a wait
+// or report it to the dispatcher. Reason to change: the measurements and log lines about calls. A
 // value, guarded by the session's lock (session_parts.h).
 #pragma once
 
@@ -37,16 +37,16 @@ class CallTracker {
     calls_seen_ = calls_;
     called_ = now;
   }
-  // True if nobody calls Next(), so that the received elements went to others. The session asks for
-  // no elements until somebody calls it.
+  // True if nobody has called Next() for a while, and the received elements therefore went to other
+  // readers. The session asks for no elements until Next() is called.
   bool idle() const { return idle_; }
   bool CheckIdle(absl::Time now) {
     idle_ = !waiting() && calls_ == calls_seen_ && now >= called_ + kIdleAfter;
     return idle_;
   }
 
-  // Returns true if the dispatcher must be told now that Next() waits. `starved`: Next() has
-  // nothing to return. Moves `wake` to the time of the next notice.
+  // Returns true if the session must report now to the dispatcher that Next() waits. `starved`:
+  // Next() has nothing to return. Moves `wake` to the time of the next notice, if that is earlier.
   bool MustTellOfWait(bool starved, absl::Time now, absl::Time& wake) {
     if (!waiting() || !starved || absl::FromChrono(Waiting()) < kTellAfter) {
       between_notices_ = absl::ZeroDuration();
@@ -64,18 +64,18 @@ class CallTracker {
   }
 
  private:
-  // A reader that has not called Next() for this long keeps no elements that other readers wait
+  // A trainer that has not called Next() for this long keeps no elements that other readers wait
   // for.
   static constexpr absl::Duration kIdleAfter = absl::Milliseconds(500);
-  // How long Next() waits before the dispatcher is notified, and the longest pause before the next
-  // notice. The pauses double.
+  // The time for which Next() waits before the dispatcher is notified, and the longest pause
+  // between two notices. Each pause is twice as long as the previous one.
   static constexpr absl::Duration kTellAfter = absl::Milliseconds(5);
   static constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 
   StepTimes times_;
   WaitLines lines_;
   int64_t calls_ = 0;
-  int64_t calls_seen_ = 0;                    // at the last Look()
+  int64_t calls_seen_ = 0;                    // `calls_` at the last Look()
   absl::Time called_ = absl::InfinitePast();  // when Next() was last called or waiting, roughly
   bool idle_ = false;
   absl::Time next_notice_ = absl::InfinitePast();

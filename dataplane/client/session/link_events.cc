@@ -60,7 +60,7 @@ void LinkEvents::Receive(ReceivedElement&& received) {
   parts_.links.OnReceived(received, result != ReceiveResult::kOldPlacement);
   if (result != ReceiveResult::kAccepted) {
     parts_.credits.OnDropped(received.from);
-    return parts_.WakeAgent();  // the credit is free
+    return parts_.WakeAgent();  // the agent may grant the freed credit
   }
   parts_.ledger.NoteNews();
   parts_.delivery->Keep(std::move(received));

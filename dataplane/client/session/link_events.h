@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The actions of a session on each event of its links. Reason to change: the rules of receiving.
-// Called from the links' threads; does not wait, open or close links.
+// Called from the links' threads. Neither waits nor opens or closes links.
 #pragma once
 
 #include "dataplane/client/session/session_parts.h"
@@ -10,7 +10,7 @@ namespace penstock::client {
 
 class LinkEvents final : public ReaderEvents {
  public:
-  explicit LinkEvents(SessionParts& parts) : parts_(parts) {}  // outlives it
+  explicit LinkEvents(SessionParts& parts) : parts_(parts) {}  // `parts` outlives this object
 
   void OnLinkOpen(WorkerId worker) override;
   void OnElements(WorkerId worker, absl::Span<Element> elements) override;
@@ -20,11 +20,11 @@ class LinkEvents final : public ReaderEvents {
   void OnLinkClosed(WorkerId worker, const absl::Status& reason) override;
 
  private:
-  // Returns the identity for this member. A worker sends the same index to all members of a group,
-  // for an element or an error, and each member has an index of its own.
+  // Returns the identity that the element or error has for this member of a group. A worker sends
+  // one index to all members, but each member counts it under an index of its own.
   Identity ToThisMember(Identity identity) const;
-  // Called around the elements of one event.
-  bool BeginReceive(WorkerId worker) REQUIRES(parts_.mu);  // true if Next() may wait for it
+  // BeginReceive() and EndReceive() enclose the Receive() calls for the elements of one event.
+  bool BeginReceive(WorkerId worker) REQUIRES(parts_.mu);  // true if Next() may wait for this event
   void Receive(ReceivedElement&& received) REQUIRES(parts_.mu);
   void EndReceive(bool waited_for) REQUIRES(parts_.mu);
 

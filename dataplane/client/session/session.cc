@@ -14,7 +14,7 @@
 namespace penstock::client {
 namespace {
 
-// How long a session that ends waits for the answer to its goodbye.
+// The time for which a session that ends waits for the answer to its goodbye.
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(2);
 
 }  // namespace
@@ -47,7 +47,7 @@ Session::~Session() {
     parts_.WakeAgent();
   }
   agent_.Join();
-  parts_.dispatcher.Stop();  // until then a membership may still add links
+  parts_.dispatcher.Stop();  // before this, a membership may still add links
   parts_.links.CloseAll();
 }
 
@@ -63,7 +63,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   MutexLock lock(parts_.mu);
   CallTracker& calls = parts_.calls;
   if (calls.OnCall()) parts_.WakeAgent();
-  parts_.links.TakeError().IgnoreError();  // of an earlier call
+  parts_.links.TakeError().IgnoreError();  // drops the error of an earlier call
   while (true) {
     if (parts_.end_seen) return std::nullopt;
     if (parts_.IsCancelled()) return absl::CancelledError("the iterator was stopped");
@@ -189,7 +189,7 @@ void Session::Leave(absl::Duration bound) {
 
 void Session::SayGoodbye(MutexLock& lock, absl::Duration bound) {
   parts_.dispatcher.BeginLeaving();
-  parts_.WakeAgent();  // without a stream, the goodbye goes over the next one
+  parts_.WakeAgent();  // if there is no stream, the goodbye goes over the next stream
   parts_.WakeWaiting();
   parts_.changed.WaitFor(lock, bound, [this]() REQUIRES(parts_.mu) {
     return parts_.dispatcher.left() || parts_.dispatcher.over() || !parts_.error.ok();

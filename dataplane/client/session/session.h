@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One client's session on one iteration: its stream to the dispatcher, its links to the workers,
-// and the received elements. The program calls this class; session_parts.h has the parts.
-// docs/threads.md, "A client".
+// and the received elements. The program's thread calls this class; session_parts.h has the
+// session's parts. Threads: docs/threads.md, "A client".
 #pragma once
 
 #include <functional>
@@ -25,40 +25,42 @@ namespace penstock::client {
 class Session final : private GivesElements {
  public:
   // Does not wait. `stub` outlives the session. ResourceExhausted if the process gets no thread for
-  // it; then nothing was sent to the dispatcher.
+  // the session; then nothing was sent to the dispatcher.
   static absl::StatusOr<std::unique_ptr<Session>> Begin(SessionOptions options,
                                                         control::DispatcherStub& stub);
-  // Says goodbye, so that nobody waits for this session, and waits briefly for the answer. Under
-  // ack_mode = kOnCommit, uncommitted deliveries still belong to this session until its lease runs
-  // out, so that a new process may continue from its state.
+  // Says goodbye to the dispatcher, so that no reader waits for this session, and waits briefly for
+  // the answer. Under ack_mode = kOnCommit, uncommitted deliveries still belong to this session
+  // until its lease runs out, so that a new process may continue from its state.
   ~Session();
 
   int64_t repetition() const { return parts_.options.repetition; }
 
   // Waits for the next element and returns it; nullopt at the end and from then on. An element's
-  // error is returned in its place. Unavailable if a worker with a part of the data, or every
-  // worker, was out of reach for options.timeout and still is; the next call waits again.
-  // FailedPrecondition and refusals of the dispatcher are final. One thread at a time.
+  // error is returned in its place. Returns Unavailable if the iteration has had no worker, or a
+  // worker with a part of the data has been out of reach, for the whole options.timeout; the next
+  // call waits again. FailedPrecondition and refusals of the dispatcher are final. One thread at a
+  // time.
   absl::StatusOr<std::optional<Element>> Next();
   // Returns true if Next() would not wait.
   bool Ready();
 
   IndicesByPartition delivered() const;
   control::Heard heard() const;  // last heard from the dispatcher
-  bool ended() const;            // Next() has returned nullopt, and all it returned is delivered
-  // Returns how many elements other readers got if Next() returned none before the end, else 0.
+  bool ended() const;  // Next() has returned nullopt, and all returned elements are delivered
+  // Returns the number of elements that other readers got, if Next() returned none before the end;
+  // else 0.
   int64_t others_took_all() const;
 
   // Returns true when `commit` is durable at the dispatcher. Returns false if nothing was sent,
-  // because this session has left, or its stream is over and it owes nothing. Then its deliveries
-  // are committed, and the sessions of the other repetitions in `commit` must commit them.
-  // Cancelled when reading is cancelled, DeadlineExceeded after options.timeout. Any thread; calls
-  // run one after another.
+  // because this session has left, or because its stream is over and all its deliveries are
+  // committed. Then the caller must commit the other repetitions in `commit` through their own
+  // sessions. Returns Cancelled when reading is cancelled, DeadlineExceeded after options.timeout.
+  // Any thread; calls run one after another.
   absl::StatusOr<bool> Commit(const control::Commit& commit);
 
-  // Ends reading: Next() returns Cancelled. Commits the deliveries, if that is allowed (under
-  // ack_mode = kOnCommit only if all of them are committed already). Waits for the dispatcher's
-  // answer, at most `bound`. Any thread.
+  // Ends reading: Next() returns Cancelled. Under ack_mode = kOnDelivery, commits the deliveries;
+  // under kOnCommit, leaves only if all deliveries are committed already. Waits for the
+  // dispatcher's answer for at most `bound`. Any thread.
   void Leave(absl::Duration bound);
 
   // Makes the destructor skip the goodbye, because a new incarnation takes this session's place.
@@ -67,8 +69,8 @@ class Session final : private GivesElements {
  private:
   Session(SessionOptions options, control::DispatcherStub& stub);
 
-  // Marks elements that Next() returned earlier as delivered. Like Next(), it waits while the lease
-  // may have run out, because other readers may then get the elements.
+  // Marks elements that Next() returned earlier as delivered. Like Next(), this waits while the
+  // lease may have run out, because other readers may then get the elements.
   absl::Status OnDelivered(absl::Span<const PendingDelivery> deliveries) override;
 
   Delivery::Taken Take(PendingDeliveries* pending) REQUIRES(parts_.mu);

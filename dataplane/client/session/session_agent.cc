@@ -75,7 +75,7 @@ void SessionAgent::TendStream(absl::Time now, absl::Time& wake) {
   }
   const bool over = parts_.end_seen && !delivery.HasSome() && ledger.handed() == 0;
   if (dispatcher.leaving() || over) {
-    if (dispatcher.TakeLastBeat()) Beat();  // reports what happened since the last one
+    if (dispatcher.TakeLastBeat()) Beat();  // reports all that happened since the last heartbeat
     if (!dispatcher.leave_sent() && parts_.MayLeave()) dispatcher.SendLeave(ledger.Delivered());
   }
   wake = std::min(wake, dispatcher.lease().next_heartbeat());
@@ -103,7 +103,7 @@ bool SessionAgent::CloseOneLink(absl::Time now, absl::Time& wake) {
       parts_.links.NextToClose(parts_.WantsNoLinks(), now, wake);
   if (closing == nullptr) return false;
   parts_.mu.unlock();
-  closing->Close();  // elements received before this still count
+  closing->Close();  // elements received before Close() still count
   parts_.mu.lock();
   parts_.links.OnDown(closing->worker().worker);
   return true;
@@ -120,7 +120,7 @@ bool SessionAgent::DialOneLink(absl::Time now, absl::Time& wake) {
                               std::move(dial->options));
   });
   parts_.mu.lock();
-  if (!begun.ok()) parts_.Fail(begun.status());  // later attempts would fail too
+  if (!begun.ok()) parts_.Fail(begun.status());  // later attempts would fail in the same way
   parts_.links.OnDialled(dial->reader->worker().worker, std::move(begun));
   return true;
 }
@@ -169,7 +169,7 @@ void SessionAgent::CheckReach(absl::Time now, absl::Time& wake) {
   if (delivery.end().has_value() || delivery.ready()) return;
   const absl::Duration waiting = absl::FromChrono(parts_.calls.Waiting());
   if (parts_.others.Check(now, waiting, delivery.NextName(), wake)) parts_.WakeWaiting();
-  if (!parts_.calls.waiting()) return;  // the outage may end before Next() waits
+  if (!parts_.calls.waiting()) return;  // a worker may be back in reach before Next() waits
   if (parts_.links.CheckReach(now, parts_.dispatcher.address(), wake)) parts_.WakeWaiting();
 }
 

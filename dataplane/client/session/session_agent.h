@@ -14,19 +14,19 @@ namespace penstock::client {
 
 class SessionAgent {
  public:
-  // Both must outlive this object.
+  // `parts` and `stream_events` must outlive this object.
   SessionAgent(SessionParts& parts, control::ReconnectingClientEvents& stream_events)
       : parts_(parts), stream_events_(stream_events) {}
 
   // ResourceExhausted if the process gets no thread.
   absl::Status Start();
-  // Waits for the end of the thread. REQUIRES: `stopping` was set.
+  // Waits for the end of the thread. REQUIRES: parts.stopping was set.
   void Join();
 
  private:
   void Run();
-  // The parts of one pass of the thread. Links are dialled and closed without the lock. Each part
-  // moves `wake` to the time when it must run again.
+  // The steps of one round of the thread's loop. Links are dialled and closed without the lock.
+  // Each step with a `wake` moves it to the time when the step must run again, if that is earlier.
   void ReopenStream() REQUIRES(parts_.mu);
   void TendStream(absl::Time now, absl::Time& wake) REQUIRES(parts_.mu);
   void Beat() REQUIRES(parts_.mu);

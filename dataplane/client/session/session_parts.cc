@@ -49,7 +49,7 @@ bool SessionParts::Owes() const {
 }
 
 bool SessionParts::MayLeave() const {
-  // A commit also names other repetitions.
+  // A commit names other repetitions too.
   return error.ok() && !commits.awaited().has_value() && dispatcher.IsOpen() &&
          (dispatcher.for_good() || !Owes());
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a session and the one lock that guards them. Four kinds of thread use them, each
-// through a class of its own: the program's (session.h), the stream's (stream_events.h), the links'
-// (link_events.h) and the agent's (session_agent.h). Here are the lock, and the methods that need
-// several parts.
+// The parts of a session, the one lock that guards them, and the methods that need several parts.
+// Four kinds of thread use the parts, each through a class of its own: the program's thread
+// (session.h), the stream's (stream_events.h), the links' (link_events.h) and the agent's
+// (session_agent.h).
 #pragma once
 
 #include <memory>
@@ -31,9 +31,10 @@ struct SessionParts {
   bool LeaseHolds() REQUIRES(mu);
   void Fail(const absl::Status& status) REQUIRES(mu);
   void WakeAgent() REQUIRES(mu) { agent.NotifyAll(); }
-  void WakeWaiting() REQUIRES(mu);  // all except the agent
-  // Sends a report of the changes. Deliveries are for the journal and may wait for a heartbeat.
-  // `waits`: Next() waits, and nothing is left to return.
+  void WakeWaiting() REQUIRES(mu);  // wakes all waiting threads except the agent
+  // Sends a report of the changes since the last report. Deliveries may wait for a heartbeat,
+  // because the dispatcher only journals them. `waits`: Next() waits, and there is nothing that it
+  // could return.
   void SendReport(News news, bool waits = false) REQUIRES(mu);
   bool Owes() const REQUIRES(mu);  // some deliveries need a Commit()
   bool MayLeave() const REQUIRES(mu);
@@ -56,7 +57,7 @@ struct SessionParts {
   std::unique_ptr<Delivery> delivery GUARDED_BY(mu);
   absl::Status error GUARDED_BY(mu);     // final
   bool end_seen GUARDED_BY(mu) = false;  // by Next()
-  bool stopping GUARDED_BY(mu) = false;  // the agent ends
+  bool stopping GUARDED_BY(mu) = false;  // the agent must end
 };
 
 }  // namespace penstock::client

@@ -37,8 +37,8 @@ void StreamEvents::OnGivenUp(const absl::Status& status) {
   dispatcher.OnLost();
   const bool handed = parts_.ledger.handed() > 0;
   const bool over = parts_.delivery->over();
-  // After the end it is safe to wait for a dispatcher that is away. Ending without it would lose
-  // uncommitted elements.
+  // After the end it is safe to wait for a dispatcher that is away. If the session ended without
+  // the dispatcher, uncommitted elements would be lost.
   if (absl::IsUnavailable(status) && parts_.error.ok() && over && !dispatcher.left() &&
       !dispatcher.for_good() && (parts_.Owes() || handed)) {
     dispatcher.ReopenSoon();
@@ -80,8 +80,8 @@ void StreamEvents::Handle(const control::Membership& membership) {
 }
 
 void StreamEvents::Handle(const control::Fence& fence) {
-  // Both are done under one lock, so that nothing is received between this answer and the refusals
-  // that follow it.
+  // The answer and the change to the receiver, which refuses older placements from now on, happen
+  // under one lock, so that nothing is received in between.
   protocol::Receiver& receiver = parts_.ledger.Of(fence.partition);
   IndexSet returns;
   if (fence.give_back && parts_.delivery->shared() && !parts_.options.delivery.early_end &&
@@ -123,7 +123,7 @@ void StreamEvents::Handle(const control::Agreed& agreed) {
   if (absl::Status status = delivery.OnAgreed(agreed); !status.ok()) return parts_.Fail(status);
   parts_.others.OnWaits(agreed.waits_for);
   if (!delivery.reports_rounds()) return;
-  if (delivery.ready()) parts_.calls.times().OnReceived();  // received by all consumers
+  if (delivery.ready()) parts_.calls.times().OnReceived();  // all consumers have received the row
   if (!agreed.waits_for.empty())
     parts_.SendReport(News::kReceived);  // the dispatcher may wait for this consumer's budget
 }

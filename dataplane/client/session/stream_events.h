@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The actions of a session on each message of the dispatcher. Reason to change: these messages.
+// The actions of a session on each message from the dispatcher. Reason to change: these messages.
 // Called from the stream's thread, one call at a time; does not wait.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace penstock::client {
 
 class StreamEvents final : public control::ReconnectingClientEvents {
  public:
-  // Both must outlive this object.
+  // All arguments must outlive this object.
   StreamEvents(SessionParts& parts, ReaderEvents& links) : parts_(parts), link_events_(links) {}
 
   control::ClientUp Hello() override;
@@ -33,13 +33,14 @@ class StreamEvents final : public control::ReconnectingClientEvents {
   void Handle(const control::Agreed& agreed) REQUIRES(parts_.mu);
   void Handle(const control::ConsumersLost& lost) REQUIRES(parts_.mu);
   void Handle(const control::SessionError& error) REQUIRES(parts_.mu);
-  // Takes out the received elements of `partition` that others wait for, and returns their indices:
-  // all if nobody has called Next() for a while, else the later half.
+  // Takes out received elements of `partition` for other readers that wait, and returns the
+  // indices: of all these elements if nobody has called Next() for a while, else of the later half.
   IndexSet GiveBack(PartitionId partition) REQUIRES(parts_.mu);
 
   SessionParts& parts_;
   ReaderEvents& link_events_;
-  std::vector<ReceivedElement> given_back_;  // because of this message; destroyed without the lock
+  // The elements given back because of the present message; destroyed without the lock.
+  std::vector<ReceivedElement> given_back_;
 };
 
 }  // namespace penstock::client

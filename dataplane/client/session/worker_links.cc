@@ -17,10 +17,11 @@ namespace {
 
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(20);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
-// A worker between two placements usually gets the next one soon.
+// A link that is no longer wanted is kept for this long, because a worker between two placements
+// usually gets the next one soon.
 constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
 constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
-// After this many failures in a row a protocol is not tried again.
+// After this many failures in a row, a protocol is not tried again.
 constexpr int kMaxConsecutiveFailures = 3;
 
 }  // namespace
@@ -267,8 +268,8 @@ std::vector<control::LinkCounts> WorkerLinks::Count(bool none_wanted,
   return counts;
 }
 
-// Their unacknowledged receives need not be reported: such a worker gets partitions only under new
-// placements.
+// The unacknowledged receives of the forgotten workers need not be reported, because such a worker
+// gets partitions only under new placements.
 void WorkerLinks::ForgetGone(Delivery& delivery) {
   std::erase_if(links_, [&](const auto& entry) {
     return !entry.second.placed && entry.second.phase == Phase::kDown &&
@@ -278,7 +279,8 @@ void WorkerLinks::ForgetGone(Delivery& delivery) {
 
 bool WorkerLinks::CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake) {
   bool failed = false;
-  // Notes the error if `since` is long enough ago. The next call then waits the whole time again.
+  // Notes the error if `since` is at least the timeout ago. The next Next() then waits for the
+  // whole timeout again.
   const auto check = [&](absl::Time& since, const auto& error) {
     if (since == absl::InfiniteFuture()) return;
     const absl::Time limit = since + options_.distribute.timeout;

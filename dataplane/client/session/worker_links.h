@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's links to the workers: which links exist, when each is dialled and closed, and how
-// many elements each may send. Reason to change: the life cycle of links. Guarded by the session's
-// lock (session_parts.h). Methods that find something to dial, close, grant or recall return it,
-// and the caller does that without the lock.
+// A session's links to the workers: which links exist, when each link is dialled and closed, and
+// how many elements each worker may send. Reason to change: the life cycle of links. Guarded by the
+// session's lock (session_parts.h). Methods that find a link to dial, close, grant to or recall
+// from return it, and the caller does the work without the lock.
 #pragma once
 
 #include <cstdint>
@@ -31,26 +31,25 @@ namespace penstock::client {
 
 class WorkerLinks {
  public:
-  // Both must outlive this object.
+  // `options` and `credits` must outlive this object.
   WorkerLinks(const SessionOptions& options, CreditManager& credits)
       : options_(options), credits_(credits) {}
 
-  // Adds links to the named workers that this client reads. Their events go to `events`, which
-  // outlives them.
+  // Adds links to the workers in `membership` that this client reads. The links' events go to
+  // `events`, which must outlive the links.
   void OnMembership(const control::Membership& membership, TargetWorkers target,
                     ReaderEvents& events);
 
   // --- The links' events ---
   void OnOpen(WorkerId worker);
-  void OnEvent(WorkerId worker);  // elements follow, or an error
+  void OnEvent(WorkerId worker);  // OnReceived() follows for each element or error
   // `here`: this client has the element, from this event or an earlier one.
   void OnReceived(const ReceivedElement& received, bool here);
   void OnRecalled(WorkerId worker, int64_t count);
   void OnFailed(WorkerId worker, const absl::Status& reason);
 
-  // --- Closing and dialling ---
-  // Returns a link to close; nullptr: none. `none_wanted`: all links must be closed. OnDown()
-  // follows.
+  // --- Closing and dialling --- Returns a link to close; nullptr: none. `none_wanted`: all links
+  // must be closed. The caller calls OnDown() afterwards.
   std::shared_ptr<Reader> NextToClose(bool none_wanted, absl::Time now, absl::Time& wake) const;
   void OnDown(WorkerId worker);
   struct Dial {
@@ -59,10 +58,10 @@ class WorkerLinks {
     std::map<std::string, std::string> given_up;
     transfer::DialOptions options;
   };
-  // Returns a link to dial. OnDialled() follows with the result.
+  // Returns a link to dial; nullopt: none. The caller then passes the result to OnDialled().
   std::optional<Dial> NextToDial(const control::Welcome& welcome, absl::Time now, absl::Time& wake);
   void OnDialled(WorkerId worker, absl::StatusOr<transfer::TransportSelection> begun);
-  // Takes links into use that have opened, and returns events about them for the log.
+  // Puts links that have opened into use, and returns events about them for the log.
   std::vector<Event> TakeOpened(IterationId iteration);
   // Closes all links. Call it without the lock, after the agent and the stream have ended.
   void CloseAll();
@@ -76,8 +75,8 @@ class WorkerLinks {
   using Grants = absl::InlinedVector<Grant, 4>;
   Grants TakeGrants();
   static void Apply(const Grants& grants);  // without the lock
-  // Returns true if some of `grants` may be for a worker with nothing to send, while another waits
-  // for credits, and the agent does not look for such workers yet.
+  // Returns true if some of `grants` may be for a worker with nothing to send while another worker
+  // waits for credits, and the agent does not plan to look for spare credits yet.
   bool Misplaced(const Grants& grants) const {
     return !grants.empty() && !recalls_soon_ && credits_.Starving();
   }
@@ -91,8 +90,9 @@ class WorkerLinks {
   std::vector<control::LinkCounts> Count(bool none_wanted, const StepTimes& times) const;
   // Forgets workers without a partition or a link, whose counts have just been reported.
   void ForgetGone(Delivery& delivery);
-  // Notes an error for Next() if a worker was out of reach for the whole timeout, or the iteration
-  // had no worker for that long, and returns true then. `dispatcher`: its address, for messages.
+  // Returns true if a worker was out of reach, or the iteration had no worker, for the whole
+  // timeout, and then notes an error for Next(). `dispatcher`: the dispatcher's address, for
+  // messages.
   bool CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake);
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
   std::string AddressOf(WorkerId worker) const;
@@ -110,10 +110,10 @@ class WorkerLinks {
   };
   struct Link {
     void Fail(const absl::Status& why);
-    // Stops using a protocol that lacks a resource on this host, such as memory, after some
-    // failures.
+    // Stops using a protocol that has failed several times in a row because it lacks a resource,
+    // such as memory, on this host.
     void GiveUpAfterFailures();
-    // Forgets failures from before the worker was wanted; they do not count.
+    // Forgets failures from before the worker was wanted, which do not count.
     void ForgetFailures() {
       down_since = absl::InfiniteFuture();
       retry_at = absl::InfinitePast();
@@ -130,12 +130,12 @@ class WorkerLinks {
     absl::Time retry_at = absl::InfinitePast();
     absl::Duration backoff;
     absl::Time down_since = absl::InfiniteFuture();
-    absl::Status reason;                          // why it is down
-    int64_t number = 0;                           // of the latest link; 0 before the first
-    transfer::TransportSelection selection;       // of the link's transport
-    bool told_of_fall_back = false;               // that it is not the one that was named
-    bool made_progress = false;                   // an element was received since it was dialled
-    int consecutive_failures = 0;                 // for lack of resources, with nothing received
+    absl::Status reason;                     // why the link is down
+    int64_t number = 0;                      // of the latest link; 0 before the first
+    transfer::TransportSelection selection;  // of the link's transport
+    bool told_of_fall_back = false;  // an event has reported that the protocol is not the named one
+    bool made_progress = false;      // an element was received since the link was dialled
+    int consecutive_failures = 0;    // for lack of resources, with nothing received
     std::map<std::string, std::string> given_up;  // protocols that are not tried again, and why
     UnackedReceives unacked_receives;
     int64_t elements = 0;  // received over all its links
