@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block of an element: head and body, in the layout of docs/element.md. A BlockLayout has the
-// size of a block and the offset of each of its parts; a BlockWriter then writes into memory of
-// that size.
+// size of a block and the offset of each part of the block. A BlockWriter then writes the block
+// into memory of that size.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ inline constexpr size_t AlignUp(size_t bytes, size_t alignment) {
 
 // Flags of a head.
 enum BlockFlag : uint16_t {
-  kFlagEnd = 1 << 0,    // no element: the end of a partition
+  kFlagEnd = 1 << 0,    // not an element, but the end of a partition
   kFlagError = 1 << 1,  // no element: an error at this index, its status in the extension
   kFlagSkip = 1 << 2,
   kFlagPad = 1 << 3,
@@ -38,7 +38,7 @@ enum BlockFlag : uint16_t {
   kFlagBookmark = 1 << 6,
 };
 
-// The fixed part of a head. Little endian; never changes within a version.
+// The fixed part of a head. Little endian. A change needs a new version.
 struct HeadPrefix {
   uint32_t magic;
   uint16_t version;
@@ -58,7 +58,8 @@ struct HeadPrefix {
 };
 static_assert(sizeof(HeadPrefix) == 80, "fixed in docs/element.md");
 
-// One leaf in the table after the prefix. All zero: an optional leaf that is left out.
+// One leaf's entry in the table after the prefix. An entry of zeros: an optional leaf that is left
+// out.
 struct LeafEntry {
   uint8_t dtype;
   uint8_t kind;           // TensorSpec::Kind
@@ -82,21 +83,21 @@ struct LeafLayout {
   DType dtype = DType::kInvalid;  // kInvalid: an optional leaf that is left out
   TensorSpec::Kind kind = TensorSpec::Kind::kDense;
   absl::InlinedVector<int64_t, 6> dims;
-  uint64_t string_bytes = 0;  // strings: of all strings in total
+  uint64_t string_bytes = 0;  // total of all strings
   // Ragged: the number of int64s in each level's row splits, outermost first. Sparse: the numbers
   // of int64s in the indices and in dense_shape.
   absl::InlinedVector<int64_t, 2> part_counts;
 };
 
-// The offsets of a block's parts. A value type. If all elements of a dataset have the same shapes,
-// one layout serves them all.
+// The offsets of a block's parts. A value type. If all elements of a dataset have equal shapes,
+// they can share one layout.
 class BlockLayout {
  public:
   BlockLayout() = default;
-  // Returns the layout of these leaves, with room for `extension_bytes` of extensions (the sum of
-  // their ExtensionBytes()). InvalidArgument for a negative dimension, a rank above 255 (ragged:
-  // kMaxRaggedRank), more than 2^60 values (dimensions of 0 not counted, as in NumPy), or strings
-  // and host-only parts of 4 GiB or more.
+  // Returns the layout of these leaves, with `extension_bytes` of space for extensions (the sum of
+  // the extensions' ExtensionBytes()). InvalidArgument for a negative dimension, a rank above 255,
+  // a ragged rank above kMaxRaggedRank, more than 2^60 values (dimensions of 0 not counted, as in
+  // NumPy), or strings and host-only parts of 4 GiB or more.
   static absl::StatusOr<BlockLayout> Of(absl::Span<const LeafLayout> leaves,
                                         size_t extension_bytes = 0);
   // Returns the layout that every element of `spec` has. REQUIRES: each leaf IsStatic().
@@ -119,12 +120,12 @@ class BlockLayout {
   size_t body_bytes_ = 0;
 };
 
-// Writes one block into memory of exactly its size. The constructor writes the prefix, the table,
-// the dims, and zeros into all padding. The caller then fills every leaf, in any order, from any
-// thread (one thread per leaf, or per row of a leaf).
+// Writes one block into memory that is at least as large as the block. The constructor writes the
+// prefix, the table, the dims, and zeros into all padding. The caller then fills every leaf, in any
+// order, from any thread (one thread per leaf, or per row of a leaf).
 class BlockWriter {
  public:
-  // REQUIRES: memory is 64 B aligned and ≥ layout.bytes(); `spec` has as many
+  // REQUIRES: `memory` is 64-byte aligned and has at least layout.bytes(); `spec` has as many
   // leaves as the layout.
   BlockWriter(const BlockLayout& layout, absl::Span<std::byte> memory, const Spec& spec);
 
@@ -137,17 +138,18 @@ class BlockWriter {
   }
   // Returns the memory for host-only part `p` of leaf `i`: row splits, indices, dense_shape.
   absl::Span<int64_t> part(size_t i, int p);
-  // Writes string number `s` of leaf `i`. Strings are written in order from 0; the offsets are
-  // complete after the last one. Aborts if the strings exceed the layout's string_bytes.
+  // Writes string number `s` of leaf `i`. Strings are written in order from 0; the leaf's offsets
+  // are complete once its last string has been written. Aborts if the strings exceed the layout's
+  // string_bytes.
   void SetString(size_t i, int64_t s, std::string_view value);
-  // Returns memory of `bytes` bytes for string number `s`, to be written in place. Otherwise same
-  // as SetString().
+  // Same as SetString(), but returns memory of `bytes` bytes into which the caller writes the
+  // string.
   absl::Span<char> OpenString(size_t i, int64_t s, size_t bytes);
   // Copies a whole leaf. REQUIRES: `value` has the dims and parts of the layout.
   void Copy(size_t i, const Tensor& value);
-  // Returns the room for extensions, zeroed; see extension.h.
+  // Returns the zeroed space for extensions (extension.h).
   absl::Span<std::byte> extensions();
-  // Returns true once all strings have been written. Does not check other leaves.
+  // Returns true once all strings have been written. Does not check leaves without strings.
   bool StringsComplete() const;
 
   std::byte* block() const { return block_; }
@@ -156,15 +158,15 @@ class BlockWriter {
   std::byte* block_;
 };
 
-// Returns the layout that holds a copy of `tensors`.
+// Returns the layout of a block that holds a copy of `tensors`.
 absl::StatusOr<BlockLayout> LayoutOf(absl::Span<const Tensor> tensors);
 LeafLayout LayoutOfLeaf(const Tensor& tensor);
 
 // Checks untrusted bytes (every offset, count and alignment, row splits, string offsets, sparse
 // indices and bools), so that no read through the block goes out of bounds. Also checks that `spec`
-// admits the leaves. DataLoss names the wrong field; InvalidArgument names the leaf that `spec`
-// does not admit. Returns the number of bytes of the block. `memory` may be longer than the block,
-// and must be 64-byte aligned. An END or ERROR block has no leaves and fits any spec.
+// admits the leaves. Returns the number of bytes of the block, DataLoss naming a wrong field, or
+// InvalidArgument naming a leaf that `spec` does not admit. `memory` must be 64-byte aligned, and
+// may be longer than the block. An END or ERROR block has no leaves and fits any spec.
 absl::StatusOr<size_t> CheckBlock(absl::Span<const std::byte> memory, const Spec& spec);
 
 inline const HeadPrefix& PrefixOf(const std::byte* block) {

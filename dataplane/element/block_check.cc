@@ -45,8 +45,8 @@ class Checker {
     for (int64_t dim : dims_) {
       if (dim < 0) return BadLeaf(spec_, i, "a dimension is negative");
       empty = empty || dim == 0;
-      // Readers multiply all dimensions. If one is 0, the product of the other dimensions must
-      // still not overflow.
+      // Readers multiply all dimensions. Even if a dimension is 0, the product of the other
+      // dimensions must not overflow.
       if (dim != 0 &&
           (__builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) || count >> 60 != 0))
         return BadLeaf(spec_, i, "the product of its dimensions is too large");
@@ -141,8 +141,8 @@ class Checker {
     return absl::MakeConstSpan(At<int64_t>(part.offset), part.count);
   }
 
-  // Every level's splits ascend from 0 to the number of rows of the next level. The last level's
-  // splits ascend to the number of rows of the flat values.
+  // Every level's splits must ascend from 0 to the number of rows of the next level, or, on the
+  // last level, of the flat values.
   absl::Status CheckRagged(size_t i, const PartEntry* parts, const TensorSpec& wanted) const {
     const int levels = wanted.ragged_rank;
     if (levels < 1 || levels > Tensor::kMaxRaggedRank || dims_.empty())
@@ -204,8 +204,8 @@ class Checker {
   absl::Span<const int64_t> dims_;  // of the current leaf
 };
 
-// `memory` contains head and body. With `elsewhere` it contains only the head; the body has that
-// many bytes and is not in host memory.
+// `memory` contains the head and the body. With `elsewhere`, `memory` contains only the head, and
+// the body has `elsewhere` bytes that are not in host memory.
 absl::StatusOr<size_t> Check(absl::Span<const std::byte> memory, const Spec& spec,
                              std::optional<size_t> elsewhere) {
   if (memory.size() < sizeof(HeadPrefix)) return BadBlock("it ends within its prefix");

@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little,
               "blocks are little endian and read in place");
 
 constexpr size_t kMaxBytes = size_t{1} << 62;
-constexpr size_t kMaxCount = (size_t{1} << 60) - 1;  // of values; 16 B each stay below 2^64
+constexpr size_t kMaxCount = (size_t{1} << 60) - 1;  // of values; at 16 B each, below 2^64 bytes
 constexpr size_t kMaxHeadBytes = std::numeric_limits<uint32_t>::max() - kBlockAlignment;
 
 // Returns the product, or kMaxBytes if the product is larger.
@@ -30,8 +30,8 @@ absl::Status TooLarge(size_t i, const char* what) {
       absl::StrCat("an element is too large at its leaf ", i, ": ", what));
 }
 
-// Returns the number of values. Dimensions of 0 count only at the end. The product of the other
-// dimensions must not overflow, because readers multiply them one by one.
+// Returns the number of values. The limit applies to the product of the dimensions other than 0,
+// which must not overflow, because readers multiply the dimensions one by one.
 absl::StatusOr<size_t> LayoutCount(const LeafLayout& leaf, size_t i) {
   size_t count = 1;
   bool empty = false;
@@ -61,7 +61,7 @@ absl::StatusOr<BlockLayout> BlockLayout::Of(absl::Span<const LeafLayout> leaves,
   constexpr size_t kEntryWords = sizeof(LeafEntry) / sizeof(uint64_t);
   layout.image_.resize(leaves.size() * kEntryWords + shape_words);
 
-  size_t word = leaves.size() * kEntryWords;  // of the image; the next leaf's dims go here
+  size_t word = leaves.size() * kEntryWords;  // index in the image, where the next leaf's dims go
   size_t head = sizeof(HeadPrefix) + layout.image_.size() * sizeof(uint64_t);
   size_t body = 0;
   for (size_t i = 0; i < leaves.size(); ++i) {

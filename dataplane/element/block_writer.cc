@@ -31,7 +31,7 @@ uint64_t* StringOffsets(std::byte* block, const LeafEntry& entry) {
   return reinterpret_cast<uint64_t*>(block + entry.data_offset);
 }
 
-// Returns the memory of the strings' bytes, after their offsets.
+// Returns the memory for the bytes of the strings, after the strings' offsets.
 absl::Span<char> StringBytes(std::byte* block, const LeafEntry& entry) {
   const size_t offsets = (EntryCount(block, entry) + 1) * sizeof(uint64_t);
   return absl::Span<char>(reinterpret_cast<char*>(block) + entry.data_offset + offsets,

@@ -13,14 +13,14 @@ namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
 constexpr uintptr_t kWidestLoad = 64;  // bytes
-constexpr size_t kShort = 512;         // bytes; shorter copies are not worth the check
+constexpr size_t kShort = 512;         // bytes; a check costs more than it saves for shorter copies
 
 struct Sixteen {
   std::byte bytes[16];
 };
 
 #ifdef __SSE2__
-constexpr size_t kLarge = 4 << 20;  // bytes; more than a core's own cache holds
+constexpr size_t kLarge = 4 << 20;  // bytes; more than the cache of one core
 constexpr size_t kLine = 64;
 
 // Copies without using the caches: `to` is not read before it is written, and does not stay in a
@@ -61,7 +61,7 @@ void CopyBytes(void* to, const void* from, size_t bytes) {
   }
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
-  // Loads of 16 bytes seldom overlap a store just before them.
+  // Loads of 16 bytes seldom seem to overlap a store just before them.
   for (; bytes >= 4 * sizeof(Sixteen); bytes -= 4 * sizeof(Sixteen)) {
     Sixteen four[4];
     std::memcpy(four, in, sizeof(four));

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Eight tables: table k advances a byte's remainder by k more bytes.
+// Eight tables: table k has the remainder of each byte that is followed by k zero bytes.
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
 constexpr Tables MakeTables() {

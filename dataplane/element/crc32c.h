@@ -11,11 +11,11 @@ namespace penstock {
 
 // Returns the CRC of `bytes`. `before` is the CRC of the bytes that precede them.
 uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);
-// The same as Crc32c(), without the CPU's CRC instruction; tests compare the two.
+// Same as Crc32c(), but never uses the processor's instruction; tests compare the two functions.
 uint32_t Crc32cPortable(std::string_view bytes, uint32_t before = 0);
 
-// Returns the CRC as TFRecord files store it: rotated and offset, since a CRC over bytes that
-// contain their own CRC is weak.
+// Returns the CRC in the form in which TFRecord files store it: rotated and offset, since a CRC
+// over bytes that contain a CRC themselves is weak.
 inline uint32_t MaskedCrc32c(std::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;

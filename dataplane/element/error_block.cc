@@ -60,7 +60,7 @@ absl::Status ReadErrorBlock(const Element& element) {
   const absl::string_view message(reinterpret_cast<const char*>(payload->data()) + kCodeBytes,
                                   payload->size() - kCodeBytes);
   if (code <= 0 || code > static_cast<int32_t>(absl::StatusCode::kUnauthenticated))
-    return absl::UnknownError(message);  // no canonical code: from a later release
+    return absl::UnknownError(message);  // not a canonical code: written by a later release
   return absl::Status(static_cast<absl::StatusCode>(code), message);
 }
 

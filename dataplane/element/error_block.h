@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block without leaves that takes an element's place: an error at its index. MakeErrorBlock
-// (dataplane/memory/pool.h) makes one in a pool.
+// A block without leaves that takes an element's place, because there was an error at the element's
+// index. MakeErrorBlock() (dataplane/memory/pool.h) makes such a block in a pool.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Longer messages are cut, because readers need only a line or two.
+// The maximum size of a message in bytes. Longer messages are cut, because people need only a line
+// or two.
 inline constexpr size_t kMaxErrorMessageBytes = 16 << 10;
 
 // The maximum size of an error's block in bytes.
@@ -21,16 +22,16 @@ inline constexpr size_t kMaxErrorBlockBytes = kMaxErrorMessageBytes + 256;
 // Returns the size of the block for `error`, in bytes.
 size_t ErrorBlockBytes(const absl::Status& error);
 
-// Writes the block. REQUIRES: `error` is not OK; memory is 64 B aligned and ≥
-// ErrorBlockBytes(error).
+// Writes the block. REQUIRES: `error` is not OK; `memory` is 64-byte aligned and has at least
+// ErrorBlockBytes(error) bytes.
 void WriteErrorBlock(absl::Span<std::byte> memory, const Identity& identity,
                      const absl::Status& error);
 
-// True for an element that is an error.
+// Returns true if the element's block is such an error.
 bool IsError(const Element& element);
 
-// Returns the error that the block carries, never OK. DataLoss if the block contains no readable
-// status. REQUIRES: IsError(element).
+// Returns the error that the block contains, or DataLoss if the block contains no readable status;
+// never returns OK. REQUIRES: IsError(element).
 absl::Status ReadErrorBlock(const Element& element);
 
 }  // namespace penstock

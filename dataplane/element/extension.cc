@@ -49,7 +49,7 @@ std::optional<absl::Span<const std::byte>> FindExtension(const std::byte* block,
 absl::Status CheckExtensions(const std::byte* block) {
   absl::Span<const std::byte> rest = RoomOf(block);
   while (!rest.empty()) {
-    // The room and each extension are multiples of 8 bytes, so a header fits.
+    // The space for extensions and each extension are multiples of 8 bytes, so a header fits.
     const ExtensionHeader header = HeaderAt(rest);
     if (header.type == static_cast<uint16_t>(ExtensionType::kNone)) break;
     if (ExtensionBytes(header.bytes) > rest.size())

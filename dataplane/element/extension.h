@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed extensions at the end of a head. They add fields to blocks without a new version: a reader
-// skips types that it does not know.
+// Typed extensions at the end of a head. They allow new fields in blocks without a new version,
+// because a reader skips types that it does not know.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// The numbers are fixed on the wire and never reused (docs/element.md).
+// Types of extensions. The numbers are fixed on the wire and never reused (docs/element.md).
 enum class ExtensionType : uint16_t {
-  kNone = 0,      // the extensions end here
-  kStatus = 1,    // of an ERROR block
+  kNone = 0,      // the end of the extensions
+  kStatus = 1,    // the status of an ERROR block
   kBookmark = 2,  // the partition's position after this element
   // 3 and 4 are reserved for lineage and checksum.
 };
@@ -30,30 +30,30 @@ struct ExtensionHeader {
 };
 static_assert(sizeof(ExtensionHeader) == 8, "fixed in docs/element.md");
 
-// Returns the bytes that an extension of `payload_bytes` takes in the head.
+// Returns the number of bytes that an extension of `payload_bytes` takes in the head.
 inline constexpr size_t ExtensionBytes(size_t payload_bytes) {
   return sizeof(ExtensionHeader) + AlignUp(payload_bytes, 8);
 }
 
-// Fills BlockWriter::extensions() from the front.
+// Writes extensions one after another into the memory of BlockWriter::extensions().
 class ExtensionWriter {
  public:
   explicit ExtensionWriter(absl::Span<std::byte> room) : room_(room) {}
-  // Returns the memory for the next extension's bytes, for writing in place. REQUIRES: the unused
-  // room has at least ExtensionBytes(payload_bytes).
+  // Returns the memory into which the caller writes the next extension's bytes. REQUIRES: the
+  // unused space has at least ExtensionBytes(payload_bytes).
   absl::Span<std::byte> Add(ExtensionType type, size_t payload_bytes);
 
  private:
   absl::Span<std::byte> room_;  // the unused rest
 };
 
-// Returns the first extension of that type; nullopt if the block has none. REQUIRES: CheckBlock has
+// Returns the first extension of `type`; nullopt if the block has none. REQUIRES: CheckBlock has
 // accepted the block, or BlockWriter wrote it.
 std::optional<absl::Span<const std::byte>> FindExtension(const std::byte* block,
                                                          ExtensionType type);
 
-// DataLoss unless the extensions follow one another inside their room. REQUIRES: head_bytes and
-// extension_bytes have been checked.
+// Returns DataLoss unless the extensions follow one another within the space for extensions.
+// REQUIRES: head_bytes and extension_bytes have been checked.
 absl::Status CheckExtensions(const std::byte* block);
 
 }  // namespace penstock

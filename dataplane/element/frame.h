@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames: several small elements in one slot, after one prefix, so that a link moves them at the
-// cost of a single element (docs/element.md, "Frames").
+// Frames: several small elements in one slot, after one prefix, so that a link moves all of them at
+// the cost of a single element (docs/element.md, "Frames").
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace penstock {
 inline constexpr uint32_t kFrameMagic = 0x31465350;  // "PSF1", little endian
 inline constexpr uint16_t kFrameVersion = 1;
 
-// Blocks of fewer bytes go into frames. A larger block gets its own slot, which costs less than the
-// copy.
+// Blocks of fewer bytes than this go into frames. Each larger block gets a slot of its own, which
+// costs less than a copy into a frame.
 inline constexpr size_t kFrameBelow = 64 << 10;
 
 struct FramePrefix {
@@ -34,22 +34,22 @@ struct FramePrefix {
 };
 static_assert(sizeof(FramePrefix) == 64, "fixed in docs/element.md");
 
-// Packs blocks into the caller's memory. One thread.
+// Packs blocks into the caller's memory. One thread only.
 class FrameWriter {
  public:
-  // REQUIRES: memory is 64 B aligned and has room for the prefix.
+  // REQUIRES: `memory` is 64-byte aligned and at least as large as the prefix.
   explicit FrameWriter(absl::Span<std::byte> memory);
 
-  // Returns memory for one more block of that size, for writing in place. Empty if it does not fit;
-  // the frame is then unchanged. REQUIRES: a multiple of 64.
+  // Returns the memory into which the caller writes one more block of `block_bytes`. Empty if the
+  // block does not fit; the frame is then unchanged. REQUIRES: `block_bytes` is a multiple of 64.
   absl::Span<std::byte> Open(size_t block_bytes);
-  // Copies a whole block; false if it does not fit.
+  // Copies a whole block into the frame; returns false if the block does not fit.
   bool Append(absl::Span<const std::byte> block);
 
   size_t count() const { return count_; }
   size_t bytes() const { return used_; }
-  // Writes the prefix and returns the frame's bytes. More blocks may be added and the frame sealed
-  // again.
+  // Writes the prefix and returns the frame's bytes. Afterwards more blocks may be added, and
+  // Seal() called again.
   absl::Span<std::byte> Seal();
 
  private:
@@ -58,15 +58,15 @@ class FrameWriter {
   size_t count_ = 0;
 };
 
-// Reads the elements of an untrusted frame. One thread.
+// Reads the elements of an untrusted frame. One thread only.
 class FrameReader {
  public:
-  // Opens the frame in the first `bytes` of the loan. DataLoss names the wrong field.
+  // Opens the frame in the first `bytes` of the loan. Returns DataLoss naming a wrong field, or
   // FailedPrecondition for a version that this release does not read.
   static absl::StatusOr<FrameReader> Open(Loan loan, size_t bytes, Spec spec);
 
-  // Returns the next element, which CheckBlock has accepted. It shares the frame's loan and is
-  // therefore read-only. nullopt after the last element and after an error.
+  // Returns the next element, after CheckBlock() has accepted it. The element shares the frame's
+  // loan, and is therefore read-only. Returns nullopt after the last element and after an error.
   absl::StatusOr<std::optional<Element>> Next();
 
  private:

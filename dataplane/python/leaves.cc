@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kWord = sizeof(uint64_t);
-constexpr size_t kLeafWords = 4;  // without the dims
+constexpr size_t kLeafWords = 4;  // of a leaf, without its dims
 constexpr size_t kMostRank = 64;
 
 size_t Aligned(size_t at) {
@@ -53,7 +53,7 @@ void WriteStrings(const Tensor& strings, std::byte* to) {
   }
 }
 
-// Reads words in order, and none beyond the end.
+// Reads words in order, and never beyond the end of the memory.
 class Words {
  public:
   explicit Words(absl::Span<const std::byte> from) : from_(from) {}

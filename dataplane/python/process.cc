@@ -27,17 +27,18 @@
 namespace penstock::python_host {
 namespace {
 
-// The numbers that child.py uses.
+// The numbers of requests, replies and flags, as in child.py.
 constexpr uint64_t kArguments = 1, kResults = 2, kDefine = 3, kCall = 4, kOpen = 5, kNext = 6,
                    kClose = 7;
 constexpr uint64_t kLeaves = 0, kEnd = 100, kNeedRoom = 101, kReady = 102;
 constexpr uint64_t kKept = 1;
 
-constexpr size_t kFirstRoom = 64 << 10;  // enough for an error's text
-constexpr size_t kMostFunctions = 256;   // kept by one process
+constexpr size_t kFirstRoom = 64 << 10;  // bytes; enough for an error's text
+constexpr size_t kMostFunctions = 256;   // that one process keeps
 constexpr int kSocketOfChild = 3;
 constexpr int kSourceOfChild = 4;
-// How long a process may go on after a stop. Then it is killed, because a new one costs less.
+// The time that a process has to answer after a stop. Then it is killed, because a new process
+// costs less than a longer wait.
 constexpr absl::Duration kKillAfter = absl::Seconds(2);
 constexpr int kReadyWithinMs = 120'000;  // enough to load NumPy from a cold disk
 
@@ -62,7 +63,7 @@ absl::StatusOr<Descriptor> FileOf(std::string_view text) {
   return file;
 }
 
-// Returns a descriptor of the same file with a number that the child does not use.
+// Returns another descriptor of the file, with a number that the child does not use.
 absl::StatusOr<Descriptor> OutOfTheWay(int fd) {
   Descriptor high(fcntl(fd, F_DUPFD_CLOEXEC, 10));
   if (!high) return Failed("fcntl");
@@ -72,15 +73,15 @@ absl::StatusOr<Descriptor> OutOfTheWay(int fd) {
 // The descriptors and signal mask that a process starts with.
 class SpawnOptions {
  public:
-  // REQUIRES: both are results of OutOfTheWay().
+  // REQUIRES: both descriptors are results of OutOfTheWay().
   SpawnOptions(int socket, int source) {
     posix_spawn_file_actions_init(&actions_);
     posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, 2, 1);  // its output goes to stderr
+    posix_spawn_file_actions_adddup2(&actions_, 2, 1);  // the child's output goes to stderr
     posix_spawn_file_actions_adddup2(&actions_, socket, kSocketOfChild);
     posix_spawn_file_actions_adddup2(&actions_, source, kSourceOfChild);
     posix_spawnattr_init(&attributes_);
-    // Blocks SIGINT until the process itself ignores Ctrl-C.
+    // Blocks SIGINT until the process itself sets SIGINT to be ignored.
     sigset_t mask;
     sigemptyset(&mask);
     sigaddset(&mask, SIGINT);
@@ -101,12 +102,12 @@ class SpawnOptions {
   posix_spawnattr_t attributes_;
 };
 
-// Adds spare room, so that growing elements do not need a new segment each time.
+// Adds spare space, so that not every larger element needs a new segment.
 size_t WithSpare(size_t bytes) {
   return bytes + bytes / 4;
 }
 
-// For poll(), which takes -1 as for ever.
+// Returns a timeout for poll(), to which -1 means no timeout.
 int MillisecondsUntil(absl::Time deadline) {
   if (deadline == absl::InfiniteFuture()) return -1;
   const absl::Duration left = std::max(deadline - BootTime(), absl::ZeroDuration());
@@ -161,7 +162,7 @@ std::optional<int> Process::Reap() {
   int status = 0;
   pid_t found = waitpid(pid_, &status, WNOHANG);
   if (found == 0) {
-    // The process may have closed its end and still be running.
+    // The process may have closed its end of the socket and still be running.
     kill(pid_, SIGKILL);
     while ((found = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
     }
@@ -243,8 +244,8 @@ absl::Status Process::Define(const PythonFunction& function) {
 absl::Status Process::MakeRoom(size_t bytes) {
   const size_t room = arguments_.memory().size();
   if (!kept_ && bytes <= room) return absl::OkStatus();
-  // Kept arrays pin the old segment. The new segment has the size of these arguments, not of the
-  // largest ones so far.
+  // Arrays that functions keep pin the old segment, so the new segment fits these arguments and not
+  // the largest arguments so far.
   RETURN_IF_ERROR(Renew(arguments_, kArguments, std::max(kFirstRoom, WithSpare(bytes))));
   kept_ = false;
   return absl::OkStatus();
@@ -261,7 +262,7 @@ absl::StatusOr<Process::Reply> Process::Ask(uint64_t op, uint64_t a, uint64_t b)
   RETURN_IF_ERROR(Send(op, a, b));
   ASSIGN_OR_RETURN(Reply reply, Receive());
   if (reply.status == kNeedRoom) {
-    kept_ = true;  // assumed, since this reply does not say
+    kept_ = true;  // assumed, since this reply does not report it
     if (std::cmp_greater(reply.bytes, MostElementBytes()))
       return AboveElementLimit(absl::StrCat("a result of ", reply.bytes, " bytes"));
     RETURN_IF_ERROR(Renew(results_, kResults, WithSpare(reply.bytes)));
@@ -315,7 +316,8 @@ bool Process::AwaitReply() {
     const int found = poll(ready, 2, MillisecondsUntil(deadline));
     if (found < 0 && errno == EINTR) continue;
     if (found <= 0) return false;
-    // The event may be left from an earlier call, which was answered after its stop.
+    // The event may be left over from an earlier call that was answered although a stop was
+    // requested.
     eventfd_t count;
     if (eventfd_read(stop_event_.get(), &count) == 0 && stop_.stop_requested())
       deadline = BootTime() + kKillAfter;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Python process, which runs functions and generators one request at a time.
+// A Python process that runs functions and generators, one request at a time.
 //
-// It starts with child.py in a memfd and one end of a SOCK_SEQPACKET pair. A request is four u64
-// (the kind, then its numbers). A reply is three (status, flags, bytes); the status is 0 for
-// leaves, a canonical code for an error's text, or one of child.py's codes from 100 on. Leaves and
-// texts are in two shared segments, one for each direction. This side makes the segments and
-// replaces them with larger ones; the process reports how much room it needs. The arguments'
-// segment is also replaced if a function keeps an array that is in it, so that the array does not
-// change.
+// The process starts with child.py in a memfd and with one end of a SOCK_SEQPACKET pair. A request
+// is four u64: the kind, then the kind's arguments. A reply is three u64: status, flags and bytes.
+// The status is 0 for leaves, a canonical code for an error's text, or one of child.py's codes from
+// 100 on. Leaves and texts are in two shared segments, one for each direction. This side makes the
+// segments, and replaces one with a larger segment when needed; the process reports the size that
+// it needs for a result. The segment for arguments is also replaced if a function keeps an array
+// that is in the segment, so that the array does not change.
 #pragma once
 
 #include <sys/types.h>
@@ -34,12 +34,12 @@ namespace penstock::python_host {
 
 // How to start a process.
 struct Command {
-  std::string interpreter = "python3";  // looked up as a shell does
+  std::string interpreter = "python3";  // looked up in PATH, as by a shell
   std::vector<std::string> path;        // module folders, in addition to the interpreter's own
 };
 
-// One thread at a time, except Interrupt(). If the process died during a call (ended()), the call's
-// result is meaningless.
+// One thread at a time, except for Interrupt(). If the process died during a call (see ended()),
+// the call's result is meaningless.
 class Process {
  public:
   // Starts a process without waiting for it. NotFound if there is no such interpreter.
@@ -49,27 +49,28 @@ class Process {
   // From now on, if the process does not answer a call within two seconds after `stop` is
   // requested, the process is killed and the call returns Cancelled.
   void Until(std::stop_token stop) { stop_ = std::move(stop); }
-  // True if the process died between calls.
+  // Returns true if the process died between calls.
   bool HasGone() const;
 
-  // Waits until the process can be used. FailedPrecondition if it ends first, for example because
-  // NumPy is missing.
+  // Waits until the process can be used. FailedPrecondition if the process ends first, for example
+  // because NumPy is missing.
   absl::Status AwaitReady();
-  // The same as PythonHost::Call().
+  // Same as PythonHost::Call().
   absl::Status Call(const PythonFunction& function, absl::Span<const Tensor> inputs,
                     absl::Span<const TensorSpec> outputs, ElementOutputs& out);
   // Begins a generator under the number `session`.
   absl::Status Open(uint64_t session, const PythonFunction& generator);
-  // Gets the generator's next element, after skipping `passed_over` elements; false at its end.
+  // Skips `passed_over` elements of the generator, and gets the next element; false at the
+  // generator's end.
   absl::StatusOr<bool> Next(uint64_t session, uint64_t passed_over, const PythonFunction& generator,
                             absl::Span<const TensorSpec> outputs, ElementOutputs& out);
   void Close(uint64_t session);
 
-  // Ends the waiting call, if there is one. Any thread.
+  // Ends the call that is waiting, if there is one. Any thread.
   void Interrupt();
   bool ended() const { return ended_; }
-  // Returns how the process ended, as in "was killed by signal 9 (Killed)". REQUIRES: ended(); call
-  // it once.
+  // Returns a description of the process's end, for example "was killed by signal 9 (Killed)".
+  // REQUIRES: ended(), and no earlier call.
   std::string HowItEnded();
 
  private:
@@ -81,14 +82,15 @@ class Process {
 
   Process(pid_t pid, Descriptor socket, Descriptor stop_event);
   absl::Status Define(const PythonFunction& function);
-  // Makes room for `bytes` bytes of arguments, in memory that no function keeps.
+  // Makes sure that there are `bytes` bytes of memory for arguments, none of it kept by a function.
   absl::Status MakeRoom(size_t bytes);
   // Replaces a segment with one of `bytes` bytes.
   absl::Status Renew(SharedSegment& segment, uint64_t op, size_t bytes);
   absl::StatusOr<Reply> Ask(uint64_t op, uint64_t a = 0, uint64_t b = 0);
   absl::Status Send(uint64_t op, uint64_t a, uint64_t b, int descriptor = -1);
   absl::StatusOr<Reply> Receive();
-  // Waits until the socket can be read. False if the process does not answer in time after a stop.
+  // Waits until the socket can be read. Returns false if a stop is requested and the process then
+  // does not answer in time.
   bool AwaitReply();
   absl::Status Ended();
   // Kills and reaps the process. Returns waitpid's status; nullopt if it was reaped elsewhere.
@@ -104,7 +106,7 @@ class Process {
   SharedSegment arguments_;
   SharedSegment results_;
   std::set<uint64_t> defined_;  // keys of functions
-  bool kept_ = false;           // a function may keep arrays in arguments_
+  bool kept_ = false;           // a function may have kept arrays in arguments_
   std::stop_token stop_;
   bool ended_ = false;
   bool reaped_ = false;

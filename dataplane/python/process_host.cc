@@ -25,12 +25,12 @@ absl::Status Stopped() {
   return absl::CancelledError("the Python processes were stopped");
 }
 
-// A place for a process. If the process ends, a new one takes the place.
+// A place for a process. If the process ends, a new process takes the place.
 struct Place {
-  // Used by the thread that has taken the place. It is set and removed under the host's lock.
+  // Used by the thread that has taken the place. The pointer is changed only under the host's lock.
   std::unique_ptr<Process> process;
   uint64_t life = 0;   // number of the process; 0: none so far
-  bool taken = false;  // guarded by the host's lock, as are all below
+  bool taken = false;  // guarded by the host's lock, like the fields below
   int sessions = 0;
   std::vector<uint64_t> to_close;  // sessions whose readers are gone
 };
@@ -61,13 +61,14 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
                          ElementOutputs& out);
   absl::StatusOr<std::unique_ptr<SourceReader>> OpenUntil(
       const std::stop_token& stop, std::shared_ptr<const PythonFunction> function, Spec spec);
-  // Uses a running process. `life` tells whether it is the same process as last time.
+  // Uses a running process. `life` is the number of the process, which shows whether this is the
+  // process of an earlier call.
   using Use = absl::FunctionRef<absl::Status(Process& process, uint64_t life)>;
-  // Calls `use` with the process in `place` (nullptr: any free one), and again with a new process
-  // if the first one ended. Cancelled once a stop is requested.
+  // Calls `use` with the process in `place` (nullptr: in any free place), and again with a new
+  // process if the first process ended. Returns Cancelled once a stop is requested.
   absl::Status Do(const PythonFunction& function, Place* place, const std::stop_token& stop,
                   Use use);
-  // Takes a place for a generator, and returns it after use.
+  // TakeSession() takes a place for a generator, and LeaveSession() returns the place.
   Place* TakeSession();
   void LeaveSession(Place* place, uint64_t life, uint64_t session);
   uint64_t NewSession() { return ++last_session_; }
@@ -121,7 +122,7 @@ class GeneratorReader final : public SourceReader {
           return absl::OkStatus();
         });
     if (absl::IsCancelled(done)) return done;
-    // A new session would have to skip this element, but its code has just failed twice.
+    // A new session would have to skip this element, but the element's code has just failed twice.
     if (!done.ok()) {
       broken_ = true;
       more = done;
@@ -251,10 +252,10 @@ absl::Status Host::Do(const PythonFunction& function, Place* wanted, const std::
     if (place->process != nullptr && place->process->ended()) ended = Remove(*place);
     Give(place);
     if (ended == nullptr) return status;
-    RETURN_IF_ERROR(CheckRuns(stop));  // the cancellation or Stop() may have ended it
+    RETURN_IF_ERROR(CheckRuns(stop));  // a stop or Stop() may have ended the process
     how = ended->HowItEnded();
-    // The next process of this place is new, while processes of other places may have died together
-    // with this one.
+    // Repeats the request in this place, whose next process is new. Processes in other places may
+    // have died together with this process.
     wanted = place;
     StderrEventLog()->Write({"python_ended", {{"function", function.name}, {"how", how}}});
   }
@@ -306,13 +307,13 @@ void Host::Give(Place* place) {
 }
 
 absl::Status Host::Ready(Place& place) {
-  if (place.process != nullptr && place.process->HasGone()) {  // during no call
+  if (place.process != nullptr && place.process->HasGone()) {  // died between calls
     const std::unique_ptr<Process> gone = Remove(place);
     StderrEventLog()->Write({"python_ended", {{"function", "none"}, {"how", gone->HowItEnded()}}});
   }
   if (place.process == nullptr) {
     absl::StatusOr<std::unique_ptr<Process>> started = Process::Start(options_.command);
-    // Whatever its code, this is an error of the machine, not of the element.
+    // Whatever its code, the error is one of the machine, not of the element.
     if (!started.ok()) return absl::FailedPreconditionError(started.status().message());
     std::unique_ptr<Process> process = *std::move(started);
     {

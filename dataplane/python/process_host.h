@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python processes of a worker, or of a program that reads datasets itself.
+// The Python processes of a worker, or of a program that reads datasets without a service.
 #pragma once
 
 #include <memory>
@@ -14,21 +14,21 @@
 namespace penstock::python_host {
 
 struct HostOptions {
-  int processes = 1;  // maximum number that run at a time; at least 1
+  int processes = 1;  // maximum number that exist at a time; at least 1
   Command command;
-  // The only modules, with their submodules, that functions may come from; functions by value are
-  // then refused. Empty: all modules.
+  // The modules from which functions may come, including their submodules; functions sent by value
+  // are then refused. Empty: any module, and functions by value.
   std::vector<std::string> allowed;
 };
 
-// A call takes the first free process. A generator stays with its process, and alternates with
-// calls. A process that dies is replaced, and the request is repeated once. If the new process dies
-// too, the request fails with Internal; the message reports how the process ended.
+// A call takes the first free process. A generator stays with its process, which runs other calls
+// in between. A process that dies is replaced, and its request is repeated once. If the new process
+// dies too, the request fails with Internal and a message that describes the process's end.
 class ProcessHost {
  public:
-  // Starts processes when they are needed, one for each concurrent call up to the limit.
+  // Starts processes when they are needed: one for each concurrent call, up to options.processes.
   static std::shared_ptr<PythonHost> Create(HostOptions options);
-  // Starts all processes at once and waits for them. Returns their error.
+  // Starts all processes at once, and waits until they are ready. Returns the error of one, if any.
   static absl::StatusOr<std::shared_ptr<PythonHost>> Start(HostOptions options);
 };
 

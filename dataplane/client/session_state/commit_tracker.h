@@ -19,15 +19,15 @@ class CommitTracker {
   // `restored`: the content of the state that the session restores.
   explicit CommitTracker(IndicesByPartition restored) : indices_(std::move(restored)) {}
 
-  // The commit that Commit() waits for, to be sent again on each new stream.
+  // Returns the commit that Commit() waits for, which is sent again on each new stream.
   const std::optional<control::Commit>& awaited() const { return awaited_; }
   void Await(const control::Commit& commit) { awaited_ = commit; }
   void StopAwaiting() { awaited_.reset(); }
 
   void OnCommitted(int64_t number) { last_ = std::max(last_, number); }
-  // Returns true if this or a later state is committed.
+  // Returns true if state `number` or a later state is committed.
   bool IsCommitted(int64_t number) const { return number <= last_; }
-  // Records the elements of `repetition` that the committed state contains.
+  // Records the elements of `repetition` that `commit` contains.
   void Record(const control::Commit& commit, int64_t repetition) {
     for (const control::Commit::OfRepetition& its : commit.repetitions) {
       if (its.repetition != repetition) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of a trainer's process about its reading (control/observe/metrics.h).
+// Metrics about reading, in a trainer's process (control/observe/metrics.h).
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@
 namespace penstock::client {
 
 // Notes that a session holds `elements` received elements that are not delivered yet. The gauge
-// shows the maximum of all sessions so far.
+// shows the maximum over all sessions so far.
 void NoteHeld(int64_t elements);
-// Sets how many of the other consumers of a coordinated read the dispatcher no longer hears from.
+// Sets the number of other consumers of a coordinated read from which the dispatcher no longer
+// hears.
 void NoteLostConsumers(const std::string& job, int64_t consumers);
 // Counts a link over `protocol` that broke or could not be opened.
 void CountLinkError(const std::string& protocol, const absl::Status& error);

@@ -12,15 +12,16 @@ namespace {
 
 constexpr int64_t kAutoBytes = 8 << 20;
 constexpr int64_t kAutoFewest = 16;
-// While one element of a worker is being received, it may send the next. With fewer credits, each
-// element waits for a round trip to the client.
+// With two credits, a worker may send the next element while one is being received. With only one
+// credit, each element would wait for a round trip between worker and client.
 constexpr int64_t kAutoOfEach = 2;
 constexpr int64_t kAutoMost = 16'384;
-// The number of bytes that one grant asks for, if the window allows it. A message for fewer bytes
-// costs more than it gains.
+// The number of bytes of elements that one grant asks for, if the window allows this many. A
+// message that asks for fewer bytes costs more than it gains.
 constexpr int64_t kPortionBytes = 256 << 10;
-// A worker that returned its credits unused is passed over for 2, 4, … 32 grants if another worker
-// can be asked. Otherwise a credit would be sent to it and back for each element.
+// A worker that returns its credits unused is passed over for 2, 4, … 32 grants (this power of two)
+// if another worker can be asked. Without this, a credit would go to that worker and back for each
+// element.
 constexpr int kMostGaveBack = 5;
 
 }  // namespace
@@ -94,7 +95,7 @@ int64_t CreditManager::FreeWithin(int64_t bytes) const {
   const int64_t used = asked_ + held_;
   const int64_t limit = LimitWithin(bytes);
   if (used == 0) return limit;
-  // Held elements count with their true size, requested elements with the mean size.
+  // Held elements count with their actual size, requested elements with the mean size.
   const int64_t mean = std::max<int64_t>(mean_bytes_, 1);
   const int64_t by_bytes = (bytes - held_bytes_) / mean - asked_;
   return std::max<int64_t>(0, std::min(limit - used, by_bytes));
@@ -110,8 +111,9 @@ CreditManager::Grants CreditManager::TakeGrants() {
   const int64_t portion =
       std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
   while (free > 0) {
-    // Picks the worker with the fewest credits. Ties are decided in this order: a worker that is
-    // not passed over, fewest held elements, longest since its last grant.
+    // Picks the worker with the fewest credits. Ties go, in this order, to a worker that is not
+    // passed over, to the worker with the fewest held elements, and to the one with the oldest last
+    // grant.
     const auto order = [this](const Link& link) {
       return std::tuple(link.asked, link.last_until > grants_, link.held, link.last_grant);
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides how many elements a client asks for, and which workers it asks.
+// Decides how many elements a client asks for, and from which workers.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace penstock::client {
 
-// Counts the elements that were asked for and those that are held, and keeps their sum within a
-// number of elements and a number of bytes. Divides free credits among the workers. No worker gets
-// more than its share, and a worker that has nothing to send gives back credits that another worker
-// waits for. Not thread-safe.
+// Counts the elements that were asked for and the elements that are held, and keeps their sum
+// within a number of elements and a number of bytes. Divides free credits among the workers. No
+// worker gets more than its share. If a worker has nothing to send and another worker waits for
+// credits, the first one gives its credits back. Not thread-safe.
 class CreditManager {
  public:
   // `max_elements` 0: as many elements as fill 8 MiB, at most 16,384, and at least 16 or two per
-  // worker. A window smaller than one element admits one element.
+  // worker. A window of fewer bytes than one element has still admits one element.
   CreditManager(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
-  // Returns how many elements of `mean_bytes` bytes each (0: not known yet) fit within both bounds;
-  // at least 1.
+  // Returns the number of elements of `mean_bytes` bytes each (0: not known yet) that fit within
+  // both bounds; at least 1.
   static int64_t Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes, int64_t links);
 
   void AddLink(WorkerId worker);
@@ -42,20 +42,21 @@ class CreditManager {
     int64_t count;
   };
   // The maximum number of elements that one worker is asked for at a time, regardless of the
-  // window. Received elements that the worker may not know of go into a Hello (unacked_receives.h),
-  // at up to 40 bytes each. The Hello must not exceed the size that every transport accepts from an
-  // unauthenticated client (tcp and ucx: 1 MiB).
+  // window. A link's Hello lists received elements that the worker may not know of
+  // (unacked_receives.h), at up to 40 bytes each. The Hello must not exceed the size that every
+  // transport accepts from an unauthenticated client (tcp and ucx: 1 MiB).
   static constexpr int64_t kMostAskedOfOne = 1 << 14;
   using Grants = absl::InlinedVector<Grant, 4>;
-  // Returns the elements to ask for now, and counts them as asked for. Grants are made in portions,
-  // unless a worker has no credit left.
+  // Returns the numbers of elements to ask for now, and counts these elements as asked for. A grant
+  // is at least a portion, unless a worker has no credit left and few elements are held.
   Grants TakeGrants();
 
-  // Returns true if a worker waits for credits that others have and may not need. A waiting worker
-  // has no credit and no held element, because a held element would soon free a credit for it.
+  // Returns true if a worker waits for credits while other workers have credits that they may not
+  // need. A worker waits if it has no credit and none of its elements is held; a held element would
+  // soon free a credit for the worker.
   bool Starving() const;
-  // Returns the workers that should give back their credits: they already had credits at the last
-  // call and have sent nothing since. Empty unless Starving().
+  // Returns the workers that should give back their credits, because they had credits at the last
+  // call already and have sent nothing since. Empty unless Starving().
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
   // Sets a second bound in bytes, in addition to max_bytes; 0: no second bound.
@@ -63,8 +64,9 @@ class CreditManager {
   // Returns true if the second bound has prevented a grant since the last call.
   bool TakeWasBound() { return std::exchange(was_bound_, false); }
 
-  bool KnowsSizes() const { return mean_bytes_ > 0; }  // an element has been received
-  // Returns how many elements of the current mean size a window with these bounds would hold.
+  bool KnowsSizes() const { return mean_bytes_ > 0; }  // true once an element has been received
+  // Returns the number of elements of the current mean size that a window with these bounds would
+  // hold.
   int64_t LimitOf(int64_t max_elements, int64_t max_bytes) const {
     return Limit(max_elements, max_bytes, mean_bytes_, static_cast<int64_t>(links_.size()));
   }
@@ -81,8 +83,8 @@ class CreditManager {
     int64_t last_grant = 0;  // sequence number of its last grant
     bool recalling = false;
     bool seen_asked = false;  // has had credits since the last TakeRecalls()
-    // How many times in a row it gave back all its credits. Other workers are preferred until grant
-    // number `last_until`.
+    // How many times in a row the worker gave back all its credits. Other workers are preferred
+    // until grant number `last_until`.
     int gave_back = 0;
     int64_t last_until = 0;
   };

@@ -34,7 +34,7 @@ void Into(const CrossTrainerCache& from, DeliveryFields& to) {
   to.cross_trainer_cache = from;
 }
 
-// Returns why `fields` do not belong together; nullptr if they do.
+// Returns the reason why `fields` exclude each other; nullptr if they do not.
 const char* Mixture(const DeliveryFields& fields) {
   const bool deterministic = fields.order == MergeOrder::kDeterministic;
   const bool cached = fields.cross_trainer_cache.has_value();

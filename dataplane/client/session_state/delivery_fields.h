@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DistributeOptions::delivery as flat fields: the form used by attributes of the node Distribute,
-// by keywords in Python, and by C++ before 0.9.
+// DistributeOptions::delivery as flat fields. The attributes of the node Distribute and the
+// keywords in Python have this form, and so did C++ before 0.9.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,12 @@ struct DeliveryFields {
 // Returns the fields of `options.delivery`, combined with the moved fields that are set.
 DeliveryFields FieldsOf(const DistributeOptions& options);
 
-// Returns the fields with consumers counted as the protocol does: each member of a group is one.
+// Returns the fields with consumers counted as the protocol counts them: each member of a consumer
+// group is one consumer.
 DeliveryFields OfMember(DeliveryFields fields);
 
-// InvalidArgument names fields that exclude each other. The values of single fields are not
-// checked.
+// Returns InvalidArgument naming fields that exclude each other. Does not check the values of
+// single fields.
 absl::StatusOr<DeliveryMode> ToDelivery(const DeliveryFields& fields);
 
 }  // namespace penstock::client

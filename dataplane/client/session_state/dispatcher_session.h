@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's stream to the dispatcher: how it begins, what was last received on it, and how it
-// ends. Reason to change: the messages that open, keep and end a session. Guarded by the session's
-// lock (session/session_parts.h), except where noted; session/stream_events.h handles its events.
+// A session's stream to the dispatcher: its beginning, its end, and the latest messages received on
+// it. Reason to change: the messages that open, keep open and end a session. Guarded by the
+// session's lock (session/session_parts.h), except where noted; session/stream_events.h handles its
+// events.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +20,16 @@ namespace penstock::client {
 
 class DispatcherSession {
  public:
-  // `options` and `stub` outlive it.
+  // `options` and `stub` must outlive this object.
   DispatcherSession(const SessionOptions& options, control::DispatcherStub& stub);
 
-  // Opens a stream. Returns the stream that it replaces, if any, to be destroyed without the lock.
+  // Opens a stream. Returns the stream that the new one replaces, if any; destroy the result
+  // without the lock.
   using Stream = std::unique_ptr<control::ReconnectingClientSession>;
   absl::StatusOr<Stream> Open(control::ReconnectingClientEvents& events);
-  void Stop();  // without the lock, after the agent has ended
-  // Sends `message`, or drops it while there is no stream. REQUIRES: the session was opened.
+  void Stop();  // call it without the lock, after the agent has ended
+  // Sends `message`, or drops the message while the stream is broken. REQUIRES: Open() has
+  // succeeded.
   void Send(control::ClientUp message) { stream_->Send(std::move(message)); }
   const std::string& address() const { return stub_.address(); }
 
@@ -37,17 +40,17 @@ class DispatcherSession {
   void OnLost() { welcomed_ = false; }
   void OnLeft() { left_ = true; }
   void OnOver(absl::Status reason);
-  // Makes the agent open a new stream: the dispatcher was away, and the session still owes it a
-  // report or a commit.
+  // Makes the agent open a new stream. For a dispatcher that was away, if the session still has a
+  // report or a commit to send.
   void ReopenSoon() { reopens_ = true; }
   bool TakeReopens() { return std::exchange(reopens_, false); }
 
   bool welcomed() const { return welcomed_; }  // on the present stream
   const std::optional<control::Welcome>& welcome() const { return welcome_; }  // the latest
-  bool commits_states() const;  // only states are committed, according to that Welcome
+  bool commits_states() const;  // only states are committed, according to the latest Welcome
   control::Heard heard() const { return heard_; }
   Lease& lease() { return lease_; }
-  bool left() const { return left_; }  // the dispatcher has confirmed it
+  bool left() const { return left_; }  // the dispatcher has confirmed the goodbye
   bool over() const { return over_; }  // there is no longer a stream
   const absl::Status& over_reason() const { return reason_; }
 
@@ -59,14 +62,14 @@ class DispatcherSession {
   bool for_good() const { return for_good_; }
   void Abandon() { abandoned_ = true; }
   bool IsOpen() const { return !left_ && !over_ && !abandoned_ && welcome_.has_value(); }
-  bool TakeLastBeat() { return !std::exchange(last_beat_sent_, true); }  // true once
+  bool TakeLastBeat() { return !std::exchange(last_beat_sent_, true); }  // true for the first call
   bool leave_sent() const { return leave_sent_; }                        // on the present stream
   void SendLeave(const IndicesByPartition& delivered);
 
  private:
   const SessionOptions& options_;
   control::DispatcherStub& stub_;
-  Stream stream_;  // nullptr: no stream yet. Only the agent replaces it.
+  Stream stream_;  // nullptr: none yet. Only the agent replaces a stream.
   bool welcomed_ = false;
   std::optional<control::Welcome> welcome_;
   control::Heard heard_;

@@ -16,7 +16,7 @@ namespace penstock::client {
 
 class Lease {
  public:
-  // Call this when a Hello is sent. Heartbeats sent before it will not be answered.
+  // Call this when a Hello is sent. Heartbeats sent before that will not be answered.
   void OnHello(absl::Time now) {
     unanswered_.clear();
     hello_sent_ = now;
@@ -31,16 +31,16 @@ class Lease {
   bool Holds(absl::Time now) const { return now < renewed_ + length_; }
 
   absl::Time next_heartbeat() const { return next_heartbeat_; }
-  // Plans the next heartbeat. `hint`: the longest interval that the user wants; 0: any.
+  // Plans the next heartbeat. `hint`: the longest interval that the user wants; 0: no limit.
   void PlanHeartbeat(absl::Time now, absl::Duration hint) {
     next_heartbeat_ = now + (hint > absl::ZeroDuration() ? std::min(hint, interval_) : interval_);
   }
-  // Returns the number of the heartbeat that is sent now.
+  // Returns the number of a heartbeat that is sent now.
   uint64_t Beat(absl::Time now) {
     unanswered_[++heartbeats_] = now;
     return heartbeats_;
   }
-  // Renews the lease, counted from when the answered heartbeat was sent.
+  // Renews the lease, which then runs from the sending of the answered heartbeat.
   void OnAnswer(uint64_t heartbeat) {
     const auto sent = unanswered_.find(heartbeat);
     if (sent == unanswered_.end()) return;
@@ -55,7 +55,7 @@ class Lease {
   absl::Time renewed_ = absl::InfinitePast();
   absl::Time next_heartbeat_;
   uint64_t heartbeats_ = 0;
-  std::map<uint64_t, absl::Time> unanswered_;  // when each was sent
+  std::map<uint64_t, absl::Time> unanswered_;  // by number: when the heartbeat was sent
 };
 
 }  // namespace penstock::client

@@ -9,7 +9,7 @@
 
 namespace penstock::client {
 
-// Forwards a link's events together with the worker's id.
+// Forwards a link's events, with the worker's id added.
 class Reader::Events final : public transfer::ReceiveEvents {
  public:
   Events(WorkerId worker, ReaderEvents& to) : worker_(worker), to_(to) {}

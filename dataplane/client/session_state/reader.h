@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A handle on the present link to one worker that a session reads from. Any thread.
+// A handle on a session's present link to one worker. Any thread may use it.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@
 
 namespace penstock::client {
 
-// Receives the events of a session's links, one call at a time per worker. Calls come from the
-// transport's threads: they must not block, and must not open or close links.
+// Receives the events of a session's links, one call at a time per worker. The calls come from the
+// transport's threads, so implementations must not block, and must not open or close links.
 class ReaderEvents {
  public:
   virtual void OnLinkOpen(WorkerId worker) = 0;
@@ -41,12 +41,12 @@ class Reader {
   const control::Membership::Worker& worker() const { return worker_; }
 
   // Begins link `number` over a transport that this client has not given up on (negotiation.cc),
-  // and returns the transport and why it was chosen. Returns the error of the negotiation, or of
-  // the transport's Dial(). All later errors are reported by OnLinkClosed.
+  // and returns the transport and the reason for choosing it. Returns the error of the negotiation,
+  // or of the transport's Dial(). OnLinkClosed() reports all later errors.
   absl::StatusOr<transfer::TransportSelection> Dial(
       int64_t number, const transfer::TransportPreference& preference,
       const std::map<std::string, std::string>& given_up, transfer::DialOptions dial);
-  // No event follows this call.
+  // Closes the link. Once this has returned, there are no more events.
   void Close();
   // Does nothing unless link number `link` is the present link.
   void Grant(int64_t link, int64_t count);

@@ -7,9 +7,9 @@
 namespace penstock::client {
 namespace {
 
-// A worker may send elements of a partition before the dispatcher's message about it arrives. At
-// most this many such partitions are accepted, so that the numbers that workers name cannot use up
-// memory.
+// A worker may send elements of a partition before the dispatcher's message about the partition
+// arrives. At most this many such partitions are accepted, so that the partition numbers that
+// workers send cannot use up memory.
 constexpr uint64_t kMostUnheard = 1024;
 
 }  // namespace

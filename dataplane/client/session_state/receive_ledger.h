@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elements of each partition that a session has received and delivered, and those that the
+// The elements of each partition that a session has received and delivered, and which of these the
 // dispatcher does not know of yet. Reason to change: the reports about elements. A value, guarded
 // by the session's lock (session/session_parts.h).
 #pragma once
@@ -28,8 +28,8 @@ class ReceiveLedger {
   protocol::Receiver& Of(PartitionId partition);
   // Records that the dispatcher has named the partition. Partitions are numbered from 1.
   void OnNamed(PartitionId partition);
-  // Returns true if the dispatcher has named the partition, or may be about to. A worker may name
-  // any number.
+  // Returns true if the dispatcher has named the partition, or may be about to name it. `partition`
+  // comes from a worker and may be any number.
   bool Known(PartitionId partition) const;
   void OnWelcome(const control::Welcome& welcome);
 
@@ -42,15 +42,15 @@ class ReceiveLedger {
   // Call this when something happens that the next report must contain.
   void NoteNews() { news_ = true; }
   bool has_news() const { return news_; }
-  // Makes reports due immediately, which a shared job needs near its end.
+  // Makes reports due immediately, as a shared job needs them near its end.
   void ReportAtOnce() { at_once_ = true; }
   bool at_once() const { return at_once_; }
-  // Returns the changes since the last report, for a report that is sent now.
+  // Returns the changes since the last report, for a report that is sent at once.
   std::vector<control::PartitionReport> TakeNews(News news);
 
  private:
   std::map<PartitionId, protocol::Receiver> receivers_;
-  uint64_t highest_ = 0;  // of the named partitions
+  uint64_t highest_ = 0;  // the highest number of a named partition
   int64_t handed_ = 0;
   bool news_ = false;
   bool at_once_ = false;

@@ -17,7 +17,7 @@
 
 namespace penstock::client {
 
-// The options of a session, constant while it lives.
+// The options of a session, constant during the session.
 struct SessionOptions {
   DistributeOptions distribute;
   DeliveryFields delivery;                             // from `distribute`, with OfMember()
@@ -30,16 +30,16 @@ struct SessionOptions {
   ClientId client;
   Incarnation incarnation;
   std::optional<IndicesByPartition> state;  // the elements delivered before a restore
-  control::Heard heard;                     // as of when that state was saved
+  control::Heard heard;                     // at the time when that state was saved
   // The session claims the deliveries in `state` and then leaves; nobody will call Next().
   bool claims_only = false;
-  // If true, an element of Next() counts as delivered only when PendingDeliveries report it, if the
-  // calling thread has any.
+  // If true, and if the thread that calls Next() has PendingDeliveries, an element counts as
+  // delivered only when the PendingDeliveries report it.
   bool delivers_later = false;
-  // The pool for received elements, if the protocol can use it. It must outlive the session.
+  // The pool for received elements, if the protocol can use one. The pool must outlive the session.
   // nullptr: DefaultPool().
   Pool* pool = nullptr;
-  // Once requested, reading ends, and the deliveries are reported.
+  // Once a stop is requested, reading ends, and the deliveries are reported.
   std::stop_token stop;
   std::shared_ptr<EventLog> events = StderrEventLog();  // about links
 };

@@ -18,7 +18,7 @@ void Write(const IndicesByPartition& delivered, StateWriter& writer) {
   for (const auto& [partition, indices] : delivered) {
     writer.WriteUnsigned(partition.value());
     writer.WriteUnsigned(indices.intervals().size());
-    Index at = 0;  // distances are short, and take few bytes
+    Index at = 0;  // saves distances, which are small numbers of few bytes
     for (const IndexSet::Interval& interval : indices.intervals()) {
       writer.WriteUnsigned(interval.begin - at);
       writer.WriteUnsigned(interval.end - interval.begin);
@@ -328,7 +328,7 @@ absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobStat
   MergedStates merged{.repetition = std::numeric_limits<int64_t>::max()};
   bool edited = false;  // the dataset that the workers run
   for (const JobState& state : ranks) {
-    if (!state.reader.job) continue;  // it had not begun
+    if (!state.reader.job) continue;  // the rank had not begun to read
     if (state.terms.mode != terms.mode || state.terms.ack_mode != terms.ack_mode ||
         state.terms.deterministic != terms.deterministic ||
         state.terms.partitions != terms.partitions || state.terms.group_size != terms.group_size) {
@@ -345,8 +345,8 @@ absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobStat
   }
   if (begun.empty()) return std::nullopt;
   ASSIGN_OR_RETURN(merged.restoration, control::MergeRankStates(begun, name));
-  // Bookmarks belong to the dataset from which they were saved. The edited dataset is read from its
-  // first splits.
+  // Bookmarks are valid only for the dataset from which they were saved. An edited dataset is read
+  // from its first splits.
   if (edited) RETURN_IF_ERROR(control::ForgetBookmarks(merged.restoration));
   return merged;
 }

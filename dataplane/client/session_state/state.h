@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that a reader of a job saves: its identity, its deliveries, and everything else that is
-// needed to continue without the service that it read from.
+// The state that a reader of a job saves: the reader's identity, its deliveries, and everything
+// else that another service needs in order to continue the reading.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct ReaderState {
   };
   uint64_t save = 0;     // number of the state, for Commit(); 0: never committed
   JobId job;             // 0: reading had not begun
-  std::string job_name;  // also of an anonymous job
+  std::string job_name;  // anonymous jobs have a name too
   ClientId client;
-  // The present repetition is last. The earlier ones were not completely committed.
+  // The present repetition is last. The other repetitions were not completely committed.
   std::vector<Repetition> repetitions;
 };
 
@@ -63,17 +63,17 @@ absl::StatusOr<JobState> ReadJobState(StateReader& reader);
 uint64_t MarkOfJob(std::string_view token);
 control::RankState ToRankState(const JobState& state);
 
-// The states of all ranks in one, for a job under another service or launch.
+// The merged states of all ranks, for a job under another service or launch.
 struct MergedStates {
   control::Restoration restoration;
   std::string job_name;
   std::string run_id;
   uint64_t seed = 0;
-  int64_t repetition = 0;  // the lowest that a rank was reading
+  int64_t repetition = 0;  // the lowest repetition that a rank was reading
 };
-// Merges states for readers under `terms` of the workers' dataset with that fingerprint; nullopt if
-// no rank had begun to read. `name`: same as for MergeRankStates(). InvalidArgument if the states
-// were saved under terms that do not fit.
+// Merges states for readers that read, under `terms`, the workers' dataset with the fingerprint
+// `dataset`; nullopt if no rank had begun to read. `name`: same as for MergeRankStates().
+// InvalidArgument if the states were saved under terms that do not match `terms`.
 absl::StatusOr<std::optional<MergedStates>> MergeStates(absl::Span<const JobState> ranks,
                                                         const control::JobTerms& terms,
                                                         uint64_t dataset, uint64_t name);

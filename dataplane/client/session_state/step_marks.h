@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows that a consumer of a coordinated read returned in some of its steps. The dispatcher
-// compares them. Consumers report at different times, so each keeps, for every power of two, the
-// two latest steps that the power divides. Then two consumers that are d steps apart have a step in
-// common among the last 2 d steps of the slower one.
+// compares the rows of different consumers. Consumers report at different times, so each consumer
+// keeps, for every power of two, the two latest steps that the power divides. Then two consumers
+// that are d steps apart both keep one of the last 2 d steps of the slower consumer.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class StepMarks {
   }
 
  private:
-  static constexpr int kPowers = 24;  // no two consumers are more steps apart than 2 to this power
+  static constexpr int kPowers = 24;  // no two consumers are 2 to this power steps apart or more
   std::array<std::array<control::StepMark, 2>, kPowers> latest_{};  // no partition: no mark
 };
 

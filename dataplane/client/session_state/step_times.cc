@@ -73,7 +73,7 @@ void StepTimes::Into(control::LinkCounts& link, const std::string& worker) const
 
 void StepTimes::Account() {
   const Clock::time_point now = now_();
-  // The time of a wait that has not ended belongs to neither counter yet.
+  // The time of a wait that has not ended belongs to neither the trainer's time nor the waits yet.
   const Clock::time_point until = waits_since_.value_or(now);
   static Counter& trainer = ProcessMetrics().GetCounter(
       "penstock_client_trainer_seconds_total",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how a trainer spends its time: in its own steps, or in Next(). Next() waits until a
-// worker's element has been received, and then until it is handed over. Metrics:
-// penstock_client_waited_seconds_total{worker, cause}, by the worker whose element ended the
-// wait; penstock_client_wait_seconds{protocol}, the length of single waits; and
-// penstock_client_trainer_seconds_total, all other time. The worker reports the parts of the
-// wait for it (dataplane/worker/link_times.h). Heartbeats report the same to the dispatcher, by
-// worker and by whole steps (control::StepCounts).
+// Measures how a trainer spends its time: in its own steps, or in Next(). Next() first waits until
+// a worker's element has been received, and then until the element is handed over. Metrics:
+// penstock_client_waited_seconds_total{worker, cause}, by the worker whose element ended the wait;
+// penstock_client_wait_seconds{protocol}, the length of single waits; and
+// penstock_client_trainer_seconds_total, all other time. The parts of a wait for a worker are
+// reported by that worker (dataplane/worker/link_times.h). Heartbeats report these times to the
+// dispatcher, by worker and by whole steps (control::StepCounts).
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@
 
 namespace penstock::client {
 
-// Not thread-safe. Does not read the clock as long as each element is ready when it is requested.
+// Not thread-safe. Does not read the clock as long as each element is ready when Next() is called.
 class StepTimes {
  public:
   using Clock = SteadyClock;
@@ -37,7 +37,7 @@ class StepTimes {
   // Call this repeatedly while Next() has nothing to return.
   void Waits();
   bool waiting() const { return waits_since_.has_value(); }
-  // Returns how long Next() has waited so far.
+  // Returns the time for which Next() has waited so far.
   Clock::duration Waiting() const {
     return waiting() ? now_() - *waits_since_ : Clock::duration::zero();
   }
@@ -50,9 +50,10 @@ class StepTimes {
   void Returns() {
     if (elements_++ == 0) BeginSteps();
   }
-  // Counts the trainer's time until now.
+  // Counts the time until now that Next() did not wait as the trainer's.
   void Account();
-  // Returns the counts of steps, up to the first call of Next() after the previous Steps().
+  // Returns the counts of the steps that had ended at the first call of Next() after the previous
+  // call of Steps().
   control::StepCounts Steps() {
     count_steps_ = true;
     return steps_;

@@ -34,7 +34,7 @@ void UnackedReceives::OnRecalled(int64_t count) {
 }
 
 void UnackedReceives::OnReceived(const Identity& identity, bool here) {
-  if (received_ == 0) runs_ = {};  // these belong to an earlier link
+  if (received_ == 0) runs_ = {};  // the runs belong to an earlier link
   const int64_t number = received_++;
   ++used_;
   ForgetReported();

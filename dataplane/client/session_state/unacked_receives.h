@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elements that a client reports to a worker on a new link: it received them on an earlier
-// link, and the worker may not know this (docs/exactly_once.md, rule 5).
+// The elements that a client reports to a worker on a new link, because the client received them on
+// an earlier link and the worker may not know this (docs/exactly_once.md, rule 5).
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace penstock::client {
 
 // Tracks the elements received on the links to one worker. An element is forgotten as soon as the
-// worker certainly knows of its receive: a worker that has used a credit knows of all elements that
-// had been received when the credit was granted (transfer/transport.h). So the number of kept
-// elements is at most the number of credits that the worker may have had at a time, plus the
-// elements of one event. Not thread-safe.
+// worker certainly knows that it was received. A worker that has used a credit knows of all
+// elements that had been received when the credit was granted (transfer/transport.h). So the number
+// of elements kept is at most the number of credits that the worker may have had at a time, plus
+// the elements of one event. Not thread-safe.
 class UnackedReceives {
  public:
   // Returns the elements that the worker may not know of.
   std::vector<transfer::Holding> Unreported() const;
-  // Call this when a new link begins, whose Hello has the result of Unreported(). The elements are
-  // kept until something is received on this link: only then has the worker certainly read the
-  // Hello.
+  // Call this when a new link begins whose Hello has the result of Unreported(). The elements are
+  // kept until an element is received on this link, because only then has the worker certainly read
+  // the Hello.
   void OnDialled();
 
-  // Call it before `count` credits are granted on that link.
+  // Call this before `count` credits are granted on that link.
   void OnGranted(int64_t count);
   // Records that the worker returned `count` credits unused.
   void OnRecalled(int64_t count);
@@ -34,18 +34,18 @@ class UnackedReceives {
   // Call this when an event of the link begins. The transport then reports the receives of earlier
   // events to the worker.
   void OnEvent() { reported_ = received_; }
-  // Records that an element or error was received. `here`: this client has it, from this event or
-  // an earlier one.
+  // Records that an element or error was received. `here`: this client has the element, from this
+  // event or an earlier one.
   void OnReceived(const Identity& identity, bool here);
 
  private:
-  // Consecutive indices of one partition that were received one after another on their link.
+  // Consecutive indices of one partition that were received one after another on one link.
   struct Run {
     PartitionId partition;
     Placement placement;
     Index begin = 0;
     Index end = 0;
-    int64_t first = 0;  // the number of `begin` among the elements received on its link
+    int64_t first = 0;  // number of elements received on the link before `begin`
   };
   struct Granted {
     int64_t before = 0;    // credits granted before these
