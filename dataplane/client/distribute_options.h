@@ -20,8 +20,8 @@ absl::Status Check(const DistributeOptions& options);
 control::JobTerms TermsOf(const DistributeOptions& options);
 
 Attrs ToAttrs(const DistributeOptions& options);
-// Returns InvalidArgument if attributes exclude each other. Other values may be wrong even if this
-// succeeds; Check() finds them. REQUIRES: the attributes satisfy DistributeRules().
+// Returns InvalidArgument if attributes exclude each other. If this succeeds, values may still be
+// invalid; Check() finds these. REQUIRES: the attributes satisfy DistributeRules().
 absl::StatusOr<DistributeOptions> FromAttrs(const Attrs& attrs);
 std::vector<AttrRule> DistributeRules();
 

@@ -29,8 +29,8 @@ inline constexpr size_t AlignUp(size_t bytes, size_t alignment) {
 
 // Flags of a head.
 enum BlockFlag : uint16_t {
-  kFlagEnd = 1 << 0,    // not an element, but the end of a partition
-  kFlagError = 1 << 1,  // no element: an error at this index, its status in the extension
+  kFlagEnd = 1 << 0,    // the end of a partition
+  kFlagError = 1 << 1,  // an error at this index; its status is in the extension
   kFlagSkip = 1 << 2,
   kFlagPad = 1 << 3,
   kFlagShared = 1 << 4,

@@ -16,8 +16,8 @@ bool Batches(const Dataset::Node& node) {
   return node.op == "Batch" || node.op == "PaddedBatch" || node.op == "RaggedBatch";
 }
 
-// Returns true for nodes that return their input's batches unchanged, possibly not all of them, or
-// in a different order.
+// Returns true for nodes that return batches of their input unchanged, but possibly not all
+// batches, some more than once, or in a different order.
 bool KeepsBatches(const Dataset::Node& node) {
   static const std::set<std::string> ops = {"Cache",    "Distribute", "IgnoreErrors", "Options",
                                             "Prefetch", "Repeat",     "Shard",        "Shuffle",
@@ -84,7 +84,7 @@ std::vector<int64_t> PartSizes(int64_t rows, int64_t parts) {
 std::vector<std::vector<int64_t>> BatchSizes(int64_t batch_size,
                                              absl::Span<const int> replicas_of_pipeline) {
   int replicas = 0;
-  int turn = 0;  // the parts move by this many replicas in each step
+  int turn = 0;  // in each step, the parts move by this many replicas
   for (const int of_pipeline : replicas_of_pipeline) {
     replicas += of_pipeline;
     turn = std::gcd(turn, of_pipeline);

@@ -11,7 +11,7 @@
 namespace penstock::replica {
 namespace {
 
-// How often devices are polled: while copies are in progress, and otherwise.
+// The time between two polls of the devices: kBusy while copies are in progress, else kIdle.
 constexpr absl::Duration kBusy = absl::Microseconds(200);
 constexpr absl::Duration kIdle = absl::Milliseconds(2);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Returns host slots as soon as their copies to devices are done, even if the trainer makes no
-// calls, because the producer of the elements may be waiting for these slots.
+// Returns host slots as soon as the copies from them to devices are done. This must happen even if
+// the trainer makes no calls, because the producer of the elements may be waiting for slots.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace penstock::replica {
 
-// Runs a thread for as long as the object exists.
+// Has a thread, which runs for as long as this object exists.
 class PENSTOCK_EXPORT CopyCompletionThread {
  public:
   // ResourceExhausted if the process cannot start a thread.

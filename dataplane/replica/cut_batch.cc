@@ -28,8 +28,8 @@ Cut CutFrom(const Attrs& attrs) {
           .whole_rows = Get<int64_t>(attrs, "whole_rows")};
 }
 
-// A position is the number of the current batch and the number of its parts that have been
-// returned.
+// A position is the number of the current batch, and the number of parts of this batch that have
+// been returned.
 class CutBatchIterator final : public NodeIterator {
  public:
   CutBatchIterator(const BuildSite& site, std::unique_ptr<NodeIterator> input)
@@ -61,7 +61,7 @@ class CutBatchIterator final : public NodeIterator {
   }
 
  private:
-  // Makes sure that a batch with unreturned parts is open; false at the end.
+  // Makes sure that batch_ has parts that were not returned yet; false at the end.
   absl::StatusOr<bool> Open() {
     while (!batch_.has_value()) {
       RETURN_IF_ERROR(site_.CheckCancelled());

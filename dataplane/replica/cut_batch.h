@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that cuts each batch into parts whose sizes differ by at most one row, and returns some of
-// the parts.
+// these parts.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace penstock::replica {
 
 struct Cut {
-  int64_t parts = 1;  // per batch; the first parts may have one more row
+  int64_t parts = 1;  // per batch; the first parts may have one row more than the others
   int64_t first = 0;  // returns parts [first, first + count)
   int64_t count = 1;
   int64_t whole_rows = 0;  // > 0: batches with a different number of rows are dropped

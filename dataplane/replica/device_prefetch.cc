@@ -20,8 +20,8 @@
 namespace penstock::replica {
 namespace {
 
-// Maps numbers to queues. Nodes are values, but queues belong to a running iterator, so a node
-// holds a number.
+// Maps numbers to queues. A node is a value, but its queues belong to a running iterator, so the
+// node has only the number of its queues.
 class QueueRegistry {
  public:
   static QueueRegistry& OfProcess() {
@@ -111,7 +111,7 @@ NodeKind DevicePrefetchKind() {
           .build = BuildDevicePrefetch};
 }
 
-// Number of large elements in flight to a client, unless the job sets a different number.
+// The number of large elements in flight to a client, unless the job sets another number.
 constexpr int kUnderWay = 16;
 
 }  // namespace

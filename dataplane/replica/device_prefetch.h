@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that passes elements read ahead to the prefetch queues of a pipeline's replicas.
+// A node that announces elements, when they are read ahead, to the prefetch queues of a pipeline's
+// replicas.
 #pragma once
 
 #include <memory>
@@ -17,14 +18,14 @@ using DevicePrefetchQueues = std::vector<std::unique_ptr<DevicePrefetchQueue>>;
 // The time between two attempts to get a free place in a queue.
 inline constexpr absl::Duration kPlacePolls = absl::Microseconds(50);
 
-// Lets NICs write bodies to the queue's device directly, for elements that are read into
-// queue.gpu_direct_pool(). Other elements that are read into that pool are in page-locked memory.
+// Lets NICs write the bodies of elements that are read into queue.gpu_direct_pool() directly to the
+// queue's device. Elements in that pool whose bodies no NIC writes are in page-locked memory.
 void EnableGpuDirect(DevicePrefetchQueue& queue);
 
-// Returns the elements of `dataset`, and announces element number n to the queues of the `sharing`
-// replicas that begin at (`first` + n mod `count`) × `sharing`. An error counts as an element. Put
-// the node before a Prefetch, whose thread then begins the copies. The node does nothing once the
-// queues are destroyed.
+// Adds a node that returns the elements of `dataset`. The node announces element number n to the
+// queues of the `sharing` replicas from number (`first` + n mod `count`) × `sharing` on. An error
+// counts as an element. Put a Prefetch after the node; the thread of this Prefetch then begins the
+// copies. The node announces nothing once the queues are destroyed.
 Dataset AddDevicePrefetch(const Dataset& dataset,
                           const std::shared_ptr<const DevicePrefetchQueues>& queues, int first,
                           int count, int sharing);

@@ -14,7 +14,7 @@
 namespace penstock::replica {
 namespace {
 
-// The number of elements read ahead. It is a constant because states depend on it.
+// The number of elements read ahead. The number is a constant because states depend on it.
 constexpr int kAhead = 2;
 
 std::shared_ptr<const DevicePrefetchQueues> QueueOf(int device) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the elements of one reader to a device, and begins to copy the next ones while the reader
-// uses one. A distributed iterator does the same for its replicas; this class is for an iterator
-// without a group.
+// Copies the elements of one reader to a device, and begins to copy the next elements while the
+// reader uses one. A distributed iterator does this for its replicas; DeviceReader is for an
+// iterator without a group of replicas.
 #pragma once
 
 #include <atomic>
@@ -17,25 +17,27 @@
 #pragma GCC visibility push(default)
 namespace penstock::replica {
 
-// Must outlive the iterator over Reading(). Any thread may call its methods. An element that
-// another thread takes out of order is copied again.
+// Must outlive the iterator over Reading(). Any thread may call the methods. An element that a
+// thread takes out of order is copied again.
 class DeviceReader {
  public:
   // NotFound if the process has no such device, ResourceExhausted if it cannot start a thread.
   static absl::StatusOr<std::unique_ptr<DeviceReader>> Make(int device);
 
-  // Returns the dataset to iterate over in place of `dataset`. It has the same elements, but reads
-  // two elements ahead and begins to copy them. States belong to the returned dataset.
+  // Returns the dataset to iterate over in place of `dataset`. The returned dataset has the
+  // elements of `dataset`, but reads two elements ahead and begins to copy them. An iterator's
+  // states are valid only for the returned dataset.
   Dataset Reading(const Dataset& dataset) const;
-  // Returns the pool to read into. Its memory is page-locked, so that the device copies from it
-  // directly, or its elements are already on the device.
+  // Returns the pool to read into. The pool's memory is page-locked, so that the device copies
+  // directly from there, or the pool's elements are on the device already.
   Pool& pool() const;
 
-  // Returns an element of Reading() on the device; its slot is returned when the copy is done.
-  // Waits for a free place. ResourceExhausted if elements that still exist hold all places; the
-  // reader may keep one element when it requests the next. Cancelled after Stop().
+  // Returns a copy of an element of Reading() on the device. The element's slot is returned when
+  // the copy is done. Waits for a free place. ResourceExhausted if elements that still exist hold
+  // all places; the reader may keep one element when it requests the next one. Cancelled after
+  // Stop().
   absl::StatusOr<DeviceElement> CopyToDevice(const Element& element) const;
-  // Call it when the iterator moves to another position.
+  // Forgets the elements read ahead. Call this when the iterator moves to another position.
   void Forget() const;
   void Stop() { stopped_ = true; }
 

@@ -41,7 +41,7 @@ std::string_view BehindMagic(const State& state) {
   return bytes.substr(std::min(bytes.size(), kStateMagic.size()));
 }
 
-// Returns how many steps may be on their way to devices ahead of the delivered step.
+// Returns the number of steps after the delivered step that may be on their way to devices.
 int DepthOf(const DistributedDataset::Plan& plan) {
   constexpr int64_t kMostByDefault = 4;  // device memory is scarce
   return plan.device_depth.value_or(
@@ -139,7 +139,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Next() {
   RETURN_IF_ERROR(Meet());
   if (over_ || (plan_->limited && step_ == plan_->steps)) return std::nullopt;
   absl::StatusOr<std::optional<DistributedValues>> values = Step();
-  // An error also counts as a step, because it is returned in place of one.
+  // An error counts as a step, because it is returned in place of a step.
   const bool end = values.ok() && !values->has_value();
   if (!end && !absl::IsCancelled(values.status())) ++step_;
   over_ = over_ || end;
@@ -190,11 +190,11 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
   const bool needs_all = policy == PartialBatches::kDrop || policy == PartialBatches::kError;
   if (aligner_.has_value()) {
     const bool has = needs_all ? all : any;
-    over_ = true;  // stays true unless this succeeds
+    over_ = true;  // reset below if the other processes go on too
     RETURN_IF_ERROR(aligner_->Start(has));
     ++unanswered_;
     // If no step has to be dropped, this process makes every step for which it has data, without
-    // waiting for the answers of the other processes.
+    // waiting for the other processes' answers about this step.
     for (; unanswered_ > (has && !needs_all ? 1 : 0); --unanswered_) {
       absl::StatusOr<bool> goes_on = false;
       RETURN_IF_ERROR(AwaitOthers([&] {
@@ -391,7 +391,7 @@ absl::Status StepIterator::Restore(const State& state) {
 }
 
 void StepIterator::LeaveOthers() {
-  // The other processes still have to make the steps that this process made ahead of them.
+  // Waits for the answers to steps that this process made ahead of the other processes.
   while (unanswered_ > 0 && AwaitOthers([this] { return aligner_->Finish().status(); }).ok())
     --unanswered_;
   unanswered_ = 0;
@@ -423,8 +423,9 @@ absl::Status StepIterator::Commit(const State& state) {
 void StepIterator::AbandonOthers() {
   const absl::Status why = absl::UnavailableError(
       absl::StrCat("process ", plan_->group.process(), " stopped its iterator"));
-  // Meet() uses the group's own communicator. Once a call on it has been abandoned, the processes'
-  // calls are no longer in the same order.
+  // Until there is an aligner, Meet() may be waiting on the group's own communicator. Aborts that
+  // communicator, because once a call is abandoned, the processes no longer make their calls in the
+  // same order.
   if (has_aligner_)
     aligner_->Abort(why);
   else if (CollectiveOf(plan_->group) != nullptr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of all pipelines of this process.
+// An iterator over the steps of all pipelines of this process.
 #pragma once
 
 #include <atomic>
@@ -48,24 +48,25 @@ class StepIterator final : public DistributedIteratorImpl {
 
   // Calls `fn` for all pipelines in parallel.
   absl::Status Each(const std::function<absl::Status(size_t)>& fn) const;
-  // Checks that all processes read the same data in the same way. Called before the first step, and
-  // before the first step after a Restore().
+  // Checks that all processes read the same data in the same way. Called before the first step,
+  // including the first step after a Restore().
   absl::Status Meet();
-  absl::Status MeetOthers();  // makes it if plan_->aligned
-  // Drops the agreements with other processes on steps from before a Restore().
+  absl::Status MeetOthers();  // makes aligner_ if plan_->aligned
+  // Drops the agreements with other processes on steps that were made before a Restore().
   void LeaveOthers();
   // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() has been
   // called.
   absl::Status AwaitOthers(absl::FunctionRef<absl::Status()> wait);
-  // Ends the wait of AwaitOthers(), for all processes.
+  // Ends the wait of AwaitOthers(), in all processes.
   void AbandonOthers();
   absl::StatusOr<std::optional<DistributedValues>> Step();
-  // Returns whether to make a step that has data for some or all local replicas.
+  // Returns true if the next step is to be made. `any`, `all`: whether there is data for some, or
+  // all, local replicas.
   absl::StatusOr<bool> GoesOn(bool any, bool all);
   absl::Status Map(std::vector<Element>& elements) const;
-  // Adds a handle on each element for every replica that shares it.
+  // Adds a handle on each element for every replica that shares the element.
   void ShareOut(std::vector<Element>& elements, std::vector<std::vector<float>>& weights) const;
-  // Returns the elements on their way to the devices, for the replicas that have one.
+  // Returns the elements on their way to the devices, for the replicas whose values go to a device.
   absl::StatusOr<std::vector<DeviceElement>> CopyToDevices(std::vector<Element>& elements) const;
   absl::StatusOr<Head> ReadHead(StateReader& reader) const;
   absl::Status RestorePipelines(StateReader& reader);
@@ -84,7 +85,7 @@ class StepIterator final : public DistributedIteratorImpl {
   std::stop_source stop_;
   int64_t step_ = 0;
   bool over_ = false;
-  absl::Status restore_failed_;  // the last Restore() left pipelines at different steps
+  absl::Status restore_failed_;  // the error of a Restore() that left pipelines at different steps
 };
 
 }  // namespace penstock::replica

@@ -25,7 +25,7 @@ namespace {
 using Job = JobOfReplicas;
 using Plan = DistributedDataset::Plan;
 
-// The pipelines of all processes. This process has [first, first + count).
+// The pipelines of all processes. This process has the pipelines [first, first + count).
 struct Layout {
   std::vector<int> replicas;  // of each pipeline
   int first = 0;
@@ -104,7 +104,8 @@ std::vector<std::pair<std::string, std::string>> AlikeIn(const Plan& plan, const
   return alike;
 }
 
-// Returns how a dataset that this process reads itself is divided among several pipelines.
+// Returns the policy that divides a dataset among several pipelines, if the processes read it
+// without a job.
 absl::StatusOr<AutoShardPolicy> ResolvePolicy(const Dataset& dataset, const InputOptions& options,
                                               int pipelines) {
   switch (options.auto_shard) {
@@ -176,13 +177,15 @@ class Division {
     if (batch_size_ <= 0) {
       return {CutBatch(shard, {.parts = replicas_, .first = 0, .count = replicas_}), replicas, {}};
     }
-    // If all batches are whole, there is no remainder, and parts of equal size have a known size.
+    // If all batches are whole and are cut into parts of equal size, there is no remainder, and the
+    // parts' size is known.
     const bool whole = RowsKnown(dataset_.element_spec());
     return {shard.Rebatch(sizes_[n], {.drop_remainder = whole && batch_size_ % replicas_ == 0}),
             replicas, sizes_[n]};
   }
 
-  // Returns the number of steps of all pipelines; kUnknown if only reading can determine it.
+  // Returns the number of steps of all pipelines; kUnknown if only reading can determine this
+  // number.
   Cardinality Steps() const {
     if (dataset_.cardinality() == kInfinite) return kInfinite;
     if (by_data()) return drop_ ? kUnknown : dataset_.cardinality();
@@ -234,13 +237,13 @@ absl::Status CheckDivisible(const Dataset& dataset, int replicas) {
                    " replicas: ", rows.message()));
 }
 
-// Completes the options and the facts about all pipelines, after the pipelines have been made.
+// Completes the parts of the plan that concern all pipelines, after the pipelines have been made.
 absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool end_alike,
                     bool job) {
   const InputOptions& options = plan.options;
   for (PipelineInput& pipeline : plan.pipelines) {
     RETURN_IF_ERROR(pipeline.dataset.status());
-    // The client of a job reads ahead itself.
+    // A job's client reads ahead by itself.
     if (!job) pipeline.buffer = options.per_replica_buffer_size * pipeline.replicas;
   }
   if (options.steps.has_value()) plan.steps = *options.steps;
@@ -267,7 +270,7 @@ absl::Status Finish(Plan& plan, const Layout& layout, uint64_t fingerprint, bool
   return absl::OkStatus();
 }
 
-// Plans pipelines where each replica is a consumer of a coordinated job.
+// Adds pipelines for a coordinated job, in which each replica is a consumer.
 absl::Status AddConsumers(Plan& plan, const Layout& layout, const Dataset& dataset,
                           const Job& job) {
   if (job.num_consumers != layout.size()) {
@@ -348,7 +351,7 @@ absl::StatusOr<Plan> PlanInput(const ReplicaGroup& whole, const Dataset& dataset
   }
   const Dataset unsharded = ShardOf(dataset, policy, 1, 0);
   for (PipelineInput& input : plan.pipelines) input.front = unsharded;
-  // A process learns only by reading how much of a shared job it gets.
+  // A process learns only by reading how many elements of a shared job it gets.
   plan.steps = job.kind == Job::Kind::kNone || dataset.cardinality() == kInfinite ? division.Steps()
                                                                                   : kUnknown;
   RETURN_IF_ERROR(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of the replicas of this process, decided once, before anything is read.
+// The plan for the input of this process's replicas, made once, before anything is read.
 #pragma once
 
 #include <atomic>
@@ -22,27 +22,28 @@ namespace replica {
 struct PipelineInput {
   Dataset dataset;
   int replicas = 1;
-  // The numbers of rows of its complete elements, used cyclically; {}: not known.
+  // The numbers of rows of complete elements, used cyclically; {}: not known.
   std::vector<int64_t> sizes;
-  Dataset front;       // all of the data; its first rows fill incomplete batches
+  Dataset front;       // all of the data; the first rows fill incomplete batches
   int64_t buffer = 0;  // elements that are read ahead
 };
 
 }  // namespace replica
 
-// Constant, except the number of passes begun.
+// Constant, except for the number of passes begun.
 struct DistributedDataset::Plan {
-  ReplicaGroup group;  // has one replica per element of a step
-  ReplicaGroup whole;  // groups of options.replicas_per_element replicas share an element
+  ReplicaGroup group;  // counts the replicas that share an element as one
+  ReplicaGroup whole;  // has every replica; options.replicas_per_element replicas share an element
   InputOptions options;
   Cardinality cardinality = kUnknown;
   std::vector<replica::PipelineInput> pipelines;  // the pipelines of this process
-  // Elements that only fill the last round are flagged, and handled according to partial_batches.
+  // True for a coordinated job. Its elements that only fill the last round are flagged, and handled
+  // according to partial_batches.
   bool coordinated = false;
   Cardinality steps = kUnknown;
   bool limited = false;  // a pass has exactly `steps` steps, regardless of the data
-  bool aligned = false;  // the processes agree on every step, by a StepAligner
-  // Settings that must be equal in all processes, as (name, value).
+  bool aligned = false;  // the processes agree on every step, with a StepAligner
+  // Settings that must be equal in all processes: (name, value).
   std::vector<std::pair<std::string, std::string>> must_match;
   uint64_t seed = 0;  // of the first pass; random if other processes have pipelines
   bool seeded = false;
@@ -53,7 +54,7 @@ struct DistributedDataset::Plan {
 
 namespace replica {
 
-// Returns `dataset` with this many elements read ahead; with 0 `dataset` itself.
+// Returns `dataset` with this number of elements read ahead, or `dataset` itself for 0 elements.
 inline Dataset Buffered(const Dataset& dataset, int64_t elements) {
   return elements == 0 ? dataset : dataset.Prefetch(elements);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = JobOfReplicas::Kind;
 
-// Returns a copy of the tree in which `change` has changed the attributes of all Distribute nodes.
+// Returns a copy of the tree, with the attributes of all Distribute nodes changed by `change`.
 NodePtr Changed(const NodePtr& node, absl::FunctionRef<void(Attrs&)> change) {
   if (node->op == "Distribute") {
     Attrs attrs = node->attrs;

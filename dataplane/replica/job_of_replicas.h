@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service's job of a dataset, from the point of view of the replicas that read it.
+// The service's job for a dataset, as seen by the replicas that read the dataset.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace penstock::replica {
 
 struct JobOfReplicas {
   enum class Kind : uint8_t {
-    kNone,         // this process reads the dataset itself
+    kNone,         // this process reads the dataset without a job
     kAnonymous,    // each iterator has its own job
     kNamed,        // iterators share one job
     kCoordinated,  // each iterator is a consumer of one job
@@ -25,16 +25,17 @@ struct JobOfReplicas {
   std::string name;  // of the job
 };
 
-// Returns the job of the Distribute nodes of `dataset`. InvalidArgument if they are of several
-// kinds.
+// Returns the job of the Distribute nodes of `dataset`. InvalidArgument if these nodes have jobs of
+// different kinds.
 absl::StatusOr<JobOfReplicas> JobOf(const Dataset& dataset);
 
 // Returns the dataset as read by consumer number `consumer`. `policy`, if given, replaces
 // RemainderPolicy::kPad.
 Dataset AsConsumer(const Dataset& dataset, int64_t consumer, std::optional<RemainderPolicy> policy);
 
-// Returns the dataset as read by one of several readers of its named job. All iterators over one
-// Distribute node read pass after pass; readers with different nodes read the same passes together.
+// Returns the dataset as read by one of several readers of its named job. Iterators over one
+// Distribute node read one pass after another. Each result has a Distribute node of its own, so
+// that the readers read the same passes together.
 Dataset AsReader(const Dataset& dataset);
 
 }  // namespace penstock::replica

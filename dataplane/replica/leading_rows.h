@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows from the start of the data, which fill a pipeline's last batches.
+// Returns rows from the start of the data, which fill a pipeline's last batches.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace penstock::replica {
 
-// Reads the dataset a second time, and starts over when it ends. One thread.
+// Reads the dataset a second time, and starts over at the dataset's end. One thread only.
 class LeadingRows {
  public:
   LeadingRows(Dataset dataset, uint64_t seed, int64_t epoch)
@@ -26,7 +26,7 @@ class LeadingRows {
 
   absl::Status Save(StateWriter& writer);
   absl::Status Restore(StateReader& reader);
-  static absl::Status Pass(StateReader& reader);  // skips the bytes that Save() wrote
+  static absl::Status Pass(StateReader& reader);  // skips bytes of Save()
 
  private:
   struct Position {
@@ -43,7 +43,7 @@ class LeadingRows {
   uint64_t seed_;
   int64_t epoch_;
   std::optional<Iterator> iterator_;
-  State before_;  // before the current batch
+  State before_;  // the state before the current batch
   std::shared_ptr<BatchRows> batch_;
   int64_t row_ = 0;  // in the current batch
 };

@@ -19,7 +19,7 @@ absl::Status ParallelFor(int count, const std::function<absl::Status(int)>& fn) 
     Mutex mu;
     Condition decided;
     std::optional<bool> go GUARDED_BY(mu);
-  } all;  // calls may wait for each other, so all run or none
+  } all;  // calls may wait for each other, so either all run or none
   absl::Status status;
   for (int i = 1; i < count && status.ok(); ++i) {
     absl::StatusOr<Thread> thread = StartThread("replicas side by side", [&, i] {

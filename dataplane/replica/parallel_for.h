@@ -8,9 +8,9 @@
 
 namespace penstock::replica {
 
-// Calls fn(i) for i in [0, count), each on its own thread, fn(0) on the caller's. Returns when all
-// calls have returned, with the error of the lowest i that has one. ResourceExhausted, without any
-// call, if the process cannot start the threads.
+// Calls fn(i) for i in [0, count), each on a thread of its own, except fn(0), which runs on the
+// caller's thread. When all calls have returned, returns the error of the lowest i whose call
+// failed. Returns ResourceExhausted, without calling `fn`, if the process cannot start the threads.
 absl::Status ParallelFor(int count, const std::function<absl::Status(int)>& fn);
 
 }  // namespace penstock::replica

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One running pipeline: an iterator whose elements go to its replicas in rotation, and the rows
-// that fill incomplete batches after its end.
+// One running pipeline: an iterator whose elements go to the pipeline's replicas in rotation, and
+// the rows that fill incomplete batches after the iterator's end.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,27 @@ namespace penstock::replica {
 // One replica's part of a step.
 struct Portion {
   Element element;      // empty: no element
-  int64_t missing = 0;  // rows that are missing from a whole batch; kUnknown: not known
+  int64_t missing = 0;  // rows that the batch lacks; kUnknown: not known
   bool whole() const { return element && missing == 0; }
-  std::vector<float> weights;  // {}: all rows count 1
+  std::vector<float> weights;  // {}: each row counts as 1
 };
 
-// One thread at a time, except Stop().
+// One thread at a time, except for Stop().
 class Pipeline {
  public:
-  // `reading` returns the elements of input.dataset, made in slots of `pool` where possible
-  // (dataplane/dataset/engine/iterator_output.h). `pool` must outlive the pipeline.
+  // `reading` is the dataset to iterate over; its elements are those of input.dataset, made in
+  // slots of `pool` where possible (dataplane/dataset/engine/iterator_output.h). `pool` must
+  // outlive the pipeline.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Start(const PipelineInput& input,
                                                          const Dataset& reading,
                                                          const DistributedDataset::Plan& plan,
                                                          uint64_t seed, int64_t epoch, Pool& pool);
 
-  // Returns the next step of its replicas. An error in place of one replica's element is the result
-  // of the step; the next call continues with the step after it.
+  // Returns the next step of the pipeline's replicas. If there is an error in place of one
+  // replica's element, returns this error as the step's result; the next call continues with the
+  // following step.
   absl::StatusOr<std::vector<Portion>> Next();
-  // Completes incomplete portions according to the policy. FailedPrecondition if the number of
+  // Completes incomplete portions according to partial_batches. FailedPrecondition if the number of
   // missing rows is unknown.
   absl::Status Fill(std::vector<Portion>& portions);
 
@@ -74,7 +76,7 @@ class Pipeline {
   Pool& pool_;
   Iterator iterator_;
   LeadingRows leading_rows_;
-  int64_t turn_ = 0;  // index into the sizes
+  int64_t turn_ = 0;  // index into input_.sizes
   bool ended_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of the tensors of all replicas.
+// Reductions of tensors over all replicas.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-// One leaf of all replicas, to be reduced.
+// The tensors to reduce: one leaf, of all replicas.
 struct Parts {
   std::vector<Tensor> tensors;
   std::vector<absl::Span<const float>> weights;  // weights of rows; {}: all are 1
@@ -24,7 +24,7 @@ struct Parts {
   bool rows = false;  // also reduces over the rows of all replicas
 };
 
-// Returns the dims of the result. InvalidArgument if the parts do not match.
+// Returns the dims of the result. InvalidArgument if the tensors do not match.
 absl::StatusOr<std::vector<int64_t>> ResultDims(const Parts& parts) {
   std::vector<int64_t> dims;
   for (size_t i = 0; i < parts.tensors.size(); ++i) {
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<int64_t>> ResultDims(const Parts& parts) {
   return dims;
 }
 
-// Adds in type `Wide`, and writes type T.
+// Computes the sum in type `Wide`, and writes it as type T.
 template <class T, class Wide>
 absl::Status AddUp(const Parts& parts, absl::Span<std::byte> to) {
   auto* const result = reinterpret_cast<T*>(to.data());
@@ -113,7 +113,7 @@ absl::Status AddUp(DType dtype, const Parts& parts, absl::Span<std::byte> to) {
   }
 }
 
-// Writes an element for other processes: the block, and the bytes of the weights.
+// Writes a replica's element for other processes: its block, and the bytes of its weights.
 void WriteElements(const DistributedValues& values, size_t replica, StateWriter& writer) {
   const absl::Span<const std::byte> block = values[replica].block();
   const absl::Span<const float> weights = values.weights(replica);
@@ -122,8 +122,8 @@ void WriteElements(const DistributedValues& values, size_t replica, StateWriter&
       {reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float)});
 }
 
-// Appends an element that WriteElements() wrote. InvalidArgument if it does not match `spec`, the
-// spec of this process's values.
+// Appends an element that WriteElements() wrote. InvalidArgument if the element does not match
+// `spec`, the spec of this process's values.
 absl::Status ReadElements(StateReader& reader, const Spec& spec, std::vector<Element>& elements,
                           std::vector<std::vector<float>>& weights) {
   ASSIGN_OR_RETURN(const std::string_view block, reader.ReadString());

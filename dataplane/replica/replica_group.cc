@@ -44,8 +44,8 @@ std::vector<std::string> AllDevices() {
   return devices;
 }
 
-// Returns rank 0's launch id, so that all ranks use the same id, and different launches have
-// different ids.
+// Returns rank 0's launch id, so that all ranks use one id, which differs from the ids of other
+// launches.
 absl::StatusOr<std::string> LaunchOf(replica::Collective& ranks) {
   const std::string drawn = absl::StrCat(absl::Hex(RandomNumber()));
   ASSIGN_OR_RETURN(std::vector<std::string> of_all, ranks.AllGather(drawn));

@@ -63,11 +63,11 @@ class FilesOfShard final : public SplitFeed {
   const int64_t shards_;
   const int64_t index_;
   Mutex mu_;
-  // By provider: the repetition, and the order in it.
+  // By provider: the current repetition, and the order of the splits in it.
   std::map<int, std::pair<std::optional<int64_t>, std::vector<int64_t>>> orders_ GUARDED_BY(mu_);
 };
 
-// Runs its input separately, with splits from this shard.
+// Runs its input with the splits of one shard, in a run of its own.
 class ShardFilesIterator final : public NodeIterator {
  public:
   ShardFilesIterator(const BuildSite& site, SplitPlan plan)
@@ -79,8 +79,8 @@ class ShardFilesIterator final : public NodeIterator {
   }
 
   absl::Status Build(const NodePtr& input) {
-    // Nodes have the same numbers as in the whole tree, because this input is the first input of
-    // each node above it.
+    // The nodes of this run have the same numbers as in the whole tree, because each node above
+    // reaches this input through its first input.
     ASSIGN_OR_RETURN(input_, BuildSite::Root(input, run_).Build());
     return absl::OkStatus();
   }

@@ -105,8 +105,8 @@ absl::Status StepAligner::Start(bool has_data) {
     alone_.push_back(has_data);
     return absl::OkStatus();
   }
-  // The minima of these values tell whether all processes have data, whether some have, and which
-  // is the lowest without data.
+  // The minima of these values show whether all processes have data, whether some have data, and
+  // which is the first process without data.
   const int64_t has = has_data ? 1 : 0;
   return Annotate(
       own_->Start(CollectiveOp::kMin, {has, -has, has_data ? own_->size() : own_->rank()}), "step ",

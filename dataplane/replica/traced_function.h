@@ -13,10 +13,10 @@
 
 namespace penstock::replica {
 
-// A value; any thread may call it.
+// A value type. Any thread may call the function.
 class TracedFunction {
  public:
-  // InvalidArgument if the function does not take elements of `input`.
+  // Returns InvalidArgument if the function does not take elements of `input`.
   static absl::StatusOr<TracedFunction> Of(const MapFunction& fn, const Spec& input);
 
   const Spec& output() const { return bound_->def().output; }

@@ -15,11 +15,12 @@
 namespace penstock::worker {
 namespace {
 
-// How long the worker waits for the dispatcher to read its goodbye. After that, the dispatcher
-// notices its absence by itself.
+// The time for which the worker waits for the dispatcher to read its goodbye. If that is too short,
+// the dispatcher later notices the worker's absence by itself.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 
-// A stream that opened again this soon would undo a goodbye.
+// Must not be too short, because a stream that is opened again right after a goodbye would undo the
+// goodbye.
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
 
 }  // namespace
@@ -43,7 +44,7 @@ Agent::Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tas
   context_->SetReporter([this](control::WorkerUp message) { Send(std::move(message)); });
 }
 
-// The thread is started first, so that a worker that cannot run never introduces itself to the
+// Starts the thread first, so that a worker that gets no thread never introduces itself to the
 // dispatcher.
 absl::Status Agent::Begin(control::DispatcherStub& stub) {
   ASSIGN_OR_RETURN(heart_, StartThread("the worker's heartbeats", [this] { Beat(); }));
@@ -54,7 +55,7 @@ absl::Status Agent::Begin(control::DispatcherStub& stub) {
     MutexLock lock(session_mu_);
     session_ = std::move(session);
   }
-  tasks_->SayAgain();  // because orders may have arrived before session_ was set
+  tasks_->SayAgain();  // messages were lost if orders arrived before session_ was set
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's side of its session with the dispatcher. It introduces the worker, renews its lease
-// with heartbeats, passes on orders, and reconnects when the connection breaks.
+// A worker's side of the session with the dispatcher. The agent introduces the worker, renews its
+// lease with heartbeats, passes on the dispatcher's orders, and reconnects when the connection
+// breaks.
 #pragma once
 
 #include <memory>
@@ -24,29 +25,31 @@ namespace penstock::worker {
 
 struct AgentOptions {
   control::WorkerHello hello;         // `held` is filled in before each sending
-  absl::Duration heartbeat_interval;  // or the dispatcher's, if that is shorter
-  absl::Duration dispatcher_timeout;  // gives up once the dispatcher has been unreachable this long
+  absl::Duration heartbeat_interval;  // or the dispatcher's interval, if that is shorter
+  absl::Duration dispatcher_timeout;  // gives up after this time without a dispatcher
 };
 
 // Thread-safe.
 class Agent final : private control::ReconnectingWorkerEvents {
  public:
-  // Opens the session. `stub` and `tasks` outlive the agent. ResourceExhausted if the process gets
-  // no thread for it.
+  // Opens the session. `stub` and `tasks` must outlive the agent. ResourceExhausted if the process
+  // gets no thread for the agent.
   static absl::StatusOr<std::unique_ptr<Agent>> Start(control::DispatcherStub* stub,
                                                       std::shared_ptr<WorkerContext> context,
                                                       Tasks* tasks, AgentOptions options);
   ~Agent() override;
 
-  // Waits until the dispatcher has welcomed the worker. Otherwise returns why the agent gave up.
+  // Waits until the dispatcher has welcomed the worker. Otherwise returns the reason why the agent
+  // gave up.
   absl::Status AwaitWelcome();
   // Waits until Stop(), or until the agent has given up.
   void AwaitOver();
-  absl::Status status() const;  // OK, or why it gave up
-  // Asks the dispatcher to give all partitions to other workers, and waits until that is done.
+  absl::Status status() const;  // OK, or the reason why the agent gave up
+  // Asks the dispatcher to move all partitions to other workers, and waits for this until
+  // `deadline`.
   absl::Status Drain(absl::Time deadline);
-  // Reports that the worker leaves, and ends the session. Idempotent. Waits only for a bounded
-  // time; must not be called from an event.
+  // Reports that the worker leaves, and ends the session. Idempotent. Waits, but only for a bounded
+  // time. Must not be called from an event.
   void Stop();
 
  private:
@@ -59,8 +62,8 @@ class Agent final : private control::ReconnectingWorkerEvents {
   void OnLost(const absl::Status& status) override;
   void OnGivenUp(const absl::Status& status) override;
 
-  // Notes which dispatcher sent the message. Drops the partitions that a dispatcher with a
-  // different journal assigned.
+  // Notes which dispatcher sent the message. If its journal is not that of the previous dispatcher,
+  // drops the partitions that the previous dispatcher assigned.
   void Follow(const control::WorkerDown& message, uint64_t sequence);
   void OnWelcome(const control::WorkerWelcome& welcome);
   void Send(control::WorkerUp message);
@@ -74,8 +77,8 @@ class Agent final : private control::ReconnectingWorkerEvents {
   mutable Mutex mu_;
   Condition changed_;
   bool connected_ GUARDED_BY(mu_) = false;        // welcomed on the current stream
-  bool welcomed_ GUARDED_BY(mu_) = false;         // at least once
-  absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // when it was last connected, or when it began
+  bool welcomed_ GUARDED_BY(mu_) = false;         // welcomed at least once
+  absl::Time lost_ GUARDED_BY(mu_) = BootTime();  // end of the last connection, or the start
   WaitLines wait_lines_ GUARDED_BY(mu_){StderrEventLog()};
   bool draining_ GUARDED_BY(mu_) = false;
   control::Heard heard_ GUARDED_BY(mu_);  // last heard from the dispatcher

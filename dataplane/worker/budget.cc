@@ -20,7 +20,8 @@ void Budget::Wait(const std::stop_token& stop) {
 }
 
 void Budget::Wake() {
-  // A thread that is about to wait either waits by now or will see the change.
+  // Once the lock has been held here, a thread that was about to wait is either waiting or will see
+  // the change.
   { MutexLock lock(mu_); }
   freed_.NotifyAll();
 }

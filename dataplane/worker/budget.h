@@ -11,15 +11,15 @@
 
 namespace penstock::worker {
 
-// Thread-safe. The limit is soft: an element that has already been made may be sent, so that even
-// an element larger than the whole budget gets through.
+// Thread-safe. The limit is soft: an element that has already been made may be sent, even one that
+// is larger than the whole budget.
 class Budget {
  public:
   explicit Budget(int64_t bytes) : bytes_(bytes) {}
 
-  // Call this when an element of that size was sent.
+  // Call this when an element of `bytes` was sent.
   void Add(int64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
-  // Call this when an element was received, or its link is gone.
+  // Call this when an element of `bytes` was received, or its link is gone.
   void Subtract(int64_t bytes);
 
   bool exhausted() const { return used_.load(std::memory_order_relaxed) >= bytes_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of a worker (control/observe/metrics.h), over all its iterations.
+// Metrics of a worker (control/observe/metrics.h), summed over its iterations.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ void CountSent(int64_t bytes);
 // Counts elements that clients have confirmed as received.
 void CountReceived(int64_t elements);
 
-// For the windows of cross-trainer caches: counts an element that a trainer got. It was either
-// already in the window (a hit), or prepared for this trainer.
+// Counts an element that a trainer got from a window of a cross-trainer cache. `hit`: the element
+// was already in the window; else it was prepared for this trainer.
 void CountCacheQuery(bool hit);
 // Counts elements that a trainer missed because they fell out of a window.
 void CountSkipped(int64_t elements);

@@ -11,7 +11,8 @@
 namespace penstock::worker {
 namespace {
 
-// How many unused definitions are kept. Each takes a few kilobytes, unless it contains tensors.
+// The number of unused definitions that are kept. A definition takes a few kilobytes, unless it
+// contains tensors.
 constexpr size_t kKeptUnused = 16;
 
 SplitPlan PlanOf(const control::DatasetSummary& summary) {

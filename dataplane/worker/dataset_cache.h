@@ -25,10 +25,10 @@ namespace penstock::worker {
 struct Definition {
   Dataset dataset;
   SplitPlan plan;
-  std::unique_ptr<Profile> profile;  // over all partitions that were run from it
+  std::unique_ptr<Profile> profile;  // of all partitions that were run from this definition
 };
 
-// Thread-safe. Definitions in use stay; the cache also keeps a few others.
+// Thread-safe. Keeps the definitions in use, and a few others.
 class DatasetCache {
  public:
   // Asks the dispatcher for a dataset by id and edition; may wait.
@@ -37,12 +37,12 @@ class DatasetCache {
 
   explicit DatasetCache(Fetch fetch) : fetch_(std::move(fetch)) {}
 
-  // Returns the dataset of that id and edition. Errors: those of the dispatcher, those of
-  // ParseDataset, and FailedPrecondition if this program computes a different fingerprint for the
-  // definition, because it is a different release, for example.
+  // Returns the dataset with that id and edition. Returns the errors of the dispatcher and of
+  // ParseDataset(), and FailedPrecondition if this program computes a different fingerprint for the
+  // definition, for example because it is a different release.
   absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t edition);
 
-  // Returns the work done for each dataset that was run here and is still known.
+  // Returns the work that was done for each dataset whose definition is still kept.
   std::vector<control::DatasetWork> Work() const;
 
  private:

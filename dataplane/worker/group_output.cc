@@ -39,7 +39,7 @@ absl::StatusOr<int64_t> GroupOutput::Skip(int64_t count) {
       if (gone < elements) break;
       continue;
     }
-    Make();  // for later members of the group
+    Make();  // for the later members of the group
     if (made_->ok() && !(*made_)->has_value()) break;
     Pass();
     ++passed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Returns a partition's elements by index when consumers are groups. Element i of the dataset has
-// the indices i * size … i * size + size - 1, one for each member. It is made once, and the members
-// share its block.
+// Returns a partition's elements by index, in a read by consumer groups. Element i of the dataset
+// has the indices i * size … i * size + size - 1, one for each member of a group. The element is
+// made once, and the members share its block.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace penstock::worker {
 // One thread at a time.
 class GroupOutput {
  public:
-  // Processes an element that was just made. Nothing shares it yet, except perhaps its node.
-  // `first`: the element's first index.
+  // Processes an element that was just made. Nothing shares the element yet, except perhaps the
+  // node that made it. `first`: the element's first index.
   using Finish = std::function<absl::StatusOr<Element>(Element element, Index first)>;
 
-  // `iterator` is positioned before element `index` / `size`, and outlives the object. REQUIRES:
-  // `index` is a multiple of `size`.
+  // `iterator` is positioned before element `index` / `size`, and must outlive this object.
+  // REQUIRES: `index` is a multiple of `size`.
   GroupOutput(NodeIterator& iterator, int64_t size, Index index, Finish finish);
 
   // Same as NodeIterator::Next(), but for the next index.

@@ -19,14 +19,14 @@ namespace penstock::worker {
 namespace {
 
 using Clock = SteadyClock;
-// The longest that an element waits for the client whose memory holds it, while other clients,
-// which have enough elements, could get a copy.
+// The longest time for which an element waits for the client whose memory holds it, while other
+// clients, which have enough elements, could get a copy.
 constexpr std::chrono::milliseconds kPatience(500);
-// More credits than any client uses; credits beyond this number are not counted.
+// Above the number of credits of any client. Credits beyond this number are not counted.
 constexpr int64_t kMostCredits = int64_t{1} << 40;
 
-// Returns the indices that the client holds under this placement. Elements of an earlier placement
-// do not count: `skip` has them, or the client has returned them.
+// Returns the indices that the client holds under this placement. Elements from an earlier
+// placement do not count, because either `skip` contains them or the client has given them back.
 IndexSet HoldingOf(const std::vector<transfer::Holding>& holdings,
                    const control::PlacedPartition& of) {
   IndexSet all;
@@ -54,7 +54,7 @@ IterationSender::IterationSender(IterationId iteration, std::string token,
 IterationSender::~IterationSender() = default;
 
 absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent sent) {
-  // Small elements travel in frames; there are too many of them to poll after each.
+  // Small elements travel in frames. There are too many such elements to poll after each one.
   const bool passes_by = BytesOf(sent.element) >= int64_t{kFrameBelow};
   const Index index = sent.identity.index;
   MutexLock lock(mu_);
@@ -69,7 +69,7 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
 template <class Ready>
 absl::Status IterationSender::Await(PartitionSender& partition, MutexLock& lock,
                                     const Ready& ready) {
-  // Links are destroyed, and permits waited for, only outside the lock.
+  // Outside the lock, because no link may be destroyed and no permit waited for under it.
   std::optional<PermitPause> pause;
   const auto unlocked = [&lock](auto&& act) {
     lock.UnlockUnchecked();
@@ -108,10 +108,11 @@ absl::StatusOr<protocol::Remainder> IterationSender::AwaitRemainder(PartitionSen
 
 absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent sent,
                                       MutexLock& lock) {
-  // Under the lock, no link must be destroyed and no permit must be waited for.
+  // Destroyed after the lock is released, because under the lock no link may be destroyed and no
+  // permit waited for.
   std::optional<PermitPause> pause;
   Pick pick;
-  std::optional<Clock::time_point> patient_until;  // set when another client could have had it
+  std::optional<Clock::time_point> patient_until;  // once another client could have it
   while (true) {
     if (partition.cancelled_) {
       lock.UnlockUnchecked();
@@ -123,7 +124,7 @@ absl::Status IterationSender::SendOne(PartitionSender& partition, transfer::Sent
       changed_.WaitFor(lock, pick.passed_over ? kPatience : transfer::kMaxWait);
       continue;
     }
-    if (pick.link == nullptr) {  // then check once more
+    if (pick.link == nullptr) {  // flushes, then checks once more
       lock.UnlockUnchecked();
       Flush();
       pause.emplace(partition.permit_);
@@ -162,7 +163,7 @@ void IterationSender::NoteLocked(Link& link, PartitionSender& partition,
 void IterationSender::TakeBackLocked(Link& link, PartitionSender& partition, transfer::Sent& sent,
                                      const absl::Status& why, uint64_t grants) {
   const int64_t bytes = BytesOf(sent.element);
-  if (!link.gone) {  // else OnClosed did that for everything on its way
+  if (!link.gone) {  // else OnClosed() has done this for everything on its way
     --link.on_the_way;
     link.bytes_on_the_way -= bytes;
     budget_->Subtract(bytes);
@@ -172,18 +173,18 @@ void IterationSender::TakeBackLocked(Link& link, PartitionSender& partition, tra
   if (absl::IsFailedPrecondition(why)) {
     link.out_of_credit = link.grants == grants;  // unless credits arrived in between
     if (link.out_of_credit && std::exchange(link.credits, 0) > 0) {
-      link.window = 0;  // it recalled some, and may grant fewer from now on
+      link.window = 0;  // the client recalled credits, and may grant fewer from now on
     }
     link.Account();
   } else if (absl::IsInvalidArgument(why) && sent.error.ok()) {
-    sent = transfer::Sent(sent.identity, why);  // the protocol cannot carry it; sends the error
+    sent = transfer::Sent(sent.identity, why);  // sends the error, as the element cannot go
   } else {
     link.closing = true;  // OnClosed follows
   }
 }
 
 const IterationSender::Link* IterationSender::OwnerLocked(const Element& element) const {
-  if (BytesOf(element) < int64_t{kFrameBelow}) return nullptr;  // it travels in a frame
+  if (BytesOf(element) < int64_t{kFrameBelow}) return nullptr;  // the element travels in a frame
   for (const LinkPtr& link : up_)
     if (link->owner != nullptr && link->owner == element.loan().owner()) return link.get();
   return nullptr;
@@ -225,8 +226,8 @@ std::shared_ptr<Pool> IterationSender::SlotsFor(const PartitionSender& partition
       continue;
     }
     if (!partition.IsFor(index, link->reader)) continue;
-    // Picks the link with the most unused credits. If all are used, picks the one that is likely to
-    // have the next one.
+    // Picks the link with the most unused credits. If no link has one, picks the link that is
+    // likely to have the next unused credit.
     const int64_t unused = link->Unused();
     const std::tuple rank(unused <= 0,
                           unused > 0 ? -static_cast<double>(unused) : link->NextUnused(unused),
@@ -283,7 +284,8 @@ std::shared_ptr<PartitionSink> IterationSender::Open(const PartitionSinkOptions&
 
 void IterationSender::LinkUpLocked(PartitionSender& partition, const control::Reader& reader) {
   auto session = sessions_.find(reader);
-  // No element was sent to it under this placement on an earlier link, so it holds none.
+  // No element was sent to the reader under this placement on an earlier link, so the reader holds
+  // none.
   if (session != sessions_.end() && session->second.up != nullptr)
     partition.sender_.OnLinkUp(reader.client, reader.incarnation, IndexSet());
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends the elements of an iteration from a worker to the clients that read it, first come, first
-// served. Each partition has a sender of its own.
+// Sends the elements of an iteration from a worker to the clients that read the iteration, first
+// come, first served. Each partition has a sender of its own.
 //
-// protocol::Sender, one per placed partition, decides what is sent where (docs/exactly_once.md,
-// rules 4, 5, 7 and 12). This file gives it links, keeps the bytes of elements in doubt, and waits.
+// Each placed partition has a protocol::Sender, which decides what is sent to which client
+// (docs/exactly_once.md, rules 4, 5, 7 and 12). This file provides the links, keeps the bytes of
+// elements in doubt, and waits.
 //
-// Threads: there is one lock for each iteration. No method of a link is called under it, because
-// links may call back from inside their methods. The Sender learns of each sending before the link
-// does, so that it learns of the sending before the outcome. If the link refuses the element, the
-// sending is undone.
+// Threads: each iteration has one lock. No method of a link is called under the lock, because links
+// may call back from inside their methods. Each sending is recorded in the protocol::Sender before
+// the link gets the element, so that the outcome of a sending never arrives there first. If the
+// link refuses the element, the record is undone.
 #pragma once
 
 #include <cstdint>
@@ -50,41 +51,40 @@ class IterationSender final : public IterationSink,
   class Link;
   class PartitionSender;
   using LinkPtr = std::shared_ptr<Link>;
-  // A client's process. `next` waits until `up` is closed and the outcome of everything sent on it
+  // A client's process. `next` waits until `up` is closed and the outcome of every sending on `up`
   // is known.
   struct Session {
     LinkPtr up;
     LinkPtr next;
   };
 
-  // Sends `sent`, after everything that must be sent again.
+  // Sends `sent`, after the elements that must be sent again.
   absl::Status Send(PartitionSender& partition, transfer::Sent sent);
-  // Waits until the consumers that get the remainder of a partition of `elements` elements are
-  // known.
+  // Waits until the dispatcher has decided which consumers get the remainder of a partition of
+  // `elements` elements.
   absl::StatusOr<protocol::Remainder> AwaitRemainder(PartitionSender& partition, Index elements);
   // Waits until `ready`, which is called under the lock, returns true. Meanwhile sends elements
-  // again where needed. Returns OK with the lock held, an error without it.
+  // again where needed. Returns OK with the lock held, or an error with the lock released.
   template <class Ready>
   absl::Status Await(PartitionSender& partition, MutexLock& lock, const Ready& ready) REQUIRES(mu_);
-  // Releases the lock in all cases. The thread-safety analysis does not see that.
+  // Releases the lock in all cases, which the thread-safety analysis does not see.
   absl::Status SendOne(PartitionSender& partition, transfer::Sent sent, MutexLock& lock)
       REQUIRES(mu_);
   // Records that `sent` is being sent on the link.
   void NoteLocked(Link& link, PartitionSender& partition, const transfer::Sent& sent) REQUIRES(mu_);
-  // Undoes NoteLocked(), since the link refused `sent` because of `why`. `grants`: the link's
-  // `grants` when it was picked.
+  // Undoes NoteLocked(), because the link refused `sent` with the error `why`. `grants`: the link's
+  // `grants` when the link was picked.
   void TakeBackLocked(Link& link, PartitionSender& partition, transfer::Sent& sent,
                       const absl::Status& why, uint64_t grants) REQUIRES(mu_);
   absl::Status SendAgain(PartitionSender& partition, bool until_ended);
   // Returns the link whose client's memory holds the element; nullptr: none.
   const Link* OwnerLocked(const Element& element) const REQUIRES(mu_);
   struct Pick {
-    LinkPtr link;              // nullptr: no client can get it yet
+    LinkPtr link;              // nullptr: no client can get the element yet
     bool passed_over = false;  // another client has a credit
   };
-  // Picks the client that gets the element now. The client whose memory holds the element is
-  // preferred. While `patient`, the element waits for that client as long as no other client is
-  // hungry.
+  // Picks the client that gets the element now, preferably the client whose memory holds it. With
+  // `patient`, the element waits for that client as long as no other client is hungry.
   Pick PickLocked(const PartitionSender& partition, const transfer::Sent& sent, bool patient)
       REQUIRES(mu_);
   // Returns the slots of the client that is likely to get the element: the client with the most
@@ -107,10 +107,10 @@ class IterationSender final : public IterationSink,
   mutable Mutex mu_;
   transfer::PollingCondition changed_;
   std::map<control::Reader, Session> sessions_ GUARDED_BY(mu_);
-  std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // of all sessions, in the order of opening
+  std::vector<LinkPtr> up_ GUARDED_BY(mu_);  // links of all sessions, in the order of opening
   // Index in up_ of the link that is tried first for the next element.
   size_t turn_ GUARDED_BY(mu_) = 0;
-  int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // on all links so far
+  int64_t credits_seen_ GUARDED_BY(mu_) = 0;  // credits that arrived on all links so far
   std::vector<std::shared_ptr<PartitionSender>> partitions_ GUARDED_BY(mu_);
   bool retired_ GUARDED_BY(mu_) = false;
 };

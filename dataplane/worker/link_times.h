@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reason why a link to a client waits while its client waits. At each moment it waits for
-// exactly one of them, so that the times add up to the link's lifetime. Metric
+// Measures what a link to a client waits for. At each moment the link waits for exactly one of the
+// three values of LinkWaitsFor, so that the times add up to the link's lifetime. Metric
 // penstock_worker_link_seconds_total{client, waits_for}.
 #pragma once
 
@@ -16,9 +16,9 @@
 namespace penstock::worker {
 
 enum class LinkWaitsFor : uint8_t {
-  kProduce = 0,    // for an element that is not made yet
+  kProduce = 0,    // for production of the next element
   kTransport = 1,  // for elements in transit
-  kTrainer = 2,    // for room: the client gave no credit, and has received everything sent
+  kTrainer = 2,    // for a credit: the client has received everything sent, and gave none
 };
 
 // Not thread-safe. `client`: the label, which the sessions of one client share.
@@ -29,7 +29,7 @@ class LinkTimes {
   explicit LinkTimes(const std::string& client,
                      std::function<Clock::time_point()> now = Clock::now);
 
-  // Records that the link waits for `what` from now on. The time until now counts for the previous
+  // Records that the link waits for `what` from now on. The time up to now counts for the previous
   // value.
   void Now(LinkWaitsFor what);
 

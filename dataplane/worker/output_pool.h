@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory in which a partition's last node makes its elements. If the client that is likely to
-// get them offers memory through its link, that memory is used, so that the elements need not be
+// get an element offers memory through its link, the element is made there, so that it need not be
 // copied later.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace penstock::worker {
 
-// An element's index may determine its client. Otherwise the client is chosen when the element is
-// sent, and an element made for a different client is copied then. Thread-safe. `sink` and
-// `otherwise` must outlive the pool; its loans may outlive all of them.
+// If an element's index does not determine its client, the client is chosen when the element is
+// sent; an element that was made in another client's memory is then copied. Thread-safe. `sink` and
+// `otherwise` must outlive the pool; the pool's loans may outlive all three.
 class OutputPool : public Pool {
  public:
   OutputPool(PartitionSink& sink, Pool& otherwise) : sink_(sink), otherwise_(otherwise) {}

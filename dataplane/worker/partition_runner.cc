@@ -20,26 +20,27 @@
 namespace penstock::worker {
 namespace {
 
-// Returns the indices that are sent to no client. All of them are passed over, except the one that
-// is copied.
+// Returns the indices that are sent to no client. All of these indices are passed over, except
+// `copied`, whose element is made for its copies.
 IndexSet UnsentOf(const control::Assign& assign) {
   IndexSet unsent = assign.skip;
   if (assign.copied) unsent.Add(*assign.copied);
   return unsent;
 }
 
-// By design a bookmark is due every 1,024 outputs or 5 s of input. There are at most ten a second,
-// so that small elements do not fill the dispatcher's journal. That costs little: a replay repeats
-// at most a tenth of a second more.
+// A bookmark is due after 1,024 outputs, but no earlier than 100 ms after the previous bookmark, or
+// after 5 s. At most ten bookmarks a second keep small elements from filling the dispatcher's
+// journal, and make a replay at most a tenth of a second longer.
 constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 
-// How long to wait after a transient error, before it is reported to the dispatcher, which
-// arranges a retry.
+// The time between a transient error and the report of the error to the dispatcher, which arranges
+// a retry.
 constexpr absl::Duration kOneMoment = absl::Milliseconds(500);
 
-// If each partition is the whole dataset, each has its own order.
+// Returns a seed per partition: if each partition is the whole dataset, each has an order of its
+// own.
 uint64_t SeedOf(const control::Assign& assign) {
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -57,7 +58,7 @@ std::shared_ptr<PartitionRunner> PartitionRunner::Start(
   absl::StatusOr<Thread> thread =
       StartThread(ToString(runner->of().partition), [runner] { runner->Run(); });
   if (thread.ok()) {
-    thread->detach();  // AwaitDone() replaces joining
+    thread->detach();  // AwaitDone() takes the place of a join
   } else {
     runner->End(thread.status());
   }
@@ -124,7 +125,7 @@ void PartitionRunner::End(const absl::Status& status) {
   }
   permit_.Cancel();
   iteration_sink_->Close(*sink_);
-  // Done under the lock, because a thread in AwaitDone() may have the only other handle to the
+  // Notifies under the lock, because a thread in AwaitDone() may have the only other handle to the
   // runner.
   MutexLock lock(mu_);
   done_ = true;
@@ -156,7 +157,8 @@ absl::Status PartitionRunner::Replay() {
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
-      // The dataset is cut after the last node, so this value is the same everywhere.
+      // In mode DATA the dataset is divided after its last node, so all partitions run the nodes
+      // with one value.
       .partition = by_element ? 0 : assign_.of.partition.value(),
       .same_elsewhere = by_element,
       .hint_shards = by_hint ? shard.count : 0,
@@ -175,7 +177,7 @@ absl::Status PartitionRunner::Replay() {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator, BuildIterator(dataset, context));
   if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);
   absl::StatusOr<Index> elements = Produce(*iterator, dataset);
-  splits_.Cancel();  // a thread of the iterator that reads ahead may wait for splits
+  splits_.Cancel();  // a read-ahead thread of the iterator may wait for splits
   iterator.reset();
   {
     MutexLock lock(mu_);
@@ -205,7 +207,8 @@ absl::StatusOr<std::shared_ptr<const Definition>> PartitionRunner::Define() {
   while (true) {
     absl::StatusOr<std::shared_ptr<const Definition>> definition =
         context_->definitions.Get(assign_.dataset_id, assign_.dataset_edition);
-    // The session handles an unreachable dispatcher, and the fetch has already waited.
+    // If the dispatcher is unreachable, asks again at once: the session handles this state, and the
+    // fetch has already waited.
     const bool unreachable =
         absl::IsUnavailable(definition.status()) || absl::IsDeadlineExceeded(definition.status());
     if (!unreachable || stop_.stop_requested()) return definition;
@@ -332,7 +335,7 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
   if (!due) return;
   clock = {index, context_->now()};
   absl::StatusOr<ReplayPoint> point = SaveForReplay(iterator, dataset);
-  // A failure does no harm: a bookmark only shortens a replay.
+  // A missing bookmark does no harm, because bookmarks only shorten replays.
   if (!point.ok() || !files_.error().ok()) return;
   control::Bookmark bookmark{assign_.of, index, std::move(point->position), {}};
   for (const auto& [provider, first] : point->splits)

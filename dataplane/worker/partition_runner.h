@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one partition under one placement: replays it from its bookmark and sends the elements that
-// are not in the assignment's skip set.
+// Runs one partition under one placement: replays the partition from its bookmark, and sends the
+// elements that are not in the assignment's skip set.
 #pragma once
 
 #include <atomic>
@@ -25,9 +25,9 @@
 
 namespace penstock::worker {
 
-// Works on a thread of its own, from Start() until cancelled. A partition that has ended is kept,
-// because its elements may have to be sent again. The runner holds a permit while it computes and
-// gives it up while it waits. Any thread may call its methods; only AwaitDone() waits.
+// Works on a thread of its own, from Start() until Cancel(). A partition that has ended is kept,
+// because its elements may have to be sent again. The runner holds a permit while it computes, and
+// gives the permit up while it waits. Any thread may call the methods; only AwaitDone() waits.
 class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
  public:
   static std::shared_ptr<PartitionRunner> Start(std::shared_ptr<WorkerContext> context,
@@ -40,23 +40,22 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   void AddReader(const control::Reader& reader);
   void OnSplits(const control::SplitRun& run);
   void Allow(const control::AllowRows& order);
-  // Repeats its messages to a dispatcher that may have forgotten or never received them: unanswered
-  // questions, the newest bookmark, the end or the failure.
+  // Sends these messages again, because the dispatcher may have forgotten or never received them:
+  // unanswered questions, the newest bookmark, the end or the failure.
   void SayAgain();
 
-  // Returns the work as it was last counted, which is when the first whole element after the
-  // previous call was finished. Leaves `iteration` unset. After the partition's end the result
-  // counts 0 partitions.
+  // Returns the work as counted when the first element after the previous call was finished. Leaves
+  // `iteration` unset. After the partition's end, the result counts 0 partitions.
   control::IterationWork Work();
 
-  // Ends the runner. Nothing is sent or reported after this, except by a call of a link's Send()
+  // Ends the runner. After this, nothing is sent or reported, except by a call of a link's Send()
   // that has already begun.
   void Cancel();
-  // Waits until the thread has ended, at most until `deadline`. Returns true if it has ended.
+  // Waits until the thread has ended, or until `deadline`. Returns true if the thread has ended.
   bool AwaitDone(absl::Time deadline);
 
  private:
-  // The next bookmark is due after a number of outputs, or after some time.
+  // The last bookmark. The next is due after a number of outputs, or after some time.
   struct BookmarkClock {
     Index index = 0;  // of the last bookmark
     absl::Time at;
@@ -67,14 +66,14 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
 
   void Run();
   absl::Status Replay();
-  // Waits briefly, so that a disk or file server may recover before the retry. Does not wait once
-  // cancelled.
+  // Waits briefly, so that a disk or file server may recover before the retry. Does not wait after
+  // Cancel().
   void AwaitAnotherMoment();
   absl::StatusOr<std::shared_ptr<const Definition>> Define();
-  // Sends everything from the bookmark on; returns the number of elements.
+  // Sends all elements from the bookmark on; returns the number of elements of the partition.
   absl::StatusOr<Index> Produce(NodeIterator& iterator, const Dataset& dataset);
   void CountWork(int64_t made);
-  // Returns the element to send, with that index.
+  // Returns `element` as it is sent, with that index.
   absl::StatusOr<Element> Finished(Element element, Index index) const;
   absl::Status SendNext(absl::StatusOr<std::optional<Element>> next, Index index);
   // The last step of the thread: reports an error and closes the sink.
@@ -92,7 +91,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   PartitionSplits splits_;
   const std::shared_ptr<PartitionSink> sink_;
   std::stop_source stop_;               // requested by Cancel()
-  std::atomic<bool> count_work_{true};  // starts at the next whole element
+  std::atomic<bool> count_work_{true};  // count the work at the next element
 
   Mutex mu_;
   Condition done_changed_;

@@ -97,7 +97,7 @@ absl::Status IterationSender::PartitionSender::SendRows(Index produced) {
   while (!held_.empty() && held_.front().identity.index < whole) {
     transfer::Sent next = std::move(held_.front());
     held_.pop_front();
-    if (skip_.Contains(next.identity.index)) {  // made only for its copies
+    if (skip_.Contains(next.identity.index)) {  // this element was made only for its copies
       MutexLock lock(parent_->mu_);
       sender_.OnPassed(next.identity.index);
       continue;

@@ -23,7 +23,7 @@
 namespace penstock::worker {
 
 // Sends each element to one reader that has a credit. In a coordinated read, and in an ordered read
-// of several consumers, this is the reader that the index belongs to. Elements that must be sent
+// by several consumers, this is the reader to which the index belongs. Elements that must be sent
 // again are sent first.
 class IterationSender::PartitionSender final : public PartitionSink {
  public:
@@ -52,7 +52,7 @@ class IterationSender::PartitionSender final : public PartitionSink {
   bool Serves(const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
   bool IsFor(Index index, const control::Reader& reader) const REQUIRES(&IterationSender::mu_);
   bool MaySendLocked(Index index) const REQUIRES(&IterationSender::mu_);
-  // Sends the complete rows below `produced` from the elements held back.
+  // Sends the complete rows below `produced`, from held_.
   absl::Status SendRows(Index produced);
   absl::StatusOr<Index> SendRemainder(Index elements);
   absl::Status SendPads(Index elements, int64_t pads, const transfer::Sent& last);
@@ -69,7 +69,7 @@ class IterationSender::PartitionSender final : public PartitionSink {
 
   // For the runner's thread, in a coordinated read:
   std::deque<transfer::Sent> held_;  // elements of a row that is not complete yet
-  Index passed_ = 0;                 // lower indices are passed over, unknown to sender_
+  Index passed_ = 0;                 // sender_ does not know that lower indices are passed over
   Index elements_ = 0;
 
   protocol::Sender sender_ GUARDED_BY(&IterationSender::mu_);
@@ -77,11 +77,11 @@ class IterationSender::PartitionSender final : public PartitionSink {
   // Elements sent on links that broke, by client, because only that client can settle them.
   std::map<ClientId, std::vector<transfer::Sent>> in_doubt_ GUARDED_BY(&IterationSender::mu_);
   std::map<Index, transfer::Sent> again_
-      GUARDED_BY(&IterationSender::mu_);  // settled as not received
+      GUARDED_BY(&IterationSender::mu_);  // known not to have been received
   bool cancelled_ GUARDED_BY(&IterationSender::mu_) = false;
   int64_t rows_ GUARDED_BY(&IterationSender::mu_);
   std::optional<protocol::Remainder> remainder_ GUARDED_BY(&IterationSender::mu_);
-  std::optional<Index> end_ GUARDED_BY(&IterationSender::mu_);  // without pads
+  std::optional<Index> end_ GUARDED_BY(&IterationSender::mu_);  // number of elements, without pads
 };
 
 }  // namespace penstock::worker

@@ -115,7 +115,7 @@ void Permit::GiveUpLocked() {
     permits_.waiting_.erase(std::find(permits_.waiting_.begin(), permits_.waiting_.end(), this));
     --permits_.queued_;
   }
-  permits_.granted_.NotifyAll();  // waits of this partition check again
+  permits_.granted_.NotifyAll();  // so that waits of this partition check again
 }
 
 }  // namespace penstock::worker

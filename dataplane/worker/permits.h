@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits how many partitions compute at once on a worker. All partitions of an iteration are open.
-// A partition that waits for a credit or a split gives its permit to another. A partition that
-// never waits gives its permit away every kPermitSlice if others wait. Waiting jobs take turns,
-// regardless of how many partitions each has here.
+// A partition that waits for a credit or a split gives its permit to another partition. A partition
+// that never waits gives its permit away after every kPermitSlice if other partitions wait for one.
+// Waiting jobs take turns, regardless of the number of partitions that each job has here.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,11 @@ namespace penstock::worker {
 
 class Permit;
 
-// How long a permit is held before it is yielded, between two elements. This is long compared with
-// the cost of a thread switch.
+// The time for which a permit is held before it is yielded, between two elements, to a waiting
+// partition. A slice is long compared with the cost of a thread switch.
 inline constexpr std::chrono::milliseconds kPermitSlice{10};
 
-// A worker's permits. Thread-safe; outlives every Permit made on it.
+// A worker's permits. Thread-safe. Must outlive every Permit that refers to it.
 class Permits {
  public:
   // REQUIRES: count ≥ 1.
@@ -38,12 +38,12 @@ class Permits {
 
   struct Job {
     int partitions = 0;
-    uint64_t turn = 0;  // number of its last turn
+    uint64_t turn = 0;  // number of the job's last turn
   };
 
   void GrantLocked() REQUIRES(mu_);  // hands out free permits
-  // Removes and returns the next permit to grant: among the permits of the job whose last turn was
-  // the earliest, the one that has waited longest. REQUIRES: a permit is waiting.
+  // Removes and returns the next Permit to grant: of the job whose last turn was the earliest, the
+  // Permit that has waited longest. REQUIRES: a Permit is waiting.
   Permit* TakeNextLocked() REQUIRES(mu_);
 
   const int count_;
@@ -57,9 +57,9 @@ class Permits {
   uint64_t turns_ GUARDED_BY(mu_) = 0;
 };
 
-// One partition's claim on a permit. Call Take() once, then Pause() and Resume() around each wait;
-// destroying it returns the permit. Thread-safe, since a partition that reads ahead waits for
-// splits on a thread of its own.
+// One partition's claim on a permit. Call Take() once, then Pause() and Resume() around each wait.
+// The destructor returns the permit. Thread-safe, because a partition that reads ahead waits for
+// splits on another thread.
 class Permit {
  public:
   Permit(Permits& permits, JobId job);
@@ -67,23 +67,25 @@ class Permit {
   Permit(const Permit&) = delete;
   Permit& operator=(const Permit&) = delete;
 
-  // Waits for a permit. False once cancelled.
+  // Waits for a permit. Returns false once cancelled.
   bool Take();
   // Gives the permit to others until Resume() has been called as often as Pause().
   void Pause();
-  // Waits for the permit again, unless another thread of this partition is still in a pause. False
-  // once cancelled.
+  // Waits for the permit again, unless another thread of this partition is still in a pause.
+  // Returns false once cancelled.
   bool Resume();
-  // Call it between elements. Returns true if others wait and the permit was held for a slice.
+  // Call this between elements. Returns true if other partitions wait and the permit was held for a
+  // slice.
   bool ShouldYield() const;
-  // Gives the permit to a waiting partition, and waits for the next turn. False once cancelled.
-  // REQUIRES: called by the thread that took it.
+  // Gives the permit to a waiting partition, and waits for the next turn. Returns false once
+  // cancelled. REQUIRES: the calling thread took the permit.
   bool Yield();
-  // Gives up the permit and ends all waits, now and later. No stop token: it is also called at the
-  // end of a partition that nobody stopped.
+  // Gives up the permit and ends all present and later waits. Takes no stop token, because this is
+  // also called at the end of a partition that nobody stopped.
   void Cancel();
 
-  // Returns how long it has been held so far, without time in the queue or in pauses.
+  // Returns the time for which the permit has been held so far, without time in the queue or in
+  // pauses.
   std::chrono::nanoseconds held() const;
 
  private:
@@ -98,12 +100,12 @@ class Permit {
   bool cancelled_ GUARDED_BY(&Permits::mu_) = false;
   int pauses_ GUARDED_BY(&Permits::mu_) = 0;
   Clock::time_point held_since_ GUARDED_BY(&Permits::mu_);          // while held_
-  std::chrono::nanoseconds held_for_ GUARDED_BY(&Permits::mu_){0};  // before held_since_
+  std::chrono::nanoseconds held_for_ GUARDED_BY(&Permits::mu_){0};  // in total before held_since_
 
   friend class Permits;
 };
 
-// Pauses the permit during its lifetime. nullptr: does nothing.
+// Pauses `permit` while this object exists. nullptr: does nothing.
 class PermitPause {
  public:
   explicit PermitPause(Permit* permit) : permit_(permit) {

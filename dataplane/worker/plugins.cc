@@ -21,7 +21,7 @@ path Resolved(const std::string& name) {
   return error ? path(name) : resolved;
 }
 
-// Returns true if `file` is `place` or is inside it, at any depth.
+// Returns true if `file` is `place`, or is inside the folder `place`, at any depth.
 bool LiesIn(const path& file, const path& place) {
   return std::mismatch(place.begin(), place.end(), file.begin(), file.end()).first == place.end();
 }
@@ -41,7 +41,7 @@ absl::Status LoadPlugins(const std::vector<std::string>& paths,
           "the plug-in ", file.string(), " is not one of those that the worker's setting ",
           "plugin-allow permits: ", absl::StrJoin(allowed, ", ")));
     }
-    // Passes the whole path, because a bare name would be searched for elsewhere.
+    // Passes the whole path, because the loader would search other folders for a bare name.
     RETURN_IF_ERROR(LoadPlugin(file.string()));
   }
   return absl::OkStatus();

@@ -10,8 +10,8 @@
 namespace penstock::worker {
 
 // Loads the plug-ins in order. `allowed` lists libraries, and folders whose contents are all
-// allowed. A library elsewhere (after following links) gives PermissionDenied and is not opened. If
-// `allowed` is empty, all are allowed. Other errors are those of LoadPlugin.
+// allowed; if `allowed` is empty, every library is. Links are followed first. For a library that is
+// not allowed, returns PermissionDenied without opening it. Other errors are those of LoadPlugin().
 absl::Status LoadPlugins(const std::vector<std::string>& paths,
                          const std::vector<std::string>& allowed);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a worker gives to elements that several readers on its host read in place:
-// elements of shared windows and of consumer groups.
+// The amount of memory that a worker gives to elements that several readers on its host read in
+// place: elements of shared windows and of consumer groups.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,16 @@
 namespace penstock::worker {
 
 struct SharedSlots {
-  // The limit in bytes of such elements that one reader may have, queued and lent; beyond it, the
-  // reader gets copies.
+  // The maximum number of bytes of such elements that one reader may have, queued and lent. Above
+  // this limit, the reader gets copies.
   int64_t max_loan_bytes = int64_t{256} << 20;
-  // The size of one iteration's segments. If there is no room for an element, it is kept elsewhere,
-  // and each reader gets a copy. 0: room for the elements that the iteration keeps and for the
-  // loans of eight readers.
+  // The total size of one iteration's segments in bytes. An element for which the segments have no
+  // space is kept elsewhere, and each reader gets a copy. 0: enough for the elements that the
+  // iteration keeps and for the loans of eight readers.
   int64_t pool_bytes = 0;
 
-  // `kept_bytes`: the bytes of elements that are kept whether or not they are read; 0: none are.
+  // `kept_bytes`: the size of the elements that are kept whether or not they are being read; 0: no
+  // element is.
   SharedPool::Options PoolFor(int64_t kept_bytes) const {
     constexpr int64_t kReaders = 8;
     const int64_t loan = kept_bytes > 0 ? std::min(max_loan_bytes, kept_bytes) : max_loan_bytes;

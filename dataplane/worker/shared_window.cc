@@ -37,7 +37,7 @@ class SharedWindow::Producer final : public PartitionSink {
         "cross-trainer caching requires an infinite dataset, but ", ToString(of_.partition),
         " ended after ", elements, " elements; put .Repeat() at its end"));
   }
-  Index elements() const override { return 0; }  // it does not end
+  Index elements() const override { return 0; }  // a shared window has no end
   void Linger() override {}
   std::shared_ptr<Pool> SlotsFor(Index) override { return window_->BestPool(); }
   void Produces(Index) override {}
@@ -85,11 +85,11 @@ class SharedWindow::Link final : public transfer::SendEvents,
   const std::shared_ptr<transfer::SendLink> send;
   const std::string trainer;
   const control::Reader reader;
-  const bool on_this_host;  // the client maps segments
+  const bool on_this_host;  // the client can map segments
 
   bool closing GUARDED_BY(&SharedWindow::mu_) = false;  // sends nothing more
   bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed was called
-  // The thread is inside Send(). Events wait until it has recorded the sending.
+  // The window's thread is inside Send(). Events wait until that thread has recorded the sending.
   bool sending GUARDED_BY(&SharedWindow::mu_) = false;
   bool out_of_credit GUARDED_BY(&SharedWindow::mu_) = false;  // had no credit when last tried
   bool unflushed GUARDED_BY(&SharedWindow::mu_) = false;  // something was sent since the last flush
@@ -109,7 +109,7 @@ absl::StatusOr<std::shared_ptr<SharedWindow>> SharedWindow::Start(IterationId it
   std::shared_ptr<SharedWindow> window(
       new SharedWindow(iteration, std::move(token), max_bytes, slots));
   ASSIGN_OR_RETURN(Thread thread, StartThread(ToString(iteration), [window] { window->Serve(); }));
-  thread.detach();  // CloseLinks() waits for its end
+  thread.detach();  // CloseLinks() waits for the thread's end
   return window;
 }
 
@@ -156,7 +156,8 @@ Element SharedWindow::Placed(Element element) const {
 
 absl::Status SharedWindow::Add(Producer& producer, transfer::Sent sent) {
   if (sent.element) sent.element = Placed(std::move(sent.element));
-  // These are destroyed, and the permit is waited for, only outside the lock.
+  // Declared before the lock, so that the entries are destroyed, and the permit is waited for,
+  // outside the lock.
   std::vector<Entry> fallen;
   std::optional<PermitPause> pause;
   MutexLock lock(mu_);
@@ -209,8 +210,8 @@ void SharedWindow::Insert(transfer::Sent sent, std::vector<Entry>& fallen) {
   if (!fallen.empty()) ForgetTrainersGone();
 }
 
-// Forgets trainers without links whose position has fallen out of the window. If they come back as
-// new trainers, they begin at the same element.
+// Forgets trainers without links whose position has fallen out of the window. Such a trainer loses
+// nothing: if it comes back, it begins with the oldest element, as a new trainer does.
 void SharedWindow::ForgetTrainersGone() {
   std::erase_if(trainers_, [this](const auto& entry) REQUIRES(mu_) {
     return entry.second.links == 0 && entry.second.next < first_;
@@ -306,7 +307,7 @@ void SharedWindow::SendOn(const LinkPtr& link) {
     link->unflushed = true;
     CountSent(bytes);
   } else if (absl::IsInvalidArgument(status) && pending.position >= 0) {
-    // This protocol cannot carry the element; the trainer gets the error.
+    // The protocol cannot carry the element, so the trainer gets the error.
     trainer.errors.emplace_front(pending.sent.identity, status);
   } else {
     if (pending.position >= 0) {

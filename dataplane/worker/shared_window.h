@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cross-trainer cache: a window that slides over what the partitions of an iteration produce
-// here. Every trainer reads it in order, at its own pace.
+// The cross-trainer cache: a window that slides over the elements that an iteration's partitions
+// produce on this worker. Every trainer reads the window in order, at its own pace.
 //
-// An element is prepared when a trainer asks for more than the window holds. The window has it
-// once, read-only, for all trainers. It is in a segment of this worker while any trainer reads in
-// place (shm). The oldest elements fall out when the window exceeds its size in bytes. A slower
-// trainer then continues with the oldest remaining element, and the elements that it missed are
-// counted. A new trainer also begins with the oldest element. No trainer waits for another, and no
-// element is delivered again, except those that a broken link leaves in doubt. An error is sent
-// only to the trainer whose request it answers, and is not kept.
+// An element is prepared when a trainer asks for more than the window holds. The window has each
+// element once, read-only, for all trainers; the element is in a segment of this worker while any
+// trainer reads in place (shm). The oldest elements fall out when the window exceeds its size in
+// bytes. A trainer that had not read them then continues with the oldest remaining element, and its
+// missed elements are counted. A new trainer also begins with the oldest element. No trainer waits
+// for another, and no element is delivered again, except elements that a broken link leaves in
+// doubt. An error is sent only to the trainer whose request it answers, and is not kept.
 //
-// Threads: one lock, and one thread that sends on all links. No method of a link is called under
-// the lock.
+// Threads: there is one lock, and one thread, which sends on all links. No method of a link is
+// called under the lock.
 #pragma once
 
 #include <cstdint>
@@ -33,25 +33,26 @@ namespace penstock::worker {
 
 class SharedWindow final : public IterationSink, public std::enable_shared_from_this<SharedWindow> {
  public:
-  // Its thread ends when the window is retired or its links are closed; one of the two must happen.
-  // `max_bytes`: the limit for all elements in the window. ResourceExhausted if the process gets no
-  // thread.
+  // Starts the window's thread, which runs until RetireIfIdle() has returned true or CloseLinks()
+  // is called; the owner must see to one of these. `max_bytes`: the limit for all elements in the
+  // window. ResourceExhausted if the process gets no thread.
   static absl::StatusOr<std::shared_ptr<SharedWindow>> Start(IterationId iteration,
                                                              std::string token, int64_t max_bytes,
                                                              const SharedSlots& slots = {});
 
-  // Same as for every sink, and InvalidArgument for a token that names no trainer
-  // (trainer_token.h). Links of one trainer share its place in the window.
+  // Same as for every sink, but also returns InvalidArgument for a token that names no trainer
+  // (trainer_token.h). All links of a trainer share the trainer's place in the window.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) override;
   std::shared_ptr<PartitionSink> Open(const PartitionSinkOptions& options) override;
   void Close(PartitionSink& sink) override;
-  void Flush() override {}  // its own thread does that
-  // Waits until nothing more is sent.
+  void Flush() override {}  // the window's thread flushes
+  // Also waits until the window's thread has ended.
   void CloseLinks(const absl::Status& reason) override;
   bool RetireIfIdle() override;
 
-  // Returns how many elements a trainer has missed since its first link; 0 for an unknown one.
+  // Returns the number of elements that a trainer has missed since its first link; 0 for an unknown
+  // trainer.
   int64_t skipped(const std::string& trainer) const;
 
  private:
@@ -67,12 +68,12 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   };
   struct Trainer {
     Position next = 0;
-    std::set<Position> again;  // were not sent, or not received
-    // Elements sent on links that broke, by client, because only that client can report whether
-    // they were received.
+    std::set<Position> again;  // not sent, or not received
+    // Elements sent on links that broke, by client, because only the client can report whether the
+    // elements were received.
     std::map<control::Reader, std::set<Position>> in_doubt;
-    std::deque<transfer::Sent> errors;  // the answers to its requests
-    Position asked_for = -1;            // a missing element that it asked for
+    std::deque<transfer::Sent> errors;  // answers to the trainer's requests
+    Position asked_for = -1;            // the missing element that the trainer asked for
     int64_t skipped = 0;
     int links = 0;
   };
@@ -85,12 +86,14 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   SharedWindow(IterationId iteration, std::string token, int64_t max_bytes,
                const SharedSlots& slots);
 
-  // Returns the best pool for making elements for the current trainers; nullptr: any pool.
+  // Returns the best pool for elements for the current trainers; nullptr: any pool.
   std::shared_ptr<Pool> BestPool() const;
-  // Returns `element`, or one copy for all trainers in memory where they can read it in place.
+  // Returns `element`, or one copy of it for all trainers, in memory where they can read the copy
+  // in place.
   Element Placed(Element element) const;
 
-  // Called by the producers. Waits until a trainer asks for an element.
+  // Waits until a trainer asks for an element, then adds `sent` to the window. Called by the
+  // producers.
   absl::Status Add(Producer& producer, transfer::Sent sent);
   void Insert(transfer::Sent sent, std::vector<Entry>& fallen) REQUIRES(mu_);
   void ForgetTrainersGone() REQUIRES(mu_);
@@ -98,7 +101,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   // The body of the thread.
   void Serve();
   LinkPtr Pick() REQUIRES(mu_);  // returns a link that has an item to send or may ask for more
-  // These release the lock while they call the link.
+  // SendOn(), AskFor() and FlushOne() release the lock while they call the link.
   void SendOn(const LinkPtr& link) REQUIRES(mu_);
   void AskFor(const LinkPtr& link) REQUIRES(mu_);
   bool FlushOne() REQUIRES(mu_);
@@ -111,7 +114,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   void OnClosed(const LinkPtr& link);
   void Confirm(Link& link) REQUIRES(mu_);
   void Break(const LinkPtr& link) REQUIRES(mu_);
-  // Marks the elements of `positions` that the hello does not name, so that they are sent again.
+  // Marks the elements of `positions` that `hello` does not name, so that they are sent again.
   void Settle(Trainer& trainer, const std::set<Position>& positions, const transfer::Hello& hello)
       REQUIRES(mu_);
 

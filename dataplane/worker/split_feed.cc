@@ -9,8 +9,9 @@
 namespace penstock::worker {
 namespace {
 
-// How far ahead to ask for splits: many times the dispatcher's response time, yet short enough for
-// others to wait that long for a slow worker at the end of an epoch.
+// The time for which the splits asked for should last. It is many times the dispatcher's response
+// time, yet short enough that other workers can wait that long for a slow worker at the end of an
+// epoch.
 constexpr absl::Duration kAhead = absl::Milliseconds(100);
 // The maximum number of splits per request; the dispatcher gives fewer if few are left.
 constexpr int32_t kMostWanted = 16;
@@ -55,7 +56,8 @@ absl::StatusOr<std::optional<int64_t>> PartitionSplits::Get(int provider, int64_
   bool waits = false;
   absl::StatusOr<std::optional<int64_t>> answer = std::nullopt;
   while (!TryGetLocked(provider, repetition, ordinal, answer)) {
-    // Checks again after each call without the lock, because the answer may have arrived.
+    // Checks again after each call made without the lock, because the answer may have arrived in
+    // the meantime.
     List& list = lists_[{provider, repetition}];
     if (std::optional<int64_t> question = QuestionAfter(list, ordinal, /*needed=*/true)) {
       const int32_t wanted = list.wanted;

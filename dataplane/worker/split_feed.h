@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The splits of one partition under one placement: those in its assignment, which were journaled
-// earlier, and those that the dispatcher hands out later.
+// The splits of one partition under one placement: the splits in its assignment, which were
+// journaled earlier, and the splits that the dispatcher hands out later.
 #pragma once
 
 #include <cstdint>
@@ -21,36 +21,36 @@
 
 namespace penstock::worker {
 
-// Asks the dispatcher for splits when fewer than half of the last run are left, so that a partition
-// rarely waits for them. It asks for as many as it uses in a tenth of a second, so that a slow
-// worker holds no splits that others could have begun. If splits come one at a time, it asks for
-// the next one when it needs it. Thread-safe.
+// Asks the dispatcher for splits when fewer than half of the last run are left, so that the
+// partition rarely waits for splits. Asks for the number of splits that the partition uses in a
+// tenth of a second, so that a slow worker holds no splits that other workers could have begun. If
+// splits come one at a time, asks for each split when it is needed. Thread-safe.
 class PartitionSplits final : public SplitFeed {
  public:
-  // Asks for `wanted` more splits, from `first_ordinal` on; the answer comes later, through
-  // Append(). Called without locks, from the thread in Get(), Append() or AskAgain(); must not
-  // wait.
+  // Asks for `wanted` more splits, from `first_ordinal` on. The answer comes later, through
+  // Append(). Called without locks, on the thread that is in Get(), Append() or AskAgain(). Must
+  // not wait.
   using Ask =
       std::function<void(int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted)>;
-  // Called when Get() begins (true) and stops (false) waiting.
+  // Called when Get() begins to wait (true) and when it stops waiting (false).
   using Waiting = std::function<void(bool begins)>;
 
   PartitionSplits(std::vector<control::SplitRun> given, Ask ask, Waiting waiting,
                   std::function<absl::Time()> now);
 
-  // NotFound for an ordinal below those that the assignment kept; Cancelled after Cancel().
+  // NotFound for an ordinal below the first that the assignment kept; Cancelled after Cancel().
   absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                              int64_t ordinal) override;
 
   // Adds the dispatcher's answer. Splits that are already known are not added again. A run that
   // leaves a gap is dropped and asked for again.
   void Append(const control::SplitRun& run);
-  // Forgets the splits before these; Get() will no longer ask for them.
+  // Forgets the splits before the marks in `needed`, for which Get() will not be called again.
   void Forget(absl::Span<const control::SplitMark> needed);
   // Repeats the unanswered questions, because the session was renewed.
   void AskAgain();
-  // Makes every waiting or later Get() return Cancelled. No stop token: it is also called at the
-  // end of a partition that nobody stopped.
+  // Makes every waiting or later Get() return Cancelled. Takes no stop token, because this is also
+  // called at the end of a partition that nobody stopped.
   void Cancel();
 
  private:
@@ -62,7 +62,8 @@ class PartitionSplits final : public SplitFeed {
     bool no_more = false;
     bool asked = false;
     int32_t wanted = 1;  // number of splits in the last request
-    // When it began to use the splits from `paced_from` on; it has not waited since.
+    // When the partition began to use the splits from `paced_from` on. It has not waited for splits
+    // since.
     int64_t paced_from = 0;
     absl::Time paced_since;
     int64_t end() const { return first + static_cast<int64_t>(numbers.size()); }
@@ -71,11 +72,11 @@ class PartitionSplits final : public SplitFeed {
   // Returns false if the answer is not known yet.
   bool TryGetLocked(int provider, int64_t repetition, int64_t ordinal,
                     absl::StatusOr<std::optional<int64_t>>& answer) REQUIRES(mu_);
-  // Returns the ordinal to ask for, now that `ordinal` is wanted (`needed`) or read, and marks the
-  // list as asked; nullopt if there is no need to ask.
+  // Returns the first ordinal to ask for, now that `ordinal` is needed (`needed`) or was read, and
+  // marks the list as asked; nullopt if there is no need to ask.
   std::optional<int64_t> QuestionAfter(List& list, int64_t ordinal, bool needed) REQUIRES(mu_);
   void PaceFrom(List& list, int64_t ordinal) REQUIRES(mu_);
-  bool AppendLocked(const control::SplitRun& run) REQUIRES(mu_);  // false: a gap
+  bool AppendLocked(const control::SplitRun& run) REQUIRES(mu_);  // false: it leaves a gap
 
   const Ask ask_;
   const Waiting waiting_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All work of a worker: the partitions placed here, by iteration, and the clients'
-// links to them. Executes the dispatcher's orders; does not depend on RPC.
+// All work of a worker: the partitions placed on this worker, by iteration, and the clients' links
+// to the iterations. Executes the dispatcher's orders; does not depend on RPC.
 #pragma once
 
 #include <map>
@@ -26,22 +26,22 @@ namespace penstock::worker {
 class Tasks {
  public:
   explicit Tasks(std::shared_ptr<WorkerContext> context) : context_(std::move(context)) {}
-  ~Tasks();  // Stop() without waiting
+  ~Tasks();  // same as Stop(), but does not wait
 
-  // --- Orders ---------------------------------------------------------------------
-  // Each order may arrive twice. An order with a lower placement than the current one is ignored.
-  // An iteration with a different token belongs to a different dispatcher, so the local iteration
-  // with the same number ends.
+  // --- Orders --------------------------------------------------------------------- Each order may
+  // arrive twice. An order with a placement below the current one is ignored. If an order's token
+  // differs from the token of the local iteration with that number, the order is from another
+  // dispatcher, so the local iteration ends.
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
   void Do(const control::Unassign& order);
   void Do(const control::AllowRows& order);
   void Do(const control::Splits& answer);
-  // Repeats the messages that may have been lost with the old stream, after the dispatcher has
-  // welcomed the worker on a new one.
+  // Sends the messages again that may have been lost with the old stream. Call this after the
+  // dispatcher has welcomed the worker on a new stream.
   void SayAgain();
-  // Drops all work, because the dispatcher that assigned it is gone: partitions end, and
+  // Drops all work, because the dispatcher that assigned the work is gone: partitions end, and
   // links close with `reason`.
   void Drop(const absl::Status& reason);
 
@@ -52,17 +52,17 @@ class Tasks {
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 
-  // Releases everything that has ended since the last order. An iteration is kept until its last
-  // partition's thread and its last link are gone. Call it regularly.
+  // Releases partitions and iterations that have ended since the last order. An iteration is kept
+  // until its last partition's thread and its last link are gone. Call this regularly.
   void ForgetIdle();
 
   std::vector<control::PlacedPartition> held() const;
-  // Returns the work of the partitions that are here, by iteration.
+  // Returns the work of the partitions placed on this worker, by iteration.
   std::vector<control::IterationWork> Work() const;
   int size() const;  // partitions
 
   // Ends all partitions and closes all links. DeadlineExceeded if a runner is still inside a
-  // function of the dataset at `deadline`; it ends in the background.
+  // function of the dataset at `deadline`; this runner ends in the background.
   absl::Status Stop(absl::Time deadline);
 
  private:

@@ -13,16 +13,16 @@
 
 namespace penstock::worker {
 
-// Forwards to `files`, which must outlive it; it must outlive the files that it opens. Another
-// replay meets different transient errors, or none. So the effect of such an error on a dataset (an
-// error in place of an element, a missing file, an order drawn over the remaining files) must not
-// take an index.
+// Forwards to `files`, which must outlive this object. This object must outlive the files that it
+// opens. Transient errors differ from one replay to the next. So the effect of such an error on a
+// dataset (an error in place of an element, a missing file, an order drawn over the remaining
+// files) must not take an index.
 class WatchedFiles final : public Files {
  public:
   explicit WatchedFiles(Files& files) : files_(files) {}
 
-  // Returns the first transient error. OK if there is none yet; then no element that was made so
-  // far depends on one. Any thread.
+  // Returns the first transient error. If this returns OK, no element made so far depends on a
+  // transient error. Any thread.
   absl::Status error() const;
 
   using Files::Glob;
@@ -38,7 +38,7 @@ class WatchedFiles final : public Files {
   void See(const absl::Status& status);
 
   Files& files_;
-  std::atomic<bool> failed_ = false;  // set before any caller gets the error
+  std::atomic<bool> failed_ = false;  // true before any caller gets the error
   mutable Mutex mu_;
   absl::Status error_ GUARDED_BY(mu_);
 };

@@ -24,18 +24,18 @@ namespace penstock::worker {
 struct WorkerContextOptions {
   int permits = 1;
   int threads = 0;                   // threads of parallel nodes; 0: one per core
-  int64_t budget_bytes = 256 << 20;  // for elements in transit to clients
+  int64_t budget_bytes = 256 << 20;  // for all elements in transit to clients
   int64_t ram_budget_bytes = 0;      // for read-ahead (read_ahead.h); 0: the process's limit
   int64_t window_bytes = 256 << 20;  // for each window that trainers share
   SharedSlots shared_slots;
   std::shared_ptr<PythonHost> python;  // nullptr: the process's own
   Files* files = nullptr;              // the files that datasets read; nullptr: DefaultFiles()
   DatasetCache::Fetch fetch;
-  std::function<absl::Time()> now;  // for bookmarks
+  std::function<absl::Time()> now;  // the clock by which bookmarks are due
 };
 
-// Thread-safe. Every runner shares it, so that a runner that cannot be interrupted (a user's
-// function that does not return) may end after the worker does.
+// Thread-safe. Every runner shares the ownership, so that a runner that cannot be interrupted,
+// because a user's function does not return, may end after the worker.
 class WorkerContext {
  public:
   // Sends a message to the dispatcher; must not wait.
@@ -65,10 +65,10 @@ class WorkerContext {
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;
-  std::optional<ReadAheadBudget> read_ahead;  // constant except for its contents
+  std::optional<ReadAheadBudget> read_ahead;  // never replaced; its contents change
 
-  // Sets the function that Say() calls from now on; nullptr: none. After this returns, the previous
-  // function is no longer called.
+  // Sets the function that Say() calls from now on; nullptr: none. Once this has returned, the
+  // previous function is no longer called.
   void SetReporter(Reporter reporter) {
     MutexLock lock(mu_);
     reporter_ = std::move(reporter);

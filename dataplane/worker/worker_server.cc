@@ -41,7 +41,7 @@ namespace penstock::worker {
 namespace {
 
 constexpr absl::Duration kStopBound = absl::Seconds(5);
-constexpr char kGrpc[] = "grpc";  // always offered: it works where nothing else does
+constexpr char kGrpc[] = "grpc";  // always offered, because it works everywhere
 constexpr char kGrpcs[] = "grpcs://";
 constexpr char kTcp[] = "tcp";
 
@@ -113,7 +113,7 @@ absl::StatusOr<std::shared_ptr<PythonHost>> PythonFor(const WorkerConfig& config
        .allowed = config.python_allow});
 }
 
-// Returns true if ListenToAll() or ListenToNamed() would offer ucx, where it can run.
+// Returns true if ListenToAll() or ListenToNamed() would offer ucx, provided that ucx can run.
 bool OffersUcx(const WorkerConfig& config) {
   const std::string& named = config.data_transfer_protocol;
   if (named.empty() || named == "auto") return config.tls.certificate.empty();
@@ -132,7 +132,7 @@ bool StaysOnTheHost(const std::string& protocol) {
   return protocol == "local" || protocol == "shm";
 }
 
-// Returns the address that clients get for the bound port.
+// Returns the address under which clients reach the bound port.
 std::string AddressFor(const WorkerConfig& config, int port) {
   if (!config.worker_address.empty())
     return absl::StrReplaceAll(config.worker_address, {{"%port%", absl::StrCat(port)}});
@@ -144,7 +144,7 @@ std::string AddressFor(const WorkerConfig& config, int port) {
   return control::JoinHostPort(host, port);
 }
 
-// Returns that address for the protocol that has its own port.
+// Returns the address under which clients reach the port of a protocol that has a port of its own.
 std::string DataAddressFor(const WorkerConfig& config, int port) {
   if (config.data_transfer_address.empty()) return AddressFor(config, port);
   return absl::StrReplaceAll(config.data_transfer_address, {{"%dts_port%", absl::StrCat(port)}});
@@ -190,7 +190,7 @@ class Server final : public WorkerServer {
   std::vector<std::unique_ptr<transfer::Listener>> listeners_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<PageServer> status_server_;
-  Mutex stop_mu_;  // one Stop() at a time
+  Mutex stop_mu_;  // held by Stop(), so that one runs at a time
   bool stopped_ GUARDED_BY(stop_mu_) = false;
 };
 
@@ -218,7 +218,7 @@ absl::Status Server::Open() {
           [stub = stub_.get()](std::string_view id, uint64_t edition) {
             return stub->GetDataset(id, edition, control::CallOptions());
           },
-      // Bookmarks are due by this clock, which cannot be set.
+      // Bookmarks are due by this clock, because it never jumps when the time of day is set.
       .now =
           [] {
             return absl::UnixEpoch() + absl::FromChrono(SteadyClock::now().time_since_epoch());
@@ -365,12 +365,12 @@ std::string Server::StatusPage() const {
 void Server::Stop() {
   MutexLock lock(stop_mu_);
   if (std::exchange(stopped_, true)) return;
-  status_server_.reset();  // its page shows what is destroyed next
+  status_server_.reset();  // its page reads objects that are destroyed next
   Sleep(config_.shutdown_quiet_period);
   if (agent_ != nullptr) agent_->Stop();
   if (stub_ != nullptr) stub_->Stop();
   if (tasks_ != nullptr) tasks_->Stop(BootTime() + kStopBound).IgnoreError();
-  if (python_ != nullptr) python_->Stop();  // nobody needs the results of its calls
+  if (python_ != nullptr) python_->Stop();  // no thread needs results of its calls any more
   listeners_.clear();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which received elements are returned, for reads without a fixed order (for those
-// with one: ordered_merge.h).
+// The order in which received elements are returned, in reads without a fixed order. The fixed
+// order is in ordered_merge.h.
 #pragma once
 
 #include <cstddef>

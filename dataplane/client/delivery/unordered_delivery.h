@@ -46,7 +46,7 @@ class SharedDelivery final : public UnorderedDelivery {
 };
 
 // Elements come from windows that trainers share (cross_trainer_cache). Some elements may be
-// missing and others repeated, so no record of them is kept.
+// missing and others repeated. No record of the elements is kept.
 class CachedDelivery final : public UnorderedDelivery {
  public:
   explicit CachedDelivery(const Parts& parts) : UnorderedDelivery(parts) {}

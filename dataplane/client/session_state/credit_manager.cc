@@ -19,9 +19,8 @@ constexpr int64_t kAutoMost = 16'384;
 // The number of bytes of elements that one grant asks for, if the window allows this many. A
 // message that asks for fewer bytes costs more than it gains.
 constexpr int64_t kPortionBytes = 256 << 10;
-// A worker that returns its credits unused is passed over for 2, 4, … 32 grants (this power of two)
-// if another worker can be asked. Without this, a credit would go to that worker and back for each
-// element.
+// A worker that returns its credits unused is passed over for 2, 4, … 32 grants if another worker
+// can be asked. Without this, a credit would go to that worker and back for each element.
 constexpr int kMostGaveBack = 5;
 
 }  // namespace

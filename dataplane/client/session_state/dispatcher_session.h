@@ -40,8 +40,8 @@ class DispatcherSession {
   void OnLost() { welcomed_ = false; }
   void OnLeft() { left_ = true; }
   void OnOver(absl::Status reason);
-  // Makes the agent open a new stream. For a dispatcher that was away, if the session still has a
-  // report or a commit to send.
+  // Makes the agent open a new stream. Call this if the dispatcher was away and the session still
+  // owes it a report or a commit.
   void ReopenSoon() { reopens_ = true; }
   bool TakeReopens() { return std::exchange(reopens_, false); }
 

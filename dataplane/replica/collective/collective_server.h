@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matches the calls of all ranks of a host communicator.
+// Matches the calls of all ranks of host communicators.
 #pragma once
 
 #include <cstdint>
@@ -39,32 +39,33 @@ struct RankResult {
   friend bool operator==(const RankResult&, const RankResult&) = default;
 };
 
-// A message to a rank about a communicator: the result of its oldest unanswered call, or the
+// A message to a rank about a communicator: the result of the rank's oldest unanswered call, or the
 // communicator's end.
 struct RankEvent {
   uint64_t communicator = 0;
   absl::StatusOr<RankResult> result;
 };
 
-// Matches the calls of one communicator by their order. One thread at a time.
+// Matches the calls on one communicator by their order. One thread at a time.
 class CallMatcher {
  public:
   explicit CallMatcher(int ranks) : waiting_(static_cast<size_t>(ranks)) {}
 
-  // Adds a call. Once all ranks have made their call at one position of the order, returns these
-  // calls, by rank. FailedPrecondition, naming two ranks, if their calls do not match.
+  // Adds a call. Once all ranks have made their call at the same position in the order, returns
+  // these calls, by rank. FailedPrecondition naming two ranks whose calls do not match.
   absl::StatusOr<std::optional<std::vector<RankCall>>> Add(int rank, RankCall call);
 
  private:
   std::vector<std::deque<RankCall>> waiting_;
-  int64_t place_ = 0;  // position of the oldest waiting calls in the order
+  int64_t place_ = 0;  // the position in the order of the oldest waiting calls
 };
 
-// All communicators of one set of ranks: number 0 has all ranks, splits have other numbers. Any
-// thread.
+// All communicators of one set of ranks: number 0 has all ranks; communicators made by Split() have
+// other numbers. Any thread.
 class CollectiveServer {
  public:
-  // Called once per event, in order, under the server's lock; must not call the server.
+  // Called once per event, in the order of events, under the server's lock; must not call the
+  // server.
   using EventCallback = std::function<void(const RankEvent&)>;
   explicit CollectiveServer(std::vector<EventCallback> ranks);
 
@@ -72,7 +73,7 @@ class CollectiveServer {
   // because the rank has been notified of the end.
   void Call(int rank, uint64_t communicator, RankCall call);
   void End(int rank, uint64_t communicator, const absl::Status& why);
-  // Ends all communicators that contain the rank. The rank gets no more events.
+  // Ends all communicators that contain the rank. Afterwards the rank gets no more events.
   void Lose(int rank, const absl::Status& why);
 
  private:

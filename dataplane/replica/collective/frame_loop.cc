@@ -107,7 +107,7 @@ void FrameLoop::Run() {
   while (true) {
     const Clock::time_point now = Clock::now();
     if (now >= next_beat) {
-      // Time during which this process did not run does not count as silence of its peers.
+      // Time during which this process did not run does not count as its peers' silence.
       if (const auto late = now - next_beat; late > kBeat)
         for (Peer& peer : peers_) peer.heard += late;
       Beat();
@@ -243,7 +243,7 @@ absl::StatusOr<std::string> ReceiveFrame(const Socket& socket, uint32_t most_byt
     if (!WaitFor(socket, POLLIN, deadline))
       return absl::DeadlineExceededError("the peer sends nothing");
     char bytes[4096];
-    // Does not read beyond the frame: the bytes after it are for the loop.
+    // Does not read beyond the frame, because the bytes that follow are for the loop.
     const ssize_t got = ::recv(socket.fd(), bytes, std::min(sizeof(bytes), wanted - in.size()), 0);
     if (got == 0) return absl::UnavailableError("its connection was closed");
     if (got < 0 && !Later(errno)) return BrokenBy("its connection", errno);

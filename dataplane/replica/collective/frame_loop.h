@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames to and from other processes over TCP, all on one thread. A frame is a 4-byte length,
-// little endian, followed by that many bytes. An empty frame only reports that its sender is alive.
+// Sends and receives frames over TCP to and from other processes, all on one thread. A frame is a
+// 4-byte length, little endian, followed by that number of bytes. An empty frame reports only that
+// its sender is alive.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,7 @@ inline constexpr uint32_t kMostFrameBytes = 1u << 30;
 
 class FrameLoop {
  public:
-  // Called on the loop's thread. After on_gone() there are no more events for that peer.
+  // Called on the loop's thread. After on_gone(), a peer has no more events.
   struct Events {
     std::function<void(size_t peer, std::string_view frame)> on_frame;
     std::function<void(size_t peer, const absl::Status& why)> on_gone;
@@ -35,8 +36,8 @@ class FrameLoop {
                                                           std::chrono::milliseconds silence,
                                                           Events events);
   ~FrameLoop() { Stop(); }
-  // Sends the remaining bytes, for at most a second, then closes the connections. No event is
-  // called after it returns. Must not be called on the loop's thread.
+  // Spends at most a second on sending the remaining bytes, then closes the connections. No event
+  // is called after Stop() has returned. Must not be called on the loop's thread.
   void Stop();
 
   // Any thread. Frames to a peer that is gone are dropped. REQUIRES: 0 < size ≤ kMostFrameBytes.
@@ -45,10 +46,10 @@ class FrameLoop {
  private:
   using Clock = SteadyClock;
   struct Peer {
-    transfer::tcp::Socket socket;  // none: gone
+    transfer::tcp::Socket socket;  // none if the peer is gone
     std::string in;
     std::string out;  // guarded by mu_
-    size_t sent = 0;  // bytes of `out`; guarded by mu_
+    size_t sent = 0;  // bytes of `out` that were sent; guarded by mu_
     Clock::time_point heard;
   };
 
@@ -70,13 +71,13 @@ class FrameLoop {
   Thread thread_;
 };
 
-// Sends or receives one frame, before the loop exists. DeadlineExceeded after `deadline`.
+// Send or receive one frame before the loop exists. DeadlineExceeded after `deadline`.
 absl::Status SendFrame(const transfer::tcp::Socket& socket, std::string_view frame,
                        SteadyClock::time_point deadline);
 absl::StatusOr<std::string> ReceiveFrame(const transfer::tcp::Socket& socket, uint32_t most_bytes,
                                          SteadyClock::time_point deadline);
-// Waits until the socket can be read (or written), or until `deadline`; returns false at the
-// deadline.
+// Waits until the socket can be read or written, as `events` asks. Returns false if it cannot at
+// `deadline`.
 bool WaitFor(const transfer::tcp::Socket& socket, short events, SteadyClock::time_point deadline);
 
 }  // namespace penstock::replica

@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<int64_t>> HostCollective::Finish() {
 }
 
 void HostCollective::Abort(const absl::Status& why) {
-  inbox_->Push({number_, why});  // even if the server never answers
+  inbox_->Push({number_, why});  // takes effect even if the server never answers
   channel_->End(number_, why);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators of ranks on hosts, with NCCL's rules: for the threads of a process, as in tests,
-// and for the processes of a launch (rank_processes.h).
+// Communicators that need no GPU and follow NCCL's rules. The ranks are threads of one process, as
+// in tests, or the processes of a launch (rank_processes.h).
 #pragma once
 
 #include <cstddef>
@@ -30,14 +30,15 @@ class CollectiveChannel {
   virtual void End(uint64_t communicator, const absl::Status& why) = 0;
 };
 
-// A rank's events from the collective server that have not been taken yet. Any thread.
+// A rank's events from the collective server that Take() has not returned yet. Any thread.
 class Inbox {
  public:
   void Push(const RankEvent& event);
-  // Ends every communicator, including later ones.
+  // Ends every communicator, including communicators made later.
   void EndAll(const absl::Status& why);
 
-  // Returns the oldest result for `communicator`, once there is one, or the error that ended it.
+  // Waits for a result for `communicator` and returns the oldest one, or the error that ended the
+  // communicator.
   absl::StatusOr<RankResult> Take(uint64_t communicator);
   absl::Status EndOf(uint64_t communicator) const;  // OK: it has not ended
   // Drops the events of a communicator that is no longer used.
@@ -81,7 +82,7 @@ class HostCollective final : public Collective {
   int64_t started_ = 0;  // reductions that are not finished
 };
 
-// Makes communicators of `ranks` threads of this process, by rank.
+// Makes one communicator of `ranks` threads of this process. Returns its ends, by rank.
 std::vector<std::unique_ptr<Collective>> CollectiveOfThreads(int ranks);
 
 }  // namespace penstock::replica

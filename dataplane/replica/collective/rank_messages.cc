@@ -73,7 +73,7 @@ absl::Status Read(StateReader& reader, absl::Status& status) {
   return absl::OkStatus();
 }
 
-// Reads how many items follow, each of at least one byte.
+// Reads the number of items that follow, each of at least one byte.
 absl::StatusOr<uint64_t> ReadCount(StateReader& reader) {
   ASSIGN_OR_RETURN(const uint64_t count, reader.ReadUnsigned());
   if (count > reader.rest().size())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between the processes of a group and the collective server, encoded as a number for the
-// kind, followed by fields as state_bytes.h writes them. All processes must run the same release.
+// Messages between the processes of a group and the collective server. A message is encoded as a
+// number for its kind, followed by its fields as state_bytes.h writes them. All processes must run
+// the same release.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ struct RankHello {
   int64_t ranks = 0;
   friend bool operator==(const RankHello&, const RankHello&) = default;
 };
-// The server's answer: OK once all ranks are connected, otherwise the reason why they cannot be.
+// The server's answer: OK once all ranks are connected, otherwise the reason why the connection
+// failed.
 struct RankWelcome {
   absl::Status status;
   friend bool operator==(const RankWelcome&, const RankWelcome&) = default;

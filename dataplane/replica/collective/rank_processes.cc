@@ -55,7 +55,7 @@ class RootChannel final : public CollectiveChannel {
   }
   explicit RootChannel(size_t others) : server_(MakeCallbacks(others)) {}
   ~RootChannel() override {
-    if (loop_ != nullptr) loop_->Stop();  // its events use this object
+    if (loop_ != nullptr) loop_->Stop();  // the loop's events use this object
   }
 
   void Call(uint64_t communicator, RankCall call) override {
@@ -75,7 +75,7 @@ class RootChannel final : public CollectiveChannel {
         RankEventMessage event_message{.communicator = event.communicator,
                                        .end = event.result.status()};
         if (event.result.ok()) event_message.result = *event.result;
-        { MutexLock lock(starting_); }  // from then on loop_ is constant
+        { MutexLock lock(starting_); }  // from here on, loop_ is constant
         loop_->Send(peer, ToBytes(event_message));
       });
     }
@@ -106,7 +106,7 @@ class RootChannel final : public CollectiveChannel {
   std::unique_ptr<FrameLoop> loop_;
 };
 
-// The channel of any other rank: a connection to the collective server.
+// The channel of a rank other than 0: a connection to the collective server.
 class RemoteChannel final : public CollectiveChannel {
  public:
   static absl::StatusOr<std::shared_ptr<RemoteChannel>> Start(Socket server,
@@ -152,7 +152,8 @@ class RemoteChannel final : public CollectiveChannel {
   std::unique_ptr<FrameLoop> loop_;
 };
 
-// Returns the error of a rank that sent `hello`, given the ranks that are connected.
+// Returns the error for a rank that sent `hello`, given the ranks that are connected; OK for an
+// acceptable rank.
 absl::Status Check(const RankHello& hello, const RankProcesses& here,
                    const std::vector<Socket>& others) {
   if (hello.version != kRankMessagesVersion)
@@ -207,7 +208,7 @@ absl::StatusOr<std::vector<Socket>> AcceptAll(const RankProcesses& here, const H
     if (!socket) continue;
     const Clock::time_point by = std::min(deadline, Clock::now() + kGreetingTime);
     absl::StatusOr<std::string> frame = ReceiveFrame(socket, kMostGreetingBytes, by);
-    if (!frame.ok()) continue;  // not a rank
+    if (!frame.ok()) continue;  // the peer is not a rank
     absl::StatusOr<RankMessage> message = RankMessageOf(*frame);
     const RankHello* hello = message.ok() ? std::get_if<RankHello>(&*message) : nullptr;
     if (hello == nullptr) continue;
@@ -236,7 +237,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ListenAsRoot(const RankProcesses& he
   }
   for (const Socket& socket : others) {
     if (!socket) continue;
-    // The loop notices a rank that has gone in the meantime.
+    // The loop notices if a rank has gone in the meantime.
     SendFrame(socket, ToBytes(welcome), Clock::now() + kGreetingTime).IgnoreError();
   }
   RETURN_IF_ERROR(welcome.status);
@@ -246,7 +247,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ListenAsRoot(const RankProcesses& he
   return std::make_unique<HostCollective>(std::move(channel), inbox, 0, 0, here.ranks);
 }
 
-// Connects to rank 0, once it listens.
+// Connects to rank 0, once rank 0 listens.
 absl::StatusOr<Socket> Reach(const RankProcesses& here, const HostAndPort& where,
                              Clock::time_point deadline) {
   WaitLines lines(StderrEventLog(), {{"rank", absl::StrCat(here.rank)}});
@@ -280,7 +281,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ConnectToRoot(const RankProcesses& h
   const auto greet = [&]() -> absl::StatusOr<RankWelcome> {
     const RankHello hello{.launch = here.launch, .rank = here.rank, .ranks = here.ranks};
     RETURN_IF_ERROR(SendFrame(*socket, ToBytes(hello), deadline));
-    // At its own deadline rank 0 reports which ranks are missing.
+    // Waits longer than `deadline`, because rank 0 reports missing ranks only at its own deadline.
     ASSIGN_OR_RETURN(const std::string frame,
                      ReceiveFrame(*socket, kMostGreetingBytes, deadline + kGreetingTime));
     ASSIGN_OR_RETURN(RankMessage message, RankMessageOf(frame));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host communicator of the processes of a launch. Rank 0's end has the server; the other ranks
-// connect to it over TCP. If a process is killed, its connection ends at once; the loss of a
+// A host communicator of the processes of a launch. Rank 0's end has the server, to which the other
+// ranks connect over TCP. If a process is killed, its connection ends at once; the loss of a
 // machine is noticed after `silence`. If rank 0 is lost, the communicator ends for all ranks. Any
-// process that can reach the address may join: use it only on a trainer's own network, as with
-// NCCL's rendezvous.
+// process that can reach rank 0's address may join, so use this only on a trainer's own network,
+// like NCCL's rendezvous.
 #pragma once
 
 #include <memory>
@@ -24,9 +24,9 @@ struct RankProcesses {
   absl::Duration silence = absl::Seconds(10);
 };
 
-// Returns when all ranks are connected. DeadlineExceeded naming the missing ranks; InvalidArgument
-// for a bad address; FailedPrecondition if rank 0 has a different launch or number of ranks, or if
-// this rank is already connected; Unavailable if rank 0 cannot listen.
+// Returns once all ranks are connected. Returns DeadlineExceeded naming the missing ranks,
+// InvalidArgument for a bad address, FailedPrecondition if rank 0 has a different launch or number
+// of ranks, or if this rank is already connected, and Unavailable if rank 0 cannot listen.
 absl::StatusOr<std::unique_ptr<Collective>> ConnectRanks(const RankProcesses& processes);
 
 }  // namespace penstock::replica
