@@ -34,7 +34,7 @@ int64_t PartitionsOf(const DistributeOptions& options) {
   return options.processing_mode == ShardingPolicy::kDynamic ? kUsualPartitions : 0;
 }
 
-// Rejects control characters: names go into messages and logs.
+// Rejects control characters, because names go into messages and logs.
 absl::Status CheckName(std::string_view option, const std::string& name) {
   for (char c : name) {
     if (absl::ascii_iscntrl(c)) {

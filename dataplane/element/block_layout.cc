@@ -116,7 +116,7 @@ BlockLayout BlockLayout::OfStatic(const Spec& spec) {
     layout.dims.assign(leaf.shape.dims().begin(), leaf.shape.dims().end());
   }
   absl::StatusOr<BlockLayout> layout = Of(leaves);
-  PENSTOCK_CHECK(layout.ok());  // a dataset's specs are checked when it is built
+  PENSTOCK_CHECK(layout.ok());  // specs are checked when a dataset is built
   return *std::move(layout);
 }
 

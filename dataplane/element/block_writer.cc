@@ -68,7 +68,7 @@ BlockWriter::BlockWriter(const BlockLayout& layout, absl::Span<std::byte> memory
     }
     ZeroPadding(block_ + entry.data_offset, entry.data_bytes, 8);
     const int64_t count = EntryCount(block_, entry);
-    StringOffsets(block_, entry)[count] = ~uint64_t{0};  // until the last string has been written
+    StringOffsets(block_, entry)[count] = ~uint64_t{0};  // marks strings as incomplete
     StringOffsets(block_, entry)[0] = 0;
   }
 }

@@ -9,7 +9,7 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Returns the CRC of `bytes`. `before` is the CRC of the bytes that precede them.
+// Returns the CRC of `bytes`. `before` is the CRC of the bytes that precede `bytes`.
 uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);
 // Same as Crc32c(), but never uses the processor's instruction; tests compare the two functions.
 uint32_t Crc32cPortable(std::string_view bytes, uint32_t before = 0);

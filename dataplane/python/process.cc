@@ -162,7 +162,7 @@ std::optional<int> Process::Reap() {
   int status = 0;
   pid_t found = waitpid(pid_, &status, WNOHANG);
   if (found == 0) {
-    // The process may have closed its end of the socket and still be running.
+    // Kills the process, which may have closed its end of the socket and still be running.
     kill(pid_, SIGKILL);
     while ((found = waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
     }

@@ -78,7 +78,7 @@ class Host final : public PythonHost, public std::enable_shared_from_this<Host> 
   absl::StatusOr<Place*> Take(Place* wanted, const std::stop_token& stop);
   Place* FreePlace(Place* wanted) REQUIRES(mu_);
   void Give(Place* place);
-  // Makes sure that the place has a process, and sends it the sessions to close.
+  // Makes sure that the place has a process, and sends that process the sessions to close.
   absl::Status Ready(Place& place);
   std::unique_ptr<Process> Remove(Place& place);
 

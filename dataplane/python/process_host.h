@@ -28,7 +28,8 @@ class ProcessHost {
  public:
   // Starts processes when they are needed: one for each concurrent call, up to options.processes.
   static std::shared_ptr<PythonHost> Create(HostOptions options);
-  // Starts all processes at once, and waits until they are ready. Returns the error of one, if any.
+  // Starts all processes at once, and waits until they are ready. If one does not become ready,
+  // returns its error.
   static absl::StatusOr<std::shared_ptr<PythonHost>> Start(HostOptions options);
 };
 

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace replica {
 
-// One iterator, whose elements go to its replicas in rotation.
+// One iterator, whose elements go to the pipeline's replicas in rotation.
 struct PipelineInput {
   Dataset dataset;
   int replicas = 1;

@@ -15,8 +15,8 @@
 namespace penstock::worker {
 namespace {
 
-// The time for which the worker waits for the dispatcher to read its goodbye. If that is too short,
-// the dispatcher later notices the worker's absence by itself.
+// The time for which the worker waits until the dispatcher has read the worker's goodbye. A
+// dispatcher that takes longer notices the worker's absence later, by itself.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
 
 // Must not be too short, because a stream that is opened again right after a goodbye would undo the

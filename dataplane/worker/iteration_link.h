@@ -73,7 +73,7 @@ class IterationSender::Link final : public transfer::SendEvents,
   int64_t bytes_on_the_way GUARDED_BY(&IterationSender::mu_) = 0;
 
   // Returns true if the client has used up most of the elements that it holds at a time, so that
-  // most of its credits are free.
+  // most of its credits are unused.
   bool IsHungry() const REQUIRES(&IterationSender::mu_) {
     return !out_of_credit && 4 * credits >= 3 * window;
   }

@@ -69,7 +69,7 @@ absl::Status IterationSender::Send(PartitionSender& partition, transfer::Sent se
 template <class Ready>
 absl::Status IterationSender::Await(PartitionSender& partition, MutexLock& lock,
                                     const Ready& ready) {
-  // Outside the lock, because no link may be destroyed and no permit waited for under it.
+  // Under the lock, no link may be destroyed and no permit waited for.
   std::optional<PermitPause> pause;
   const auto unlocked = [&lock](auto&& act) {
     lock.UnlockUnchecked();

@@ -91,8 +91,8 @@ class IterationSink {
   virtual void Flush() = 0;
   // Closes all links, and accepts no further links. The clients see `reason`.
   virtual void CloseLinks(const absl::Status& reason) = 0;
-  // Stops accepting links if this object has neither partitions nor links. Returns true if it has
-  // stopped; then it may be forgotten.
+  // Stops accepting links if this object has neither partitions nor links. Returns true if this
+  // object no longer accepts links, and may be forgotten.
   virtual bool RetireIfIdle() = 0;
 };
 

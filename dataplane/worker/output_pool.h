@@ -20,7 +20,7 @@ class OutputPool : public Pool {
   absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) override {
     return LendBlockAt(kNoPlace, head_bytes, body_bytes);
   }
-  // Places are indices.
+  // A place is an index.
   int64_t PlaceOf(int64_t ahead) const override { return sink_.ProducesAfter(ahead); }
   absl::StatusOr<Loan> LendBlockAt(int64_t place, size_t head_bytes, size_t body_bytes) override {
     // Smaller elements travel in frames.

@@ -28,9 +28,10 @@ IndexSet UnsentOf(const control::Assign& assign) {
   return unsent;
 }
 
-// A bookmark is due after 1,024 outputs, but no earlier than 100 ms after the previous bookmark, or
-// after 5 s. At most ten bookmarks a second keep small elements from filling the dispatcher's
-// journal, and make a replay at most a tenth of a second longer.
+// A bookmark is due in these cases: after 1,024 outputs, if the last bookmark is at least 100 ms
+// old; after 5 s in any case. Thus there are at most ten bookmarks a second, so that small elements
+// do not fill the dispatcher's journal. This costs little, because it makes a replay at most a
+// tenth of a second longer.
 constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits how many partitions compute at once on a worker. All partitions of an iteration are open.
 // A partition that waits for a credit or a split gives its permit to another partition. A partition
-// that never waits gives its permit away after every kPermitSlice if other partitions wait for one.
-// Waiting jobs take turns, regardless of the number of partitions that each job has here.
+// that never waits gives its permit away after every kPermitSlice if other partitions wait for a
+// permit. Waiting jobs take turns, regardless of the number of partitions that each job has here.
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ class Permit {
 
   // Waits for a permit. Returns false once cancelled.
   bool Take();
-  // Gives the permit to others until Resume() has been called as often as Pause().
+  // Gives the permit to other partitions until Resume() has been called as often as Pause().
   void Pause();
   // Waits for the permit again, unless another thread of this partition is still in a pause.
   // Returns false once cancelled.

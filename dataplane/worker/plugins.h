@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plug-ins of one worker. No dataset can make the worker load another.
+// The plug-ins of one worker. No dataset can make the worker load another plug-in.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 namespace penstock::worker {
 
 // Loads the plug-ins in order. `allowed` lists libraries, and folders whose contents are all
-// allowed; if `allowed` is empty, every library is. Links are followed first. For a library that is
-// not allowed, returns PermissionDenied without opening it. Other errors are those of LoadPlugin().
+// allowed; if `allowed` is empty, every library is allowed. Links are followed first. For a library
+// that is not allowed, returns PermissionDenied without opening it. Other errors are those of
+// LoadPlugin().
 absl::Status LoadPlugins(const std::vector<std::string>& paths,
                          const std::vector<std::string>& allowed);
 

@@ -19,8 +19,8 @@ struct SharedSlots {
   // iteration keeps and for the loans of eight readers.
   int64_t pool_bytes = 0;
 
-  // `kept_bytes`: the size of the elements that are kept whether or not they are being read; 0: no
-  // element is.
+  // `kept_bytes`: the size of the elements that are kept whether or not they are being read; 0:
+  // there are none.
   SharedPool::Options PoolFor(int64_t kept_bytes) const {
     constexpr int64_t kReaders = 8;
     const int64_t loan = kept_bytes > 0 ? std::min(max_loan_bytes, kept_bytes) : max_loan_bytes;

@@ -34,8 +34,8 @@ namespace penstock::worker {
 class SharedWindow final : public IterationSink, public std::enable_shared_from_this<SharedWindow> {
  public:
   // Starts the window's thread, which runs until RetireIfIdle() has returned true or CloseLinks()
-  // is called; the owner must see to one of these. `max_bytes`: the limit for all elements in the
-  // window. ResourceExhausted if the process gets no thread.
+  // is called; one of these must happen. `max_bytes`: the limit for all elements in the window.
+  // ResourceExhausted if the process gets no thread.
   static absl::StatusOr<std::shared_ptr<SharedWindow>> Start(IterationId iteration,
                                                              std::string token, int64_t max_bytes,
                                                              const SharedSlots& slots = {});

@@ -45,7 +45,8 @@ class PartitionSplits final : public SplitFeed {
   // Adds the dispatcher's answer. Splits that are already known are not added again. A run that
   // leaves a gap is dropped and asked for again.
   void Append(const control::SplitRun& run);
-  // Forgets the splits before the marks in `needed`, for which Get() will not be called again.
+  // Forgets the splits before the marks in `needed`. Get() will not be called for these splits
+  // again.
   void Forget(absl::Span<const control::SplitMark> needed);
   // Repeats the unanswered questions, because the session was renewed.
   void AskAgain();

@@ -29,9 +29,9 @@ class Tasks {
   ~Tasks();  // same as Stop(), but does not wait
 
   // --- Orders --------------------------------------------------------------------- Each order may
-  // arrive twice. An order with a placement below the current one is ignored. If an order's token
-  // differs from the token of the local iteration with that number, the order is from another
-  // dispatcher, so the local iteration ends.
+  // arrive twice. An order with a placement below the current one is ignored. If the token of an
+  // order differs from the token of the local iteration with the same number, the order is from
+  // another dispatcher, so the local iteration ends.
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
@@ -48,7 +48,7 @@ class Tasks {
   // --- Links ------------------------------------------------------------------------
 
   // Accepts a link, for every Listener. Unavailable while no partition of the iteration is placed
-  // here.
+  // on this worker.
   absl::StatusOr<std::shared_ptr<transfer::SendEvents>> Accept(
       const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link);
 

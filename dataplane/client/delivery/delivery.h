@@ -30,7 +30,7 @@ namespace penstock::client {
 
 class Delivery {
  public:
-  // Parts of the session. They outlive the Delivery.
+  // Parts of the session, which outlive the Delivery.
   struct Parts {
     const SessionOptions& options;
     DispatcherSession& dispatcher;
@@ -62,9 +62,10 @@ class Delivery {
     bool skipped = false;         // Next() returns the following round
     bool pending = false;         // later nodes get the element, and it is delivered later
   };
-  // Takes the next result. `pending`: the element is delivered later, if this kind allows that.
+  // Takes the next result. `pending`: the element is delivered later, if this kind of reading
+  // allows that.
   virtual Taken Take(bool pending) = 0;
-  // Returns true if the dispatcher must be told now that an element was taken.
+  // Returns true if the session must report to the dispatcher now that an element was taken.
   virtual bool MustReportTaken(const StepTimes& times) const;
   // Returns the name of the next result, for messages.
   virtual std::string NextName() const { return "the next element of the order"; }
@@ -72,10 +73,10 @@ class Delivery {
   // --- Sharing with other readers ---
   // True if any reader of the job may get any element (IterationRecord::shared()).
   virtual bool shared() const { return false; }
-  // Takes out elements of `partition` that others wait for: all, or the later half.
+  // Takes out elements of `partition` for other readers that wait: all of them, or the later half.
   virtual std::vector<ReceivedElement> GiveBack(PartitionId, bool /*all*/) { return {}; }
-  // Forgets a worker that no longer sends. Returns false while elements of that worker are here;
-  // call it again later.
+  // Forgets a worker that no longer sends. Returns false while elements of that worker are kept
+  // here; then call this again later.
   virtual bool Forget(WorkerId) { return true; }
 
   // --- The dispatcher's messages ---

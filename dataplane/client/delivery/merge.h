@@ -28,17 +28,18 @@ class Merge {
   void Push(ReceivedElement&& received);
   // REQUIRES: !empty().
   ReceivedElement Pop();
-  // Takes out the elements of `partition`, except the first `keeps` that would be returned.
+  // Takes out the elements of `partition`, except the `keeps` elements that would be returned
+  // first.
   std::vector<ReceivedElement> GiveBack(PartitionId partition, size_t keeps);
   size_t CountOf(PartitionId partition) const;
-  // Forgets a worker that no longer sends. Returns false while elements of that worker are here;
-  // call it again later.
+  // Forgets a worker that no longer sends. Returns false while elements of that worker are kept
+  // here; then call this again later.
   bool Forget(WorkerId worker);
 
  private:
   const bool fair_;
   size_t size_ = 0;
-  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one queue, without a worker
+  std::map<WorkerId, transfer::Fifo<ReceivedElement>> queues_;  // any: one queue for all workers
   WorkerId last_;                                               // the worker of the last element
 };
 

@@ -35,7 +35,7 @@ class OtherConsumers {
   void ForgetWait() { waits_since_ = absl::InfiniteFuture(); }
 
   // Returns true if Next() has waited for other consumers for the whole timeout, and then notes an
-  // error that Next() returns. `waiting`: how long Next() has waited so far.
+  // error that Next() returns. `waiting`: the time for which Next() has waited so far.
   bool Check(absl::Time now, absl::Duration waiting, const std::string& next, absl::Time& wake);
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
   std::string BlockingReason() const;  // for messages; empty: nothing blocks
@@ -49,7 +49,7 @@ class OtherConsumers {
   std::map<int64_t, LostConsumer> lost_;  // by number
   bool heard_of_lost_ = false;            // true even if the report was that no consumer is lost
   absl::Time waits_since_ = absl::InfiniteFuture();
-  absl::Status error_;  // Next() returns it once
+  absl::Status error_;  // Next() returns this error once
 };
 
 }  // namespace penstock::client

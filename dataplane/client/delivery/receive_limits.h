@@ -12,11 +12,11 @@
 
 namespace penstock::client {
 
-// Divides a window among the partitions. Each has its own budget, so that no partition waits for
-// elements of another. Not thread-safe.
+// Divides a window among the partitions. Each partition has a budget of its own, so that no
+// partition waits for elements of another one. Not thread-safe.
 class ReceiveLimits {
  public:
-  // `max_elements` 0: as many elements as fill 8 MiB, from 16 to 16,384.
+  // `max_elements` 0: the number of elements that fill 8 MiB, but at least 16 and at most 16,384.
   ReceiveLimits(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 

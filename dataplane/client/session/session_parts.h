@@ -56,7 +56,7 @@ struct SessionParts {
   WorkerLinks links GUARDED_BY(mu);
   std::unique_ptr<Delivery> delivery GUARDED_BY(mu);
   absl::Status error GUARDED_BY(mu);     // final
-  bool end_seen GUARDED_BY(mu) = false;  // by Next()
+  bool end_seen GUARDED_BY(mu) = false;  // Next() has returned the end
   bool stopping GUARDED_BY(mu) = false;  // the agent must end
 };
 

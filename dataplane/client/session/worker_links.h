@@ -138,7 +138,7 @@ class WorkerLinks {
     int consecutive_failures = 0;    // for lack of resources, with nothing received
     std::map<std::string, std::string> given_up;  // protocols that are not tried again, and why
     UnackedReceives unacked_receives;
-    int64_t elements = 0;  // received over all its links
+    int64_t elements = 0;  // received over all links to the worker
     int64_t bytes = 0;
     std::shared_ptr<transfer::FilledCounts> filled = std::make_shared<transfer::FilledCounts>();
   };
@@ -150,7 +150,7 @@ class WorkerLinks {
   CreditManager& credits_;
   std::map<WorkerId, Link> links_;
   absl::Time no_worker_since_ = absl::InfiniteFuture();
-  absl::Status error_;  // Next() returns it once
+  absl::Status error_;  // Next() returns this error once
   bool recalls_all_ = false;
   bool recalls_soon_ = false;  // the agent will soon look for workers with spare credits
   absl::Time last_recall_;

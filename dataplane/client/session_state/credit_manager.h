@@ -19,8 +19,8 @@ namespace penstock::client {
 // credits, the first one gives its credits back. Not thread-safe.
 class CreditManager {
  public:
-  // `max_elements` 0: as many elements as fill 8 MiB, at most 16,384, and at least 16 or two per
-  // worker. A window of fewer bytes than one element has still admits one element.
+  // `max_elements` 0: the number of elements that fill 8 MiB, but at most 16,384, and at least 16
+  // or two per worker. A window of fewer bytes than one element has still admits one element.
   CreditManager(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 
@@ -80,7 +80,7 @@ class CreditManager {
     int64_t asked = 0;
     int64_t held = 0;  // too low while elements of the worker's previous link are held
     int64_t received_since_recall = 0;
-    int64_t last_grant = 0;  // sequence number of its last grant
+    int64_t last_grant = 0;  // number of the worker's last grant
     bool recalling = false;
     bool seen_asked = false;  // has had credits since the last TakeRecalls()
     // How many times in a row the worker gave back all its credits. Other workers are preferred

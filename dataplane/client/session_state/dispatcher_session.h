@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's stream to the dispatcher: its beginning, its end, and the latest messages received on
 // it. Reason to change: the messages that open, keep open and end a session. Guarded by the
-// session's lock (session/session_parts.h), except where noted; session/stream_events.h handles its
-// events.
+// session's lock (session/session_parts.h), except where noted; session/stream_events.h handles the
+// stream's events.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class DispatcherSession {
   // --- Leaving ---
   void BeginLeaving() { leaving_ = true; }
   bool leaving() const { return leaving_; }
-  // Call this when the session's destructor runs: nobody will call Commit().
+  // Call this when the session's destructor runs, because nobody can call Commit() from then on.
   void LeaveForGood() { for_good_ = true; }
   bool for_good() const { return for_good_; }
   void Abandon() { abandoned_ = true; }

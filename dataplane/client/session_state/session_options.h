@@ -31,7 +31,7 @@ struct SessionOptions {
   Incarnation incarnation;
   std::optional<IndicesByPartition> state;  // the elements delivered before a restore
   control::Heard heard;                     // at the time when that state was saved
-  // The session claims the deliveries in `state` and then leaves; nobody will call Next().
+  // If true, the session claims the deliveries in `state` and then leaves; nobody calls Next().
   bool claims_only = false;
   // If true, and if the thread that calls Next() has PendingDeliveries, an element counts as
   // delivered only when the PendingDeliveries report it.

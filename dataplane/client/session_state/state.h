@@ -22,7 +22,7 @@
 
 namespace penstock::client {
 
-// By partition.
+// Indices by partition.
 using IndicesByPartition = std::map<PartitionId, IndexSet>;
 
 std::vector<control::PartitionIndices> ToMessage(const IndicesByPartition& delivered);
@@ -52,7 +52,7 @@ struct JobState {
   control::Heard heard;   // last heard from the dispatcher when the state was saved
   uint64_t seed = 0;
   uint64_t dataset = 0;                         // fingerprint of the dataset that workers run
-  control::JobTerms terms;                      // the terms that decide what partitions yield
+  control::JobTerms terms;                      // the terms that determine the partitions' elements
   std::vector<control::SavedRepetition> saved;  // parallel to the reader's repetitions
 };
 

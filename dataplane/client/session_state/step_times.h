@@ -50,7 +50,7 @@ class StepTimes {
   void Returns() {
     if (elements_++ == 0) BeginSteps();
   }
-  // Counts the time until now that Next() did not wait as the trainer's.
+  // Counts, as the trainer's time, the time up to now in which Next() did not wait.
   void Account();
   // Returns the counts of the steps that had ended at the first call of Next() after the previous
   // call of Steps().
@@ -58,7 +58,7 @@ class StepTimes {
     count_steps_ = true;
     return steps_;
   }
-  // Writes the session's waits for `worker` into the fields of the same names.
+  // Writes the session's waits for `worker` into the corresponding fields of `link`.
   void Into(control::LinkCounts& link, const std::string& worker) const;
 
  private:

@@ -26,7 +26,7 @@ class UnackedReceives {
   // the Hello.
   void OnDialled();
 
-  // Call this before `count` credits are granted on that link.
+  // Call this before `count` credits are granted on the new link.
   void OnGranted(int64_t count);
   // Records that the worker returned `count` credits unused.
   void OnRecalled(int64_t count);

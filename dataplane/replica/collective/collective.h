@@ -28,7 +28,7 @@ enum class CollectiveOp : uint8_t { kSum = 0, kMin = 1, kMax = 2 };
 //
 // Once a rank is lost or aborts, every call of another rank that needs the lost rank fails, and so
 // does every later call: with Unavailable naming the lost rank, or with the status passed to
-// Abort(). To destroy an end before all ranks have finished with the communicator counts as an
+// Abort(). Destroying an end before all ranks have finished with the communicator counts as an
 // abort.
 class Collective {
  public:

@@ -76,8 +76,8 @@ absl::Status SendFrame(const transfer::tcp::Socket& socket, std::string_view fra
                        SteadyClock::time_point deadline);
 absl::StatusOr<std::string> ReceiveFrame(const transfer::tcp::Socket& socket, uint32_t most_bytes,
                                          SteadyClock::time_point deadline);
-// Waits until the socket can be read or written, as `events` asks. Returns false if it cannot at
-// `deadline`.
+// Waits until the socket can be read or written, as `events` asks. Returns false if that is still
+// impossible at `deadline`.
 bool WaitFor(const transfer::tcp::Socket& socket, short events, SteadyClock::time_point deadline);
 
 }  // namespace penstock::replica

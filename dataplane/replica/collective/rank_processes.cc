@@ -31,7 +31,7 @@ using Clock = SteadyClock;
 constexpr uint32_t kMostGreetingBytes = 1 << 16;
 constexpr std::chrono::seconds kGreetingTime(5);
 constexpr std::chrono::milliseconds kRetryTime(20);
-// After this time rank 0 reports missing ranks.
+// While rank 0 waits for ranks, it checks at this interval whether to log which ranks are missing.
 constexpr std::chrono::milliseconds kLookAround(500);
 
 absl::Status Of(int rank, const absl::Status& why) {
