@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backend of a build with the CUDA toolkit. The runtime is linked statically and opens the
-// driver at its first use, so the program starts on any machine.
+// The backend of a build with the CUDA toolkit. CUDA's runtime is linked statically and opens the
+// driver when it is first used, so the program also starts on machines without a driver.
 #include <cuda_runtime_api.h>
 
 #include <optional>
@@ -206,7 +206,7 @@ class CudaBackend final : public DeviceBackend {
 
   absl::StatusOr<MemoryKind> KindOf(const void* address) override {
     const absl::StatusOr<int> device = cuda::DeviceInUse();
-    if (absl::IsNotFound(device.status())) return MemoryKind::kHost;  // there is no other kind
+    if (absl::IsNotFound(device.status())) return MemoryKind::kHost;  // no device: only host memory
     RETURN_IF_ERROR(device.status());
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(*device));
     cudaPointerAttributes attributes;

@@ -16,8 +16,8 @@
 namespace penstock::cuda {
 namespace {
 
-// Functions of the driver that the runtime does not offer. The driver is opened at run time: a
-// program that is linked against libcuda does not start on machines without it.
+// Functions of the driver that the runtime does not offer. The driver is opened at run time,
+// because a program that is linked against libcuda does not start on machines without libcuda.
 struct Driver {
   decltype(&cuDeviceGet) device_get = nullptr;
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
@@ -58,7 +58,8 @@ const Driver& TheDriver() {
   return driver;
 }
 
-// Converts the driver's own errors, which have the same numbers as the runtime's where both exist.
+// Converts an error of the driver. An error that also exists in the runtime has the same number
+// there.
 absl::Status DriverStatus(CUresult result, const char* call) {
   return ToStatus(static_cast<int>(result), call);
 }
@@ -73,8 +74,8 @@ Contexts& OurContexts() {
   return contexts;
 }
 
-// Returns the device's primary context, retained until the process ends: our streams and memory
-// live in it.
+// Returns the device's primary context and retains it until the process ends, because our streams
+// and memory belong to it.
 absl::StatusOr<CUcontext> PrimaryContext(int device) {
   Contexts& contexts = OurContexts();
   {
@@ -117,7 +118,7 @@ std::optional<int> FindDeviceInUse() {
   const Driver& driver = TheDriver();
   if (!driver.whole()) return std::nullopt;
   CUdevice handle;
-  // Fails past the last device, and for every device if the driver has not been initialized yet.
+  // device_get() fails past the last device, and for every device until the driver is initialized.
   for (int device = 0; driver.device_get(&handle, device) == CUDA_SUCCESS; ++device) {
     unsigned flags = 0;
     int active = 0;
@@ -149,7 +150,7 @@ MemoryKind KindOfDeviceMemory(const void* address) {
   }
   // Only mapped memory has an allocation handle. The attribute that says whether other processes
   // can open the memory does not distinguish mapped memory from cudaMalloc()'s: under some drivers,
-  // in MIG and in confidential computing, it is false for both.
+  // in MIG and in confidential computing, the attribute is false for both kinds.
   CUmemGenericAllocationHandle pieces;
   if (driver.retain_allocation != nullptr && driver.release_allocation != nullptr &&
       driver.retain_allocation(&pieces, const_cast<void*>(address)) == CUDA_SUCCESS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the device of CUDA calls. Pushes and pops the driver's primary contexts, because
+// Selects the device for CUDA calls. Pushes and pops the driver's primary contexts, because
 // cudaSetDevice() would leave a context of hundreds of MB on a device that the program does not
 // use. Private to this folder.
 #pragma once
@@ -32,12 +32,12 @@ MemoryKind KindOfDeviceMemory(const void* address);
 // Returns a device's attribute, one of CUdevice_attribute; 0 if the driver does not know it.
 int DriverAttribute(int device, int attribute);
 
-// While it exists, CUDA calls of this thread are for that device. They do not affect another
-// thread's graph capture, which many calls would otherwise invalidate.
+// While this object exists, the CUDA calls of its thread go to its device. They do not affect a
+// graph capture on another thread, which many CUDA calls would otherwise invalidate.
 class OnDevice {
  public:
-  // NotFound for a device that does not exist. Makes the device's primary context if the process
-  // has none yet, which is slow.
+  // NotFound for a device that does not exist. If the process has no primary context on the device
+  // yet, makes one, which is slow.
   static absl::StatusOr<OnDevice> Enter(int device);
   OnDevice(OnDevice&& other) noexcept
       : entered_(std::exchange(other.entered_, false)), capture_mode_(other.capture_mode_) {}

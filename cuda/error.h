@@ -8,11 +8,12 @@
 
 namespace penstock::cuda {
 
-// Returns OK for 0 (cudaSuccess), else the error of `call` with CUDA's reason, and clears the error
-// that CUDA remembers for this thread. 34, 35 and 100 all mean that there is no GPU: NotFound.
+// Returns OK if `error` is 0 (cudaSuccess), else a status with the name `call` and CUDA's reason.
+// Clears the error that CUDA remembers for this thread. The errors 34, 35 and 100 all mean that
+// there is no GPU, and become NotFound.
 absl::Status ToStatus(int error, std::string_view call);
 
-// Returns NotFound with the reason why there is no GPU.
+// Returns NotFound with the reason for the lack of a GPU.
 absl::Status NoGpu(int error);
 
 }  // namespace penstock::cuda

@@ -39,7 +39,8 @@ class CudaGpuDirect final : public GpuDirectDriver {
     ASSIGN_OR_RETURN(const int ordering, Attribute(cudaDevAttrGPUDirectRDMAWritesOrdering, device));
     ASSIGN_OR_RETURN(const int flushes,
                      Attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions, device));
-    // Where CPU and GPU share page tables, a NIC has a path through each of them.
+    // If the CPU and the GPU share page tables, a NIC has two paths to the GPU's memory: one
+    // through the CPU and one through the GPU.
     ASSIGN_OR_RETURN(const int shared_tables,
                      Attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device));
     return GpuDirectFacts{

@@ -5,7 +5,7 @@
 //
 // NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
 // NCCL 2.26 the trainer must not have NCCL launches of its own in progress while it calls Next() or
-// Reduce(). From 2.26 on NCCL_LAUNCH_ORDER_IMPLICIT=1 takes care of the order.
+// Reduce(). From NCCL 2.26 on, NCCL_LAUNCH_ORDER_IMPLICIT=1 ensures the order.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class NcclCollective final : public Collective {
   static absl::StatusOr<std::unique_ptr<NcclCollective>> Split(const NcclLibrary& nccl,
                                                                NcclComm parent, int color) {
     ASSIGN_OR_RETURN(Begun begun, BeginSplit(nccl, parent, color));
-    // A non-blocking parent may still be splitting.
+    // If the parent is non-blocking, the split may still be in progress.
     const auto ask = [&](int* state) { return nccl.CommGetAsyncError(parent, state); };
     return FinishSplit(std::move(begun), AwaitSettled(nccl, "ncclCommSplit", ask));
   }
@@ -252,7 +252,8 @@ class NcclCollective final : public Collective {
     return std::move(begun.own);
   }
 
-  // Sends the data that other ranks still need from this one. Returns false if this takes too long.
+  // Sends the data that other ranks still need from this rank. Returns false if this takes too
+  // long.
   bool Finalize(NcclComm comm) const {
     int state = nccl_.CommFinalize(comm);
     const absl::Time until = BootTime() + kFinalizeWithin;
@@ -274,7 +275,8 @@ class NcclCollective final : public Collective {
       Sleep(kPoll);
     }
   }
-  // Does so for this communicator. If it was aborted, returns the reason instead.
+  // Does the same for this communicator. If the communicator was aborted, returns the reason
+  // instead.
   absl::Status Settle(std::string_view call) {
     const absl::Status settled = AwaitSettled(nccl_, call, [this](int* state) {
       MutexLock lock(mu_);
@@ -286,7 +288,7 @@ class NcclCollective final : public Collective {
     return ended_;
   }
 
-  // Returns a spare buffer of at least that size, or a new one.
+  // Returns a spare buffer of at least `bytes` bytes, or a new buffer.
   absl::StatusOr<Buffer> Take(size_t bytes) {
     const auto found = std::find_if(spare_.begin(), spare_.end(),
                                     [&](const Buffer& spare) { return spare.bytes >= bytes; });

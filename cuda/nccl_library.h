@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's library, opened at run time, and the part of its ABI that is used here. It is that of
-// nccl.h 2.18 (the first with ncclCommSplit), which 2.28 has not changed. Private to this folder.
+// NCCL's library, opened at run time, and the part of its ABI that is used here. This ABI is that
+// of NCCL 2.18, the first release with ncclCommSplit; NCCL 2.28 still has it. Private to this
+// folder.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -57,7 +58,7 @@ struct NcclLibrary {
   // the name of a function that the library lacks.
   static absl::StatusOr<const NcclLibrary*> Get();
 
-  // Returns OK for success, else Unavailable with NCCL's reason why `call` failed.
+  // Returns OK for success, else Unavailable with the name `call` and NCCL's reason.
   absl::Status ToStatus(int result, std::string_view call) const;
 };
 

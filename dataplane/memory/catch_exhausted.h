@@ -15,12 +15,12 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Both return a ResourceExhausted error that begins with `name` and contains the remedy.
-// IsExhausted() is true for it.
+// These two functions return a ResourceExhausted error that begins with `name` and contains the
+// remedy. IsExhausted() is true for the error.
 absl::Status MemoryRanOut(std::string_view name);
 absl::Status ThreadsRanOut(std::string_view name, const std::system_error& error);
-// Returns true for one of these errors. They end reading: it is unknown how far the interrupted
-// call of a node got, and another process may succeed.
+// Returns true if `status` is one of these errors. They end reading, because it is unknown how far
+// the interrupted call of a node got, and because another process may succeed.
 bool IsExhausted(const absl::Status& status);
 // Returns `status` with IsExhausted() false. Use it for a call that concerns one element and leaves
 // no partial state.
@@ -29,16 +29,16 @@ absl::Status OfElement(absl::Status status);
 // it for a node that does not know where its next element begins.
 absl::Status OfReading(absl::Status status);
 
-// Returns the result of `call`, a Status or StatusOr. If `call` throws because the process has no
-// memory or no thread left, returns one of the errors above. The exception unwinds `call`, which
-// releases its resources.
+// Returns the result of `call`, a Status or StatusOr. If `call` throws because the process cannot
+// allocate memory or start a thread, returns one of the errors above. The exception unwinds `call`,
+// which releases its resources.
 template <class Call>
 std::invoke_result_t<Call> CatchExhausted(std::string_view name, Call&& call) {
   try {
     return std::forward<Call>(call)();
   } catch (const std::bad_alloc&) {
     return MemoryRanOut(name);
-  } catch (const std::length_error&) {  // more than any memory has
+  } catch (const std::length_error&) {  // longer than any memory
     return MemoryRanOut(name);
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::resource_unavailable_try_again) throw;

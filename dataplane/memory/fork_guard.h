@@ -9,8 +9,9 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Returns how often this process and its ancestors have forked, as seen from the child. An object
-// made when the count was different belongs to another process. Any thread; one load.
+// Returns the number of forks that separate this process from the ancestor that first called this
+// function. An object made when the count was different belongs to another process. Any thread; one
+// load.
 uint64_t ForkCount();
 
 // Remembers the fork count at its construction. Converts to true in the process that made it.

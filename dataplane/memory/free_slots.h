@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free slots of one size. Memory that one core wrote and another read stays in the caches of both.
-// Writing to it then costs twice as much, because each line is fetched from the other core. Such a
-// slot therefore rests until RestBytes() of other slots have been used. All other slots are reused
-// as soon as possible: last in, first out.
+// Free slots of one size. Memory that one core wrote and another read stays in the caches of both
+// cores. Writing to that memory then costs twice as much, because each line is fetched from the
+// other core. Such a slot therefore rests until RestBytes() of other slots have been used. All
+// other slots are reused as soon as possible: last in, first out.
 #pragma once
 
 #include <cstddef>
@@ -44,8 +44,8 @@ class FreeSlots {
     if (slot != nullptr) rested_ = slot->next_free;
     return slot;
   }
-  // Takes a slot; if none has rested enough, the one that has rested longest; nullptr if there is
-  // none.
+  // Takes a rested slot or, if there is none, the slot that has rested longest; nullptr if the list
+  // is empty.
   Slot* TakeAny() {
     Slot* const slot = Take();
     return slot != nullptr ? slot : TakeResting();

@@ -47,7 +47,7 @@ const void* ThisThread() {
 }  // namespace
 
 // A slot's bookkeeping, separate from its memory. It takes one cache line, so that holders of
-// neighbouring slots do not share it.
+// neighbouring slots do not share a line.
 struct alignas(64) HeapPool::HeapSlot : Slot {
   HeapSlot* next_free = nullptr;
   Segment* segment = nullptr;

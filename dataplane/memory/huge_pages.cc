@@ -21,7 +21,7 @@ namespace {
 using Clock = SteadyClock;
 
 constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
-// Each call causes work on all CPUs.
+// One call collapses this much, because each call causes work on all CPUs.
 constexpr size_t kAtOnce = 16 << 20;  // bytes
 constexpr std::chrono::seconds kPause(10);
 // Address space that memory for elements leaves free for other uses: thread stacks, and libraries
@@ -49,16 +49,16 @@ void* MapAligned(size_t bytes, int protection, int flags, int fd) {
       where = static_cast<std::byte*>(found) + BytesToNext(found);
     }
   }
-  // `where` is only a hint: if another thread takes that address range first, the system picks
-  // another one. With MAP_FIXED, a mapping that fails would leave a hole that is no longer ours.
-  // mremap() ignores its address if UCX has hooked it.
+  // `where` is only a hint: if another thread takes that address range first, the system picks a
+  // different range. With MAP_FIXED, a mapping that fails would leave a hole that is no longer
+  // ours. mremap() is no alternative: it ignores the new address if UCX has hooked it.
   return ::mmap(where, bytes, protection, flags, fd, 0);
 }
 
 int MakeHuge(absl::Span<std::byte> pages) {
 #ifdef MADV_POPULATE_WRITE
-  // While memory is fragmented, requests are delayed, because the system searches all memory for
-  // each of them.
+  // While memory is fragmented, requests are postponed, because the system searches all memory for
+  // each request.
   static std::atomic<Clock::rep> asked_again_at{0};
   static std::atomic<int> refusal{0};
   const Clock::rep now = Clock::now().time_since_epoch().count();

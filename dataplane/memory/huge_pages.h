@@ -15,8 +15,8 @@ namespace penstock {
 inline constexpr size_t kHugePageBytes = size_t{2} << 20;
 
 // Maps like mmap(nullptr, bytes, protection, flags, fd, 0). A mapping of kHugePageBytes or more
-// begins at a multiple of kHugePageBytes if there is room for that, so that huge pages of the file
-// can be mapped as such. It fails with ENOMEM if it would leave less than 16 MiB of RLIMIT_AS.
+// begins at a multiple of kHugePageBytes if the address space allows it, so that huge pages of the
+// file can be mapped as such. ENOMEM if the mapping would leave less than 16 MiB of RLIMIT_AS.
 void* MapAligned(size_t bytes, int protection, int flags, int fd);
 
 // Makes all huge pages that fit into `pages` present as huge pages. `pages` is part of a shared

@@ -22,7 +22,8 @@ struct PoolOptions {
   size_t max_bytes = 0;
 };
 
-// Counts of a pool since it was made. In a steady state the first two do not grow.
+// Counts of a pool since it was made. In a steady state, segments_allocated and registrations do
+// not grow.
 struct PoolCounters {
   int64_t segments_allocated = 0;
   int64_t registrations = 0;
@@ -46,15 +47,15 @@ class Pool {
   // size class are reused before a new segment is made. ResourceExhausted, with both sizes, above
   // max_bytes. Does not wait.
   virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
-  // Does the same for a block with a head and a body of those sizes. The block must begin where the
-  // loan's bytes do, because a pool may need the body to start on a page boundary.
+  // Does the same for a block with a head and a body of these sizes. The block must begin where the
+  // loan's bytes begin, because a pool may need the body to start on a page boundary.
   virtual absl::StatusOr<Loan> LendBlock(size_t head_bytes, size_t body_bytes) {
     return Lend(head_bytes + body_bytes);
   }
   // For pools that choose the memory by the element. Returns the place of the element that the
-  // pool's user will return `ahead` elements after the one being requested. Call it on the thread
-  // that serves that request. The place remains valid forever, on any thread. kNoPlace if all
-  // elements are treated alike.
+  // pool's user will return `ahead` elements after the element that is being requested. Call it on
+  // the thread that serves that request. The place remains valid forever, on any thread. kNoPlace
+  // if all elements are treated alike.
   virtual int64_t PlaceOf(int64_t /*ahead*/) const { return kNoPlace; }
   // Same as LendBlock(head_bytes, body_bytes), for the element at a place that PlaceOf() returned.
   virtual absl::StatusOr<Loan> LendBlockAt(int64_t /*place*/, size_t head_bytes,
@@ -67,11 +68,11 @@ class Pool {
 // Returns the process's pool, for elements that were given no other pool.
 Pool& DefaultPool();
 
-// A block of that layout in a slot of `pool`, ready to be written.
+// A block in a slot of a pool, ready to be written.
 struct OpenBlock {
   Loan loan;
   BlockWriter writer;
-  // Returns the finished element. REQUIRES: every leaf was written.
+  // Returns the finished element. REQUIRES: every leaf has been written.
   Element Seal(const Spec& spec) &&;
 };
 // ResourceExhausted for a block that is larger than an element may be (element_limit.h). `place`

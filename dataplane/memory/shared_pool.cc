@@ -15,8 +15,8 @@
 namespace penstock {
 namespace {
 
-// The first segment of a size has this many slots; each further one has as many as all earlier ones
-// together.
+// The first segment of a size has this many slots; each further segment of that size has as many
+// slots as all the earlier ones together.
 constexpr uint64_t kFirstSlots = 4;
 
 // All segments of the process's pools, by their begin address.
@@ -106,7 +106,7 @@ absl::StatusOr<Loan> SharedPool::LendBlock(size_t head_bytes, size_t body_bytes)
   if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
     if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;
     if (Grow(body_bytes)) {
-      // If there is none, another thread took it.
+      // If no slot is free, other threads took all the new ones.
       if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;
     }
   }

@@ -39,15 +39,17 @@ class SharedPool final : public Pool, public SlotOwner {
     SlotLayout layout;
     int64_t max_loan_bytes;  // see Options
     // True once the pool has released it: all its slots are free, and none will be lent again. The
-    // code that told other processes about the segment notifies them.
+    // code that told other processes about the segment then notifies them.
     std::atomic<bool> given_up{false};
   };
 
-  // Creates a pool. The pool passes a request on to DefaultPool() if the block does not fit within
-  // max_bytes or the process's limit on shared memory, if it is smaller than kFrameBelow (it then
-  // travels in a frame), or if its head is larger than kHeadRoom. It also does so if the machine
-  // has no pages left. The first loan of a slot waits until the pages of its block are present, but
-  // not for the pages of other slots.
+  // Creates a pool. The pool passes a request on to DefaultPool() in these cases:
+  // - The block does not fit within max_bytes or the process's limit on shared memory.
+  // - The block is smaller than kFrameBelow; it then travels in a frame.
+  // - The head of the block is larger than kHeadRoom.
+  // - The machine has no pages left.
+  // The first loan of a slot waits until the pages of its block are present, but not for the pages
+  // of other slots.
   static std::shared_ptr<SharedPool> Create(const Options& options);
 
   // The position of a block in a segment of this process's pools.
@@ -74,18 +76,19 @@ class SharedPool final : public Pool, public SlotOwner {
   ~SharedPool();
   void Close();  // the pool deletes itself when the last slot has returned
 
-  // Returns an empty loan if no slot is free, or if there are no pages for it.
+  // Returns an empty loan if no slot is free, or if there are no pages for the slot.
   Loan LendFree(size_t head_bytes, size_t body_bytes);
   // Makes the first `body_bytes` of the body present. REQUIRES: `slot` is being lent.
   static absl::Status MakePresent(SharedSlot& slot, size_t body_bytes);
-  // Adds a segment with slots for bodies of `body_bytes`; returns false if there is no room.
+  // Adds a segment with slots for bodies of `body_bytes`; returns false if there is no memory for
+  // it.
   bool Grow(size_t body_bytes);
 
   SharedSlot* TakeFree(size_t body_bytes) REQUIRES(mu_);
   void PutFree(SharedSlot& slot) REQUIRES(mu_);
-  // Returns the layout of a new segment, counted as reserved; it has no slots if there is no room.
-  // To make room, segments without a lent slot are moved to `gone`, to be destroyed outside the
-  // lock.
+  // Returns the layout of a new segment, counted as reserved; the layout has no slots if there is
+  // no memory for the segment. To free memory, moves segments without a lent slot to `gone`, for
+  // destruction outside the lock.
   SlotLayout Reserve(size_t body_bytes, std::vector<std::unique_ptr<Owned>>& gone) REQUIRES(mu_);
 
   const ForkGuard in_creator_;
@@ -99,8 +102,8 @@ class SharedPool final : public Pool, public SlotOwner {
   PoolCounters counters_ GUARDED_BY(mu_);
 };
 
-// Returns `element` if it is already in a slot of such a pool or travels in a frame. Otherwise
-// returns one counted copy in a block of `pool`, or `element` itself if there is no room for the
+// Returns `element` if it is already in a slot of a SharedPool or travels in a frame. Otherwise
+// returns one counted copy in a block of `pool`, or `element` itself if there is no memory for the
 // copy.
 Element InSharedSlot(Pool& pool, Element element);
 

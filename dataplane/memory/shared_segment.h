@@ -14,15 +14,16 @@
 namespace penstock {
 
 // A process's mapping of such a segment. Its size is sealed, so that no process can crash another
-// one by truncating it. Not mapped in forked children (fork_guard.h).
+// process by truncating the segment. Not mapped in forked children (fork_guard.h).
 class SharedSegment {
  public:
   enum class Writers {
-    // Every process that has the descriptor. All pages are present from the start, so that the
-    // first touch costs nothing.
+    // Every process that has the segment's descriptor. All pages are present from the start, so
+    // that the first touch costs nothing.
     kAll,
-    // The process that created it; others can map it for reading only. Pages become present when
-    // first touched or by MakePresent(), because the owner needs most of its many pages only later.
+    // Only the process that created the segment; others can map it only for reading. Pages become
+    // present when first touched or by MakePresent(), because the owner needs most of its many
+    // pages only later.
     kOwner,
   };
 
@@ -32,15 +33,15 @@ class SharedSegment {
   ~SharedSegment();
 
   // Creates a zeroed segment. `bytes` is rounded up to whole pages. ResourceExhausted if the
-  // process's limit on shared memory (shared_limit.h) or the system does not allow it, or, with
-  // Writers::kAll, for the reasons of MakePresent().
+  // process's limit on shared memory (shared_limit.h) or the system does not allow the segment, or
+  // if, with Writers::kAll, MakePresent() would fail.
   static absl::StatusOr<SharedSegment> Create(size_t bytes, Writers writers = Writers::kAll);
-  // Maps a segment that another process created and passed on; the descriptor is not needed
-  // afterwards. InvalidArgument unless the segment has exactly `bytes` and a sealed size. With
+  // Maps a segment that another process created and passed on. The descriptor is not needed after
+  // this call. InvalidArgument unless the segment has exactly `bytes` and a sealed size. With
   // Writers::kAll all its pages must also be present; otherwise this process would be charged for
   // the missing ones. PermissionDenied if the segment was created with Writers::kOwner and is
   // opened with Writers::kAll. Memory that any process may write counts towards this process's
-  // bound: ResourceExhausted above it.
+  // limit on shared memory; ResourceExhausted above that limit.
   static absl::StatusOr<SharedSegment> Open(const Descriptor& fd, size_t bytes,
                                             Writers writers = Writers::kAll);
 
@@ -50,9 +51,9 @@ class SharedSegment {
   absl::Span<std::byte> memory() const { return memory_; }
 
   // Makes these pages present, and zeroes new ones; this takes about a millisecond per megabyte of
-  // new pages. ResourceExhausted if the machine, or a control group's limit (UnusedMemory), has no
-  // room for them. Only the owner may call it. REQUIRES: `pages` is part of memory() and begins on
-  // a page boundary. Any thread.
+  // new pages. ResourceExhausted if the machine has no memory for them, or a control group's limit
+  // (UnusedMemory) does not allow them. Only the owner may call this method. REQUIRES: `pages` is
+  // part of memory() and begins on a page boundary. Any thread.
   absl::Status MakePresent(absl::Span<std::byte> pages) const;
 
  private:
@@ -62,7 +63,7 @@ class SharedSegment {
   ForkGuard in_creator_;
   Descriptor fd_;
   absl::Span<std::byte> memory_;
-  int64_t reserved_ = 0;  // bytes counted in the process's bound
+  int64_t reserved_ = 0;  // bytes counted in the process's limit
 };
 
 inline constexpr size_t kPageBytes = 4096;
@@ -70,7 +71,7 @@ inline constexpr size_t kPageBytes = 4096;
 struct SharedCounters {
   int64_t segments_created = 0;  // since the process began
   int64_t segments_opened = 0;
-  int64_t bytes_reserved = 0;  // of existing segments, counted in the bound
+  int64_t bytes_reserved = 0;  // of existing segments, counted in the limit
 };
 SharedCounters CountShared();
 

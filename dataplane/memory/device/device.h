@@ -39,13 +39,13 @@ class DeviceMemory {
   const size_t bytes_;
 };
 
-// A place in a stream. Recording it again replaces the earlier place. Destroy it only if it is
-// Done(), has failed, or was never recorded.
+// A point in a stream. Recording the event again replaces the earlier point. Destroy an event only
+// if it is Done(), has failed, or was never recorded.
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  // Returns true if all work queued on its stream before the place is done, or if it was never
-  // recorded. Returns an error if the device failed: the effect of the stream's work is then
+  // Returns true if all work queued on the stream before the point is done, or if the event was
+  // never recorded. Returns an error if the device failed: the effect of the stream's work is then
   // unknown, and no later event of that stream will be done either.
   virtual absl::StatusOr<bool> Done() = 0;
   // Same as Done(), but waits until the work is done. For tests and diagnostics, never on a data
@@ -57,13 +57,13 @@ class DeviceEvent {
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
-  // Copies `bytes`. Both memories must stay unchanged until an event recorded after this call is
-  // done. If the host memory is not page-locked, the call may block and copy through memory of the
-  // driver. InvalidArgument if a pointer is not of the expected kind.
+  // Copies `bytes` bytes. Source and destination must stay unchanged until an event recorded after
+  // this call is done. If the host memory is not page-locked, the call may block and copy through
+  // memory of the driver. InvalidArgument if a pointer is not of the expected kind.
   virtual absl::Status CopyToDevice(void* device, const void* host, size_t bytes) = 0;
   virtual absl::Status CopyToHost(void* host, const void* device, size_t bytes) = 0;
   virtual absl::Status Record(DeviceEvent& event) = 0;
-  // Work queued on this stream after this call waits, on the device, for the current place of
+  // Work queued on this stream after this call waits, on the device, for the current point of
   // `event`, which may be in a different stream.
   virtual absl::Status WaitFor(const DeviceEvent& event) = 0;
   // The backend's own handle (cudaStream_t), for callers that queue work of their own.
@@ -101,11 +101,11 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
   // Returns "cuda 13.0", or "none" if no backend was built in.
   virtual std::string_view name() const = 0;
-  // Returns how many devices this process can use, at least one. NotFound with the reason if there
-  // is none. The first call may take a second, while a driver starts.
+  // Returns the number of devices that this process can use, at least one. NotFound with the reason
+  // if there are none. The first call may take a second, while a driver starts.
   virtual absl::StatusOr<int> Count() = 0;
   // Returns the first device that this process already uses, including through other libraries.
-  // Does not start to use one.
+  // Does not make the process use a device.
   virtual std::optional<int> InUse() = 0;
 
   // Devices are numbered from 0. This method and those below return NotFound for a device that does
@@ -113,12 +113,12 @@ class DeviceBackend {
   virtual absl::StatusOr<DeviceInfo> Describe(int device) = 0;
   // Page-locks host memory, for all devices of the process.
   virtual Registrar& page_lock() = 0;
-  // ResourceExhausted if the device has less free memory. Waits for the device, so never call it on
-  // a data path.
+  // ResourceExhausted if the device has fewer than `bytes` bytes of free memory. Waits for the
+  // device, so never call it on a data path.
   virtual absl::StatusOr<std::unique_ptr<DeviceMemory>> Allocate(int device, size_t bytes) = 0;
   // Makes a new stream, independent of all others.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> MakeStream(int device) = 0;
-  // Wraps an existing stream, named by its native handle, which must outlive the result.
+  // Wraps the existing stream with the native handle `native`. The stream must outlive the result.
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> WrapStream(int device, void* native) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent(int device) = 0;
   // Calls `call` with the device's context current on this thread, for a library that needs one.

@@ -28,7 +28,7 @@ constexpr absl::Duration kEndPolls = absl::Microseconds(50);  // while a destruc
 
 using DeviceEventPtr = std::unique_ptr<DeviceEvent>;
 
-// Returns this thread's number, from 1 on, which no other thread of this process has or had.
+// Returns this thread's number, at least 1, which no other thread of this process has or had.
 uint64_t ThisThread() {
   static std::atomic<uint64_t> threads = 0;
   thread_local const uint64_t mine = ++threads;
@@ -47,8 +47,8 @@ class CopyPlaces {
   absl::StatusOr<int> StartCopy(Element&& element);
   absl::Status ReadyOn(int place, DeviceStream& stream);
   absl::Status ReadBy(int place, DeviceStream& stream);
-  // These are for streams given by their handles. LetGo() records an event on each of these
-  // streams.
+  // These two methods take the handle of a stream. LetGo() records an event on each stream that was
+  // passed to ReadyOn() but not to ReadBy().
   absl::Status ReadyOn(int place, void* stream);
   absl::Status ReadBy(int place, void* stream);
   void LetGo(int place);
@@ -75,8 +75,7 @@ class CopyPlaces {
   struct Reader {
     void* stream;
     uint64_t thread = stream == PerThreadDefaultStream() ? ThisThread() : 0;
-    // Returns a stream that the calling thread can name by this handle, and that waits for the
-    // reader.
+    // Returns a handle with which the calling thread can name a stream that waits for the reader.
     void* waits() const {
       return thread == 0 || thread == ThisThread() ? stream : LegacyDefaultStream();
     }
@@ -88,7 +87,7 @@ class CopyPlaces {
     Element source;           // kept until `copied` is done
     bool reserved = false;    // for another writer
     bool held = false;        // by a DeviceElement
-    bool spoilt = false;      // a reader's event could not be recorded, so it may still be reading
+    bool spoilt = false;      // no event could be recorded for a reader, which may still be reading
     std::vector<DeviceEventPtr> readers;  // recorded on their streams, after their reads
     std::vector<Reader> streams;          // streams of readers that have no event yet
 

@@ -58,9 +58,10 @@ class DeviceCopyEngine {
   // Waits for copies in progress, for at most stop_within.
   ~DeviceCopyEngine();
 
-  // Begins to copy, and keeps the element's slot until the copy is done, even after an error if the
-  // copy may have begun. ResourceExhausted if all places are in use; InvalidArgument if the body is
-  // larger than a place; the device's error if it has failed.
+  // Begins to copy the element, and keeps its slot until the copy is done. If an error is returned
+  // although the copy may have begun, the slot is kept as well. ResourceExhausted if all places are
+  // in use; InvalidArgument if the body is larger than a place; the device's error if it has
+  // failed.
   absl::StatusOr<DeviceElement> CopyToDevice(Element element);
 
   // Reserves a place for a writer other than the device's streams; nullopt if no place is free. The

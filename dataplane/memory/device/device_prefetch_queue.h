@@ -26,7 +26,7 @@ namespace penstock {
 struct DevicePrefetchQueueOptions {
   int device = 0;
   int depth = 1;  // elements copied ahead of the delivered ones; 0: none
-  // The number of delivered elements that still exist, or that the device still reads.
+  // The maximum number of delivered elements that still exist or that the device still reads.
   int held = 2;
   absl::Duration stop_within = absl::Seconds(2);  // same as DeviceCopyEngineOptions::stop_within
 };
@@ -46,8 +46,8 @@ class DevicePrefetchQueue {
   }
   GpuDirectPool* gpu_direct_pool() const { return gpu_direct_pool_.get(); }  // or nullptr
 
-  // Announces that `element` will be taken after the elements announced earlier. Keeps a handle on
-  // it until then.
+  // Announces that `element` will be taken after the elements announced earlier. Keeps a handle to
+  // the element until then.
   void Prefetch(const Element& element);
 
   // Returns the values of `element`, whose copy began at Prefetch() or begins now. Drops elements

@@ -14,7 +14,7 @@ struct GpuDirectFacts {
   bool rdma_supported = false;     // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
   bool dma_buf_supported = false;  // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, and kernel support
   bool peer_module = false;        // nvidia_peermem, or its predecessor nv_peer_mem
-  // Which devices see a NIC's writes in order: none, this GPU, all GPUs.
+  // The devices that see a NIC's writes in order: none, this GPU, or all GPUs.
   enum class Ordering { kNone = 0, kOwner = 100, kAllDevices = 200 };
   Ordering ordering = Ordering::kNone;
   bool host_can_flush = false;  // cudaDeviceFlushGPUDirectRDMAWrites() works

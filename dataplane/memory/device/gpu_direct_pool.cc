@@ -33,7 +33,7 @@ void KeepForGood(std::unique_ptr<DeviceCopyEngine> engine) {
 
 }  // namespace
 
-// Whether bodies go straight to a device. All places of a pool share it.
+// Records whether bodies go straight to a device. All places of a pool share this object.
 class GpuDirectState {
  public:
   explicit GpuDirectState(int device) : device_(device) {}
@@ -48,7 +48,7 @@ class GpuDirectState {
   }
   void Try() { Become("being tried", false); }
   void TurnOn() { Become("on", false); }
-  // Turns it off permanently.
+  // Turns direct writes off permanently.
   void TurnOff(const absl::Status& why) { Become(absl::StrCat("off: ", why.message()), true); }
   void OnReceived(const absl::Status& status) {
     bool too_many = false;

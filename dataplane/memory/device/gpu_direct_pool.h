@@ -58,7 +58,7 @@ class DevicePlace {
 
 struct GpuDirectPoolOptions {
   int device = 0;
-  int places = 4;        // elements at a time; fewer if they need over 1/16 of its memory
+  int places = 4;        // elements at a time; fewer if they need over 1/16 of the GPU's memory
   Pool* host = nullptr;  // for blocks in host memory; outlives this. nullptr: DefaultPool()
 };
 
@@ -81,7 +81,7 @@ class GpuDirectPool final : public Pool {
   static GpuDirectPool* From(Pool* pool) { return dynamic_cast<GpuDirectPool*>(pool); }
 
   // Lends a place for a block of these sizes; nullopt if the block must be received in host memory.
-  // The first block, and any block larger than those before, starts a thread of this pool that
+  // The first block, and any block larger than all earlier ones, starts a thread of this pool that
   // opens places.
   std::optional<DevicePlace> LendPlace(size_t head_bytes, size_t body_bytes, const Open& open);
 

@@ -31,9 +31,9 @@ absl::StatusOr<PageLockMode> ParsePageLockMode(std::string_view text);
 
 class PageLock;
 
-// Page-locking needs a context on some GPU. It takes hundreds of MB, and makes CUDA unusable in
-// children that are forked later. So under kAuto nothing begins until the process uses a device,
-// through Penstock or through other code. Any thread.
+// Page-locking needs a context on some GPU. A context takes hundreds of MB, and makes CUDA unusable
+// in children that are forked later. Therefore, under kAuto nothing begins until the process uses a
+// device, through Penstock or through other code. Any thread.
 class PageLocking {
  public:
   // Returns the process's instance, in the mode of PENSTOCK_PAGE_LOCK (auto if it is not set), on
@@ -43,8 +43,8 @@ class PageLocking {
   PageLocking(PageLockMode mode, DeviceBackend& backend, std::shared_ptr<EventLog> events);
 
   // Declares that this process is about to use `device`: new memory is placed on its NUMA node
-  // (numa.h). Page-locks one page, so that the slow start happens here, then all memory that waits
-  // for a device.
+  // (numa.h). First page-locks one page, so that CUDA's slow start happens here, and then all the
+  // memory that waits for a device.
   void UseDevice(int device);
 
   // Page-locks `memory`, once per segment and off the data path. Returns nullptr if page-locking is
@@ -57,7 +57,7 @@ class PageLocking {
   // of any other method.
   std::unique_ptr<PageLock> LockOnceInUse(absl::Span<std::byte> memory);
 
-  // Like Lock(), both methods begin to page-lock if other code uses a device by now.
+  // Like Lock(), on() and state() begin to page-lock if other code uses a device by now.
   bool on();
   std::string state();  // "on", or "off: " and the reason
 
